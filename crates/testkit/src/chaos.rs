@@ -1,38 +1,40 @@
-//! Trouble drawn from a seed. A draw depends on the seed and a label only, not on what else was drawn before.
+//! Faults drawn from a seed. A draw depends on the seed and a label alone, never on earlier draws.
 
 use std::time::Duration;
 
 use crate::fault::{Fault, FaultPoint};
 
-/// How long a limited caller is asked to wait, in seconds.
+/// `retry-after` of a rate-limited answer, in seconds.
 const LIMITED_S: u32 = 1;
 
-/// What a seed says about one label, such as the third write to one path.
+/// Returns the generator for a label, such as the third write to one path. Equal seeds and labels give equal
+/// generators.
 pub(crate) fn draw(seed: u64, label: &str) -> fastrand::Rng {
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{seed} {label}").as_bytes());
     let first = digest.as_ref().iter().take(8);
     fastrand::Rng::with_seed(first.fold(0, |seed, byte| (seed << 8) | u64::from(*byte)))
 }
 
-/// Whether something happens that happens so many times in a thousand.
+/// Decides an event that has a probability of `per_thousand` in 1,000.
 pub(crate) fn happens(draw: &mut fastrand::Rng, per_thousand: u32) -> bool {
     draw.u32(0..1000) < per_thousand
 }
 
-/// Writes that go wrong by chance: applied and answered by an error, cut or left without an answer for a while, refused
-/// without effect, limited.
+/// Random faults of write requests: an error after the effect, a broken or delayed answer after the effect,
+/// an error without effect, a rate limit.
 #[derive(Debug, Clone)]
 pub struct WriteFaults {
-    /// Decides which; the same seed gives the same fault to the nth write of a path.
+    /// Seed. The same seed gives the same fault to the nth write of a path.
     pub seed: u64,
-    /// How many writes of a thousand.
+    /// Share of writes that meet a fault, in thousandths.
     pub per_thousand: u32,
-    /// How long an answer is held back that the caller should not wait for.
+    /// Delay of an answer that should outlast the caller's patience.
     pub hold: Duration,
 }
 
 impl WriteFaults {
-    /// The fault that the nth write (from 0) to a path meets, if any. `limit` is the status of the service's rate limit.
+    /// Returns the fault that the nth write (from 0) to a path meets. `limit` is the HTTP status of the
+    /// service's rate limit.
     pub(crate) fn of(&self, method: &str, path: &str, nth: u64, limit: u16) -> Option<Fault> {
         let mut draw = draw(self.seed, &format!("{method} {path} {nth}"));
         if !is_write(method, path) || !happens(&mut draw, self.per_thousand) {
@@ -44,7 +46,8 @@ impl WriteFaults {
             1 => applied.cut(),
             2 => applied.cut().held(self.hold),
             3 => Fault::new(path, 1, 502),
-            // To git a 403 says that the credentials are no good.
+            // Git takes a 403 as rejected credentials and does not retry, so a rate-limited push gets a 429
+            // instead.
             _ if path.contains("git-receive-pack") => Fault::new(path, 1, 429).retry_after(LIMITED_S),
             _ => Fault::new(path, 1, limit).retry_after(LIMITED_S),
         })
@@ -52,11 +55,12 @@ impl WriteFaults {
 }
 
 fn is_write(method: &str, path: &str) -> bool {
+    // These calls are POST requests without an effect on the service, so they count as reads.
     let reads = ["/search/jql", "/access_tokens", "/git-upload-pack"];
     method != "GET" && !reads.iter().any(|read| path.contains(read))
 }
 
-/// A fault's name, to count it by.
+/// Returns the name under which faults of this kind are counted.
 pub(crate) fn name(fault: &Fault) -> String {
     match (fault.point, fault.cut, fault.hold.is_zero()) {
         (FaultPoint::AfterEffect, true, false) => "applied, then silence".to_owned(),
@@ -67,23 +71,23 @@ pub(crate) fn name(fault: &Fault) -> String {
     }
 }
 
-/// Webhooks that come late, and so out of order, and more than once.
+/// Random faults of webhook deliveries: late (therefore out of order) and repeated.
 #[derive(Debug, Clone)]
 pub struct DeliveryFaults {
-    /// Decides which; the same seed gives the same to the nth delivery.
+    /// Seed. The same seed gives the same faults to the nth delivery.
     pub seed: u64,
-    /// How many deliveries of a thousand come late.
+    /// Share of late deliveries, in thousandths.
     pub late_per_thousand: u32,
-    /// How late at most.
+    /// Longest delay of a late delivery.
     pub latest: Duration,
-    /// How many of a thousand come more than once.
+    /// Share of repeated deliveries, in thousandths.
     pub repeated_per_thousand: u32,
-    /// How often these come in all.
+    /// Total number of copies of a repeated delivery.
     pub copies: u32,
 }
 
 impl DeliveryFaults {
-    /// The delays after which the nth delivery is sent, one for each copy.
+    /// Returns the delays after which the nth delivery is sent, one for each copy.
     pub(crate) fn delays(&self, nth: u64) -> Vec<Duration> {
         let mut draw = draw(self.seed, &format!("delivery {nth}"));
         let is_late = happens(&mut draw, self.late_per_thousand);
@@ -103,14 +107,14 @@ impl DeliveryFaults {
     }
 }
 
-/// CI that is done before the push which it belongs to is answered.
+/// CI that completes before the push that it checks is answered.
 #[derive(Debug, Clone)]
 pub struct EarlyChecks {
-    /// Decides which pushes; the same seed gives the same to a branch.
+    /// Seed. The same seed gives the same decision to a branch name.
     pub seed: u64,
-    /// How many branches of a thousand.
+    /// Share of branches whose checks are early, in thousandths.
     pub per_thousand: u32,
-    /// How long the answer to the push is held back, so that the webhooks overtake it.
+    /// Delay of the push's answer, so that the webhooks arrive first.
     pub hold: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! A server for embeddings: vectors count words of concepts, and texts that `OpenAI`'s would refuse are refused.
+//! Stand-in of the `OpenAI` embeddings API. A vector counts the words of each concept; requests beyond
+//! `OpenAI`'s documented limits are refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,12 +16,13 @@ use crate::fault::Fault;
 use crate::http::{RequestLog, Server, answer, header_text, lock};
 use crate::model::MODEL_API_KEY;
 
-/// The most texts of one request.
+/// Maximum number of texts in one request, as `OpenAI` documents it.
 const MOST_INPUTS: usize = 2_048;
-/// The longest text, in bytes: about 8,192 tokens.
+/// Maximum length of a text in bytes. `OpenAI` limits texts to 8,192 tokens; the stand-in assumes four bytes
+/// per token.
 const LONGEST: usize = 32 * 1024;
 
-/// The stand-in. Dropping it stops the server.
+/// Server of the embeddings API. Dropping it stops the server.
 pub struct FakeEmbeddings {
     server: Server,
     desk: Arc<Desk>,
@@ -44,7 +46,7 @@ struct Request {
 }
 
 impl FakeEmbeddings {
-    /// Starts on a free loopback port. Words of one concept mean the same.
+    /// Starts on a free loopback port. Each entry of `concepts` lists words of the same meaning.
     ///
     /// # Errors
     /// When no port can be bound.
@@ -63,37 +65,38 @@ impl FakeEmbeddings {
         Ok(Self { server, desk })
     }
 
-    /// The base: `<url>/v1/embeddings`.
+    /// Base URL; requests go to `<url>/v1/embeddings`.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// The texts of each request so far.
+    /// Texts of each request, in order of arrival.
     #[must_use]
     pub fn inputs(&self) -> Vec<Vec<String>> {
         lock(&self.desk.inputs).clone()
     }
 
-    /// Answers coming requests with an error.
+    /// Answers the next matching requests with an error.
     pub fn fail_next(&self, fault: Fault) {
         self.desk.log.fail_next(fault);
     }
 
-    /// What callers did that the real service refuses.
+    /// Requests that the real service would refuse, one description each.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.desk.log.violations()
     }
 
-    /// Stops serving and waits for requests under way.
+    /// Stops the server after the requests under way.
     pub async fn stop(self) {
         self.server.stop().await;
     }
 }
 
 impl Desk {
-    /// How often each concept occurs in a text, after a part that all texts share.
+    /// Counts the occurrences of each concept. The constant first component makes any two texts slightly
+    /// similar, as real embeddings are.
     fn vector(&self, text: &str) -> Vec<f32> {
         let text = text.to_lowercase();
         let count = |words: &Vec<String>| -> f32 {

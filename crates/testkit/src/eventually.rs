@@ -1,4 +1,4 @@
-//! Waiting for a state, with a deadline and a clear error.
+//! Polling with a deadline and a clear error.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::time::{Instant, sleep};
 
 const POLL: Duration = Duration::from_millis(25);
 
-/// Polls `look` every 25 ms until it answers, and gives its answer.
+/// Polls `look` every 25 ms and returns its first value.
 ///
 /// # Errors
-/// When `deadline` has passed without an answer; the error names `what` was waited for.
+/// When `deadline` passes without a value. The error names `what`.
 pub async fn eventually<T>(
     what: &str,
     deadline: Duration,

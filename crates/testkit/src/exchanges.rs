@@ -1,5 +1,5 @@
-//! What the stand-ins of GitHub and Jira say and are asked, as JSON lines in the file that `JOURNEYMAN_EXCHANGES` names;
-//! nothing without it. `make contract` compares the lines with what the vendors publish.
+//! Recorder of the GitHub and Jira stand-ins' traffic. `JOURNEYMAN_EXCHANGES` names the file of JSON lines;
+//! without it nothing is recorded. `make contract` compares them with the vendors' descriptions.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 const FILE: &str = "JOURNEYMAN_EXCHANGES";
 
-/// A request and its answer, which is given back as it was.
+/// Records a request with its answer and returns the answer unchanged.
 pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: Response) -> Response {
     let Some(service) = service.filter(|_| file().is_some()) else {
         return answer;
     };
     let kind = answer.headers().get(header::CONTENT_TYPE);
-    // Packs and logs are no JSON, and a pack may be long: neither is read here.
+    // Packs and logs are not JSON, and a pack may be large, so their bodies are not buffered.
     if kind.is_some_and(|kind| !kind.as_bytes().starts_with(b"application/json")) {
         return answer;
     }
@@ -26,7 +26,8 @@ pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: R
     let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
-    // As it was sent: a document may be nested too deeply to be read here.
+    // The body is copied verbatim: `serde_json` refuses documents that are nested too deeply, and some tests
+    // send those.
     let body = std::str::from_utf8(&bytes).unwrap_or_default();
     let body = if body.is_empty() { "null" } else { body };
     let (service, status) = (json!(service), parts.status.as_u16());
@@ -36,7 +37,7 @@ pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: R
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// A webhook that is sent.
+/// Records an outgoing webhook.
 pub(crate) fn note_webhook(service: &str, event: &str, payload: &Value) {
     if file().is_some() {
         write(&json!({"service": service, "webhook": event, "body": payload}).to_string());
@@ -47,7 +48,7 @@ fn file() -> Option<PathBuf> {
     std::env::var_os(FILE).map(PathBuf::from)
 }
 
-/// Each line is one write to the end of the file, so those of several processes do not mix.
+/// Appends a line with one `write`, so that lines of several processes do not mix.
 fn write(line: &str) {
     let Some(path) = file() else { return };
     let written = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! An error that a stand-in is told to answer with.
+//! Faults: errors that a test orders from a stand-in.
 
 use std::time::Duration;
 
@@ -7,43 +7,44 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// When a fault strikes.
+/// Moment of a fault relative to the request's effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FaultPoint {
-    /// Instead of the effect.
+    /// Before the effect, which then does not happen.
     #[default]
     BeforeEffect,
-    /// After the effect: the caller cannot know that it happened.
+    /// After the effect. The caller cannot know that it happened.
     AfterEffect,
 }
 
-/// Answers the next matching requests with an error.
+/// Error answer for the next matching requests.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Only this method; without it every one.
+    /// HTTP method that the fault applies to; every method if absent.
     pub method: Option<String>,
-    /// Only paths that contain this; empty: every one.
+    /// Part of the path that the fault applies to; every path if empty.
     pub path_contains: String,
-    /// Only bodies that contain this; empty: every one. All calls of GraphQL have one path.
+    /// Part of the body that the fault applies to; every body if empty. GraphQL calls share one path, so only
+    /// the body distinguishes them.
     pub body_contains: String,
-    /// How many requests.
+    /// Number of requests that meet the fault.
     pub times: u32,
-    /// The status to answer; 403 and 429 carry `retry-after`.
+    /// HTTP status of the answer. Only 403 and 429 carry `retry-after`.
     pub status: u16,
-    /// Before or after the effect.
+    /// Moment relative to the effect.
     pub point: FaultPoint,
-    /// What `retry-after` says, in seconds.
+    /// Value of `retry-after`, in seconds.
     pub retry_after_s: u32,
-    /// The connection breaks before the answer is whole.
+    /// Breaks the connection before the answer is complete.
     pub cut: bool,
-    /// How long the answer, or its cut, is held back.
+    /// Delay of the answer, or of the break.
     pub hold: Duration,
-    /// Content type and body of the answer, in the place of the service's own words.
+    /// Content type and body that replace the service's own error body.
     pub page: Option<(&'static str, &'static str)>,
 }
 
 impl Fault {
-    /// The next `times` requests whose path contains `path_contains` fail with `status`, without effect.
+    /// Creates a fault without effect for the next `times` requests whose path contains `path_contains`.
     #[must_use]
     pub fn new(path_contains: &str, times: u32, status: u16) -> Self {
         Self {
@@ -60,49 +61,50 @@ impl Fault {
         }
     }
 
-    /// The answer has this content type (none when empty) and this body: a page of somebody between caller and service.
+    /// Replaces the answer's content type (none if empty) and body, as a proxy between caller and service
+    /// would.
     #[must_use]
     pub fn page(mut self, content_type: &'static str, body: &'static str) -> Self {
         self.page = Some((content_type, body));
         self
     }
 
-    /// The caller is asked to wait this long (403 and 429).
+    /// Sets `retry-after` in seconds, for statuses 403 and 429.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_s = seconds;
         self
     }
 
-    /// The connection breaks before the answer is whole.
+    /// Breaks the connection before the answer is complete.
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.cut = true;
         self
     }
 
-    /// The answer, or its cut, is held back this long.
+    /// Delays the answer, or the break.
     #[must_use]
     pub fn held(mut self, hold: Duration) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Only requests of this method.
+    /// Limits the fault to an HTTP method.
     #[must_use]
     pub fn on(mut self, method: &str) -> Self {
         self.method = Some(method.to_owned());
         self
     }
 
-    /// Only requests whose body contains this.
+    /// Limits the fault to requests whose body contains `text`.
     #[must_use]
     pub fn with(mut self, text: &str) -> Self {
         text.clone_into(&mut self.body_contains);
         self
     }
 
-    /// The effect happens, the answer is lost.
+    /// Lets the effect happen and loses the answer.
     #[must_use]
     pub fn after_effect(mut self) -> Self {
         self.point = FaultPoint::AfterEffect;
@@ -119,6 +121,8 @@ impl Fault {
 
     pub(crate) fn response(&self) -> Response {
         if self.cut {
+            // A failing body stream closes the connection after the headers, which clients see as a truncated
+            // answer.
             let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
             return Response::new(Body::from_stream(broken));
         }

@@ -1,24 +1,24 @@
-//! The demo's repository, ticket and script: a small real project with a real failing test.
+//! Repository, ticket and model script of the demo: a small project with a failing test.
 
 use serde_json::json;
 
 use crate::model::Step;
 
-/// The repository's name.
+/// Full name of the demo repository on GitHub.
 pub const REPOSITORY: &str = "acme/shop";
-/// The Jira project that it belongs to.
+/// Key of the demo's Jira project.
 pub const PROJECT: &str = "ENG";
-/// The command that fails before the change and passes after it.
+/// Test command that fails before the change and passes after it.
 pub const TEST_COMMAND: &str = "python3 -m unittest -q";
-/// The branch that the change of [`script`] gets for the ticket `ENG-1`.
+/// Branch of the change of [`script`] for the ticket `ENG-1`.
 pub const BRANCH: &str = "fix/ENG-1-count-every-piece-in-the-carts-total";
-/// The title of its pull request.
+/// Pull request title of the same change.
 pub const TITLE: &str = "fix(cart): Count every piece in the cart's total (ENG-1)";
 
 const SEARCH: &str = "        full = sum(line.price for line in self._lines)";
 const REPLACE: &str = "        full = sum(line.price * line.quantity for line in self._lines)";
 
-/// The repository's files: path and content.
+/// Path and content of each file of the repository.
 #[must_use]
 pub fn files() -> Vec<(&'static str, &'static str)> {
     vec![
@@ -38,7 +38,7 @@ pub fn files() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// The ticket: summary and description.
+/// Summary and description of the ticket.
 #[must_use]
 pub fn ticket() -> (&'static str, &'static str) {
     (
@@ -48,7 +48,7 @@ pub fn ticket() -> (&'static str, &'static str) {
     )
 }
 
-/// The steps that fix it.
+/// Model replies that fix the ticket.
 #[must_use]
 pub fn script() -> Vec<Step> {
     let edits = format!("<<<<<<< SEARCH\n{SEARCH}\n=======\n{REPLACE}\n>>>>>>> REPLACE");
@@ -58,6 +58,8 @@ pub fn script() -> Vec<Step> {
             json!({"pattern": "def total", "file_pattern": "*.py"}),
         )
         .and_call("run_command", json!({"command": TEST_COMMAND}))
+        // `ignores the quantity` comes from the ticket: the step proves that the prompt contains the
+        // description.
         .expecting("ignores the quantity"),
         Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("FAILED"),
         Step::call("edit_file", json!({"path": "shop/cart.py", "edits": edits}))
@@ -67,7 +69,7 @@ pub fn script() -> Vec<Step> {
     ]
 }
 
-/// The step that hands a change over.
+/// Returns the `finish` call of a bug fix with this scope and title.
 #[must_use]
 pub fn finish(scope: &str, title: &str) -> Step {
     let summary = "The total added each line's price once, whatever its quantity. It now multiplies by the quantity, \
@@ -89,7 +91,7 @@ pub fn finish(scope: &str, title: &str) -> Step {
     )
 }
 
-/// A model's end of work without a change.
+/// Returns the `give_up` call of a ticket that needs no change.
 #[must_use]
 pub fn nothing_to_do() -> Step {
     Step::call(
@@ -98,25 +100,26 @@ pub fn nothing_to_do() -> Step {
     )
 }
 
-/// A small change of its own for a ticket: the file that it adds, and what is in it.
+/// Path and content of the file that a ticket's note adds. Each ticket has another path, so notes of many
+/// tickets never conflict.
 #[must_use]
 pub fn note(key: &str) -> (String, String) {
     (format!("notes/{key}.md"), format!("This is the note of {key}.\n"))
 }
 
-/// The branch that the change of [`note_script`] gets.
+/// Branch of the change of [`note_script`].
 #[must_use]
 pub fn note_branch(key: &str) -> String {
     format!("feat/{key}-add-the-note-of-{}", key.to_lowercase())
 }
 
-/// The steps that add a ticket's [`note`]; whatever of them is done twice has the same result.
+/// Model replies that add a ticket's [`note`]. Each reply is idempotent, so a replayed turn changes nothing.
 #[must_use]
 pub fn note_script(key: &str) -> Vec<Step> {
     note_script_with(key, "sleep 0.3; ls notes")
 }
 
-/// The same with another command for the tests of the note.
+/// [`note_script`] with another test command.
 #[must_use]
 pub fn note_script_with(key: &str, command: &str) -> Vec<Step> {
     let (path, content) = note(key);

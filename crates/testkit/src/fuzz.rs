@@ -1,6 +1,6 @@
-//! Broken input for property tests: valid texts that somebody changed.
+//! Broken input for property tests, derived from valid texts by random edits.
 
-/// How often a property of a parser is tried; `make fuzz` sets more.
+/// Number of cases per property: `PROPTEST_CASES`, or 4,000. `make fuzz` sets more.
 #[expect(
     clippy::disallowed_methods,
     reason = "the variable that proptest reads by itself for its own default"
@@ -10,10 +10,11 @@ pub fn fuzz_cases() -> u32 {
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
 }
 
-/// One change of a text: what is done, and two numbers that say where and with what.
+/// Edit of a text: the operation and two numbers that select position and content.
 pub type Edit = (u8, u16, u16);
 
-/// What parsers stumble over.
+/// Tokens that break parsers: structure, lone surrogates, huge numbers, invalid UTF-8, hidden characters and
+/// markup.
 const TOKENS: [&[u8]; 24] = [
     b"{",
     b"}",
@@ -41,7 +42,7 @@ const TOKENS: [&[u8]; 24] = [
     b"&#",
 ];
 
-/// The text after these changes, one after the other.
+/// Applies the edits to the text, in order.
 pub fn mutated(text: &[u8], edits: &[Edit]) -> Vec<u8> {
     edits
         .iter()

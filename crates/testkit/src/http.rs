@@ -1,4 +1,4 @@
-//! What every stand-in shares: the server, the log of requests, the faults to play.
+//! Shared parts of all stand-ins: HTTP server, request log, faults.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,34 +22,34 @@ use crate::chaos::{self, WriteFaults};
 use crate::exchanges;
 use crate::fault::{Fault, FaultPoint};
 
-/// The largest request body, in bytes; pushes of packs are the largest.
+/// Maximum size of a request body in bytes. Pushed packs are the largest bodies.
 const MAX_BODY: usize = 64 * 1024 * 1024;
-/// How long a stopping server waits for requests under way.
+/// Time limit for requests under way when a server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// One request as it was answered.
+/// Request with the status of its answer.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
-    /// The method.
+    /// HTTP method in capitals.
     pub method: String,
-    /// Path and query.
+    /// Path and query string.
     pub path: String,
-    /// The `Authorization` header; empty without one.
+    /// Header `Authorization`; empty if absent.
     pub authorization: String,
-    /// The body, when it was JSON.
+    /// Body, if it is JSON.
     pub body: Option<Value>,
-    /// The status of the answer.
+    /// HTTP status of the answer.
     pub status: u16,
 }
 
-/// What came in, what was wrong with it, and what is to go wrong next.
+/// Log of requests and violations, and source of the faults to come.
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    /// Whose exchanges are written down, where that is asked for.
+    /// Service name under which exchanges are recorded, for services with a published description.
     service: Option<&'static str>,
     inner: Mutex<Inner>,
     delay: watch::Sender<Duration>,
-    /// The `Date` of answers in the place of the real one.
+    /// Frozen value of the header `Date`.
     date: Mutex<Option<HeaderValue>>,
 }
 
@@ -58,7 +58,7 @@ struct Inner {
     requests: Vec<RecordedRequest>,
     violations: Vec<String>,
     faults: Vec<Fault>,
-    /// Since when lists lag, and how much.
+    /// Start and length of the lists' delay.
     list_lag: Option<(Instant, Duration)>,
     write_faults: Option<(WriteFaults, u16)>,
     writes: BTreeMap<String, u64>,
@@ -92,7 +92,7 @@ impl RequestLog {
         lock(&self.inner).faults.push(fault);
     }
 
-    /// How many faults have not been played to their end.
+    /// Number of faults that wait for a matching request.
     pub(crate) fn faults_left(&self) -> usize {
         lock(&self.inner)
             .faults
@@ -109,28 +109,29 @@ impl RequestLog {
         lock(&self.inner).list_lag = Some((Instant::now(), lag));
     }
 
-    /// From now on writes meet faults by chance; `limit` is the status of the service's rate limit.
+    /// Sets the random faults of later writes. `limit` is the HTTP status of the service's rate limit.
     pub(crate) fn set_write_faults(&self, faults: Option<WriteFaults>, limit: u16) {
         lock(&self.inner).write_faults = faults.map(|faults| (faults, limit));
     }
 
-    /// How many faults were met, by name.
+    /// Number of faults met so far, by name.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
         lock(&self.inner).faults_met.clone()
     }
 
-    /// Whether a list shows by now what was made then; what was there before lists began to lag is listed.
+    /// True if lists already show an object that was created at `made`. Objects older than the delay's start
+    /// are always shown.
     pub(crate) fn lists(&self, made: Instant) -> bool {
         let lag = lock(&self.inner).list_lag;
         lag.is_none_or(|(since, lag)| made < since || made.elapsed() >= lag)
     }
 
-    /// From now on answers are of this instant.
+    /// Freezes the header `Date` of answers.
     pub(crate) fn set_date(&self, date: &'static str) {
         *lock(&self.date) = Some(HeaderValue::from_static(date));
     }
 
-    /// Waits as long as answers take; a change of that holds for those that wait, too.
+    /// Waits for the delay of answers. A change of the delay also affects requests that are already waiting.
     async fn take_time(&self) {
         let (began, mut delay) = (Instant::now(), self.delay.subscribe());
         loop {
@@ -147,6 +148,7 @@ impl RequestLog {
     }
 
     fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<Fault> {
+        // Ordered faults come first, so that a test gets its fault at the request that it names.
         let mut inner = lock(&self.inner);
         let fault = inner
             .ordered(method, path, body)
@@ -172,12 +174,12 @@ impl Inner {
     }
 }
 
-/// Locks even after a panic of another holder: a stand-in's state is inspected after failures.
+/// Locks even after a panic of another holder, because tests inspect a stand-in after failures.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A router served on a free loopback port. Dropping it stops the server.
+/// HTTP server on a free loopback port. Dropping it stops the server.
 pub(crate) struct Server {
     address: SocketAddr,
     shutdown: CancellationToken,
@@ -185,7 +187,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Binds first, so that the router may know its own address.
+    /// Binds the port before it builds the router, which may contain its own address.
     pub(crate) async fn start(
         log: Arc<RequestLog>,
         router: impl FnOnce(SocketAddr) -> anyhow::Result<Router>,
@@ -197,6 +199,7 @@ impl Server {
         let stopped = shutdown.clone();
         let task = tokio::spawn(async move {
             let served = axum::serve(
+                // Without `TCP_NODELAY`, small answers wait for the peer's delayed acknowledgment.
                 listener.tap_io(|connection| drop(connection.set_nodelay(true))),
                 router,
             )
@@ -216,7 +219,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Where it listens, whatever it is called outside.
+    /// Address and port of the listener, independent of any public URL.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -251,6 +254,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         "method": method, "path": path, "agent": header_text(&parts.headers, header::USER_AGENT.as_str()),
         "body": recorded,
     });
+    // The fault is chosen in order of arrival, before the delay can reorder requests.
     let fault = log.take_fault(&method, &path, &bytes);
     log.take_time().await;
     let mut response = match fault {
@@ -279,12 +283,12 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
     response
 }
 
-/// True when the request says that its body is JSON.
+/// True if `content-type` is JSON.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     header_text(headers, header::CONTENT_TYPE.as_str()).starts_with("application/json")
 }
 
-/// A header's text, empty when it is missing or not text.
+/// Returns a header's text; empty if it is absent or not ASCII.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers
         .get(name)
@@ -292,7 +296,7 @@ pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// User and password of HTTP Basic authentication.
+/// Returns user and password of HTTP Basic authentication.
 pub(crate) fn basic_auth(headers: &HeaderMap) -> Option<(String, String)> {
     use base64::Engine as _;
     let encoded = header_text(headers, header::AUTHORIZATION.as_str()).strip_prefix("Basic ")?;
@@ -302,17 +306,17 @@ pub(crate) fn basic_auth(headers: &HeaderMap) -> Option<(String, String)> {
         .map(|(user, password)| (user.to_owned(), password.to_owned()))
 }
 
-/// A JSON answer.
+/// Builds a JSON answer.
 pub(crate) fn answer(status: StatusCode, body: Value) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// A body as JSON, or what is wrong with it.
+/// Parses a JSON body. The error is serde's message.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &Bytes) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// The time as both services write it.
+/// Current time in seconds as RFC 3339 text, the format of GitHub and Jira.
 pub(crate) fn iso_now() -> String {
     let now = time::OffsetDateTime::now_utc()
         .replace_nanosecond(0)

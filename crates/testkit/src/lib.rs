@@ -1,4 +1,4 @@
-//! Strict, stateful stand-ins for the outside, and real servers, for tests and the demo only.
+//! Strict, stateful stand-ins of external services, for tests and the demo alone.
 
 mod chaos;
 mod embeddings;

@@ -1,4 +1,4 @@
-//! TLS for several servers at one address, told apart by the name that a client asks for.
+//! TLS front of several servers at one address, selected by server name (SNI).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::tls::{Certificate, ServedFront};
 
-/// An address that is bound but not served yet.
+/// Bound address that is not yet served.
 pub struct NamedFront {
     listener: TcpListener,
     address: SocketAddr,
@@ -24,10 +24,10 @@ pub struct NamedFront {
 }
 
 impl NamedFront {
-    /// Binds an address with a certificate for each name. Port 0 takes a free one.
+    /// Binds an address with a certificate for each name. Port 0 selects a free port.
     ///
     /// # Errors
-    /// When the address cannot be bound, or a certificate is not one for its name.
+    /// When the address cannot be bound, or a certificate does not match its name.
     pub async fn bind(address: SocketAddr, names: &[(String, Certificate)]) -> anyhow::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut certificates = ResolvesServerCertUsingSni::new();
@@ -49,21 +49,22 @@ impl NamedFront {
         })
     }
 
-    /// Where it will be served.
+    /// Address at which the front will be served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Passes every connection on to the server behind the name that it asks for.
+    /// Forwards every connection to the server behind its server name.
     #[must_use]
     pub fn serve(self, behind: BTreeMap<String, SocketAddr>) -> ServedFront {
         let behind = Arc::new(behind);
         ServedFront::new(tokio::spawn(async move {
-            // Dropped with the task, and the connections with it.
+            // The set belongs to the task, so aborting the task closes all connections.
             let mut connections = JoinSet::new();
             while let Ok((outer, _)) = self.listener.accept().await {
                 connections.spawn(pass_on(self.acceptor.clone(), outer, Arc::clone(&behind)));
+                // Finished connections are removed here; otherwise the set grows with every connection.
                 while connections.try_join_next().is_some() {}
             }
         }))
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
     use crate::tls::Authority;
 
-    /// Says its name to whoever connects.
+    /// Starts a server that sends its name to each peer.
     async fn server(name: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

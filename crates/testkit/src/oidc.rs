@@ -1,4 +1,4 @@
-//! A strict `OpenID` provider: the code flow with PKCE, with people who are logged in at it already.
+//! Strict `OpenID` provider: authorization code flow with PKCE. The user is already logged in and agrees.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,29 +26,29 @@ use ring::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// The client that it knows.
+/// Id of the registered client.
 pub const CLIENT_ID: &str = "console";
-/// That client's secret.
+/// Secret of the registered client.
 pub const CLIENT_SECRET: &str = "secret-of-the-console";
 
-/// What the provider does wrong in the next ID token.
+/// Fault of the next ID token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twist {
-    /// It is for another login.
+    /// Nonce of another login.
     Nonce,
-    /// It is too old.
+    /// Expiry in the past.
     Expired,
-    /// It is for another client.
+    /// Audience of another client.
     Audience,
-    /// It is from another provider.
+    /// Issuer of another provider.
     Issuer,
-    /// It is signed with a key that is not published.
+    /// Signature by an unpublished key.
     Key,
-    /// It is not signed at all.
+    /// No signature at all (`alg` is `none`).
     Unsigned,
 }
 
-/// A provider, and who is logged in at it.
+/// `OpenID` provider with one logged-in user.
 pub struct FakeOidc {
     url: String,
     shared: Arc<Shared>,
@@ -64,15 +64,15 @@ struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    /// Claims of whoever sits at the browser.
+    /// Claims of the logged-in user.
     person: Value,
     redirect_uri: String,
     twist: Option<Twist>,
     codes: HashMap<String, Login>,
-    /// True when it issues refresh tokens; the valid one, with its subject.
+    /// True if it issues refresh tokens. `refresh` has the valid ones, each with its subject.
     gives_refresh: bool,
     refresh: HashMap<String, Value>,
-    /// Numbers of requests for its description and for tokens.
+    /// Number of requests for the discovery document and for tokens.
     discoveries: usize,
     token_calls: usize,
     violations: Vec<String>,
@@ -87,10 +87,10 @@ struct Login {
 type Fields = BTreeMap<String, String>;
 
 impl FakeOidc {
-    /// A provider on a free port of this machine.
+    /// Starts on a free loopback port.
     ///
     /// # Errors
-    /// When it cannot listen, or no key can be made.
+    /// When no port can be bound, or no key can be generated.
     pub async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -112,43 +112,43 @@ impl FakeOidc {
         Ok(Self { url, shared, server })
     }
 
-    /// The issuer.
+    /// Issuer URL of the provider.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// Where the client said that browsers are to be sent back; nothing else is taken.
+    /// Registers the only permitted redirect URI.
     pub fn register(&self, redirect_uri: &str) {
         redirect_uri.clone_into(&mut self.shared.lock().redirect_uri);
     }
 
-    /// Who sits at the browser from now on: the claims about them, with a `sub`.
+    /// Sets the claims of the logged-in user, including `sub`.
     pub fn log_in(&self, person: Value) {
         self.shared.lock().person = person;
     }
 
-    /// Goes wrong at the next ID token.
+    /// Sets the fault of the next ID token.
     pub fn twist(&self, twist: Twist) {
         self.shared.lock().twist = Some(twist);
     }
 
-    /// Gives refresh tokens from now on.
+    /// Issues refresh tokens from now on.
     pub fn give_refresh_tokens(&self) {
         self.shared.lock().gives_refresh = true;
     }
 
-    /// Takes all refresh tokens back, as when somebody leaves.
+    /// Revokes all refresh tokens, as when a user's account is closed.
     pub fn revoke(&self) {
         self.shared.lock().refresh.clear();
     }
 
-    /// Numbers of requests for its description and for tokens.
+    /// Number of requests for the discovery document and for tokens.
     pub fn calls(&self) -> (usize, usize) {
         let inner = self.shared.lock();
         (inner.discoveries, inner.token_calls)
     }
 
-    /// What a client did against the standard.
+    /// Requests that the standard forbids, one description each.
     pub fn violations(&self) -> Vec<String> {
         self.shared.lock().violations.clone()
     }
@@ -183,6 +183,7 @@ impl Shared {
             true => json!("somebody-else"),
             false => json!(CLIENT_ID),
         };
+        // `iat` is an hour ago, so that the fault `Expired` still has a valid order of times.
         claims["iat"] = json!(now - 3_600);
         claims["exp"] = match is(Twist::Expired) {
             true => json!(now - 1_800),
@@ -237,7 +238,7 @@ async fn configuration(State(shared): State<Arc<Shared>>) -> Json<Value> {
 }
 
 async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    // A point that is not compressed: 4, x, y.
+    // The key is an uncompressed point: the byte 4, then x and y with 32 bytes each.
     let (x, y) = shared.key.public_key().as_ref()[1..].split_at(32);
     Json(
         json!({"keys": [{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "one",
@@ -245,7 +246,7 @@ async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
     )
 }
 
-/// Whoever sits at the browser is logged in here already, and agrees.
+/// Answers the authorization request with a code; the user is logged in and agrees.
 async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields>) -> Response {
     let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
     for (name, wanted) in [
@@ -264,6 +265,7 @@ async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields
         return shared.refuse("the scope openid is missing");
     }
     for name in ["state", "nonce", "code_challenge"] {
+        // 16 characters are the stand-in's bound for values that must not be guessable.
         if field(name).len() < 16 {
             return shared.refuse(&format!("{name} can be guessed"));
         }
@@ -300,6 +302,7 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     if field("grant_type") != "authorization_code" || field("redirect_uri") != uri {
         return shared.refuse("not the grant of a code, or another redirect_uri");
     }
+    // A code is removed with its first use, so a replay fails.
     let login = shared.lock().codes.remove(&field("code"));
     let Some(login) = login else {
         return shared.refuse("the code is unknown or used");
@@ -326,7 +329,8 @@ fn answer(shared: &Shared, login: Login) -> Response {
     }
 }
 
-/// A refresh token is good once, and says what is known of the person by now; a token for a code says nothing of it.
+/// Exchanges a refresh token, which is valid once. The new ID token has the user's current claims; the one
+/// for a code has those of the login.
 fn refreshed(shared: &Shared, token: &str) -> Response {
     let mut inner = shared.lock();
     let Some(subject) = inner.refresh.remove(token) else {

@@ -1,4 +1,4 @@
-//! Bytes put on a subject as a broken writer would.
+//! Raw messages on a NATS subject, as a faulty producer publishes them.
 
 use anyhow::Context as _;
 use tokio::{
@@ -6,7 +6,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Publishes bytes on a subject of a NATS server and waits until it has them.
+/// Publishes bytes on a subject and waits until the server has received them.
 ///
 /// # Errors
 /// When the server cannot be reached or closes the connection.
@@ -17,6 +17,7 @@ pub async fn plant(nats_url: &str, subject: &str, bytes: &[u8]) -> anyhow::Resul
         bytes.len()
     );
     stream
+        // The server answers PING in order, so its PONG proves that it has processed the message.
         .write_all(&[head.as_bytes(), bytes, b"\r\nPING\r\n"].concat())
         .await?;
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! A private certificate authority, and TLS in front of a server that speaks plain TCP.
+//! Private certificate authority, and a TLS front for servers that use plain TCP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate authority that nobody trusts unless told to.
+/// Certificate authority that only explicitly configured clients trust.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A server's certificate and private key, as PEM.
+/// Certificate and private key of a server, as PEM.
 pub struct Certificate {
-    /// The certificate.
+    /// Certificate in PEM form.
     pub certificate: String,
-    /// Its private key.
+    /// Private key in PEM form.
     pub key: String,
 }
 
 impl Authority {
-    /// Makes a new key and a certificate for it.
+    /// Generates a key and a self-signed certificate.
     ///
     /// # Errors
-    /// When the key cannot be made.
+    /// When the key cannot be generated.
     pub fn new() -> anyhow::Result<Self> {
         let mut params = CertificateParams::default();
         params
@@ -39,13 +39,13 @@ impl Authority {
         Ok(Self { issuer })
     }
 
-    /// Its certificate, as PEM: what `SSL_CERT_FILE` has to name.
+    /// Certificate of the authority as PEM, for a file that `SSL_CERT_FILE` names.
     #[must_use]
     pub fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// A certificate for a host name or an IP address.
+    /// Issues a certificate for a host name or an IP address.
     ///
     /// # Errors
     /// When the name is not valid.
@@ -73,7 +73,7 @@ impl Authority {
     }
 }
 
-/// An address that is bound but not served yet, so that the server behind it can be told where it will be reached.
+/// Bound address that is not yet served, so that the server behind it can be configured with its public URL.
 pub struct Front {
     listener: TcpListener,
     address: SocketAddr,
@@ -81,7 +81,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Binds an address with a certificate of the authority for it. Port 0 takes a free one.
+    /// Binds an address with a certificate of the authority. Port 0 selects a free port.
     ///
     /// # Errors
     /// When the address cannot be bound.
@@ -96,13 +96,13 @@ impl Front {
         })
     }
 
-    /// Where it will be served.
+    /// Address at which the front will be served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `https://ADDRESS`, without the port where it is 443.
+    /// `https://ADDRESS`, without the port if it is 443.
     #[must_use]
     pub fn url(&self) -> String {
         match self.address.port() {
@@ -111,11 +111,11 @@ impl Front {
         }
     }
 
-    /// Passes every connection on to a server behind it.
+    /// Forwards every connection to a server.
     #[must_use]
     pub fn serve(self, behind: SocketAddr) -> ServedFront {
         ServedFront(tokio::spawn(async move {
-            // Dropped with the task, and the connections with it.
+            // The set belongs to the task, so aborting the task closes all connections.
             let mut connections = JoinSet::new();
             while let Ok((outer, _)) = self.listener.accept().await {
                 connections.spawn(pass_on(self.acceptor.clone(), outer, behind));
@@ -125,7 +125,7 @@ impl Front {
     }
 }
 
-/// A [`Front`] that is served until this is dropped.
+/// Running [`Front`]. Dropping it stops the front and its connections.
 pub struct ServedFront(JoinHandle<()>);
 
 impl ServedFront {

@@ -1,4 +1,4 @@
-//! Signed webhooks, sent one after another in the background, recorded, and sent again on demand.
+//! Signed webhooks: sent in order in the background, recorded, and repeated on demand.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,19 +17,19 @@ const DRAIN: Duration = Duration::from_secs(5);
 const JIRA_TRIES: u32 = 5;
 const JIRA_PAUSE: Duration = Duration::from_millis(300);
 
-/// Whose headers, signature and persistence are imitated.
+/// Vendor whose headers, signature and retries are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Signature in `X-Hub-Signature-256`; one attempt.
     GitHub,
     /// Signature in `X-Hub-Signature`; several attempts.
     Jira,
-    /// No id, and no signature before the release 10; one attempt.
+    /// No delivery id, and no signature before release 10; one attempt.
     JiraDataCenter { signs: bool },
 }
 
 impl Style {
-    /// Whose webhooks are written down.
+    /// Service name under which webhooks are recorded.
     fn service(self) -> Option<&'static str> {
         match self {
             Self::GitHub => Some("github"),
@@ -39,7 +39,7 @@ impl Style {
     }
 }
 
-/// A webhook that was sent or is about to be.
+/// Webhook that is queued or sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(crate) id: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Delivery {
     pub(crate) payload: Value,
     pub(crate) delivered_at: String,
     pub(crate) redelivery: bool,
-    /// The receiver's status, 0 when there was no answer (yet).
+    /// HTTP status of the receiver; 0 before an answer, or without one.
     pub(crate) status: u16,
 }
 
@@ -58,7 +58,7 @@ struct Target {
     secret: String,
 }
 
-/// What goes wrong by chance on the way, and what has.
+/// Random faults of deliveries and their counts.
 #[derive(Default)]
 struct Trouble {
     faults: Option<DeliveryFaults>,
@@ -66,7 +66,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// The delays after which a delivery is sent, one for each copy; `None` when nothing goes wrong by chance.
+    /// Returns the delays of a delivery, one for each copy; `None` without random faults.
     fn delays(&mut self, delivery: &Delivery) -> Option<Vec<Duration>> {
         let delays = self.faults.as_ref()?.delays(delivery.id);
         if delays.len() > 1 {
@@ -79,7 +79,7 @@ impl Trouble {
     }
 }
 
-/// The sender. Dropping it stops the background task.
+/// Sender of webhooks. Dropping it stops the background task.
 pub(crate) struct Webhooks {
     trouble: Arc<Mutex<Trouble>>,
     target: Mutex<Option<Target>>,
@@ -90,7 +90,8 @@ pub(crate) struct Webhooks {
 
 impl Webhooks {
     pub(crate) fn start(style: Style) -> anyhow::Result<Self> {
-        // Another part of the process may have chosen the same provider already, which is as good.
+        // The call fails if another part of the process has already installed a provider, which serves as
+        // well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
         let (queue, mut waiting) = mpsc::unbounded_channel::<(Delivery, Target)>();
@@ -107,6 +108,7 @@ impl Webhooks {
             while let Some((delivery, target)) = waiting.recv().await {
                 let delays = lock(&met).delays(&delivery);
                 match delays {
+                    // Without faults, deliveries stay in order: each one ends before the next begins.
                     None => sender.clone().deliver(delivery, target, Duration::ZERO).await,
                     Some(delays) => {
                         for delay in delays {
@@ -134,22 +136,22 @@ impl Webhooks {
         });
     }
 
-    /// From now on deliveries come late and more than once by chance.
+    /// Sets the random faults of later deliveries.
     pub(crate) fn set_faults(&self, faults: Option<DeliveryFaults>) {
         lock(&self.trouble).faults = faults;
     }
 
-    /// How many deliveries came late or more than once.
+    /// Number of late and of repeated deliveries.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
         lock(&self.trouble).met.clone()
     }
 
-    /// Sends an event, if there is anybody to send it to.
+    /// Sends an event if a target is set.
     pub(crate) fn send(&self, event: &str, payload: Value) {
         self.enqueue(event, payload, uuid::Uuid::new_v4().to_string(), false);
     }
 
-    /// Sends a recorded delivery again under its own guid.
+    /// Sends a recorded delivery again with its guid. It returns false for an unknown id.
     pub(crate) fn redeliver(&self, id: u64) -> bool {
         let found = self.deliveries().into_iter().find(|delivery| delivery.id == id);
         found.is_some_and(|delivery| {
@@ -187,13 +189,13 @@ impl Webhooks {
             status: 0,
         };
         deliveries.push(delivery.clone());
-        // Neither happens before `stop`, after which nobody waits for webhooks any more.
+        // The queue is absent and its receiver closed only after `stop`, when webhooks no longer matter.
         if let Some(queue) = lock(&self.queue).as_ref() {
             let _ = queue.send((delivery, target));
         }
     }
 
-    /// Sends what is queued, within a few seconds.
+    /// Sends the queued webhooks within a few seconds and stops the task.
     pub(crate) async fn stop(&self) {
         drop(lock(&self.queue).take());
         let task = lock(&self.task).take();
@@ -213,7 +215,7 @@ impl Drop for Webhooks {
     }
 }
 
-/// Sends deliveries and notes how they were answered.
+/// Sends deliveries and records their status.
 #[derive(Clone)]
 struct Sender {
     client: reqwest::Client,
@@ -227,7 +229,7 @@ impl Sender {
         let status = send(&self.client, self.style, &delivery, &target).await;
         let mut known = lock(&self.known);
         let entry = known.iter_mut().find(|entry| entry.id == delivery.id);
-        // Of several copies one that arrived is enough.
+        // A delivery with several copies has succeeded if one of them has.
         if let Some(entry) = entry.filter(|entry| !(200..300).contains(&entry.status)) {
             entry.status = status;
         }
@@ -248,6 +250,7 @@ async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, targe
             tokio::time::sleep(JIRA_PAUSE).await;
         }
         status = send_once(client, style, delivery, target).await;
+        // Jira retries after server errors and missing answers, never after a client error.
         if (1..500).contains(&status) {
             break;
         }
@@ -288,7 +291,7 @@ async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, 
         .map_or(0, |response| response.status().as_u16())
 }
 
-/// The hexadecimal HMAC-SHA256 of a body.
+/// Returns the HMAC-SHA256 of a body in hexadecimal.
 pub(crate) fn sign(secret: &str, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     ring::hmac::sign(&key, body)

@@ -1,5 +1,5 @@
-//! The stand-ins of GitHub and Jira for clients of others, which `make contract` runs: prints where they are and how to
-//! call them as one line of JSON, and serves until standard input ends.
+//! Process with the GitHub and Jira stand-ins for third-party clients; `make contract` runs it. It prints
+//! addresses and credentials as one line of JSON and serves until standard input ends.
 
 use serde_json::{Value, json};
 use testkit::github::{self, Conclusion, Ruleset};
@@ -21,7 +21,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A repository with a pull request that people and CI spoke about, and branches for more of them.
+/// Creates a repository with a reviewed pull request, completed checks and spare branches for further pull
+/// requests.
 fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
     github.create_repository(
         REPOSITORY,
@@ -63,7 +64,7 @@ fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
     }))
 }
 
-/// Two tickets that belong together, one of which people edited, moved and spoke about.
+/// Creates two linked tickets, one of them edited, transitioned and commented.
 fn furnish_jira(jira: &FakeJira) -> anyhow::Result<Value> {
     let key = jira.create_issue("ENG", "Count", "The cart\n\ndoes not count.", "Bug", &["shop"]);
     let other = jira.create_issue("ENG", "Pay", "", "Task", &[]);

@@ -1,5 +1,5 @@
-//! Runs of GitHub Actions: each suite of checks is one, and its failed jobs can run again. Runs that have not begun have no
-//! checks.
+//! GitHub Actions runs. Each check suite is a run whose failed jobs can be rerun; held runs have not begun
+//! and have no checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,16 +17,16 @@ use super::state::Repo;
 use super::{Conclusion, FakeGitHub, history};
 use crate::http::{answer, iso_now};
 
-/// A run whose failed jobs were started again.
+/// Rerun of a run's failed jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Again {
-    /// From 1.
+    /// Attempt number, from 1.
     pub(super) attempt: u32,
-    /// Whether the jobs run now.
+    /// True until [`FakeGitHub::end_reruns`] completes it.
     pub(super) is_under_way: bool,
 }
 
-/// A run that has not begun.
+/// Workflow run that has not begun.
 #[derive(Debug, Clone)]
 pub(super) struct HeldRun {
     id: u64,
@@ -36,19 +36,19 @@ pub(super) struct HeldRun {
     created: String,
 }
 
-/// Why a run has not begun.
+/// Reason for which a run has not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
-    /// Somebody new made the change: a maintainer has to approve the run.
+    /// A first-time contributor made the change, so a maintainer has to approve the run.
     ActionRequired,
-    /// Its environment has to be approved.
+    /// The run's environment requires an approval.
     Waiting,
-    /// No runner is free.
+    /// All runners are busy.
     Queued,
 }
 
 impl RunState {
-    /// Status and conclusion.
+    /// Returns the run's `status` and `conclusion`.
     const fn words(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::ActionRequired => ("completed", Some("action_required")),
@@ -64,7 +64,7 @@ pub(super) struct RunsQuery {
 }
 
 impl Repo {
-    /// Whether a check runs now.
+    /// True while a failed check of the suite runs again.
     pub(super) fn is_under_way(&self, suite: u64, conclusion: Conclusion) -> bool {
         !conclusion.passes() && self.again.get(&suite).is_some_and(|again| again.is_under_way)
     }
@@ -117,7 +117,7 @@ impl Repo {
     }
 }
 
-/// The runs of a commit. Checks of other Apps, and those that ran elsewhere, belong to none.
+/// Lists the workflow runs of a commit. Checks of other Apps and of external CI systems belong to no run.
 pub(super) async fn runs(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -132,6 +132,7 @@ pub(super) async fn runs(
             .iter()
             .filter(|check| check.sha == only.head_sha && check.app == CI_LOGIN && check.elsewhere.is_none());
         let suites: BTreeSet<u64> = of_actions.map(|check| check.suite).collect();
+        // GitHub lists the newest run first; suite ids grow with time.
         let begun = suites
             .into_iter()
             .rev()
@@ -189,10 +190,10 @@ pub(super) async fn rerun_failed_jobs(
 }
 
 impl FakeGitHub {
-    /// A workflow run of a commit does not begin. It has no check runs until [`Self::begin_held_runs`].
+    /// Holds a commit's workflow run. It has no check runs until [`Self::begin_held_runs`].
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn hold_run(&self, repository: &str, sha: &str, name: &str, state: RunState) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let id = world.fresh_id();
@@ -206,29 +207,29 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// A maintainer approves the runs that were held: they are no longer listed until their checks are made.
+    /// Approves all held runs, as a maintainer does. Their checks follow by separate calls.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn begin_held_runs(&self, repository: &str) -> anyhow::Result<()> {
         self.hub.world().repo(repository)?.held_runs.clear();
         Ok(())
     }
 
-    /// How often failed jobs were started again in a repository.
+    /// Number of reruns of failed jobs in a repository.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn reruns(&self, repository: &str) -> anyhow::Result<u32> {
         let mut world = self.hub.world();
         let again = &world.repo(repository)?.again;
         Ok(again.values().map(|again| again.attempt - 1).sum())
     }
 
-    /// The jobs that were started again end, all in the same way. Sends `check_run` for each, then one `check_suite`.
+    /// Completes the rerun jobs with one conclusion. Sends `check_run` for each, then one `check_suite`.
     ///
     /// # Errors
-    /// When no jobs run again.
+    /// When no rerun is under way.
     pub fn end_reruns(&self, repository: &str, conclusion: Conclusion, output: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let count = world.repo(repository)?.checks.len();
@@ -243,6 +244,7 @@ impl FakeGitHub {
         let mut sha = String::new();
         let checks = repo.checks.iter_mut().filter(|check| check.suite == run);
         for check in checks.filter(|check| !check.conclusion.passes()) {
+            // GitHub gives each rerun check a new id; the suite keeps its own.
             check.id = ids.pop().unwrap_or_default();
             (check.conclusion, check.output) = (conclusion, output.to_owned());
             (check.completed, sha) = (now.clone(), check.sha.clone());

@@ -1,4 +1,5 @@
-//! Who calls: an App by its signed token, an installation or a person's token, and whether that may write.
+//! Authentication: an App by its signed token, an installation or a user by their token, and the permission
+//! to write.
 
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use super::{
 use crate::http::{answer, header_text};
 
 const APP_PUBLIC_KEY: &[u8] = include_bytes!("../../data/app_public_key.der");
-/// How far ahead an App's token may expire, in seconds.
+/// Longest validity of an App's token in seconds. GitHub documents ten minutes.
 const MAX_APP_TOKEN_AGE: i64 = 600;
-/// How much clocks may differ, in seconds.
+/// Tolerated clock difference in seconds.
 const CLOCK_SKEW: i64 = 60;
 
 pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
@@ -35,7 +36,7 @@ pub(super) fn not_found() -> Response {
     refuse(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// A caller with an installation's or a person's token. A write by the reader is refused before its handler runs.
+/// Caller with an installation's or a user's token. A write by the reader is refused before its handler runs.
 pub(super) struct Caller {
     pub(super) writes: bool,
     pub(super) token: Token,
@@ -79,7 +80,7 @@ impl FromRequestParts<Arc<Hub>> for Caller {
     }
 }
 
-/// What a token may do; nothing when it is unknown.
+/// Rights of a token; absent for an unknown token.
 pub(super) fn token_of(hub: &Hub, token: &str) -> Option<Token> {
     match token {
         READER_TOKEN => Some(Token::personal(false)),
@@ -89,7 +90,7 @@ pub(super) fn token_of(hub: &Hub, token: &str) -> Option<Token> {
     }
 }
 
-/// What the reader's App is usually subscribed to.
+/// Webhook events that the reader's App subscribes to by default.
 const READER_EVENTS: [&str; 11] = [
     "check_run",
     "check_suite",
@@ -104,7 +105,7 @@ const READER_EVENTS: [&str; 11] = [
     "discussion_comment",
 ];
 
-/// An App, by its signed token.
+/// App that authenticates with its signed token.
 pub(super) struct AppCaller {
     pub(super) id: u64,
 }
@@ -118,7 +119,7 @@ impl AppCaller {
         if self.writes() { WRITER_LOGIN } else { READER_LOGIN }
     }
 
-    /// The webhook events that it is subscribed to.
+    /// Webhook events that the App is subscribed to.
     pub(super) fn events(&self, hub: &Hub) -> Vec<String> {
         if let Some(set) = hub.world().events.get(&self.id) {
             return set.clone();
@@ -191,7 +192,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
         .ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Requires authentication"))
 }
 
-/// Checks an App's token (RS256) and gives the App's id.
+/// Verifies an App's RS256 token and returns the App's id.
 fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
     let mut parts = token.split('.');
     let (Some(header), Some(claims), Some(signature), None) =
@@ -214,6 +215,7 @@ fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
     if issued > now + CLOCK_SKEW || expires <= now || expires > now + MAX_APP_TOKEN_AGE + CLOCK_SKEW {
         return Err("iat or exp out of bounds");
     }
+    // GitHub accepts the issuer as a number or as a string.
     let issuer = claims["iss"]
         .as_u64()
         .or_else(|| claims["iss"].as_str()?.parse().ok())
@@ -225,7 +227,7 @@ fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
 }
 
 impl FakeGitHub {
-    /// What an App may do (name, `read` or `write`) instead of the usual.
+    /// Replaces an App's permissions; each is a name with `read` or `write`.
     pub fn set_app_permissions(&self, app: u64, permissions: &[(&str, &str)]) {
         let permissions = permissions
             .iter()
@@ -233,20 +235,20 @@ impl FakeGitHub {
         self.hub.world().permissions.insert(app, permissions.collect());
     }
 
-    /// The webhook events that an App is subscribed to instead of the usual.
+    /// Replaces the webhook events that an App is subscribed to.
     pub fn set_app_events(&self, app: u64, events: &[&str]) {
         let events = events.iter().map(|event| (*event).to_owned());
         self.hub.world().events.insert(app, events.collect());
     }
 
-    /// Both Apps may do the usual again, and are subscribed to the usual.
+    /// Restores the default permissions and events of both Apps.
     pub fn reset_app_permissions(&self) {
         let mut world = self.hub.world();
         world.permissions.clear();
         world.events.clear();
     }
 
-    /// No installation token made until now is good any more.
+    /// Revokes all installation tokens made so far.
     pub fn revoke_tokens(&self) {
         self.hub.world().tokens.clear();
     }

@@ -1,4 +1,4 @@
-//! Who wrote which lines last, as GraphQL tells it.
+//! Last author of each line range, as GraphQL returns it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::graphql::failed;
 use super::hub::Hub;
 use crate::http::answer;
 
-/// More files than these no query of ours names.
+/// Maximum number of files in a query. Our client asks for at most this many.
 const MAX_FILES: usize = 20;
 
 impl FakeGitHub {
-    /// Commits files to a branch as somebody whose account GitHub knows by the address of the commit; nobody knows the
-    /// addresses of all other commits.
+    /// Commits files as a user whose account GitHub knows by the commit's address. The authors of all other
+    /// commits have unknown addresses.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn commit_by(
         &self,
         repository: &str,
@@ -38,7 +38,7 @@ impl FakeGitHub {
     }
 }
 
-/// The ranges of each file that the query names by `$p0`, `$p1` …
+/// Answers with the ranges of each file that the query names by `$p0`, `$p1` and so on.
 pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Response {
     let text = |name: &str| variables[name].as_str().unwrap_or_default();
     let full_name = format!("{}/{}", text("owner"), text("name"));
@@ -71,7 +71,7 @@ pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Resp
     answer(StatusCode::OK, json!({"data": {"repository": {"object": files}}}))
 }
 
-/// First and last line of each range, and the address of its author.
+/// Returns the first line, last line and author's address of each range.
 fn ranges(repository: &Path, commit: &str, path: &str) -> anyhow::Result<Vec<(usize, usize, String)>> {
     let repository = Repository::open_bare(repository)?;
     let mut options = BlameOptions::new();

@@ -1,4 +1,4 @@
-//! Branches and what they ask for before a merge.
+//! Branches and their requirements before a merge.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::http::answer;
 
 type Place = (String, String, String);
 
-/// The classic protection, as everybody with read access sees it.
+/// Returns a branch with its classic protection, as readers see it.
 pub(super) async fn branch(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -28,7 +28,7 @@ pub(super) async fn branch(
     })
 }
 
-/// The rules of rulesets that hold for a branch, be there such a branch or not.
+/// Lists the ruleset rules that match a branch name. The branch need not exist.
 pub(super) async fn rules(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,

@@ -1,4 +1,4 @@
-//! What goes wrong by chance at the stand-in.
+//! Random faults of the GitHub stand-in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use super::{Conclusion, FakeGitHub, WRITER_LOGIN, repository};
 use crate::chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
 use crate::http::lock;
 
-/// The status of a secondary rate limit.
+/// HTTP status of a secondary rate limit.
 const LIMITED: u16 = 403;
 
 impl FakeGitHub {
-    /// From now on writes meet faults by chance; `None` ends it.
+    /// Sets the random faults of later writes; `None` ends them.
     pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
         self.hub.log.set_write_faults(faults, LIMITED);
     }
 
-    /// From now on webhooks come late and more than once by chance; `None` ends it.
+    /// Sets the random faults of later webhooks; `None` ends them.
     pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
         self.hub.webhooks.set_faults(faults);
     }
 
-    /// From now on the checks of some branches are green before the push is answered; `None` ends it.
+    /// Completes the checks of some branches before their push is answered; `None` ends it.
     pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
         *lock(&self.hub.early) = early;
     }
 
-    /// Whether a commit has checks.
+    /// True if CI has checked the commit.
     #[must_use]
     pub fn is_checked(&self, repository: &str, sha: &str) -> bool {
         let world = self.hub.world();
         let repo = world.repos.get(repository);
-        // What our own App says of a commit is no check of it.
+        // The check run of our own App reports on the run and is not a CI result.
         let is_check = |check: &CheckRun| check.sha == sha && check.app != WRITER_LOGIN;
         repo.is_some_and(|repo| repo.checks.iter().any(is_check))
     }
 
-    /// How many faults were met, by name.
+    /// Number of faults met so far, by name.
     #[must_use]
     pub fn faults_met(&self) -> BTreeMap<String, usize> {
         let mut met = self.hub.log.faults_met();
@@ -48,7 +48,7 @@ impl FakeGitHub {
 }
 
 impl Hub {
-    /// Completes the checks of those branches that moved and whose turn it is; says how long to hold the answer back.
+    /// Completes the checks of moved branches that the seed selects. Returns the delay of the push's answer.
     pub(super) fn check_early(
         &self,
         name: &str,

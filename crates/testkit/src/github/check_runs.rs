@@ -1,4 +1,4 @@
-//! Check runs: those of CI, and those that an App makes itself.
+//! Check runs of CI and of Apps.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::http::{answer, iso_now};
 
-/// GitHub's limit for the summary of an output.
+/// Maximum length of an output's summary in characters, as GitHub documents it.
 const MAX_SUMMARY: usize = 65_535;
 
 #[derive(Deserialize)]
@@ -184,10 +184,11 @@ fn refused(said: &Said) -> Result<(), axum::response::Response> {
 }
 
 impl FakeGitHub {
-    /// Another CI system completes a check of a commit with its own page; GitHub has no log of it. Sends `check_run`.
+    /// Completes a check of an external CI system that has its own page and no log on GitHub. Sends
+    /// `check_run`.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn run_check_elsewhere(
         &self,
         repository: &str,
@@ -199,6 +200,8 @@ impl FakeGitHub {
         let mut world = self.hub.world();
         let (id, suite) = (world.fresh_id(), world.fresh_id());
         let repo = world.repo(repository)?;
+        // A later result of the same check replaces the earlier one, as GitHub's default filter `latest`
+        // shows it.
         repo.checks.retain(|known| known.sha != sha || known.name != name);
         let check = CheckRun {
             id,
@@ -220,10 +223,10 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// The names of the check runs on a commit.
+    /// Names of the check runs on a commit.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn check_runs(&self, repository: &str, sha: &str) -> anyhow::Result<Vec<String>> {
         let mut world = self.hub.world();
         let checks = &world.repo(repository)?.checks;
@@ -231,10 +234,10 @@ impl FakeGitHub {
         Ok(on.map(|check| check.name.clone()).collect())
     }
 
-    /// What the check run with this name says on a commit: its title, its summary and its conclusion.
+    /// Title, summary and conclusion of a commit's check run.
     ///
     /// # Errors
-    /// When there is no such repository or no such check run.
+    /// When the repository or no such check run does not exist.
     pub fn check_run(
         &self,
         repository: &str,

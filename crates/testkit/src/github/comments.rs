@@ -1,4 +1,4 @@
-//! Comments of issues and pull requests over REST.
+//! REST routes of comments on issues and pull requests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
 use super::state::{Comment, Repo};
 use crate::http::answer;
 
-/// The longest comment that GitHub takes, in characters.
+/// Maximum length of a comment in characters.
 const MAX_BODY: usize = 65_536;
 
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ pub(super) struct AllQuery {
     direction: Option<String>,
 }
 
-/// Every comment of a repository's issues and pull requests; `direction` counts only with `sort`.
+/// Lists all comments of a repository's issues and pull requests. GitHub ignores `direction` without `sort`.
 pub(super) async fn list_all(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,

@@ -1,4 +1,4 @@
-//! What differs between two commits.
+//! Comparison of two commits.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::repository;
 use super::rest::{Handled, with_repo};
 use crate::http::answer;
 
-/// `BASE...HEAD`: what the head changes since it left the base, with all files and all commits.
+/// Compares `BASE...HEAD`: the head's changes since the merge base, with all files and commits.
 pub(super) async fn compare(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,

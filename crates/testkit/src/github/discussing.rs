@@ -1,4 +1,4 @@
-//! What people and we say in discussions.
+//! Discussions from the test's side: starting them, commenting and reading their state.
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
@@ -50,36 +50,36 @@ impl Hub {
     }
 }
 
-/// A discussion as tests look at it.
+/// State of a discussion for assertions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscussionState {
-    /// Why it is closed; absent while it is open.
+    /// Reason of the closing; absent while the discussion is open.
     pub closed_as: Option<String>,
-    /// The id of the comment that is marked as the answer.
+    /// Id of the comment that is marked as the answer.
     pub answer: Option<u64>,
     /// Comments and replies, oldest first.
     pub comments: Vec<TalkState>,
 }
 
-/// A comment in a discussion.
+/// Comment or reply in a discussion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TalkState {
-    /// Its id.
+    /// Numeric id, as REST returns it.
     pub id: u64,
-    /// Who wrote it.
+    /// Login of the author.
     pub author: String,
-    /// Markdown.
+    /// Body as Markdown text.
     pub body: String,
-    /// The comment that it replies to.
+    /// Id of the comment that this one replies to.
     pub reply_to: Option<u64>,
 }
 
 impl FakeGitHub {
-    /// A person begins a discussion in a category: `General`, `Ideas` or `Q&A`; gives its number. Sends `discussion`
-    /// created.
+    /// Starts a discussion in the category `General`, `Ideas` or `Q&A` and returns its number. Sends
+    /// `discussion` created.
     ///
     /// # Errors
-    /// When there is no such repository or category.
+    /// When the repository or category does not exist.
     pub fn start_discussion(
         &self,
         repository: &str,
@@ -113,11 +113,11 @@ impl FakeGitHub {
         Ok(number)
     }
 
-    /// A person comments in a discussion, or replies to a comment; gives the comment's id. Sends `discussion_comment`
-    /// created.
+    /// Comments in a discussion, or replies to a comment, and returns the comment's id. Sends
+    /// `discussion_comment` created.
     ///
     /// # Errors
-    /// When there is no such discussion, or the comment is a reply itself.
+    /// When the discussion does not exist, or the comment is a reply itself.
     pub fn discuss_as(
         &self,
         repository: &str,
@@ -129,10 +129,10 @@ impl FakeGitHub {
         Ok(self.hub.talk(repository, number, by, body, reply_to)?.id)
     }
 
-    /// A discussion.
+    /// Current state of a discussion.
     ///
     /// # Errors
-    /// When there is no such discussion.
+    /// When the discussion does not exist.
     pub fn discussion(&self, repository: &str, number: u64) -> anyhow::Result<DiscussionState> {
         let mut world = self.hub.world();
         let found = world.repo(repository)?.discussion(number)?;

@@ -1,4 +1,4 @@
-//! Discussions: over GraphQL alone, as at GitHub.
+//! Discussions over GraphQL. GitHub offers them in no REST route.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -12,12 +12,12 @@ use super::shape::actor;
 use super::state::{Discussion, Repo, Talk};
 use crate::http::{answer, iso_now};
 
-/// Names of categories, and whether comments can be marked as the answer there.
+/// Category names with their `isAnswerable` flag.
 pub(super) const CATEGORIES: [(&str, bool); 3] = [("General", false), ("Ideas", false), ("Q&A", true)];
 const MAX_BODY: usize = 65_536;
 const NO_NODE: &str = "Could not resolve to a node with the global id of that id.";
 
-/// Each mutation with the function that does it: what it says, or the type of its error and why.
+/// Mutation handler. It returns the payload, or GitHub's error type with a message.
 type Change = fn(&Hub, &Caller, &Value) -> Result<Value, (&'static str, String)>;
 const MUTATIONS: [(&str, Change); 6] = [
     ("addDiscussionComment", add),
@@ -28,7 +28,7 @@ const MUTATIONS: [(&str, Change); 6] = [
     ("addReaction", react),
 ];
 
-/// What discussions answer to a query; absent when it is about something else.
+/// Answers queries and mutations of discussions; returns nothing for other queries.
 pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value) -> Option<Response> {
     if let Some((name, change)) = MUTATIONS.iter().find(|(name, _)| query.contains(name)) {
         if !caller.writes {
@@ -74,7 +74,7 @@ pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value)
 }
 
 impl Repo {
-    /// Everything that our one query selects.
+    /// Returns every field that our query selects.
     fn discussion_node(&self, discussion: &Discussion, hub: &Hub) -> Value {
         let talk = |said: &Talk| {
             let edited = (said.updated != said.created).then_some(&said.updated);
@@ -108,7 +108,7 @@ fn refused<T>(kind: &'static str, why: &str) -> Result<T, (&'static str, String)
     Err((kind, why.to_owned()))
 }
 
-/// The repository and number of the discussion that has this id, or the comment with it.
+/// Returns the repository and number of the discussion that has this node id or contains a comment with it.
 fn find(world: &World, id: &str) -> Option<(String, u64)> {
     let all = world.repos.values().flat_map(|repo| {
         repo.discussions
@@ -123,7 +123,7 @@ fn find(world: &World, id: &str) -> Option<(String, u64)> {
         .map(|(repo, found)| (repo.name.clone(), found.number))
 }
 
-/// The discussion of an id, when the caller may change it.
+/// Returns the discussion of a node id if the caller may write to it.
 fn changeable(hub: &Hub, caller: &Caller, id: &str) -> Result<(String, u64), (&'static str, String)> {
     let Some((name, number)) = find(&hub.world(), id) else {
         return refused("NOT_FOUND", NO_NODE);
@@ -161,7 +161,7 @@ fn add(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static
     Ok(json!({"comment": {"id": said.node_id()}}))
 }
 
-/// Our own comment of an id.
+/// Returns the comment of a node id if the caller wrote it.
 fn own<'a>(
     hub: &Hub,
     caller: &Caller,

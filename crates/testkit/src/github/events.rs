@@ -1,4 +1,4 @@
-//! What webhooks say.
+//! Payloads of the GitHub webhooks.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::state::{Comment, Issue, Pull, Repo};
 use super::{history, repository};
 
 impl Hub {
-    /// A comment was created or edited; `more` is what this action tells besides.
+    /// Sends `issue_comment` for a created or edited comment; `more` holds fields of this action alone.
     pub(super) fn tell_comment(&self, repo: &Repo, comment: &Comment, action: &str, more: Value, by: &str) {
         let issue = match (repo.pulls.get(&comment.number), repo.issues.get(&comment.number)) {
             (Some(pull), _) => repo.pull_as_issue_json(pull, &self.url),
@@ -22,7 +22,7 @@ impl Hub {
         self.tell(repo, "issue_comment", with(payload, more), by);
     }
 
-    /// Something happened to an issue; `more` is what this action tells besides.
+    /// Sends `issues` for a changed issue; `more` holds fields of this action alone.
     pub(super) fn tell_issue(&self, repo: &Repo, issue: &Issue, action: &str, more: Value, by: &str) {
         let payload = json!({"action": action, "issue": repo.issue_json(issue, &self.url)});
         self.tell(repo, "issues", with(payload, more), by);
@@ -32,14 +32,14 @@ impl Hub {
         self.tell_pull_with(repo, pull, action, json!({}), by);
     }
 
-    /// `more` is what this action tells besides.
+    /// Sends `pull_request`; `more` holds fields of this action alone.
     pub(super) fn tell_pull_with(&self, repo: &Repo, pull: &Pull, action: &str, more: Value, by: &str) {
         let pull_request = repo.pull_json(pull, &self.url);
         let payload = json!({"action": action, "number": pull.number, "pull_request": pull_request});
         self.tell(repo, "pull_request", with(payload, more), by);
     }
 
-    /// A branch was made, moved or deleted.
+    /// Sends `push` for a created, moved or deleted branch.
     pub(super) fn tell_push(
         &self,
         repo: &Repo,
@@ -47,9 +47,11 @@ impl Hub {
         (old, new): (Option<&String>, Option<&String>),
         by: &str,
     ) {
+        // GitHub writes a missing commit as forty zeros.
         let zero = "0".repeat(40);
         let (before, after) = (old.unwrap_or(&zero), new.unwrap_or(&zero));
         let main = repository::branches(&repo.path).remove(&repo.default_branch);
+        // A new branch has no former head, so its commits are those beyond the default branch.
         let known = old.or(main.as_ref().filter(|main| Some(*main) != new));
         let commits = new.map(|new| history::pushed(&repo.path, known, new).unwrap_or_default());
         let commits = commits.unwrap_or_default().into_iter();

@@ -1,4 +1,4 @@
-//! Real git over smart HTTP: `git http-backend` as CGI over the stand-in's bare repositories.
+//! Git over smart HTTP: `git http-backend` as CGI on the stand-in's bare repositories.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::hub::Hub;
 use super::{READER_LOGIN, WRITER_LOGIN, link, repository};
 use crate::http::{basic_auth, header_text};
 
-/// The longest that one git request may take.
+/// Time limit of a git request.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub(super) async fn handle(
@@ -26,7 +26,8 @@ pub(super) async fn handle(
     body: Bytes,
 ) -> Response {
     let Some(token) = basic_auth(&headers).and_then(|(user, token)| {
-        // GitHub takes an installation's token only under this user; persons' tokens come under any.
+        // GitHub accepts an installation's token only with this user name, and a personal token (`ghp_`) with
+        // any.
         let known = user == "x-access-token" || token.starts_with("ghp_");
         token_of(&hub, &token).filter(|_| known)
     }) else {
@@ -63,6 +64,7 @@ pub(super) async fn handle(
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;
     }
+    // The branches before and after a push show which of them moved, so pushes run one at a time.
     let one_at_a_time = hub.pushes.lock().await;
     let before = repository::branches(&repo.path);
     let response = request.run(&hub, login).await;
@@ -98,6 +100,7 @@ impl Cgi<'_> {
         let mut child = tokio::process::Command::new("git")
             .arg("http-backend")
             .env("GIT_PROJECT_ROOT", &hub.root)
+            // Git's own settings of this machine must not change the answers.
             .env("GIT_HTTP_EXPORT_ALL", "1")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -118,7 +121,7 @@ impl Cgi<'_> {
         let stdin = child.stdin.take();
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // The backend may end before it has read everything; its answer says why.
+                // The backend may exit before it has read the whole body; its answer then reports the reason.
                 let _ = stdin.write_all(&self.body).await;
             }
         };

@@ -1,4 +1,4 @@
-//! The queries and mutations that we use: REST has no counterpart for them.
+//! GraphQL endpoint: the queries and mutations of our client, which have no REST counterpart.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::rest::{Handled, read};
 use super::{blame, discussions, issues, projects};
 use crate::http::answer;
 
-/// Mutations that merge, now or later.
+/// Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
 const MERGES: [&str; 4] = [
     "mergePullRequest",
     "enablePullRequestAutoMerge",
@@ -105,7 +105,7 @@ pub(super) async fn handle(
     }
 }
 
-/// The threads of a pull request's reviews.
+/// Answers with the review threads of a pull request.
 fn threads(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
     let text = |name: &str| variables[name].as_str().unwrap_or_default();
     let full_name = format!("{}/{}", text("owner"), text("name"));
@@ -171,7 +171,7 @@ fn resolve(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
     )
 }
 
-/// An issue with everything that happened to it.
+/// Answers with an issue and its whole timeline.
 fn issue(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
     let (Some(owner), Some(name), Some(number)) = (
         variables["owner"].as_str(),
@@ -196,7 +196,7 @@ fn issue(hub: &Hub, caller: &Caller, variables: &Value) -> Response {
     }
 }
 
-/// GraphQL answers 200 even when it refuses.
+/// Renders a GraphQL error. GitHub sends status 200 even for refused queries.
 pub(super) fn failed(kind: &str, message: &str) -> Response {
     answer(
         StatusCode::OK,
@@ -204,7 +204,7 @@ pub(super) fn failed(kind: &str, message: &str) -> Response {
     )
 }
 
-/// The pull request whose node id stands, quoted, in the request.
+/// Finds the pull request whose quoted node id the request contains.
 fn find(hub: &Hub, given: &str) -> Option<(String, u64)> {
     let world = hub.world();
     let all = world

@@ -1,11 +1,11 @@
-//! What git knows of commits: who, when, and what changed.
+//! Commits of a repository: author, date and changed paths.
 
 use std::path::Path;
 
 use git2::{Delta, Diff, Oid, Repository, Sort};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// The most commits that a push tells of.
+/// Maximum number of commits in a `push` webhook. GitHub's own limit is 2,048.
 const MAX_COMMITS: usize = 20;
 
 pub(super) struct Person {
@@ -26,7 +26,7 @@ pub(super) struct Commit {
     pub(super) modified: Vec<String>,
 }
 
-/// How much a branch changes.
+/// Size of a branch's change.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) commits: usize,
@@ -40,7 +40,7 @@ pub(super) fn commit(path: &Path, id: &str) -> anyhow::Result<Commit> {
     describe(&repository, Oid::from_str(id)?)
 }
 
-/// The commits that came to a branch, oldest first; `known` has those that were there before.
+/// Returns the commits that a push adds, oldest first. `known` is the former head, whose history is left out.
 pub(super) fn pushed(path: &Path, known: Option<&String>, head: &str) -> anyhow::Result<Vec<Commit>> {
     let repository = Repository::open_bare(path)?;
     let mut walk = repository.revwalk()?;
@@ -54,14 +54,14 @@ pub(super) fn pushed(path: &Path, known: Option<&String>, head: &str) -> anyhow:
         .collect()
 }
 
-/// The commit at which two lines of history part.
+/// Returns the merge base of two commits.
 pub(super) fn merge_base(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
     let left = repository.merge_base(Oid::from_str(base)?, Oid::from_str(head)?)?;
     Ok(left.to_string())
 }
 
-/// What a branch changes since it left another.
+/// Returns the size of a branch's change since its merge base.
 pub(super) fn changes(path: &Path, base: &str, head: &str) -> anyhow::Result<Changes> {
     let repository = Repository::open_bare(path)?;
     let (base, head) = (Oid::from_str(base)?, Oid::from_str(head)?);

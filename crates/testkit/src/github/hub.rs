@@ -1,4 +1,4 @@
-//! What happens to repositories and pull requests, and which webhooks tell of it.
+//! Changes of repositories and pull requests, with the webhooks that report them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,39 +17,39 @@ use crate::chaos::EarlyChecks;
 use crate::http::{RequestLog, iso_now, lock};
 use crate::webhook::Webhooks;
 
-/// The state behind the HTTP interface.
+/// State behind the HTTP interface.
 pub(super) struct Hub {
     pub(super) log: Arc<RequestLog>,
     pub(super) webhooks: Webhooks,
     pub(super) url: String,
     pub(super) root: PathBuf,
     pub(super) world: Mutex<World>,
-    /// One push at a time, so that what it changed can be told from the branches before and after.
+    /// Serializes pushes, because a push's effect is the difference of the branches before and after it.
     pub(super) pushes: tokio::sync::Mutex<()>,
-    /// Whose checks are done before the push is answered.
+    /// Selection of branches whose checks complete before the push is answered.
     pub(super) early: Mutex<Option<EarlyChecks>>,
     pub(super) quota: Mutex<Quota>,
     pub(super) line: Mutex<super::link::PackLine>,
-    /// Goes last: the repositories are in it.
+    /// Last field, so that the folder of the repositories is removed after everything that uses it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }
 
 #[derive(Default)]
 pub(super) struct World {
     pub(super) repos: BTreeMap<String, Repo>,
-    /// Installation tokens.
+    /// Rights of each installation token.
     pub(super) tokens: BTreeMap<String, Token>,
-    /// What the Apps may do, by id, where it is not the usual.
+    /// Permissions by App id, where they differ from the default.
     pub(super) permissions: BTreeMap<u64, Permissions>,
     pub(super) projects: Vec<super::projects::Project>,
-    /// What the Apps are subscribed to, by id, where it is not the usual.
+    /// Webhook subscriptions by App id, where they differ from the default.
     pub(super) events: BTreeMap<u64, Vec<String>>,
-    /// The Apps that manifests made, by id.
+    /// Apps that were registered through a manifest, by id.
     pub(super) registered: BTreeMap<u64, super::registration::Registered>,
     pub(super) hooks: BTreeMap<u64, super::registration::HookConfig>,
-    /// Old names of renamed repositories and the ids of these.
+    /// Former names of renamed repositories, with their ids.
     pub(super) moved: BTreeMap<String, u64>,
-    /// Addresses of commits and the logins of whose they are.
+    /// Logins by the e-mail address of their commits.
     pub(super) addresses: BTreeMap<String, String>,
     next_id: u64,
 }
@@ -80,7 +80,7 @@ impl Repo {
     }
 }
 
-/// What a new pull request is made of; validated by the caller.
+/// Content of a new pull request. The caller validates it.
 pub(super) struct NewPull {
     pub(super) author: String,
     pub(super) title: String,
@@ -124,7 +124,7 @@ impl Hub {
         Ok(head)
     }
 
-    /// The old name leads to the new one from now on.
+    /// Renames a repository and keeps the old name as a redirect.
     pub(super) fn rename(&self, old: &str, new: &str) -> anyhow::Result<()> {
         ensure!(new.split('/').count() == 2, "a repository's name is owner/name");
         let mut world = self.world();
@@ -139,13 +139,14 @@ impl Hub {
         }
         std::fs::rename(&repo.path, &path)?;
         (repo.name, repo.path) = (new.to_owned(), path);
+        // A new repository may take an old name, which then no longer redirects.
         world.moved.insert(old.to_owned(), repo.id);
         world.moved.remove(new);
         world.repos.insert(new.to_owned(), repo);
         Ok(())
     }
 
-    /// Opens a pull request and tells of it.
+    /// Opens a pull request and sends `pull_request` opened.
     pub(super) fn open_pull(&self, world: &mut World, name: &str, new: NewPull) -> anyhow::Result<Pull> {
         let id = world.fresh_id();
         let repo = world.repo(name)?;
@@ -187,7 +188,8 @@ impl Hub {
         Ok(pull)
     }
 
-    /// Compares branches with those before a push: pull requests follow their heads, and webhooks tell of it.
+    /// Compares the branches with those before a push, moves the heads of open pull requests and sends the
+    /// webhooks.
     pub(super) fn after_push(
         &self,
         name: &str,
@@ -200,9 +202,10 @@ impl Hub {
         let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for branch in names {
             let (old, new) = (before.get(branch), after.get(branch));
-            // A person may merge while a push is under way, and has told of it.
+            // A user may merge while a push is under way; `merge` has already sent that branch's webhooks.
             let is_merge = new.is_some() && repo.pulls.values().any(|pull| pull.merge_sha.as_ref() == new);
             if old != new && !is_merge {
+                // Journeyman works on branches alone. A push to the default branch would bypass the review.
                 if *branch == repo.default_branch && by == WRITER_LOGIN {
                     self.log
                         .violation(format!("{by} pushed to the default branch of {name}"));
@@ -256,7 +259,7 @@ impl Hub {
         self.commit_as(name, branch, message, ("Rita Maintainer", "rita"), files)
     }
 
-    /// By an author's name and a login.
+    /// Commits with an author's name and pushes with a login.
     pub(super) fn commit_as(
         &self,
         name: &str,
@@ -288,7 +291,7 @@ impl Hub {
         let repo = world.repo(name)?;
         let now = iso_now();
         for ((check, conclusion, output), id) in checks.iter().zip(ids) {
-            // A newer run of the same name replaces the older one in GitHub's default view.
+            // A newer check run of the same name replaces the older one in GitHub's default view.
             repo.checks
                 .retain(|known| known.sha != sha || known.name != *check);
             repo.checks.push(CheckRun {

@@ -1,18 +1,18 @@
-//! Files of diffs, and the hunks that comments stand at.
+//! Files and hunks of unified diffs, with the lines that review comments can refer to.
 
 use serde_json::{Value, json};
 
 use super::repository;
 use super::state::{Pull, Repo};
 
-/// A file of a diff: path, state and hunks.
+/// File of a diff with its path, state and hunks.
 pub(super) struct File {
     pub(super) path: String,
     pub(super) status: &'static str,
     pub(super) patch: String,
 }
 
-/// The files of a unified diff.
+/// Parses the files of a unified diff.
 pub(super) fn files_of(diff: &str) -> Vec<File> {
     let of_file = |part: &str| {
         let header = part
@@ -38,14 +38,14 @@ pub(super) fn files_of(diff: &str) -> Vec<File> {
         .collect()
 }
 
-/// What a pull request changes.
+/// Lists the files that a pull request changes.
 pub(super) fn changed(repo: &Repo, pull: &Pull) -> Vec<File> {
     let diff = repository::diff(&repo.path, &pull.base_sha, &pull.head_sha);
     files_of(&diff.unwrap_or_default())
 }
 
 impl File {
-    /// As lists of files carry it.
+    /// Renders the entry of GitHub's file lists.
     pub(super) fn json(&self, repo: &Repo, sha: &str, url: &str) -> Value {
         let count = |sign: char| self.patch.lines().filter(|line| line.starts_with(sign)).count();
         let (added, removed, path) = (count('+'), count('-'), &self.path);
@@ -59,7 +59,7 @@ impl File {
     }
 }
 
-/// The hunks of a patch: of each its lines, and the first line of the new file.
+/// Returns each hunk's lines and the number of its first line in the new file.
 fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
     let mut hunks: Vec<(Vec<&str>, u64)> = Vec::new();
     for line in patch.lines() {
@@ -74,7 +74,7 @@ fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
     hunks
 }
 
-/// Whether one hunk shows these lines of the new file: only there can a comment stand.
+/// True if one hunk shows these lines of the new file. GitHub accepts comments on such lines alone.
 pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
     hunks(patch).into_iter().any(|(lines, from)| {
         let count = lines[1..]
@@ -85,7 +85,8 @@ pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
     })
 }
 
-/// The hunk that shows a line of the new file, up to that line, as comments carry it.
+/// Returns the hunk that shows a line of the new file, up to that line. GitHub sends it with a comment as
+/// `diff_hunk`.
 pub(super) fn up_to(patch: &str, wanted: u64) -> Option<String> {
     let (lines, mut next) = hunks(patch)
         .into_iter()
@@ -103,7 +104,7 @@ pub(super) fn up_to(patch: &str, wanted: u64) -> Option<String> {
     Some(shown.join("\n"))
 }
 
-/// The hunk that a comment on a line of a commit stands at; of a line that the change does not show, the line alone.
+/// Returns the hunk of a comment on a commit's line. A line outside the change gets a bare hunk header.
 pub(super) fn of_comment(repo: &Repo, pull: &Pull, sha: &str, path: &str, line: u64) -> String {
     let diff = repository::diff(&repo.path, &pull.base_sha, sha).unwrap_or_default();
     let files = files_of(&diff);

@@ -1,4 +1,4 @@
-//! What people and we do to issues.
+//! Actions on issues, by users and by our App.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use super::shape::{actor, issue_type_json, label_json, user};
 use super::state::{Happened, Issue, IssueEvent, Pull, Repo};
 use crate::http::iso_now;
 
-/// Words before `#7` that close the issue when the pull request is merged.
+/// Keywords before `#7` that close the issue when the pull request is merged.
 const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];
 
-/// The types that organisations of GitHub come with.
+/// Default issue types of GitHub organizations.
 const ISSUE_TYPES: [&str; 3] = ["Bug", "Feature", "Task"];
 
 impl Repo {
@@ -74,7 +74,7 @@ impl Hub {
         Ok(number)
     }
 
-    /// Changes an issue, and tells of it.
+    /// Changes an issue and sends the `issues` webhook.
     fn change_issue(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl Hub {
     }
 
     pub(super) fn assign(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
-        // GitHub drops whom it cannot assign, Apps among them, without a word.
+        // GitHub silently drops logins that it cannot assign; Apps are among them.
         ensure!(!login.ends_with("[bot]"), "an App cannot be assigned");
         let change = |issue: &mut Issue, id| {
             ensure!(
@@ -118,7 +118,7 @@ impl Hub {
         self.change_issue(name, number, by, change).map(drop)
     }
 
-    /// Puts a label on an issue; one that it has stays without a word.
+    /// Adds a label to an issue. A label that the issue already has causes no webhook.
     pub(super) fn label_issue(&self, name: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
         let labeled = label_json(self.world().repo(name)?, label, &self.url);
         if self
@@ -176,7 +176,7 @@ impl Hub {
         self.change_issue(name, number, by, change)
     }
 
-    /// Gives an issue a type.
+    /// Sets an issue's type.
     pub(super) fn set_issue_type(
         &self,
         name: &str,
@@ -196,7 +196,7 @@ impl Hub {
         self.change_issue(name, number, by, change)
     }
 
-    /// Closes an issue as `completed` or `not_planned`, or opens it again.
+    /// Closes an issue as `completed` or `not_planned`, or reopens it.
     pub(super) fn set_issue_state(
         &self,
         name: &str,
@@ -214,7 +214,7 @@ impl Hub {
         self.change_issue(name, number, by, change)
     }
 
-    /// Closes the issues that a merged pull request says it fixes.
+    /// Closes the issues that a merged pull request names with a closing keyword.
     pub(super) fn close_fixed(&self, repo: &mut Repo, pull: &Pull, by: &str) {
         let words: Vec<&str> = pull.body.split_whitespace().collect();
         let fixed = words.windows(2).filter_map(|pair| {
@@ -240,7 +240,7 @@ impl Hub {
     }
 }
 
-/// What GraphQL tells of an issue: everything that our one query selects.
+/// Returns every field of an issue that our GraphQL query selects.
 pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> Option<Value> {
     let repo = world.repo(name).ok()?;
     let issue = repo.issues.get(&number)?;
@@ -251,6 +251,7 @@ pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> 
         json!({"databaseId": comment.id, "body": comment.body, "author": actor(&comment.author),
             "createdAt": comment.created, "lastEditedAt": edited})
     });
+    // GitHub returns edits newest first.
     let edits = issue
         .edits
         .iter()
@@ -281,18 +282,18 @@ fn event_json(event: &IssueEvent) -> Value {
 }
 
 impl FakeGitHub {
-    /// A person opens an issue; gives its number. Sends `issues` opened.
+    /// Opens an issue as a user and returns its number. Sends `issues` opened.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn open_issue_as(&self, repository: &str, by: &str, title: &str, body: &str) -> anyhow::Result<u64> {
         self.hub.open_issue(repository, by, title, body)
     }
 
-    /// A person changes an issue's title or body. Sends `issues` edited.
+    /// Changes an issue's title or body as a user. Sends `issues` edited.
     ///
     /// # Errors
-    /// When there is no such issue.
+    /// When the issue does not exist.
     pub fn edit_issue_as(
         &self,
         repository: &str,
@@ -306,34 +307,34 @@ impl FakeGitHub {
             .map(drop)
     }
 
-    /// A person assigns an issue to an account. Sends `issues` assigned.
+    /// Assigns an issue to an account. Sends `issues` assigned.
     ///
     /// # Errors
-    /// When there is no such issue, it is assigned already, or the account is an App's.
+    /// When the issue does not exist, the account is already assigned or belongs to an App.
     pub fn assign_issue(&self, repository: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
         self.hub.assign(repository, number, login, by)
     }
 
-    /// A person puts a label on an issue. Sends `issues` labeled.
+    /// Adds a label to an issue as a user. Sends `issues` labeled.
     ///
     /// # Errors
-    /// When there is no such issue.
+    /// When the issue does not exist.
     pub fn label_issue(&self, repository: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
         self.hub.label_issue(repository, number, label, by)
     }
 
-    /// A person gives an issue one of the types `Bug`, `Feature` and `Task`. Sends `issues` typed.
+    /// Sets an issue's type (`Bug`, `Feature` or `Task`) as a user. Sends `issues` typed.
     ///
     /// # Errors
-    /// When there is no such issue or type.
+    /// When the issue or type does not exist.
     pub fn set_issue_type(&self, repository: &str, number: u64, by: &str, name: &str) -> anyhow::Result<()> {
         self.hub.set_issue_type(repository, number, by, name).map(drop)
     }
 
-    /// A person closes an issue. Sends `issues` closed.
+    /// Closes an issue as a user, with the reason `not_planned`. Sends `issues` closed.
     ///
     /// # Errors
-    /// When there is no such issue.
+    /// When the issue does not exist.
     pub fn close_issue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
         let closed = self
             .hub
@@ -341,10 +342,10 @@ impl FakeGitHub {
         closed.map(drop)
     }
 
-    /// A person opens a closed issue again. Sends `issues` reopened.
+    /// Reopens a closed issue as a user. Sends `issues` reopened.
     ///
     /// # Errors
-    /// When there is no such issue.
+    /// When the issue does not exist.
     pub fn reopen_issue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
         self.hub.set_issue_state(repository, number, by, None).map(drop)
     }

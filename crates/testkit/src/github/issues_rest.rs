@@ -1,4 +1,5 @@
-//! Issues over REST, and what pull requests share with them: GitHub's filters, pages and validations.
+//! REST routes of issues, and those that pull requests share with them: GitHub's filters, pages and
+//! validations.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ impl ListQuery {
     }
 }
 
-/// Every issue of a repository; pull requests are issues too.
+/// Lists a repository's issues. As on GitHub, pull requests are included.
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -81,7 +82,7 @@ pub(super) async fn list(
     })
 }
 
-/// An issue, or a pull request as one.
+/// Renders an issue, or a pull request in the form of an issue.
 fn thread_json(hub: &Hub, repo: &Repo, number: u64) -> Option<Value> {
     let issue = repo
         .issues
@@ -157,7 +158,7 @@ struct AssigneesBody {
     assignees: Vec<String>,
 }
 
-/// Whoever cannot be assigned, or is already, is left out without a word.
+/// Adds assignees. Logins that are already assigned or cannot be assigned are skipped silently, as on GitHub.
 pub(super) async fn add_assignees(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
@@ -183,7 +184,7 @@ fn may_have_issues(repo: &Repo, login: &str) -> bool {
     !matches!(permission, Some("read" | "none"))
 }
 
-/// Whoever is not assigned is left out without a word.
+/// Removes assignees. Logins that are not assigned are skipped silently, as on GitHub.
 pub(super) async fn remove_assignees(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
@@ -214,7 +215,7 @@ pub(super) async fn labels(
     })
 }
 
-/// An object, or the list alone.
+/// Both request shapes that GitHub accepts.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum LabelsBody {

@@ -1,4 +1,4 @@
-//! Slow line between the stand-in and its clients for the packs that it serves.
+//! Slow network link for the packs that the stand-in serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,20 @@ use futures::StreamExt as _;
 use super::hub::Hub;
 use crate::http::lock;
 
-/// Bytes of one piece of an answer on a slow line.
+/// Bytes per chunk of an answer on a slow link.
 const PIECE: usize = 16 * 1024;
 
-/// Speed of a line and the answers that it interrupts.
+/// Speed of a link and its interruptions.
 #[derive(Clone, Debug, Default)]
 pub struct SlowLink {
-    /// Bytes that pass in one second; 0: as fast as the machine can.
+    /// Bytes per second; 0 means unlimited.
     pub bytes_per_second: u64,
-    /// The line is interrupted each time that another of these numbers of bytes has passed in one answer; the first is next.
+    /// Bytes of one answer after which the link breaks. Each entry counts for one interruption; the first is
+    /// next.
     pub interruptions: Vec<u64>,
 }
 
-/// Line of a stand-in, and what passed over it.
+/// State of the link and the bytes that it carried.
 #[derive(Debug, Default)]
 pub(super) struct PackLine {
     link: Option<SlowLink>,
@@ -37,17 +38,18 @@ impl PackLine {
         };
     }
 
-    /// Bytes of packs that passed since the line was set.
+    /// Bytes of packs since the link was set.
     pub(super) const fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Interruptions that are still to come.
+    /// Number of interruptions to come.
     pub(super) fn interruptions_left(&self) -> usize {
         self.link.as_ref().map_or(0, |link| link.interruptions.len())
     }
 
-    /// Counts a piece, and says whether the line breaks before it.
+    /// Counts a chunk and returns true if the link breaks before it. `before` is the number of bytes already
+    /// sent in this answer.
     fn pass(&mut self, before: u64, length: u64) -> bool {
         if let Some(link) = &mut self.link
             && link.interruptions.first().is_some_and(|after| before >= *after)
@@ -60,7 +62,7 @@ impl PackLine {
     }
 }
 
-/// The answer over the line, in pieces; unchanged where no line was set.
+/// Streams the answer over the slow link, or returns it unchanged if no link is set.
 pub(super) fn slow(response: Response, hub: &Arc<Hub>) -> Response {
     let speed = lock(&hub.line).link.as_ref().map(|link| link.bytes_per_second);
     let Some(speed) = speed else {

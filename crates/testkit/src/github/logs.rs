@@ -1,4 +1,5 @@
-//! Logs of jobs: the API redirects to another address, which is its own permission and wants no credentials.
+//! Job logs. The API redirects to a storage address whose URL is its permission, so that address takes no
+//! credentials.
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(super) async fn redirect(
 }
 
 pub(super) async fn text(State(hub): State<Arc<Hub>>, headers: HeaderMap, Path(job): Path<u64>) -> Response {
+    // A client that forwards its token on a redirect would leak it to the storage service.
     if headers.contains_key(header::AUTHORIZATION) {
         hub.log
             .violation("a token was sent to where logs are stored".to_owned());

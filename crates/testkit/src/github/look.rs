@@ -1,97 +1,97 @@
-//! What a test sees of the stand-in.
+//! Read access of tests to the stand-in's state.
 
 use std::collections::BTreeMap;
 
 use super::{FakeGitHub, history, repository, state};
 use crate::http::{RecordedRequest, lock};
 
-/// A commit as a test looks at it.
+/// Commit, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitState {
-    /// Its author, `Name <address>`.
+    /// Author as `Name <address>`.
     pub author: String,
-    /// Its message.
+    /// Message with subject and body.
     pub message: String,
 }
 
-/// A pull request as a test looks at it.
+/// Pull request, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequestState {
-    /// Its number.
+    /// Number in the repository.
     pub number: u64,
-    /// Its title.
+    /// Title as plain text.
     pub title: String,
-    /// Its body.
+    /// Body as Markdown text.
     pub body: String,
-    /// Its author's login.
+    /// Login of the author.
     pub author: String,
-    /// The branch it comes from.
+    /// Name of the head branch.
     pub head: String,
-    /// The head's commit.
+    /// Commit id of the head branch.
     pub head_sha: String,
-    /// The branch it goes to.
+    /// Name of the base branch.
     pub base: String,
     /// True until it is marked ready.
     pub draft: bool,
     /// True while neither closed nor merged.
     pub open: bool,
-    /// True after a person merged it.
+    /// True after a user merged it.
     pub merged: bool,
-    /// The page for people.
+    /// URL of the web page.
     pub url: String,
-    /// Its labels.
+    /// Names of the labels.
     pub labels: Vec<String>,
-    /// Whose review was asked for.
+    /// Logins of the requested reviewers.
     pub requested_reviewers: Vec<String>,
 }
 
-/// An issue as a test looks at it.
+/// Issue, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssueState {
-    /// Its number.
+    /// Number in the repository.
     pub number: u64,
-    /// Its title.
+    /// Title as plain text.
     pub title: String,
-    /// Its body.
+    /// Body as Markdown text.
     pub body: String,
-    /// Its labels.
+    /// Names of the labels.
     pub labels: Vec<String>,
-    /// The logins of its assignees.
+    /// Logins of the assignees.
     pub assignees: Vec<String>,
-    /// The name of its type.
+    /// Name of the issue type.
     pub issue_type: Option<String>,
-    /// True while it is not closed.
+    /// True until it is closed.
     pub open: bool,
-    /// `completed` or `not_planned` once it is closed.
+    /// `completed` or `not_planned` after it is closed.
     pub closed_as: Option<String>,
 }
 
-/// A review as a test looks at it.
+/// Review, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewState {
-    /// Who submitted it.
+    /// Login of the reviewer.
     pub author: String,
     /// `commented`, `approved` or `changes_requested`.
     pub state: String,
-    /// Its words.
+    /// Summary as Markdown text.
     pub body: String,
-    /// Its comments on lines: path, line and text.
+    /// Comments on lines: path, line and text.
     pub comments: Vec<(String, u64, String)>,
 }
 
-/// A comment as a test looks at it.
+/// Comment, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentState {
-    /// Its id.
+    /// Numeric id, as REST returns it.
     pub id: u64,
-    /// Who wrote it.
+    /// Login of the author.
     pub author: String,
-    /// Its Markdown.
+    /// Body as Markdown text.
     pub body: String,
 }
 
 impl FakeGitHub {
-    /// All pull requests, oldest first.
+    /// All pull requests of a repository, oldest first.
     #[must_use]
     pub fn pull_requests(&self, repository: &str) -> Vec<PullRequestState> {
         let world = self.hub.world();
@@ -101,7 +101,7 @@ impl FakeGitHub {
             .collect()
     }
 
-    /// One issue.
+    /// State of an issue, if it exists.
     #[must_use]
     pub fn issue(&self, repository: &str, number: u64) -> Option<IssueState> {
         let world = self.hub.world();
@@ -124,7 +124,7 @@ impl FakeGitHub {
             .collect()
     }
 
-    /// The names of all branches with their commits.
+    /// Commit ids of all branches, by name.
     #[must_use]
     pub fn branches(&self, repository: &str) -> BTreeMap<String, String> {
         self.path(repository)
@@ -132,7 +132,7 @@ impl FakeGitHub {
             .unwrap_or_default()
     }
 
-    /// Every file of a branch or commit (lossy UTF-8).
+    /// Content of every file of a branch or commit, by path (lossy UTF-8).
     ///
     /// # Errors
     /// When there is no such repository, branch or commit.
@@ -140,13 +140,13 @@ impl FakeGitHub {
         repository::files(&self.path(repository)?, branch)
     }
 
-    /// One file of a branch or commit.
+    /// Content of one file of a branch or commit, if it exists.
     #[must_use]
     pub fn file(&self, repository: &str, branch: &str, path: &str) -> Option<String> {
         self.branch_files(repository, branch).ok()?.remove(path)
     }
 
-    /// The unified diff between two branches or commits, from their merge base.
+    /// Unified diff between two branches or commits, from their merge base.
     ///
     /// # Errors
     /// When there is no such repository, branch or commit.
@@ -154,20 +154,20 @@ impl FakeGitHub {
         repository::diff(&self.path(repository)?, base, head)
     }
 
-    /// The first lines of the messages of a pull request's commits, oldest first.
+    /// First line of each commit message of a pull request, oldest first.
     ///
     /// # Errors
-    /// When there is no such repository or pull request.
+    /// When the repository or pull request does not exist.
     pub fn subjects(&self, repository: &str, number: u64) -> anyhow::Result<Vec<String>> {
         let commits = self.commits(repository, number)?;
         let subject = |commit: &CommitState| commit.message.lines().next().unwrap_or_default().to_owned();
         Ok(commits.iter().map(subject).collect())
     }
 
-    /// A pull request's commits, oldest first.
+    /// Commits of a pull request, oldest first.
     ///
     /// # Errors
-    /// When there is no such repository or pull request.
+    /// When the repository or pull request does not exist.
     pub fn commits(&self, repository: &str, number: u64) -> anyhow::Result<Vec<CommitState>> {
         let path = self.path(repository)?;
         let base = repository::branches(&path);
@@ -188,32 +188,34 @@ impl FakeGitHub {
         Ok(self.hub.world().repo(repository)?.path.clone())
     }
 
-    /// How many faults still wait for their requests.
+    /// Number of faults that wait for a matching request.
     #[must_use]
     pub fn faults_left(&self) -> usize {
         self.hub.log.faults_left()
     }
 
-    /// Bytes of packs that passed since [`FakeGitHub::set_link`](super::FakeGitHub::set_link), and the interruptions that are still to come.
+    /// Bytes of packs since [`FakeGitHub::set_link`](super::FakeGitHub::set_link), and the number of
+    /// interruptions to come.
     #[must_use]
     pub fn line(&self) -> (u64, usize) {
         let line = lock(&self.hub.line);
         (line.passed(), line.interruptions_left())
     }
 
-    /// How many calls count against the rate limit: neither git nor conditional reads of what did not change.
+    /// Number of calls that count against the rate limit. Git and conditional reads of unchanged objects do
+    /// not count, as on GitHub.
     #[must_use]
     pub fn rate_limit_used(&self) -> u64 {
         lock(&self.hub.quota).used()
     }
 
-    /// Every request so far.
+    /// All requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.hub.log.requests()
     }
 
-    /// What callers did that GitHub or the capability table forbids.
+    /// Requests that GitHub or the project's capability table forbids, one description each.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.hub.log.violations()

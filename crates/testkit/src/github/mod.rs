@@ -1,4 +1,5 @@
-//! A GitHub that behaves: stateful REST and GraphQL, App auth, real git smart HTTP, signed webhooks, strict about who writes.
+//! Stand-in of GitHub: stateful REST and GraphQL, App authentication, git over smart HTTP and signed
+//! webhooks. It records every request that the reader or writer must not make.
 
 mod actions;
 mod auth;
@@ -57,23 +58,23 @@ pub use reactions::Reacted;
 pub use registration::HookConfig;
 pub use rulesets::Ruleset;
 
-/// The App that may only read.
+/// Id of the App with read permissions.
 pub const READER_APP_ID: u64 = 1001;
-/// The App that may write.
+/// Id of the App with write permissions.
 pub const WRITER_APP_ID: u64 = 1002;
-/// The private key (PEM) of both Apps; made for tests.
+/// PEM private key of both Apps, generated for tests.
 pub const APP_PRIVATE_KEY: &str = include_str!("../../data/app_key.pem");
-/// The personal access token that may only read.
+/// Personal access token with read permissions.
 pub const READER_TOKEN: &str = "ghp_reader_of_the_stand_in";
-/// The personal access token that may write.
+/// Personal access token with write permissions.
 pub const WRITER_TOKEN: &str = "ghp_writer_of_the_stand_in";
-/// The personal access token that may change projects and nothing else.
+/// Personal access token with the scope `project` alone.
 pub const PROJECT_TOKEN: &str = "ghp_projects_of_the_stand_in";
-/// The login under which the writer App and the writer token act.
+/// Login of the writer's App and token.
 pub const WRITER_LOGIN: &str = "journeyman[bot]";
-/// The login under which the reader App and the reader token act.
+/// Login of the reader's App and token.
 pub const READER_LOGIN: &str = "journeyman-reader[bot]";
-/// The number of an account, by its login.
+/// Account number of a login.
 pub fn account_number(login: &str) -> u64 {
     shape::number_of(login)
 }
@@ -81,29 +82,29 @@ pub fn account_number(login: &str) -> u64 {
 const READER_INSTALLATION_ID: u64 = 2001;
 const WRITER_INSTALLATION_ID: u64 = 2002;
 
-/// How to start a [`FakeGitHub`].
+/// Options of a [`FakeGitHub`].
 #[derive(Debug, Clone, Default)]
 pub struct GitHubOptions {
-    /// Where bare repositories live; without it a temporary directory.
+    /// Folder of the bare repositories; a temporary one if absent.
     pub data_dir: Option<std::path::PathBuf>,
-    /// The base of the URLs in its answers, where something before it has another address.
+    /// Base URL in answers, for a stand-in behind another address.
     pub public_url: Option<String>,
 }
 
-/// How a check ended.
+/// Conclusion of a check run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Green.
+    /// Green: every test passed.
     Success,
-    /// Red.
+    /// Red: a test failed.
     Failure,
-    /// Neither.
+    /// Neither success nor failure.
     Neutral,
-    /// Stopped.
+    /// Canceled before its end.
     Cancelled,
 }
 
-/// The stand-in. Dropping it stops the server.
+/// Server of the GitHub API. Dropping it stops the server.
 pub struct FakeGitHub {
     server: Server,
     hub: Arc<Hub>,
@@ -129,49 +130,50 @@ impl FakeGitHub {
         })
     }
 
-    /// Stops serving and waits for requests and webhooks under way, for a few seconds.
+    /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
         self.server.stop().await;
         self.hub.webhooks.stop().await;
     }
 
-    /// Where it listens.
+    /// Address and port of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// The REST base: `http://127.0.0.1:PORT` or the public URL; GraphQL is `<api_url>/graphql`.
+    /// Base URL of REST: `http://127.0.0.1:PORT` or the public URL. GraphQL is at `<api_url>/graphql`.
     #[must_use]
     pub fn api_url(&self) -> String {
         self.hub.url.clone()
     }
 
-    /// The git base: repositories are at `<git_url>/<owner>/<name>.git`.
+    /// Base URL of git; a repository is at `<git_url>/<owner>/<name>.git`.
     #[must_use]
     pub fn git_url(&self) -> String {
         format!("{}/git", self.hub.url)
     }
 
-    /// `<git_url>/<repository>.git`.
+    /// Clone URL of a repository: `<git_url>/<repository>.git`.
     #[must_use]
     pub fn clone_url(&self, repository: &str) -> String {
         format!("{}/{repository}.git", self.git_url())
     }
 
-    /// Creates `acme/shop` with one commit on `main`; gives the commit's id. Every person has write permission until
-    /// [`Self::set_permission`] says otherwise.
+    /// Creates a repository such as `acme/shop` with one commit on `main` and returns the commit's id. Every
+    /// user has write permission until [`Self::set_permission`] changes it.
     ///
     /// # Errors
-    /// When the name is not `owner/name` or taken, or git fails.
+    /// When the name is not of the form `owner/name` or exists, or git fails.
     pub fn create_repository(&self, repository: &str, files: &[(&str, &str)]) -> anyhow::Result<String> {
         self.hub.create_repository(repository, files)
     }
 
-    /// Adds a person's commit to a branch (new ones start at the default branch); gives its id. Sends `push`.
+    /// Commits to a branch as a user and returns the commit's id. A new branch starts at the default branch.
+    /// Sends `push`.
     ///
     /// # Errors
-    /// When there is no such repository, or git fails.
+    /// When the repository does not exist, or git fails.
     pub fn commit(
         &self,
         repository: &str,
@@ -182,10 +184,10 @@ impl FakeGitHub {
         self.hub.commit(repository, branch, message, files)
     }
 
-    /// The checks that must pass before a merge into a branch.
+    /// Sets the checks that must pass before a merge into a branch.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn require_checks(&self, repository: &str, branch: &str, checks: &[&str]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let checks = checks.iter().map(|check| (*check).to_owned()).collect();
@@ -194,23 +196,23 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// Renames or transfers a repository; calls by the old name are redirected.
+    /// Renames or transfers a repository. Calls by the old name are redirected.
     ///
     /// # Errors
-    /// When there is no such repository, or the new name is taken.
+    /// When the repository does not exist, or the new name is taken.
     pub fn rename_repository(&self, old: &str, new: &str) -> anyhow::Result<()> {
         self.hub.rename(old, new)
     }
 
-    /// Where webhooks go and what they are signed with; until then none are sent.
+    /// Sets the target and secret of webhooks. No webhooks are sent before.
     pub fn set_webhook(&self, url: &str, secret: &str) {
         self.hub.webhooks.set_target(url, secret);
     }
 
-    /// `none`, `read`, `write` or `admin` for a person.
+    /// Sets a user's permission: `none`, `read`, `write` or `admin`.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn set_permission(&self, repository: &str, login: &str, permission: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         world
@@ -220,10 +222,11 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// Completes checks (name, conclusion, output) of a commit; sends `check_run` for each, then one `check_suite`.
+    /// Completes checks (name, conclusion, output) of a commit. Sends `check_run` for each, then one
+    /// `check_suite`.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn run_checks(
         &self,
         repository: &str,
@@ -233,7 +236,8 @@ impl FakeGitHub {
         self.hub.run_checks(repository, sha, checks)
     }
 
-    /// A person merges: a real merge commit in the repository, whose id is given. Sends `pull_request` closed, then `push`.
+    /// Merges as a user, with a real merge commit whose id is returned. Sends `pull_request` closed, then
+    /// `push`.
     ///
     /// # Errors
     /// When there is no such pull request, it is closed or a draft, or it conflicts.
@@ -241,18 +245,19 @@ impl FakeGitHub {
         self.hub.merge(repository, number, by)
     }
 
-    /// A person closes without merging. Sends `pull_request` closed.
+    /// Closes a pull request without merging, as a user. Sends `pull_request` closed.
     ///
     /// # Errors
-    /// When there is no such pull request, or it is closed already.
+    /// When the pull request does not exist or is already closed.
     pub fn close(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
         self.hub.close(repository, number, by)
     }
 
-    /// A person reviews; `state` is `approved`, `changes_requested` or `commented`. Sends `pull_request_review`.
+    /// Reviews as a user; `state` is `approved`, `changes_requested` or `commented`. Sends
+    /// `pull_request_review`.
     ///
     /// # Errors
-    /// When there is no such pull request, or its author approves.
+    /// When the pull request does not exist, or its author approves it.
     pub fn review(
         &self,
         repository: &str,
@@ -266,7 +271,7 @@ impl FakeGitHub {
             .map(drop)
     }
 
-    /// The same with comments at lines of the head: path, line and text.
+    /// Reviews as [`Self::review`] does, with comments on lines of the head: path, line and text.
     ///
     /// # Errors
     /// As for [`Self::review`].
@@ -284,24 +289,24 @@ impl FakeGitHub {
             .map(drop)
     }
 
-    /// The id that the next object gets: a review takes one, then each of its comments.
+    /// Id of the next object. A review takes one id, then each of its comments takes one.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.hub.world().next_id()
     }
 
-    /// A person comments on an issue or pull request; gives the comment's id. Sends `issue_comment`.
+    /// Comments on an issue or pull request as a user and returns the comment's id. Sends `issue_comment`.
     ///
     /// # Errors
-    /// When there is no such issue or pull request.
+    /// When neither an issue nor a pull request has the number.
     pub fn comment_as(&self, repository: &str, number: u64, by: &str, body: &str) -> anyhow::Result<u64> {
         Ok(self.hub.comment(repository, number, by, body)?.id)
     }
 
-    /// A person changes a comment's text. Sends `issue_comment` edited.
+    /// Changes a comment's text as a user. Sends `issue_comment` edited.
     ///
     /// # Errors
-    /// When there is no such repository or comment.
+    /// When the repository or comment does not exist.
     pub fn edit_comment_as(
         &self,
         repository: &str,
@@ -312,10 +317,11 @@ impl FakeGitHub {
         self.hub.edit_comment(repository, comment, by, body)
     }
 
-    /// A person opens a pull request from an existing branch; gives its number. Sends `pull_request` opened.
+    /// Opens a pull request from an existing branch as a user and returns its number. Sends `pull_request`
+    /// opened.
     ///
     /// # Errors
-    /// When there is no such repository or branch.
+    /// When the repository or branch does not exist.
     pub fn open_pull_request_as(
         &self,
         repository: &str,
@@ -337,38 +343,38 @@ impl FakeGitHub {
         Ok(self.hub.open_pull(&mut world, repository, new)?.number)
     }
 
-    /// Sends every recorded webhook again, with the same delivery ids.
+    /// Sends every recorded webhook again with its delivery id.
     pub fn redeliver_all(&self) {
         self.hub.webhooks.redeliver_all();
     }
 
-    /// Answers coming requests with an error.
+    /// Answers the next matching requests with an error.
     pub fn fail_next(&self, fault: Fault) {
         self.hub.log.fail_next(fault);
     }
 
-    /// Delays every answer.
+    /// Delays every later answer.
     pub fn set_delay(&self, delay: Duration) {
         self.hub.log.set_delay(delay);
     }
 
-    /// Stops the clock at this instant, in the form of the header `Date`.
+    /// Freezes the clock of the answers, in the format of the header `Date`.
     pub fn set_date(&self, date: &'static str) {
         self.hub.log.set_date(date);
     }
 
-    /// Lists show a new comment, review, issue or pull request only after this long, as the real service's do for up to
-    /// 5 s; it can be read by its own address at once.
+    /// Delays the appearance of new comments, reviews, issues and pull requests in lists. GitHub's lists lag
+    /// by up to 5 s; an object's own address returns it at once.
     pub fn set_list_lag(&self, lag: Duration) {
         self.hub.log.set_list_lag(lag);
     }
 
-    /// Sends packs over such a line from now on.
+    /// Sends packs over a slow link from now on.
     pub fn set_link(&self, link: link::SlowLink) {
         lock(&self.hub.line).set(link);
     }
 
-    /// How many calls an hour the rate limit allows; 5,000 until then.
+    /// Sets the hourly rate limit; the default is 5,000 calls.
     pub fn set_rate_limit(&self, calls: u64) {
         lock(&self.hub.quota).set_limit(calls);
     }

@@ -1,4 +1,5 @@
-//! Renamed repositories: the old address leads to one by id, which serves under the new name.
+//! Redirects of renamed repositories. The old address leads to an address by id, which serves the repository
+//! under its new name.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tower::ServiceExt as _;
 use super::hub::Hub;
 use crate::http::answer;
 
-/// Everything under the names of today; calls by an old name are sent on, calls by id find the name.
+/// Wraps the routes of current names: redirects calls by an old name and rewrites calls by id.
 pub(super) fn router(hub: Arc<Hub>, today: Router) -> Router {
     Router::new().fallback(move |request: Request| {
         let (hub, today) = (Arc::clone(&hub), today.clone());
@@ -78,7 +79,8 @@ fn resolve(hub: &Hub, request: &Request) -> Resolved {
     }
 }
 
-/// GitHub keeps the method of a write by its choice of status.
+/// Redirects with 301 for reads and 307 for writes, as GitHub does. A client keeps the method and body on a
+/// 307 alone.
 fn sent_on(method: &Method, location: String) -> Response {
     let (status, message) = if *method == Method::GET {
         (StatusCode::MOVED_PERMANENTLY, "Moved Permanently")

@@ -1,4 +1,5 @@
-//! Projects: over GraphQL alone, and for the token that is for them, as a classic token with the scope `project` is at GitHub.
+//! Projects over GraphQL. Only the project token reaches them, like a classic token with the scope `project`
+//! on GitHub.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,14 @@ use super::graphql::failed;
 use super::hub::{Hub, World};
 use crate::http::answer;
 
-/// A project of an organisation or a person.
+/// Project of an organization or user.
 #[derive(Debug, Clone)]
 pub(super) struct Project {
     owner: String,
     number: u64,
     title: String,
     fields: Vec<Field>,
-    /// The node ids of issues with what was set of each: names of fields and values.
+    /// Node ids of issues, with the values of their fields by name.
     items: Vec<(String, BTreeMap<String, String>)>,
 }
 
@@ -44,7 +45,7 @@ impl Project {
         format!("PVTF_{}_{}_{index}", self.owner, self.number)
     }
 
-    /// Everything that our query selects, and of fields what the kind of each has.
+    /// Returns every field that our query selects. Only a single-select field has options.
     fn json(&self) -> Value {
         let fields = self.fields.iter().enumerate().map(|(index, field)| {
             let mut node = json!({"__typename": "ProjectV2Field", "id": self.field_id(index), "name": field.name, "dataType": field.kind});
@@ -69,7 +70,7 @@ fn option_id(name: &str) -> String {
 
 type Answered = Result<Value, (&'static str, String)>;
 
-/// What projects answer to a query; absent when it is about something else.
+/// Answers queries and mutations of projects; returns nothing for other queries.
 pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value) -> Option<Response> {
     let (name, ask): (_, fn(&mut World, &Value) -> Answered) = if query.contains("addProjectV2ItemById") {
         ("addProjectV2ItemById", add)
@@ -97,7 +98,8 @@ fn text<'a>(variables: &'a Value, name: &str) -> &'a str {
     variables[name].as_str().unwrap_or_default()
 }
 
-/// Whoever is not known is null; a project that is not there is an error as well.
+/// Answers with a project. An unknown owner is null without an error; an unknown project of a known owner is
+/// an error.
 fn look(world: &mut World, variables: &Value) -> Answered {
     let (owner, number) = (text(variables, "owner"), variables["number"].as_u64());
     let is_theirs = |project: &&Project| project.owner.eq_ignore_ascii_case(owner);
@@ -124,7 +126,7 @@ fn project<'a>(world: &'a mut World, id: &str) -> Result<&'a mut Project, (&'sta
     found.map_or_else(|| no_node(id), Ok)
 }
 
-/// An issue that is there keeps its item.
+/// Adds an issue to a project. An issue that is already there keeps its item id, as on GitHub.
 fn add(world: &mut World, variables: &Value) -> Answered {
     let content = text(variables, "content");
     let mut issues = world.repos.values().flat_map(|repo| repo.issues.values());
@@ -157,6 +159,7 @@ fn set(world: &mut World, variables: &Value) -> Answered {
         "SINGLE_SELECT" => {
             let id = value["singleSelectOptionId"].as_str();
             let mut options = field.options.iter();
+            // The API takes the option's id, never its name.
             options.find(|name| Some(option_id(name).as_str()) == id).cloned()
         }
         "NUMBER" => value["number"].as_f64().map(|number| number.to_string()),
@@ -173,8 +176,8 @@ fn set(world: &mut World, variables: &Value) -> Answered {
 }
 
 impl FakeGitHub {
-    /// A project with fields: name, type (`SINGLE_SELECT`, `NUMBER`, `TEXT`, `DATE`) and options; a title field is always
-    /// there. It takes the place of one with the same number.
+    /// Creates a project with fields: name, type (`SINGLE_SELECT`, `NUMBER`, `TEXT` or `DATE`) and options. A
+    /// title field always exists. It replaces a project of the same number.
     pub fn create_project(&self, owner: &str, number: u64, fields: &[(&str, &'static str, &[&str])]) {
         let fields = fields.iter().map(|(name, kind, options)| Field {
             name: (*name).to_owned(),
@@ -199,7 +202,7 @@ impl FakeGitHub {
         });
     }
 
-    /// What a project says of an issue: names of fields and values; absent when the issue is not in it.
+    /// Values of an issue's fields in a project, by name; absent if the project does not contain the issue.
     ///
     /// # Errors
     /// When there is no such project, repository or issue.

@@ -1,4 +1,4 @@
-//! Pull requests over REST: GitHub's filters, pages and validations.
+//! REST routes of pull requests: GitHub's filters, pages and validations.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ impl ListQuery {
             "closed" => !pull.open,
             _ => pull.open,
         };
-        // GitHub ignores a head without its owner, so that a caller who forgets it gets every pull request.
+        // GitHub ignores a `head` without its owner, so a caller that forgets the owner gets every pull
+        // request.
         let head = self.head.as_ref().filter(|head| head.contains(':'));
         state
             && head.is_none_or(|head| *head == format!("{}:{}", repo.owner(), pull.head))
@@ -160,6 +161,7 @@ fn check_new(repo: &Repo, new: &CreateBody, head: &str) -> Result<(), Value> {
             repo.owner()
         )));
     }
+    // GitHub refuses a pull request without commits of its head beyond the base.
     match repository::ahead(&repo.path, base_sha, head_sha) {
         Ok(0) | Err(_) => Err(custom(&format!("No commits between {} and {head}", new.base))),
         Ok(_) => Ok(()),
@@ -222,7 +224,7 @@ pub(super) async fn update(
     })
 }
 
-/// Adds what is not there yet; gives what that was.
+/// Adds the missing entries and returns them.
 pub(super) fn added(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
     let is_new = |name: &String| !known.contains(name);
     let new: Vec<String> = wanted.into_iter().filter(is_new).collect();
@@ -289,7 +291,7 @@ pub(super) async fn reviews(
         let reviews = pull.reviews.iter().filter(|review| hub.log.lists(review.made));
         let items = reviews.map(|review| {
             let mut value = repo.review_json(pull, review, &hub.url);
-            // REST writes the state in capitals, webhooks do not.
+            // REST writes the state in capitals, webhooks in lowercase.
             value["state"] = json!(review.state.to_ascii_uppercase());
             value
         });
@@ -329,7 +331,7 @@ pub(super) async fn reply(
     })
 }
 
-/// The comments at lines, of every review.
+/// Lists the comments on lines of all reviews.
 pub(super) async fn line_comments(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,

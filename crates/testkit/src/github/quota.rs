@@ -1,4 +1,4 @@
-//! The primary rate limit and conditional requests: an answer that did not change is free.
+//! Primary rate limit and conditional requests. A 304 answer is free, as on GitHub.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::auth::refuse;
 use super::hub::Hub;
 use crate::http::{header_text, lock};
 
-/// What an App's installation has in an hour.
+/// Hourly limit of an App installation.
 const DEFAULT_LIMIT: u64 = 5_000;
-/// The largest answer whose tag is made, in bytes.
+/// Maximum size of an answer that gets an entity tag, in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 const HOUR_S: i64 = 3600;
 
-/// How many calls of the hour are used.
+/// Calls of the current hour.
 #[derive(Debug)]
 pub(super) struct Quota {
     limit: u64,
@@ -70,7 +70,8 @@ fn now() -> i64 {
     time::OffsetDateTime::now_utc().unix_timestamp()
 }
 
-/// Counts calls of the API (not of git), answers 304 to whoever knows the answer already, and refuses beyond the limit.
+/// Counts API calls without git, answers 304 to a matching `if-none-match`, and refuses calls beyond the
+/// limit.
 pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
     if request.uri().path().starts_with("/git/") {
         return next.run(request).await;
@@ -99,13 +100,14 @@ pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: N
     (quota.headers(), response).into_response()
 }
 
-/// The answer with its tag, or nothing but the tag when the caller knows it.
+/// Adds an entity tag to the answer, or answers 304 if the caller sent that tag.
 async fn tagged(response: Response, known: &str) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, MAX_ANSWER).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut hasher = DefaultHasher::new();
+    // The tag covers the header `link`: a page's body may be equal while its successors change.
     body.hash(&mut hasher);
     header_text(&parts.headers, "link").hash(&mut hasher);
     let tag = format!("W/\"{:016x}\"", hasher.finish());

@@ -1,4 +1,4 @@
-//! Reactions to issues, pull requests and comments.
+//! Reactions to issues, pull requests, comments and discussions.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ const KINDS: [&str; 8] = [
     "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
 ];
 
-/// What can be reacted to; the numbers are those of the API.
+/// Target of a reaction, by the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reacted {
-    /// An issue or a pull request.
+    /// Issue or pull request, by number.
     Issue(u64),
-    /// A comment on one.
+    /// Comment on an issue or pull request, by id.
     Comment(u64),
-    /// A comment of a review on a line.
+    /// Review comment on a line, by id.
     LineComment(u64),
-    /// A discussion.
+    /// Discussion, by its number in the repository.
     Discussion(u64),
-    /// A comment in one.
+    /// Comment in a discussion, by id.
     DiscussionComment(u64),
 }
 
@@ -54,7 +54,7 @@ impl Repo {
                 let mut reviews = self.pulls.values().flat_map(|pull| &pull.reviews);
                 reviews.any(|review| review.lines.iter().any(|line| line.id == id))
             }
-            // Over GraphQL alone.
+            // GraphQL alone handles these.
             Reacted::Discussion(_) | Reacted::DiscussionComment(_) => false,
         }
     }
@@ -108,7 +108,7 @@ pub(super) async fn to_line_comment(
     )
 }
 
-/// The same reaction of the same account again is found and answered as such.
+/// Adds a reaction. A repeated reaction of the same account is answered with the existing one and status 200.
 fn react(
     hub: &Hub,
     caller: &Caller,
@@ -142,7 +142,7 @@ fn react(
 }
 
 impl FakeGitHub {
-    /// How people and apps reacted, oldest first: `eyes` and so on.
+    /// Content of all reactions to a target, oldest first (`eyes` and so on).
     #[must_use]
     pub fn reactions(&self, repository: &str, to: Reacted) -> Vec<String> {
         let world = self.hub.world();

@@ -1,5 +1,7 @@
-//! Apps that people register from manifests: the page that takes one, the conversion of its code, and where Apps are
-//! installed. The two Apps of the stand-in are registered and installed from the start, until one is made anew.
+//! App registration from manifests: the page that takes a manifest, the conversion of its code, and
+//! installations.
+//!
+//! The two Apps of the stand-in are registered and installed from the start, until a manifest replaces one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,20 +22,20 @@ use super::shape::{account as account_json, app as app_json, installation as ins
 use super::{APP_PRIVATE_KEY, FakeGitHub, READER_APP_ID, WRITER_APP_ID};
 use crate::http::answer;
 
-/// The longest name of an App.
+/// Maximum length of an App's name, as GitHub documents it.
 const MAX_NAME: usize = 34;
 
-/// An account by its login, which is told to anybody.
+/// Answers with an account by its login. The route is public.
 async fn account(Path(login): Path<String>) -> Response {
     answer(StatusCode::OK, account_json(&login))
 }
 
-/// An App that a manifest made.
+/// App that was registered from a manifest.
 pub(super) struct Registered {
     pub(super) slug: String,
     owner: String,
     webhook_secret: Option<String>,
-    /// Good for one conversion.
+    /// Code of the manifest flow, valid for one conversion.
     code: Option<String>,
     is_installed: bool,
 }
@@ -78,7 +80,7 @@ fn page(status: StatusCode, text: &str) -> Response {
     (status, text.to_owned()).into_response()
 }
 
-/// The person has seen the page and clicked "Create GitHub App".
+/// Registers an App, as the button "Create GitHub App" does, and redirects with its code.
 async fn register(
     State(hub): State<Arc<Hub>>,
     Path(owner): Path<String>,
@@ -94,7 +96,7 @@ async fn register(
     }
 }
 
-/// The code of a new App, and where it goes.
+/// Creates an App from a manifest and returns its code and redirect URL.
 fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), String> {
     let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
     if manifest.public || manifest.url.is_empty() || manifest.name.len() > MAX_NAME {
@@ -109,6 +111,8 @@ fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), Stri
     if world.registered.values().any(|app| app.slug == slug) {
         return Err("Name is already taken".to_owned());
     }
+    // The stand-in has one App with write permissions and one without; the manifest's permissions select
+    // which one it replaces.
     let writes = manifest
         .default_permissions
         .values()
@@ -160,17 +164,17 @@ async fn installations(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Respon
     answer(StatusCode::OK, Value::Array(found))
 }
 
-/// Where an App sends its webhooks.
+/// Webhook configuration of an App.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
-    /// Where to.
+    /// Target URL of deliveries.
     pub url: String,
-    /// In which form.
+    /// Content type, `json` or `form`.
     pub content_type: String,
-    /// What they are signed with.
+    /// Secret of the signatures.
     pub secret: String,
-    /// `1`: certificates are not looked at.
+    /// `1` disables the verification of certificates.
     pub insecure_ssl: String,
 }
 
@@ -186,7 +190,7 @@ async fn set_hook(
     answer(StatusCode::OK, body)
 }
 
-/// The person chose every repository.
+/// Installs an App on all repositories, as a user does on its page.
 async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Response {
     let mut world = hub.world();
     match world.registered.values_mut().find(|app| app.slug == slug) {
@@ -199,13 +203,13 @@ async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Respo
 }
 
 impl FakeGitHub {
-    /// Where an App was told to send its webhooks.
+    /// Webhook configuration that an App has set.
     #[must_use]
     pub fn hook_of(&self, app: u64) -> Option<HookConfig> {
         self.hub.world().hooks.get(&app).cloned()
     }
 
-    /// The Apps that manifests made, by their slugs, and whether each is installed.
+    /// Slug and installation state of each App that was registered from a manifest.
     #[must_use]
     pub fn registered_apps(&self) -> Vec<(String, bool)> {
         let world = self.hub.world();

@@ -1,4 +1,4 @@
-//! The bare repository behind a stand-in's repository: commits, merges, files and diffs.
+//! Bare git repositories of the stand-in: commits, merges, files and diffs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use git2::{
     Commit, Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, RepositoryInitOptions, Signature, Tree,
 };
 
-/// Creates a bare repository that `git http-backend` serves like GitHub does, with one commit on `main`.
+/// Creates a bare repository with one commit on `main` and returns the commit's id.
 pub(super) fn create(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<String> {
     let repository = Repository::init_opts(
         path,
@@ -18,13 +18,15 @@ pub(super) fn create(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<Stri
             .initial_head("main"),
     )?;
     let mut config = repository.config()?;
+    // GitHub accepts pushes, fetches of reachable commits by id, and partial clones; git disables all three
+    // by default.
     config.set_bool("http.receivepack", true)?;
     config.set_bool("uploadpack.allowReachableSHA1InWant", true)?;
     config.set_bool("uploadpack.allowFilter", true)?;
     commit(path, "main", None, "Initial commit", "Rita Maintainer", files)
 }
 
-/// Adds a commit with changed files to a branch; a new branch starts at `start`.
+/// Commits changed files to a branch and returns the commit's id. A new branch starts at `start`.
 pub(super) fn commit(
     path: &Path,
     branch: &str,
@@ -71,7 +73,7 @@ fn entry(path: &str, id: Oid) -> IndexEntry {
     }
 }
 
-/// The address of an author.
+/// Returns the e-mail address that the stand-in gives an author.
 pub(super) fn address_of(author: &str) -> String {
     format!("{}@people.test", author.to_ascii_lowercase().replace(' ', "."))
 }
@@ -85,13 +87,14 @@ fn write(
     parents: &[&Commit<'_>],
 ) -> anyhow::Result<String> {
     let signature = Signature::now(author, &address_of(author))?;
-    // Not through the reference argument: that wants the first parent to be the branch's head already.
+    // The reference argument of `commit` would require the first parent to be the branch's current head,
+    // which a new branch does not have.
     let id = repository.commit(None, &signature, &signature, message, tree, parents)?;
     repository.reference(&format!("refs/heads/{branch}"), id, true, message)?;
     Ok(id.to_string())
 }
 
-/// Merges a commit into a branch with a merge commit.
+/// Merges a commit into a branch with a merge commit and returns its id.
 pub(super) fn merge(
     path: &Path,
     base: &str,
@@ -108,7 +111,7 @@ pub(super) fn merge(
     write(&repository, base, message, author, &tree, &[&ours, &theirs])
 }
 
-/// Branch names and the commits they point at.
+/// Returns the commit id of each branch. A repository that cannot be read has no branches.
 pub(super) fn branches(path: &Path) -> BTreeMap<String, String> {
     let read = || -> anyhow::Result<BTreeMap<String, String>> {
         let repository = Repository::open_bare(path)?;
@@ -124,14 +127,14 @@ pub(super) fn branches(path: &Path) -> BTreeMap<String, String> {
     read().unwrap_or_default()
 }
 
-/// How many commits `head` has that `base` has not.
+/// Counts the commits of `head` that `base` does not contain.
 pub(super) fn ahead(path: &Path, base: &str, head: &str) -> anyhow::Result<usize> {
     let repository = Repository::open_bare(path)?;
     let (ahead, _) = repository.graph_ahead_behind(Oid::from_str(head)?, Oid::from_str(base)?)?;
     Ok(ahead)
 }
 
-/// Every file of a branch or commit.
+/// Returns the content of every file of a branch or commit, by path (lossy UTF-8).
 pub(super) fn files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let repository = Repository::open_bare(path)?;
     let tree = resolve(&repository, revision)?.tree()?;
@@ -150,7 +153,7 @@ pub(super) fn files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<Stri
     Ok(found)
 }
 
-/// The unified diff from the merge base of two branches or commits to the second.
+/// Returns the unified diff from the merge base of two branches or commits to the second.
 pub(super) fn diff(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
     let (base, head) = (resolve(&repository, base)?, resolve(&repository, head)?);

@@ -1,4 +1,4 @@
-//! Those answers of the REST interface that are about no pull request, and what all of them share.
+//! REST routes of Apps, repositories and webhook deliveries, with the helpers that all routes share.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) type Handled = Result<Response, Response>;
 pub(super) type RepoPath = Path<(String, String)>;
 pub(super) type NumberPath = Path<(String, String, u64)>;
 
-/// A body as JSON: another content type, missing and unknown fields are refused as GitHub words it.
+/// Parses a JSON body. It refuses other content types and missing or unknown fields in GitHub's wording.
 pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
     if !is_json(headers) {
         return Err(refuse(
@@ -40,7 +40,7 @@ pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
     parse(body).map_err(|problem| invalid(&json!([{"code": "invalid", "message": problem}])))
 }
 
-/// GitHub's shape of a failed validation.
+/// Renders GitHub's "Validation Failed" answer.
 pub(super) fn invalid(errors: &Value) -> Response {
     answer(
         StatusCode::UNPROCESSABLE_ENTITY,
@@ -51,7 +51,7 @@ pub(super) fn invalid(errors: &Value) -> Response {
     )
 }
 
-/// Looks into a repository; an unknown one is not found.
+/// Calls `look` with a repository; an unknown repository answers 404.
 pub(super) fn with_repo<T>(
     hub: &Hub,
     owner: &str,
@@ -71,7 +71,7 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Which items of how many are on the page, and the header that leads to the others.
+    /// Returns the items of the requested page and the `link` header for the other pages.
     pub(super) fn slice(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> (Vec<Value>, Option<String>) {
         let per_page = self.per_page.unwrap_or(30).clamp(1, 100);
         let page = self.page.unwrap_or(1).max(1);
@@ -114,7 +114,7 @@ pub(super) fn with_links(mut response: Response, links: Option<String>) -> Respo
     response
 }
 
-/// Public, as on a server that is not in private mode.
+/// Answers publicly, as a server outside private mode does.
 pub(super) async fn meta() -> Response {
     answer(
         StatusCode::OK,
@@ -179,6 +179,7 @@ pub(super) async fn access_token(
     };
     let repositories = covered(&hub, &wanted)?;
     let is_every = wanted.permissions.as_ref().is_none_or(Permissions::is_empty);
+    // The project's capability table allows tokens for one repository and named permissions alone.
     if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || is_every {
         hub.log
             .violation("a token was made for more than one repository or for every permission");
@@ -200,7 +201,7 @@ pub(super) async fn access_token(
     Ok(answer(StatusCode::CREATED, body))
 }
 
-/// The full names of the repositories that a token is asked for; absent: all.
+/// Returns the full names of the repositories that a token is requested for; absent means all repositories.
 fn covered(hub: &Hub, wanted: &Wanted) -> Result<Option<Vec<String>>, Response> {
     let world = hub.world();
     let find = |is_it: &dyn Fn(&Repo) -> bool| {

@@ -1,4 +1,4 @@
-//! What a review of a pull request needs: its files, who asked for it, and the review itself.
+//! Reviews of pull requests: requests for review, the files under review, and submitted reviews.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::talk::OnLines;
 use crate::http::{answer, iso_now};
 
 impl Hub {
-    /// Asks somebody for a review, and tells of it.
+    /// Requests a review and sends `pull_request` review requested.
     pub(super) fn ask_reviewer(
         &self,
         name: &str,
@@ -47,7 +47,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes such a request back, and tells of it.
+    /// Removes a review request and sends `pull_request` review request removed.
     fn take_back(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
         let mut world = self.world();
         let repo = world.repo(name)?;
@@ -80,7 +80,7 @@ pub(super) async fn files(
     })
 }
 
-/// The commits of a pull request, oldest first.
+/// Lists the commits of a pull request, oldest first.
 pub(super) async fn commits(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -97,7 +97,7 @@ pub(super) async fn commits(
     })
 }
 
-/// What happened to a pull request, as far as it is a request for a review.
+/// Lists the review requests among a pull request's events.
 pub(super) async fn events(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -135,7 +135,7 @@ struct CommentBody {
     path: String,
     line: u64,
     side: Option<String>,
-    /// Where a comment on several lines begins.
+    /// First line of a comment on several lines.
     start_line: Option<u64>,
     start_side: Option<String>,
     body: String,
@@ -198,14 +198,14 @@ impl CommentBody {
     }
 }
 
-/// A comment must stand on lines that one hunk of the diff shows, and a review be of a commit.
+/// Validates a review: full commit ids, and comments on lines that one hunk of the diff shows.
 fn check(review: &ReviewBody, files: &[File]) -> Result<(), axum::response::Response> {
     let is_commit = |sha: &String| sha.len() == 40;
     let is_right = |side: &Option<String>| side.as_deref().is_none_or(|side| side == "RIGHT");
     let is_shown = |comment: &CommentBody| {
         let file = files.iter().find(|file| file.path == comment.path);
         let first = comment.start_line.unwrap_or(comment.line);
-        // A comment on one line has no start, as GitHub has it.
+        // GitHub refuses a one-line comment that has a `start_line`.
         let is_range = comment.start_line.is_none_or(|start| start < comment.line);
         is_range
             && is_right(&comment.side)
@@ -223,10 +223,10 @@ fn check(review: &ReviewBody, files: &[File]) -> Result<(), axum::response::Resp
 }
 
 impl FakeGitHub {
-    /// A person opens a closed pull request again. Sends `pull_request` reopened.
+    /// Reopens a closed pull request as a user. Sends `pull_request` reopened.
     ///
     /// # Errors
-    /// When there is no such pull request, or it is open or merged.
+    /// When the pull request does not exist, is open or is merged.
     pub fn reopen(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
@@ -238,10 +238,10 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// A person replaces the labels of a pull request. Sends `pull_request` labeled for a new one.
+    /// Replaces the labels of a pull request as a user. Sends `pull_request` labeled for the first new one.
     ///
     /// # Errors
-    /// When there is no such pull request.
+    /// When the pull request does not exist.
     pub fn set_pull_request_labels(
         &self,
         repository: &str,
@@ -266,10 +266,10 @@ impl FakeGitHub {
         Ok(())
     }
 
-    /// A person asks somebody for a review. Sends `pull_request` review requested.
+    /// Requests a review as a user. Sends `pull_request` review requested.
     ///
     /// # Errors
-    /// When there is no such pull request, or its author is asked.
+    /// When the pull request does not exist, or `reviewer` is its author.
     pub fn ask_for_review(
         &self,
         repository: &str,
@@ -280,10 +280,10 @@ impl FakeGitHub {
         self.hub.ask_reviewer(repository, number, reviewer, by, 0)
     }
 
-    /// A person takes the request for a review back. Sends `pull_request` `review_request_removed`.
+    /// Removes a review request as a user. Sends `pull_request` `review_request_removed`.
     ///
     /// # Errors
-    /// When there is no such pull request, or nobody asked for the review.
+    /// When the pull request does not exist, or the review was not requested.
     pub fn take_back_request(
         &self,
         repository: &str,
@@ -294,10 +294,10 @@ impl FakeGitHub {
         self.hub.take_back(repository, number, reviewer, by)
     }
 
-    /// As [`Self::ask_for_review`], but it happened so many days ago.
+    /// Requests a review with a date in the past, `days` ago. Sends `pull_request` review requested.
     ///
     /// # Errors
-    /// When there is no such pull request, or the reviewer is its author.
+    /// When the pull request does not exist, or the reviewer is its author.
     pub fn ask_for_review_days_ago(
         &self,
         repository: &str,
@@ -309,10 +309,10 @@ impl FakeGitHub {
         self.hub.ask_reviewer(repository, number, reviewer, by, days)
     }
 
-    /// The reviews of a pull request, oldest first: author, state, words, and comments as path, line and text.
+    /// Reviews of a pull request, oldest first.
     ///
     /// # Errors
-    /// When there is no such pull request.
+    /// When the pull request does not exist.
     pub fn reviews(&self, repository: &str, number: u64) -> anyhow::Result<Vec<super::ReviewState>> {
         let mut world = self.hub.world();
         let pull = world.repo(repository)?.pull(number)?;

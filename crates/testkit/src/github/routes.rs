@@ -1,4 +1,4 @@
-//! The routes of the REST interface.
+//! Routes of the whole stand-in.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .with_state(hub)
 }
 
-/// Below `/repos/{owner}/{repo}/pulls`.
+/// Builds the routes below `/repos/{owner}/{repo}/pulls`.
 fn pull_requests() -> Router<Arc<Hub>> {
     Router::new()
         .route("/pulls", get(pulls::list).post(pulls::create))
@@ -82,7 +82,7 @@ fn pull_requests() -> Router<Arc<Hub>> {
         .route("/pulls/comments/{id}/reactions", post(reactions::to_line_comment))
 }
 
-/// Below `/repos/{owner}/{repo}/issues`.
+/// Builds the routes below `/repos/{owner}/{repo}/issues`.
 fn issues() -> Router<Arc<Hub>> {
     Router::new()
         .route("/issues/{number}/events", get(reviewing::events))
@@ -138,7 +138,7 @@ async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Respo
     refuse(StatusCode::FORBIDDEN, "Only people merge")
 }
 
-/// What rules of the branch refuse to everybody is refused as that.
+/// Refuses a merge. A branch rule that refuses it for every caller is named in the answer.
 async fn forbidden_pull_merge(
     State(hub): State<Arc<Hub>>,
     Path((owner, name, number)): rest::NumberPath,

@@ -1,4 +1,4 @@
-//! Rulesets: rules of a repository for branches by name, enforced at merges and at pushes.
+//! Rulesets: rules for branches by name pattern, enforced at merges and pushes.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,27 +9,28 @@ use anyhow::ensure;
 use super::FakeGitHub;
 use super::state::{Pull, Repo};
 
-/// The head of the hook. It is called with a reference, its old and its new commit; a new one's old commit is all zeros.
+/// Start of the `update` hook. Git calls it with a reference, its old commit and its new commit; the old
+/// commit of a new reference is all zeros.
 const REFUSE: &str = r#"#!/bin/sh
 refuse() { echo "error: GH013: Repository rule violations found. $1" >&2; exit 1; }
 new=0000000000000000000000000000000000000000
 "#;
 
-/// Rules for some branches of a repository.
+/// Rules for the branches that match a pattern.
 #[derive(Debug, Clone, Default)]
 pub struct Ruleset {
-    /// Names of the branches; `*` stands for any part of a name.
+    /// Name patterns of branches. `*` matches any part of a name.
     pub branches: Vec<String>,
-    /// The checks that must pass before a merge.
+    /// Checks that must pass before a merge.
     pub required_checks: Vec<String>,
-    /// Nobody may make such a branch.
+    /// Forbids the creation of such branches.
     pub restricts_creation: bool,
-    /// Nobody may push to such a branch; merges of pull requests are no pushes.
+    /// Forbids pushes to such branches. Merges of pull requests are not pushes.
     pub restricts_updates: bool,
 }
 
 impl Ruleset {
-    /// What the hook does about its branches.
+    /// Renders the hook's case for the ruleset's branches.
     fn script(&self) -> String {
         let restriction = |is_set: bool, why: &str| {
             if is_set {
@@ -50,7 +51,7 @@ impl Ruleset {
             .collect()
     }
 
-    /// Whether it is about a branch.
+    /// True if a pattern matches the branch.
     pub(super) fn is_about(&self, branch: &str) -> bool {
         self.branches.iter().any(|pattern| matches(pattern, branch))
     }
@@ -70,10 +71,10 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl FakeGitHub {
-    /// The rulesets of a repository from now on, instead of those before.
+    /// Replaces the rulesets of a repository.
     ///
     /// # Errors
-    /// When there is no such repository, or its hook cannot be written.
+    /// When the repository does not exist, or its hook cannot be written.
     pub fn set_rulesets(&self, repository: &str, rulesets: &[Ruleset]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
@@ -84,7 +85,7 @@ impl FakeGitHub {
 }
 
 impl Repo {
-    /// A merge needs every required check of its target, by classic protection and by rulesets, to have passed.
+    /// Checks that every check required by classic protection or a ruleset has passed on the head.
     pub(super) fn check_merge(&self, pull: &Pull) -> anyhow::Result<()> {
         let classic = self.required_checks.get(&pull.base).into_iter().flatten();
         let rulesets = self
@@ -103,7 +104,8 @@ impl Repo {
     }
 }
 
-/// Git asks the repository's `update` hook about every branch of a push, so pushes are refused there.
+/// Writes the `update` hook, which git runs for each branch of a push. The stand-in refuses pushes there, so
+/// the client sees the refusal that GitHub sends.
 fn guard(repository: &Path, rulesets: &[Ruleset]) -> anyhow::Result<()> {
     let hooks = repository.join("hooks");
     std::fs::create_dir_all(&hooks)?;

@@ -1,4 +1,4 @@
-//! What a token may do: an App's installation tokens are limited to repositories and permissions.
+//! Rights of tokens. Installation tokens are limited to repositories and permissions.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use serde_json::{Value, json};
 use super::auth::{not_found, refuse};
 use super::rest::invalid;
 
-/// `read` or `write`, by name.
+/// Level (`read` or `write`) by permission name.
 pub(super) type Permissions = BTreeMap<String, String>;
 
-/// A token and what it may do.
+/// Token with its rights.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
-    /// Whether it is the writer's.
+    /// True for the writer's tokens.
     pub(super) writes: bool,
-    /// A person's token has no limits of its own.
+    /// Limits of an installation token; personal tokens have no limits.
     limits: Option<Limits>,
-    /// Whether it is for projects, and for nothing else.
+    /// True for the token that reaches projects alone.
     projects: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Limits {
-    /// Full names; absent: every repository.
+    /// Full names of the covered repositories; absent means all.
     repositories: Option<Vec<String>>,
     permissions: Permissions,
 }
 
-/// The body of a request for an installation's token.
+/// Request body for an installation token.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Wanted {
@@ -53,7 +53,7 @@ impl Token {
         }
     }
 
-    /// A person's token with the scope for projects.
+    /// Creates a personal token with the scope `project`.
     pub(super) fn for_projects() -> Self {
         Self {
             projects: true,
@@ -61,19 +61,20 @@ impl Token {
         }
     }
 
-    /// Whether projects are open to it, and nothing else is.
+    /// True if the token reaches projects alone.
     pub(super) fn is_for_projects(&self) -> bool {
         self.projects
     }
 
-    /// A token with the permissions asked for, unless these are more than the App has.
+    /// Creates an installation token with the requested permissions. Permissions beyond the App's are
+    /// refused.
     pub(super) fn minted(
         writes: bool,
         repositories: Option<Vec<String>>,
         wanted: Option<Permissions>,
         given: &Permissions,
     ) -> Result<Self, Response> {
-        // Clients that choose none send an empty choice.
+        // Clients without a selection send an empty object, which GitHub treats like an absent one.
         let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let permissions = wanted.unwrap_or_else(|| given.clone());
         let is_given =
@@ -93,7 +94,7 @@ impl Token {
         })
     }
 
-    /// Whether it is a person's, and not an App's.
+    /// True for a personal token, false for an App's.
     pub(super) fn is_personal(&self) -> bool {
         self.limits.is_none()
     }
@@ -102,7 +103,7 @@ impl Token {
         json!(self.limits.as_ref().map(|limits| &limits.permissions))
     }
 
-    /// Whether one of the permissions is held; `repository` is a full name.
+    /// Checks that the token covers the repository (a full name) and holds one of the needed permissions.
     pub(super) fn may(&self, repository: Option<&str>, needed: &[(&str, &str)]) -> Result<(), Response> {
         let Some(limits) = &self.limits else { return Ok(()) };
         let is_covered = |name: &str| {
@@ -127,6 +128,7 @@ impl Token {
             .iter()
             .map(|(name, level)| format!("{name}={level}"))
             .collect();
+        // GitHub names the missing permission in this header, and our client reports it.
         let mut refused = refuse(StatusCode::FORBIDDEN, "Resource not accessible by integration");
         if let Ok(value) = HeaderValue::from_str(&names.join("; ")) {
             refused
@@ -137,7 +139,7 @@ impl Token {
     }
 }
 
-/// The repository of a path and the permissions of which one is needed there.
+/// Returns the repository of a path and the permissions of which a caller needs one.
 pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'static str, &'static str)>) {
     let level = if *method == Method::GET { "read" } else { "write" };
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();

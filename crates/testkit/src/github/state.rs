@@ -1,4 +1,4 @@
-//! Repositories and pull requests as the stand-in keeps them.
+//! State of repositories, pull requests, issues and discussions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ pub(super) struct Comment {
 #[derive(Debug, Clone)]
 pub(super) struct CheckRun {
     pub(super) id: u64,
-    /// The login of the App that made it.
+    /// Login of the App that created it.
     pub(super) app: &'static str,
-    /// What that App calls it.
+    /// Identifier that the App chose.
     pub(super) external_id: String,
     pub(super) title: String,
-    /// Where it ran, when that is not GitHub.
+    /// URL of the check's page at an external CI system.
     pub(super) elsewhere: Option<String>,
     pub(super) suite: u64,
     pub(super) name: String,
@@ -49,12 +49,12 @@ pub(super) struct Review {
     pub(super) made: Instant,
 }
 
-/// A comment of a review at a line of the head.
+/// Review comment on a line of the head.
 #[derive(Debug, Clone)]
 pub(super) struct LineComment {
     pub(super) id: u64,
     pub(super) path: String,
-    /// Where a comment on several lines begins.
+    /// First line of a comment on several lines.
     pub(super) start: Option<u64>,
     pub(super) line: u64,
     pub(super) body: String,
@@ -81,9 +81,9 @@ pub(super) struct Pull {
     pub(super) closed: Option<String>,
     pub(super) labels: Vec<String>,
     pub(super) reviewers: Vec<String>,
-    /// First comments of threads that somebody resolved.
+    /// Ids of the first comments of resolved threads.
     pub(super) resolved: std::collections::BTreeSet<u64>,
-    /// Whose review was asked for, by whom and when, with the event's id.
+    /// Review requests: event id, requester, reviewer and time.
     pub(super) review_requests: Vec<(u64, String, String, String)>,
     pub(super) reviews: Vec<Review>,
     pub(super) made: Instant,
@@ -98,14 +98,14 @@ pub(super) struct Discussion {
     pub(super) body: String,
     pub(super) author: String,
     pub(super) closed_as: Option<String>,
-    /// The comment that is marked as the answer.
+    /// Id of the comment that is marked as the answer.
     pub(super) answer: Option<u64>,
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) comments: Vec<Talk>,
 }
 
-/// A comment in a discussion, or a reply to one.
+/// Comment or reply in a discussion.
 #[derive(Debug, Clone)]
 pub(super) struct Talk {
     pub(super) id: u64,
@@ -133,7 +133,7 @@ impl Talk {
     }
 }
 
-/// Something that happened to an issue.
+/// Timeline event of an issue.
 #[derive(Debug, Clone)]
 pub(super) struct IssueEvent {
     pub(super) id: u64,
@@ -156,19 +156,19 @@ pub(super) struct Issue {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) author: String,
-    /// The name of its type.
+    /// Name of the issue type.
     pub(super) issue_type: Option<String>,
     pub(super) labels: Vec<String>,
     pub(super) assignees: Vec<String>,
-    /// `completed` or `not_planned` once it is closed.
+    /// `completed` or `not_planned` after it is closed.
     pub(super) closed_as: Option<String>,
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) closed: Option<String>,
-    /// When its body was changed and by whom, oldest first.
+    /// Time and login of each edit of the body, oldest first.
     pub(super) edits: Vec<(String, String)>,
     pub(super) events: Vec<IssueEvent>,
-    /// The issue that it is a part of.
+    /// Number of the parent issue.
     pub(super) parent: Option<u64>,
     pub(super) made: Instant,
 }
@@ -176,26 +176,26 @@ pub(super) struct Issue {
 #[derive(Debug, Clone)]
 pub(super) struct Repo {
     pub(super) id: u64,
-    /// `owner/name`.
+    /// Full name in the form `owner/name`.
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) default_branch: String,
     pub(super) created: String,
-    /// When it was last pushed to.
+    /// Time of the last push.
     pub(super) pushed: String,
     pub(super) pulls: BTreeMap<u64, Pull>,
-    /// Their numbers and those of pull requests are one sequence.
+    /// Issues by number. Issues, pull requests and discussions share one sequence of numbers.
     pub(super) issues: BTreeMap<u64, Issue>,
-    /// Their numbers belong to the same sequence.
+    /// Discussions by number, from the same sequence.
     pub(super) discussions: BTreeMap<u64, Discussion>,
     pub(super) comments: Vec<Comment>,
-    /// To what, by whom, and how.
+    /// Target, login and content of each reaction.
     pub(super) reactions: Vec<(Reacted, String, String)>,
     pub(super) checks: Vec<CheckRun>,
-    /// Runs of GitHub Actions, each of the number of its suite, whose failed jobs were started again.
+    /// Reruns of Actions runs, by the id of the check suite.
     pub(super) again: BTreeMap<u64, super::actions::Again>,
     pub(super) permissions: BTreeMap<String, String>,
-    /// The checks that a branch asks for before a merge, by branch.
+    /// Required checks of classic protection, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
     pub(super) rulesets: Vec<Ruleset>,
     /// Workflow runs that have not begun.
@@ -215,7 +215,7 @@ impl Repo {
         format!("{url}/{}/issues/{number}", self.name)
     }
 
-    /// The page of an issue or pull request.
+    /// URL of the web page of an issue or pull request.
     pub(super) fn page_url(&self, number: u64, url: &str) -> String {
         match self.issues.contains_key(&number) {
             true => self.issue_url(number, url),
@@ -223,7 +223,7 @@ impl Repo {
         }
     }
 
-    /// Whether there is an issue or pull request of that number.
+    /// True if an issue or pull request has this number.
     pub(super) fn has_thread(&self, number: u64) -> bool {
         self.issues.contains_key(&number) || self.pulls.contains_key(&number)
     }
@@ -306,7 +306,7 @@ impl Comment {
 }
 
 impl Conclusion {
-    /// Whether it is good enough for a required check.
+    /// True if a required check with this conclusion permits a merge.
     pub(super) fn passes(self) -> bool {
         matches!(self, Self::Success | Self::Neutral)
     }

@@ -1,4 +1,4 @@
-//! Issues that are opened over REST, and issues that are parts of others.
+//! Creation of issues over REST, and sub-issues.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::state::{Issue, Repo};
 use super::{FakeGitHub, IssueState};
 use crate::http::answer;
 
-/// How many parts GitHub lets an issue have.
+/// Maximum number of sub-issues of an issue on GitHub.
 const MOST_PARTS: usize = 100;
-/// How long GitHub lets texts be.
+/// Maximum lengths of title and body in characters, as on GitHub.
 const LONGEST_TITLE: usize = 256;
 const LONGEST_BODY: usize = 65_536;
 
@@ -36,7 +36,7 @@ fn refused(field: &str) -> Response {
     invalid(&json!([{"resource": "Issue", "code": "invalid", "field": field}]))
 }
 
-/// Opens an issue, as the caller.
+/// Opens an issue as the caller.
 pub(super) async fn create(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
@@ -74,7 +74,7 @@ fn parts(repo: &Repo, parent: u64) -> Vec<u64> {
     parts.map(|issue| issue.number).collect()
 }
 
-/// The issues that are parts of this one.
+/// Lists the sub-issues of an issue.
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -97,7 +97,7 @@ struct PartBody {
     sub_issue_id: u64,
 }
 
-/// Whether `number` is `of` or contains it.
+/// True if `of` is `number` or one of its sub-issues, at any depth.
 fn contains(repo: &Repo, number: u64, of: u64) -> bool {
     let mut next = Some(of);
     while let Some(at) = next {
@@ -109,7 +109,8 @@ fn contains(repo: &Repo, number: u64, of: u64) -> bool {
     false
 }
 
-/// Makes an issue, by its id and not by its number, a part of this one. One issue has one parent.
+/// Adds a sub-issue by its id (not its number). An issue has at most one parent, and no issue contains
+/// itself.
 pub(super) async fn add(
     State(hub): State<Arc<Hub>>,
     _caller: Caller,
@@ -132,7 +133,7 @@ pub(super) async fn add(
 }
 
 impl FakeGitHub {
-    /// All issues of a repository, the oldest first; none of a repository that is not there.
+    /// All issues of a repository, oldest first. An unknown repository has none.
     pub fn issues(&self, repository: &str) -> Vec<IssueState> {
         let world = self.hub.world();
         let repo = world.repos.get(repository);
@@ -142,10 +143,10 @@ impl FakeGitHub {
             .collect()
     }
 
-    /// The numbers of the issues that are parts of an issue, the oldest first.
+    /// Numbers of an issue's sub-issues, oldest first.
     ///
     /// # Errors
-    /// When there is no such repository.
+    /// When the repository does not exist.
     pub fn sub_issues(&self, repository: &str, parent: u64) -> anyhow::Result<Vec<u64>> {
         let mut world = self.hub.world();
         Ok(parts(world.repo(repository)?, parent))

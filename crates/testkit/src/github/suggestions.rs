@@ -1,4 +1,4 @@
-//! Suggestions in comments on lines, applied as the button on the page does it.
+//! Suggestions in review comments, applied as the button on GitHub's page applies them.
 
 use anyhow::{Context as _, ensure};
 
@@ -6,11 +6,11 @@ use super::FakeGitHub;
 use super::repository;
 
 impl FakeGitHub {
-    /// A person applies the suggestion of a comment on lines: the lines that the comment stands on become the suggestion's,
-    /// in a commit on the pull request's branch. Gives the commit.
+    /// Applies the suggestion of a review comment as a user: replaces the comment's lines in a commit on the
+    /// head branch and returns the commit's id.
     ///
     /// # Errors
-    /// When there is no such comment, it suggests nothing, or its lines changed since.
+    /// When the comment does not exist or suggests nothing, or its lines have changed since.
     pub fn apply_suggestion(
         &self,
         repository: &str,
@@ -37,6 +37,7 @@ impl FakeGitHub {
         let then = of(repository::files(&path, &sha)?).context("the file was not there")?;
         let now = of(repository::files(&path, &branch)?).context("the file is gone")?;
         let (first, last) = (line.start.unwrap_or(line.line), line.line);
+        // GitHub offers no button on an outdated comment.
         ensure!(
             lines(&then, first, last)? == lines(&now, first, last)?,
             "the lines changed since: the comment is outdated"
@@ -47,7 +48,7 @@ impl FakeGitHub {
     }
 }
 
-/// The lines in the first block of a comment that is marked as a suggestion.
+/// Returns the lines of a comment's first suggestion block.
 fn suggestion(body: &str) -> Option<Vec<&str>> {
     let mut rest = body.lines().skip_while(|line| line.trim_end() != "```suggestion");
     rest.next()?;

@@ -1,4 +1,4 @@
-//! What is said about pull requests: reviews and comments.
+//! Reviews and comments of pull requests.
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
@@ -9,18 +9,18 @@ use super::hub::Hub;
 use super::state::{Comment, LineComment, Review};
 use crate::http::iso_now;
 
-/// A comment of a review on lines of a file.
+/// Review comment on lines of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnLines<'a> {
     pub(super) path: &'a str,
-    /// Where a comment on several lines begins.
+    /// First line of a comment on several lines.
     pub(super) start: Option<u64>,
     pub(super) line: u64,
     pub(super) body: &'a str,
 }
 
 impl<'a> OnLines<'a> {
-    /// A comment on one line.
+    /// Creates a comment on one line.
     pub(super) fn one(&(path, line, body): &(&'a str, u64, &'a str)) -> Self {
         let start = None;
         Self {
@@ -80,7 +80,7 @@ impl Hub {
         Ok(review)
     }
 
-    /// A reply to a comment on a line is a review of its own, with nothing else in it.
+    /// Replies to a comment on a line. GitHub records each reply as a separate review without a body.
     pub(super) fn reply(
         &self,
         name: &str,
@@ -94,6 +94,7 @@ impl Hub {
         let repo = world.repo(name)?;
         let pull = repo.pull(number)?;
         let mut lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        // GitHub refuses a reply to a reply.
         let first = lines
             .find(|line| line.id == to && line.in_reply_to.is_none())
             .with_context(|| format!("there is no first comment {to} of a thread"))?;
@@ -164,10 +165,10 @@ impl Hub {
 }
 
 impl FakeGitHub {
-    /// A person replies in the thread that a comment on a line began. Sends `pull_request_review`.
+    /// Replies as a user in the thread of a review comment. Sends `pull_request_review`.
     ///
     /// # Errors
-    /// When there is no such pull request or thread.
+    /// When the pull request or thread does not exist.
     pub fn reply_as(
         &self,
         repository: &str,
@@ -179,10 +180,10 @@ impl FakeGitHub {
         self.hub.reply(repository, number, thread, by, body).map(drop)
     }
 
-    /// What our account replied to a comment on a line, oldest first.
+    /// Replies in the thread of a review comment, oldest first.
     ///
     /// # Errors
-    /// When there is no such repository or pull request.
+    /// When the repository or pull request does not exist.
     pub fn replies(&self, repository: &str, number: u64, comment: u64) -> anyhow::Result<Vec<String>> {
         let mut world = self.hub.world();
         let pull = world.repo(repository)?.pull(number)?;
@@ -191,20 +192,20 @@ impl FakeGitHub {
         Ok(replies.map(|line| line.body.clone()).collect())
     }
 
-    /// The first comments of the threads that are resolved.
+    /// Ids of the first comments of resolved threads.
     ///
     /// # Errors
-    /// When there is no such repository or pull request.
+    /// When the repository or pull request does not exist.
     pub fn resolved(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
         let mut world = self.hub.world();
         let pull = world.repo(repository)?.pull(number)?;
         Ok(pull.resolved.iter().copied().collect())
     }
 
-    /// The ids of the comments on lines that begin a thread, oldest first.
+    /// Ids of the first comments of all threads on lines, oldest first.
     ///
     /// # Errors
-    /// When there is no such repository or pull request.
+    /// When the repository or pull request does not exist.
     pub fn threads(&self, repository: &str, number: u64) -> anyhow::Result<Vec<u64>> {
         let mut world = self.hub.world();
         let pull = world.repo(repository)?.pull(number)?;

@@ -1,4 +1,4 @@
-//! Who is in which groups, and which permissions an account lacks.
+//! Group memberships, and permissions that accounts lack or have additionally.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::extract::writer;
 use super::state::{Account, PEOPLE};
 use crate::http::lock;
 
-/// Who plays a role.
+/// Members of a project role: accounts and groups.
 #[derive(Clone, Default)]
 pub(super) struct Developers {
     pub(super) people: Vec<Account>,
@@ -37,14 +37,14 @@ impl Desk {
         })
     }
 
-    /// The names of all groups that somebody is in.
+    /// Returns the names of all groups with members.
     pub(super) fn all_groups(&self) -> BTreeSet<String> {
         let own = lock(&self.groups);
         let common = self.common_groups.iter();
         own.values().flatten().chain(common).cloned().collect()
     }
 
-    /// The people in a group; of those who are in it as everybody is one stands for all.
+    /// Returns the members of a group. One account represents all users of the common groups.
     pub(super) fn members(&self, group: &str) -> Vec<Account> {
         let own = lock(&self.groups);
         let named = own
@@ -57,7 +57,7 @@ impl Desk {
             .collect()
     }
 
-    /// The writer's account, or that of a person who is in a group.
+    /// Returns the writer's account, or that of a user with explicit groups.
     pub(super) fn account(&self, id: &str) -> Option<Account> {
         let writer = writer();
         if writer.id == id {

@@ -1,4 +1,4 @@
-//! Atlassian Document Format: what Jira refuses, and its plain text.
+//! Atlassian Document Format: validation as Jira does it, and plain text.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ const MARKS: [&str; 9] = [
     "backgroundColor",
 ];
 
-/// Checks a document as Jira does.
+/// Validates a document. It accepts and refuses what Jira does for the nodes that we write.
 pub(super) fn check(document: &Value) -> Result<(), String> {
     if document["type"] != "doc" || document["version"] != 1 {
         return Err("a document needs \"type\": \"doc\" and \"version\": 1".to_owned());
@@ -157,7 +157,7 @@ fn kind(node: &Value) -> &str {
     node["type"].as_str().unwrap_or_default()
 }
 
-/// A document's text: blocks on lines of their own.
+/// Returns a document's text with each block on a separate line. Wiki markup is trimmed alone.
 pub(super) fn plain(document: &Value) -> String {
     if let Value::String(wiki) = document {
         return wiki.trim().to_owned();
@@ -167,7 +167,8 @@ pub(super) fn plain(document: &Value) -> String {
     text.trim().to_owned()
 }
 
-/// A document's text with a blank line between its blocks, as what tells of changes has it; wiki markup as it is.
+/// Returns a document's text with blank lines between blocks, as changelogs contain it. Wiki markup stays
+/// unchanged.
 pub(super) fn text(document: &Value) -> String {
     match document {
         Value::String(wiki) => wiki.clone(),
@@ -191,7 +192,7 @@ fn write_plain(node: &Value, text: &mut String) {
     }
 }
 
-/// A document of plain paragraphs, parted by blank lines.
+/// Builds a document from paragraphs that blank lines separate.
 pub(super) fn from_plain(text: &str) -> Value {
     let paragraphs: Vec<Value> = text
         .split("\n\n")

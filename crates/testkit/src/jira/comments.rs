@@ -1,4 +1,4 @@
-//! Comments on issues, and the webhooks that tell of them.
+//! Comments on issues, and their webhooks.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ impl Desk {
         Some(comment)
     }
 
-    /// For whom a comment is: everybody, or who plays a role.
+    /// Restricts a comment to a role, or shows it to all users.
     pub(super) fn show_comment_to(&self, key: &str, id: &str, visibility: Option<Value>) -> Option<()> {
         let mut issues = lock(&self.issues);
         let mut comments = issues.named(key)?.comments.iter_mut();
@@ -82,7 +82,7 @@ impl Desk {
             });
             return self.webhooks.send(event, payload);
         }
-        // The event of a comment says nothing of its issue there; that of the issue carries both.
+        // On a Data Center the comment's event has no issue; the issue's event carries both.
         let kind = match event {
             "comment_created" => "issue_commented",
             _ => "issue_comment_edited",

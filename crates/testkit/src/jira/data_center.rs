@@ -1,4 +1,4 @@
-//! The routes that a Data Center has and the Cloud has not. What the vendor publishes does not describe them.
+//! Routes that a Data Center has and the Cloud does not. The vendor publishes no description of them.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use axum::routing::{get, post, put};
 use super::desk::Desk;
 use super::{hooks, people, search};
 
-/// Within its REST interface.
+/// Builds the routes below the REST interface.
 pub(super) fn rest() -> Router<Arc<Desk>> {
     Router::new()
         .route("/search", post(search::search_from_start))
         .route("/user", get(people::user))
 }
 
-/// Since its release 10.
+/// Builds the webhook routes of release 10 and later.
 pub(super) fn webhooks() -> Router<Arc<Desk>> {
     Router::new()
         .route(

@@ -1,4 +1,4 @@
-//! What happens to tickets, and which webhooks tell of it.
+//! Changes of tickets, with the webhooks that report them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
 use crate::webhook::Webhooks;
 
-/// The state behind the HTTP interface.
+/// State behind the HTTP interface.
 pub(super) struct Desk {
     pub(super) log: Arc<RequestLog>,
     pub(super) webhooks: Webhooks,
@@ -23,17 +23,17 @@ pub(super) struct Desk {
     pub(super) issues: Mutex<Issues>,
     relations: Mutex<Vec<Relation>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
-    /// The groups of everybody who is in none of these.
+    /// Groups of every user without explicit groups.
     pub(super) common_groups: Vec<String>,
-    /// Names of the site's own fields, in the order of their ids.
+    /// Names of the custom fields, in the order of their ids.
     pub(super) fields: Mutex<Vec<String>>,
-    /// Who plays the role `Developers`, in every project.
+    /// Members of the role `Developers`, in every project.
     pub(super) developers: Mutex<Developers>,
-    /// E-mail addresses of accounts and the keys of permissions that they lack.
+    /// Missing permissions: e-mail address of the account and key of the permission.
     pub(super) withheld: Mutex<Vec<(String, String)>>,
-    /// The same of permissions that they have beyond the usual.
+    /// Additional permissions, in the same form.
     pub(super) granted: Mutex<Vec<(String, String)>>,
-    /// What an administrator registered.
+    /// Webhooks that an administrator registered.
     pub(super) hooks: Mutex<Vec<super::hooks::Hook>>,
 }
 
@@ -56,7 +56,7 @@ impl Issues {
     }
 }
 
-/// Why a move is not made.
+/// Reason of a refused transition.
 pub(super) enum MoveError {
     NoIssue,
     NoStatus,
@@ -141,7 +141,7 @@ impl Desk {
         key
     }
 
-    /// Indices of the statuses that a ticket in `from` may move to.
+    /// Returns the indices of the statuses that a ticket in `from` may move to.
     pub(super) fn targets(&self, from: usize) -> Vec<usize> {
         let name = &self.statuses[from].name;
         let all = 0..self.statuses.len();
@@ -152,12 +152,13 @@ impl Desk {
         .collect()
     }
 
-    /// The transitions that are offered to a ticket in `from`, each with its id and the index of its target.
+    /// Returns the transitions of a ticket in `from`: id, index of the target status, and the transition.
     pub(super) fn offered(&self, from: usize) -> Vec<(String, usize, JiraTransition)> {
         let targets = self.targets(from);
         let index = |name: &str| self.statuses.iter().position(|status| status.name == name);
         if self.named.is_empty() {
-            // Small numbers, unlike the ids of statuses.
+            // Transition ids are small numbers that differ from status ids, so that a client that mixes them
+            // up fails.
             let plain = targets.into_iter().map(|to| {
                 let name = self.statuses[to].name.clone();
                 let transition = JiraTransition {
@@ -197,7 +198,7 @@ impl Desk {
         Ok(id.to_string())
     }
 
-    /// Gives a ticket its resolution; the move that goes with it tells of it.
+    /// Sets a ticket's resolution. The transition that comes with it sends the webhook.
     pub(super) fn resolve(&self, key: &str, resolution: &str) {
         if let Some(issue) = lock(&self.issues).named(key) {
             issue.resolution = Some(resolution.to_owned());
@@ -263,7 +264,7 @@ impl Desk {
             .or_default();
     }
 
-    /// Changes the priority or the type of a ticket and tells of it.
+    /// Changes a ticket's priority or type and sends the webhook.
     pub(super) fn sort(
         &self,
         key: &str,
@@ -283,7 +284,8 @@ impl Desk {
         Some(())
     }
 
-    /// Links two issues; nothing when one of them or the kind is not there. What is linked like this stays as it is.
+    /// Links two issues. It returns nothing if an issue or the link type is unknown. An existing link stays
+    /// unchanged.
     pub(super) fn relate(&self, from: &str, kind: &str, to: &str) -> Option<()> {
         let mut issues = lock(&self.issues);
         if !issues.by_key.contains_key(from) || !issues.by_key.contains_key(to) {
@@ -328,7 +330,7 @@ impl Desk {
         self.webhooks.send("jira:issue_updated", payload);
     }
 
-    /// Creates or updates by the caller's id; true when it is new.
+    /// Creates or updates a remote link by its `globalId`; the flag is true for a new one.
     pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
         let mut issues = lock(&self.issues);
         link.id = issues.fresh_id();

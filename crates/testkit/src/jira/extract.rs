@@ -1,4 +1,4 @@
-//! What handlers are given: who calls, the issue that is read, the body.
+//! Extractors of handlers: the caller, the issue to read, the JSON body.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) fn writer() -> Account {
     }
 }
 
-/// Who calls: the reader or the writer account. A write by the reader is refused before its handler runs.
+/// Reader's or writer's account. A write by the reader is refused before its handler runs.
 pub(super) struct Caller(pub(super) Account);
 
 impl FromRequestParts<Arc<Desk>> for Caller {
@@ -39,6 +39,7 @@ impl FromRequestParts<Arc<Desk>> for Caller {
             )
         })?;
         let path = parts.uri.path();
+        // Searches are POST requests that read.
         let reads = parts.method == Method::GET || path.ends_with("/search/jql") || path.ends_with("/search");
         if account != writer() && !reads {
             desk.log.violation(format!(
@@ -62,7 +63,8 @@ impl FromRequestParts<Arc<Desk>> for Caller {
     }
 }
 
-/// A Data Center takes personal access tokens alone; an address with a token is the Cloud's.
+/// Authenticates a caller. The Cloud takes an e-mail address with an API token, a Data Center takes a
+/// personal access token alone.
 fn authenticate(headers: &HeaderMap, desk: &Desk) -> Option<Account> {
     let basic = basic_auth(headers);
     if basic.is_some() && !desk.site.is_cloud() {
@@ -88,13 +90,13 @@ fn authenticate(headers: &HeaderMap, desk: &Desk) -> Option<Account> {
     }
 }
 
-/// The token behind a scheme whose case does not count.
+/// Returns the token of a bearer header. The scheme's case does not matter.
 pub(super) fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// An issue that the caller may read.
+/// Issue that the caller may read.
 pub(super) struct Read {
     pub(super) desk: Arc<Desk>,
     pub(super) issue: Issue,
@@ -114,7 +116,7 @@ impl FromRequestParts<Arc<Desk>> for Read {
     }
 }
 
-/// A body of JSON.
+/// Body of JSON, answered with 400 if it does not parse.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Desk>> for Body<T> {

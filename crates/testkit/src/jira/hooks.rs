@@ -1,4 +1,4 @@
-//! Webhooks that an administrator registers, and what the site says of itself.
+//! Webhooks that an administrator registers, and the site's server information.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::site::Site;
 use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind, data_center};
 use crate::http::{answer, basic_auth, header_text, lock};
 
-/// Events that Jira knows, of which Journeyman listens to three.
+/// Events that Jira accepts in registrations. Journeyman subscribes to three of them.
 const EVENTS: [&str; 5] = [
     "jira:issue_created",
     "jira:issue_updated",
@@ -27,7 +27,7 @@ const EVENTS: [&str; 5] = [
     "comment_updated",
 ];
 
-/// A Data Center has them elsewhere since its release 10.
+/// Builds the routes. A Data Center of release 10 or later has other addresses.
 pub(super) fn router(site: &Site) -> Router<Arc<Desk>> {
     let hooks = match site.kind {
         JiraKind::DataCenter(10..) => data_center::webhooks(),
@@ -42,7 +42,7 @@ async fn server_info(State(desk): State<Arc<Desk>>) -> Response {
     answer(StatusCode::OK, desk.site.info())
 }
 
-/// Webhooks are for administrators; everybody else is refused.
+/// Administrator. Other callers get 403 from the webhook routes.
 pub(super) struct Admin;
 
 impl FromRequestParts<Arc<Desk>> for Admin {
@@ -65,7 +65,7 @@ impl FromRequestParts<Arc<Desk>> for Admin {
     }
 }
 
-/// As the Cloud and old Data Centers take it.
+/// Registration for the Cloud and for Data Centers before release 10.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Sent {
@@ -78,7 +78,7 @@ struct Sent {
     secret: String,
 }
 
-/// As Data Centers take it since their release 10.
+/// Registration for Data Centers since release 10.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Configured {
@@ -116,7 +116,7 @@ impl From<Configured> for Sent {
     }
 }
 
-/// A webhook that is registered; its secret is not told.
+/// Registered webhook. Its JSON omits the secret.
 pub(super) struct Hook {
     id: u64,
     sent: Sent,
@@ -188,7 +188,7 @@ fn checked(site: &Site, body: &axum::body::Bytes) -> Result<Sent, Response> {
 }
 
 impl FakeJira {
-    /// The webhooks that were registered: where each goes, and the filter of its issues.
+    /// Target URL and issue filter of each registered webhook.
     #[must_use]
     pub fn registered_webhooks(&self) -> Vec<(String, String)> {
         let hooks = lock(&self.desk.hooks);

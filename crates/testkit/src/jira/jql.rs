@@ -1,28 +1,33 @@
-//! As much JQL as a poller needs; everything else is refused, so that a typo cannot find everything.
+//! Subset of JQL that our poller needs. Everything else is refused, so that a typo cannot match every issue.
 
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// A query: all conditions hold together.
+/// Parsed query whose conditions all apply.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Query {
     pub(super) project: Option<String>,
     pub(super) status: Option<String>,
     pub(super) updated_since: Option<OffsetDateTime>,
     pub(super) created_since: Option<OffsetDateTime>,
-    /// Every one of these.
+    /// Labels that the issue must all have.
     pub(super) labels: Vec<String>,
-    /// No status of the category Done.
+    /// Excludes statuses of the category Done.
     pub(super) is_unfinished: bool,
-    /// The title has one of these words.
+    /// Words of which the title must contain one.
     pub(super) title_words: Vec<String>,
-    /// One of these.
+    /// Keys of which the issue must have one.
     pub(super) keys: Vec<String>,
     pub(super) ascending: bool,
 }
 
-/// Reads `project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [AND statusCategory != Done]
-/// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [AND created >= …] [AND labels = "x"] [AND (…)] [ORDER BY field [ASC|DESC], …]`.
+/// Parses a query of this form; unknown fields and operators are errors:
+///
+/// ```text
+/// project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [AND statusCategory != Done]
+/// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [AND created >= …] [AND labels = "x"] [AND (…)]
+/// [ORDER BY field [ASC|DESC], …]
+/// ```
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
     let order = tokens.iter().position(|token| token.is("ORDER"));
@@ -40,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Query, String> {
     Ok(query)
 }
 
-/// The parts between the words AND that stand in no bracket.
+/// Splits at each AND outside brackets.
 fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut depth, mut begin, mut parts) = (0_i32, 0, Vec::new());
     for (index, token) in tokens.iter().enumerate() {
@@ -92,7 +97,7 @@ fn read_titles(query: &mut Query, words: &[Token]) -> Result<(), String> {
                 field.text, operator.text
             ));
         }
-        // Other characters are operators of the text search.
+        // Other characters are operators of Jira's text search.
         if word.text.is_empty() || !word.text.chars().all(char::is_alphanumeric) {
             return Err(format!("the text query {:?} is not understood here", word.text));
         }
@@ -120,7 +125,7 @@ fn instant(field: &str, value: &Token) -> Result<OffsetDateTime, String> {
     since.ok_or_else(|| format!("Date value '{}' for field '{field}' is invalid", value.text))
 }
 
-/// `-17m`, `-3h`, `-2d`, `-1w`: so long ago.
+/// Parses a period before now: `-17m`, `-3h`, `-2d` or `-1w`.
 fn period(text: &str) -> Option<OffsetDateTime> {
     let (number, unit) = text
         .strip_prefix('-')?

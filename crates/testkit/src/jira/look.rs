@@ -1,4 +1,4 @@
-//! What a test sees of the stand-in.
+//! Read access of tests to the stand-in's state.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,32 @@ use super::{FakeJira, JiraCommentState, RemoteLinkState, adf};
 use crate::http::RecordedRequest;
 
 impl FakeJira {
-    /// The assignee's display name.
+    /// Display name of the assignee.
     #[must_use]
     pub fn assignee(&self, key: &str) -> Option<String> {
         self.desk.issue(key)?.assignee.map(|account| account.name)
     }
 
-    /// The ticket's labels.
+    /// Labels of the ticket.
     #[must_use]
     pub fn labels(&self, key: &str) -> Vec<String> {
         self.desk.issue(key).map(|issue| issue.labels).unwrap_or_default()
     }
 
-    /// The name of the ticket's priority.
+    /// Name of the ticket's priority.
     #[must_use]
     pub fn priority(&self, key: &str) -> Option<String> {
         Some(self.desk.issue(key)?.priority.to_owned())
     }
 
-    /// The name of the ticket's type.
+    /// Name of the ticket's type.
     #[must_use]
     pub fn issue_type(&self, key: &str) -> Option<String> {
         Some(self.desk.issue(key)?.kind)
     }
 
-    /// The links between tickets: which says what its type's outward words say, the type, and about which.
+    /// Links between tickets: the ticket whose outward description applies, the link type, and the other
+    /// ticket.
     #[must_use]
     pub fn issue_links(&self) -> Vec<(String, String, String)> {
         let all = self.desk.relations().into_iter();
@@ -41,7 +42,7 @@ impl FakeJira {
         linked.collect()
     }
 
-    /// The ticket's status.
+    /// Name of the ticket's status.
     #[must_use]
     pub fn status(&self, key: &str) -> Option<String> {
         self.desk
@@ -49,13 +50,13 @@ impl FakeJira {
             .map(|issue| self.desk.statuses[issue.status].name.clone())
     }
 
-    /// The name of a ticket's resolution.
+    /// Name of the ticket's resolution.
     #[must_use]
     pub fn resolution(&self, key: &str) -> Option<String> {
         self.desk.issue(key)?.resolution
     }
 
-    /// Every status that the ticket had, oldest first.
+    /// Names of all statuses that the ticket had, oldest first.
     #[must_use]
     pub fn status_history(&self, key: &str) -> Vec<String> {
         let Some(issue) = self.desk.issue(key) else {
@@ -71,7 +72,7 @@ impl FakeJira {
             .collect()
     }
 
-    /// All comments, oldest first.
+    /// Comments of the ticket, oldest first.
     #[must_use]
     pub fn comments(&self, key: &str) -> Vec<JiraCommentState> {
         let comments = self
@@ -89,13 +90,13 @@ impl FakeJira {
             .collect()
     }
 
-    /// From now on a comment is for those who play a role alone.
+    /// Restricts a comment to the members of a role.
     pub fn restrict_comment(&self, key: &str, comment: &str, role: &str) {
         let visibility = serde_json::json!({"type": "role", "value": role});
         self.desk.show_comment_to(key, comment, Some(visibility));
     }
 
-    /// Whether a comment is for everybody.
+    /// True if a comment exists and is visible to all users.
     #[must_use]
     pub fn is_public(&self, key: &str, comment: &str) -> bool {
         let issue = self.desk.issue(key);
@@ -103,7 +104,7 @@ impl FakeJira {
         comments.any(|known| known.id.to_string() == comment && known.visibility.is_none())
     }
 
-    /// All remote links.
+    /// Remote links of the ticket.
     #[must_use]
     pub fn remote_links(&self, key: &str) -> Vec<RemoteLinkState> {
         let links = self.desk.issue(key).map(|issue| issue.links).unwrap_or_default();
@@ -118,7 +119,7 @@ impl FakeJira {
             .collect()
     }
 
-    /// How many faults were met, by name.
+    /// Number of faults met so far, by name.
     #[must_use]
     pub fn faults_met(&self) -> BTreeMap<String, usize> {
         let mut met = self.desk.log.faults_met();
@@ -126,19 +127,19 @@ impl FakeJira {
         met
     }
 
-    /// How many faults still wait for their requests.
+    /// Number of faults that wait for a matching request.
     #[must_use]
     pub fn faults_left(&self) -> usize {
         self.desk.log.faults_left()
     }
 
-    /// Every request so far.
+    /// All requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.desk.log.requests()
     }
 
-    /// What callers did that Jira or the capability table forbids.
+    /// Requests that Jira or the project's capability table forbids, one description each.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.desk.log.violations()

@@ -1,4 +1,4 @@
-//! Labels and components of tickets.
+//! Labels, components and custom fields of tickets.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::http::{answer, lock};
 
-/// The number of an issue's first field of the site's own.
+/// Number of the site's first custom field (`customfield_10050`).
 const FIRST_FIELD: usize = 10_050;
 
-/// The site's fields: its own, and the one of every site that tests look at.
+/// Lists the custom fields and one system field, `summary`.
 pub(super) async fn fields(State(desk): State<Arc<Desk>>, _caller: Caller) -> Handled {
     let own = lock(&desk.fields).clone();
     let named = own
@@ -37,7 +37,7 @@ fn field_id(at: usize) -> String {
 }
 
 impl Desk {
-    /// The id of a field of the site, which has it from now on.
+    /// Returns the id of a custom field and creates the field if it is missing.
     fn own_field(&self, name: &str) -> String {
         let mut fields = lock(&self.fields);
         let known = fields.iter().position(|known| known == name);
@@ -47,7 +47,7 @@ impl Desk {
         }))
     }
 
-    /// Values of the site's own fields, by the fields' ids.
+    /// Returns the values of an issue's custom fields, by field id.
     pub(super) fn custom_fields(&self, issue: &Issue) -> Vec<(String, Value)> {
         let site = &self.site;
         let fields = issue.custom.iter().map(|(name, value)| {
@@ -63,7 +63,7 @@ impl Desk {
         fields.collect()
     }
 
-    /// A field's name on pages.
+    /// Returns a field's display name, or its id if the field is not custom.
     pub(super) fn field_name(&self, id: &str) -> String {
         let number = id
             .strip_prefix("customfield_")

@@ -1,5 +1,5 @@
-//! A Jira that behaves, Cloud or Data Center: REST v3 with ADF or v2 with wiki markup, JQL enough for a poller, a workflow,
-//! signed webhooks.
+//! Stand-in of Jira, Cloud or Data Center: REST v3 with ADF or v2 with wiki markup, a subset of JQL, a
+//! workflow and signed webhooks.
 
 mod access;
 mod adf;
@@ -37,48 +37,48 @@ pub use site::JiraKind;
 use site::Site;
 use state::{Account, FieldValue};
 
-/// The e-mail address of the account that may only read.
+/// E-mail address of the account with read permissions.
 pub const READER_EMAIL: &str = "reader@journeyman.test";
-/// Its API token.
+/// API token of the reader's account.
 pub const READER_API_TOKEN: &str = "jira-reader-of-the-stand-in";
-/// The e-mail address of the account that may write.
+/// E-mail address of the account with write permissions.
 pub const WRITER_EMAIL: &str = "writer@journeyman.test";
-/// Its API token.
+/// API token of the writer's account.
 pub const WRITER_API_TOKEN: &str = "jira-writer-of-the-stand-in";
-/// The e-mail address of an administrator, who may register webhooks and does nothing else.
+/// E-mail address of an administrator, whose only permission is to register webhooks.
 pub const ADMIN_EMAIL: &str = "admin@journeyman.test";
-/// Their API token.
+/// API token of the administrator.
 pub const ADMIN_API_TOKEN: &str = "jira-admin-of-the-stand-in";
-/// The id of the account that may only read.
+/// Account id of the reader.
 pub const READER_ID: &str = "712020:journeyman-reader";
-/// The id of the account that may write.
+/// Account id of the writer.
 pub const WRITER_ID: &str = "712020:journeyman-writer";
-/// The display name of the writing account.
+/// Display name of the writer.
 pub const WRITER_NAME: &str = "Journeyman";
 
-/// A comment as a test looks at it.
+/// Comment, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JiraCommentState {
-    /// Its id.
+    /// Numeric id as text.
     pub id: String,
-    /// The author's display name.
+    /// Display name of the author.
     pub author: String,
-    /// Its plain text.
+    /// Body as plain text.
     pub text: String,
 }
 
-/// A remote link as a test looks at it.
+/// Remote link, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteLinkState {
-    /// The caller's id for it.
+    /// Identifier that the caller chose (`globalId`).
     pub global_id: String,
-    /// Where it leads.
+    /// Target of the link.
     pub url: String,
-    /// What it says.
+    /// Text of the link.
     pub title: String,
 }
 
-/// The stand-in. Dropping it stops the server.
+/// Server of the Jira API. Dropping it stops the server.
 pub struct FakeJira {
     server: Server,
     desk: Arc<Desk>,
@@ -90,7 +90,8 @@ impl FakeJira {
     /// # Errors
     /// When no port can be bound, or the workflow has no status.
     pub async fn start(options: JiraOptions) -> anyhow::Result<Self> {
-        // What the vendor publishes is compared with the Cloud alone.
+        // The vendor's published description covers the Cloud alone, so a Data Center's exchanges are not
+        // recorded.
         let log = Arc::new(match options.kind {
             JiraKind::Cloud => RequestLog::of("jira"),
             JiraKind::DataCenter(_) => RequestLog::default(),
@@ -121,31 +122,32 @@ impl FakeJira {
         })
     }
 
-    /// Stops serving and waits for requests and webhooks under way, for a few seconds.
+    /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
         self.server.stop().await;
         self.desk.webhooks.stop().await;
     }
 
-    /// The base: the REST interface is under `<url>/rest/api/3`, at a Data Center `/2`, pages for people are `<url>/browse/KEY`.
+    /// Base URL. REST is below `<url>/rest/api/3` (Cloud) or `/2` (Data Center), a ticket's web page is
+    /// `<url>/browse/KEY`.
     #[must_use]
     pub fn url(&self) -> String {
         self.desk.site.url.clone()
     }
 
-    /// Where it listens.
+    /// Address and port of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Where webhooks go and what they are signed with; until then none are sent.
+    /// Sets the target and secret of webhooks. No webhooks are sent before.
     pub fn set_webhook(&self, url: &str, secret: &str) {
         self.desk.webhooks.set_target(url, secret);
     }
 
-    /// Creates a ticket in the first status and gives its key. Blank lines part the description's paragraphs.
-    /// Sends `jira:issue_created`.
+    /// Creates a ticket in the first status and returns its key. Blank lines separate the description's
+    /// paragraphs. Sends `jira:issue_created`.
     pub fn create_issue(
         &self,
         project: &str,
@@ -158,10 +160,11 @@ impl FakeJira {
             .create(project, summary, self.desk.site.text(description), kind, labels)
     }
 
-    /// A person moves a ticket; gives the changelog id. Sends `jira:issue_updated` with the changelog.
+    /// Transitions a ticket as a user and returns the changelog id. Sends `jira:issue_updated` with the
+    /// changelog.
     ///
     /// # Errors
-    /// When there is no such ticket or status, or the workflow forbids the move.
+    /// When the ticket or status does not exist, or the workflow forbids the transition.
     pub fn move_issue(&self, key: &str, status: &str, by: &str) -> anyhow::Result<String> {
         let to = self
             .desk
@@ -178,19 +181,19 @@ impl FakeJira {
             })
     }
 
-    /// A person deletes a ticket; sends `jira:issue_deleted`.
+    /// Deletes a ticket as a user. Sends `jira:issue_deleted`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn delete_issue(&self, key: &str, by: &str) -> anyhow::Result<()> {
         let deleted = self.desk.delete(key, &Account::person(by));
         deleted.with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person comments; gives the comment's id. Sends `comment_created`.
+    /// Comments as a user and returns the comment's id. Sends `comment_created`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn comment_as(&self, key: &str, author: &str, text: &str) -> anyhow::Result<String> {
         let comment = self.desk.comment_as(key, &Account::person(author), text);
         Ok(comment
@@ -199,10 +202,10 @@ impl FakeJira {
             .to_string())
     }
 
-    /// A person replaces the labels; sends `jira:issue_updated`.
+    /// Replaces the labels as a user. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn set_labels(&self, key: &str, labels: &[&str]) -> anyhow::Result<()> {
         let done = self
             .desk
@@ -210,10 +213,10 @@ impl FakeJira {
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person chooses a value in a field of the site; sends `jira:issue_updated`.
+    /// Chooses a value in a custom field as a user. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn set_field(&self, key: &str, name: &str, value: &str) -> anyhow::Result<()> {
         let set = self.desk.set_field(
             key,
@@ -224,20 +227,20 @@ impl FakeJira {
         set.with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person writes a text, paragraph by paragraph, into a field of the site; sends `jira:issue_updated`.
+    /// Writes a text, paragraph by paragraph, into a custom field as a user. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn write_field(&self, key: &str, name: &str, text: &str, person: &str) -> anyhow::Result<()> {
         let value = FieldValue::Text(adf::from_plain(text));
         let set = self.desk.set_field(key, name, value, &Account::person(person));
         set.with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person replaces the components; sends `jira:issue_updated`.
+    /// Replaces the components as a user. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn set_components(&self, key: &str, components: &[&str]) -> anyhow::Result<()> {
         let done = self
             .desk
@@ -245,30 +248,30 @@ impl FakeJira {
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person changes the summary; gives the changelog id. Sends `jira:issue_updated`.
+    /// Changes the summary as a user and returns the changelog id. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn edit_summary(&self, key: &str, summary: &str, by: &str) -> anyhow::Result<String> {
         self.desk
             .edit_summary(key, summary, &Account::person(by))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person changes the description; gives the changelog id. Sends `jira:issue_updated`.
+    /// Changes the description as a user and returns the changelog id. Sends `jira:issue_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn edit_description(&self, key: &str, description: &str, by: &str) -> anyhow::Result<String> {
         self.desk
             .edit_description(key, self.desk.site.text(description), &Account::person(by))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A description as a document (ADF), as the editor would never write it.
+    /// Sets the description to any ADF document, even one that Jira's editor never writes.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn set_description_document(&self, key: &str, document: serde_json::Value) -> anyhow::Result<()> {
         self.desk
             .edit_description(key, document, &Account::person("Rita Reporter"))
@@ -276,10 +279,10 @@ impl FakeJira {
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// A person changes a comment. Sends `comment_updated`.
+    /// Changes a comment as a user. Sends `comment_updated`.
     ///
     /// # Errors
-    /// When there is no such ticket or comment.
+    /// When the ticket or comment does not exist.
     pub fn edit_comment_as(&self, key: &str, comment: &str, by: &str, text: &str) -> anyhow::Result<()> {
         self.desk
             .update_comment(key, comment, &Account::person(by), self.desk.site.text(text))
@@ -287,10 +290,11 @@ impl FakeJira {
             .with_context(|| format!("there is no comment {comment} on {key}"))
     }
 
-    /// A person comments with a document (ADF), as the editor would never write it; gives the comment's id.
+    /// Comments with any ADF document, even one that Jira's editor never writes, and returns the comment's
+    /// id.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn comment_document_as(
         &self,
         key: &str,
@@ -303,90 +307,91 @@ impl FakeJira {
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// Links two tickets: `from` blocks or duplicates `to`, relates to it, or is its parent. `kind` is `Blocks`, `Duplicate`,
-    /// `Relates` or `Parent`.
+    /// Links two tickets: `from` blocks or duplicates `to`, relates to it, or is its parent. `kind` is
+    /// `Blocks`, `Duplicate`, `Relates` or `Parent`.
     ///
     /// # Errors
-    /// When there is no such ticket or kind.
+    /// When a ticket or the link type does not exist.
     pub fn relate(&self, from: &str, kind: &str, to: &str) -> anyhow::Result<()> {
         let done = self.desk.relate(from, kind, to);
         done.with_context(|| format!("{from} and {to} cannot be linked as {kind}"))
     }
 
-    /// A project without tickets; [`Self::create_issue`] makes its project by itself.
+    /// Creates a project without tickets. [`Self::create_issue`] creates missing projects itself.
     pub fn create_project(&self, project: &str) {
         self.desk.create_project(project);
     }
 
-    /// Takes a permission (its key, e.g. `TRANSITION_ISSUES`) from one of the two accounts, by its e-mail address. Only
-    /// the list of its permissions shows it.
+    /// Removes a permission (a key such as `TRANSITION_ISSUES`) from the reader or writer, named by e-mail
+    /// address. Only the list of permissions changes; requests still succeed.
     pub fn withhold_permission(&self, email: &str, permission: &str) {
         self.desk.withhold(email, permission);
     }
 
-    /// An account has one more permission in every project, by the permission's key.
+    /// Adds a permission in every project to an account, by the permission's key.
     pub fn grant_permission(&self, email: &str, permission: &str) {
         self.desk.grant(email, permission);
     }
 
-    /// Both accounts have the permissions of theirs again, and no other.
+    /// Restores the default permissions of both accounts.
     pub fn restore_permissions(&self) {
         self.desk.restore();
     }
 
-    /// A person becomes the assignee.
+    /// Assigns a ticket as a user.
     ///
     /// # Errors
-    /// When there is no such ticket.
+    /// When the ticket does not exist.
     pub fn assign(&self, key: &str, to: &str) -> anyhow::Result<()> {
         self.desk
             .assign(key, Some(Account::person(to)), &Account::person("Rita Reporter"))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
-    /// Who plays the role `Developers` in every project, people and groups; nobody until then.
+    /// Sets the members of the role `Developers` in every project: people and groups. The role is empty at
+    /// first.
     pub fn set_developers(&self, people: &[&str], groups: &[&str]) {
         let people = people.iter().map(|name| Account::person(name)).collect();
         self.desk.set_developers(people, groups);
     }
 
-    /// The groups that a person is in; none until then.
+    /// Sets the groups of a user, in place of the common groups.
     pub fn set_groups(&self, person: &str, groups: &[&str]) {
         self.desk.set_groups(&Account::person(person), groups);
     }
 
-    /// Sends every recorded webhook again, with the same ids.
+    /// Sends every recorded webhook again with its id.
     pub fn redeliver_all(&self) {
         self.desk.webhooks.redeliver_all();
     }
 
-    /// Answers coming requests with an error.
+    /// Answers the next matching requests with an error.
     pub fn fail_next(&self, fault: Fault) {
         self.desk.log.fail_next(fault);
     }
 
-    /// From now on writes meet faults by chance; `None` ends it.
+    /// Sets the random faults of later writes; `None` ends them.
     pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
         self.desk.log.set_write_faults(faults, 429);
     }
 
-    /// From now on webhooks come late and more than once by chance; `None` ends it.
+    /// Sets the random faults of later webhooks; `None` ends them.
     pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
         self.desk.webhooks.set_faults(faults);
     }
 
-    /// Delays every answer.
+    /// Delays every later answer.
     pub fn set_delay(&self, delay: Duration) {
         self.desk.log.set_delay(delay);
     }
 
-    /// Stops the clock at this instant, in the form of the header `Date`.
+    /// Freezes the clock of the answers, in the format of the header `Date`.
     pub fn set_date(&self, date: &'static str) {
         self.desk.log.set_date(date);
     }
 
-    /// Lists show a new comment or pull request only after this long, as the real service's do for up to 5 s; it can be
-    /// read by its own address at once.
+    /// Delays the appearance of new comments in lists. Jira's lists lag by up to 5 s; an object's own address
+    /// returns it at once.
     pub fn set_list_lag(&self, lag: Duration) {
         self.desk.log.set_list_lag(lag);
     }

@@ -1,40 +1,42 @@
-//! How the stand-in starts.
+//! Options of the stand-in.
 
 use super::JiraKind;
 
-/// The group that every person of the stand-in is in.
+/// Group of every user of the stand-in.
 pub const USERS: &str = "journeyman-users";
 
-/// How to start a [`super::FakeJira`].
+/// Options of a [`super::FakeJira`].
 #[derive(Debug, Clone)]
 pub struct JiraOptions {
-    /// The workflow's statuses in order (name, category key `new`, `indeterminate` or `done`); new tickets start in the first.
+    /// Statuses of the workflow in order: name and category key (`new`, `indeterminate` or `done`). New
+    /// tickets start in the first.
     pub statuses: Vec<(String, String)>,
-    /// The allowed moves (from, to); empty: every status leads to every other.
+    /// Allowed transitions (from, to). Empty allows every transition.
     pub transitions: Vec<(String, String)>,
     /// Keys of the projects that exist from the start.
     pub projects: Vec<String>,
-    /// Keys of the projects that are service desks; customers read their comments unless a property says otherwise.
+    /// Keys of the service desk projects. Customers read comments there unless a property marks them as
+    /// internal.
     pub service_projects: Vec<String>,
-    /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
-    /// it leads to and asks for nothing.
+    /// Named transitions, offered in this order from every status. If empty, each transition has the name of
+    /// its target and no required fields.
     pub named: Vec<JiraTransition>,
-    /// The groups of every person who is in none of their own.
+    /// Common groups, which every user without explicit groups is a member of.
     pub groups: Vec<String>,
-    /// Which Jira it is.
+    /// Product and release to imitate.
     pub kind: JiraKind,
-    /// The base of the URLs in its answers, where something before it has another address.
+    /// Base URL in answers, for a stand-in behind another address.
     pub public_url: Option<String>,
 }
 
-/// A transition of the workflow.
+/// Transition of the workflow.
 #[derive(Debug, Clone)]
 pub struct JiraTransition {
-    /// Its name.
+    /// Name on the button.
     pub name: String,
-    /// The status that it leads to.
+    /// Name of the target status.
     pub to: String,
-    /// Fields of its screen that must be filled in, e.g. `Resolution`.
+    /// Required fields of its screen, such as `Resolution`.
     pub asks_for: Vec<String>,
 }
 

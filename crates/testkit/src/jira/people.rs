@@ -1,4 +1,4 @@
-//! Assignees, labels and groups over the REST interface.
+//! REST routes of ticket edits, assignees, groups and users.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use super::shape;
 use super::state::{Account, Issue, PRIORITIES, TYPES};
 use crate::http::answer;
 
-/// Only `update.labels` with `add`, and `fields` with labels, a summary, a priority and a type, are known here.
+/// Edits a ticket. The stand-in supports `update.labels` with `add`, and `fields` with labels, summary,
+/// priority and type.
 pub(super) async fn edit(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
@@ -89,7 +90,8 @@ fn wrong_field(name: &str, problem: &str) -> Response {
     )
 }
 
-/// To nobody or to an account that the site knows. `-1`, the project's default, is not known here.
+/// Assigns a ticket to a known account, or removes the assignee. `-1`, the project's default assignee, is not
+/// supported.
 pub(super) async fn assign(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
@@ -145,7 +147,7 @@ const fn default_groups() -> usize {
     20
 }
 
-/// Groups by a part of their names. Who may not browse them finds none.
+/// Lists groups by a part of their names. A caller without the permission to browse gets an empty list.
 pub(super) async fn pick_groups(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
@@ -185,7 +187,7 @@ const fn default_members() -> usize {
     50
 }
 
-/// The accounts in a group.
+/// Lists the accounts in a group.
 pub(super) async fn members(
     State(desk): State<Arc<Desk>>,
     _caller: Caller,
@@ -215,7 +217,7 @@ pub(super) struct UserQuery {
     expand: String,
 }
 
-/// A user of a Data Center, by name or by key, with the groups where they are asked for.
+/// Answers with a user of a Data Center by name or key, and with the groups if `expand` requests them.
 pub(super) async fn user(
     State(desk): State<Arc<Desk>>,
     _caller: Caller,

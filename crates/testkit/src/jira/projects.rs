@@ -1,4 +1,4 @@
-//! Projects over the REST interface: their statuses and what an account may do there.
+//! REST routes of projects: statuses, permissions and roles.
 
 use std::sync::Arc;
 
@@ -48,14 +48,14 @@ pub(super) struct PermissionsQuery {
     permissions: Option<String>,
 }
 
-/// Permissions that neither of the two accounts usually has.
+/// Permissions that neither account has by default.
 const OTHERS: [&str; 4] = [
     "CREATE_ISSUES",
     "DELETE_ISSUES",
     "ADMINISTER_PROJECTS",
     "ADMINISTER",
 ];
-/// The keys of the permissions that the two accounts usually have.
+/// Default permissions of the two accounts.
 const READER: [&str; 2] = ["BROWSE_PROJECTS", "USER_PICKER"];
 const WRITER: [&str; 8] = [
     "BROWSE_PROJECTS",
@@ -81,6 +81,7 @@ pub(super) async fn permissions(
         desk.is_granted(&account, key) || (usual.contains(&key) && !desk.is_withheld(&account, key))
     };
     let known = || [&READER[..], &WRITER, &OTHERS].concat().join(",");
+    // The Cloud requires the list of permissions and a Data Center ignores it and returns all of them.
     let asked = match (desk.site.is_cloud(), query.permissions) {
         (true, Some(asked)) => asked,
         (true, None) => return Err(bad("The permissions must be named.")),
@@ -98,10 +99,10 @@ pub(super) async fn permissions(
     Ok(answer(StatusCode::OK, json!({"permissions": found})))
 }
 
-/// Its number in every project.
+/// Id of the role `Developers` in every project.
 const DEVELOPERS: u64 = 10_001;
 
-/// The right that both questions about roles ask for.
+/// Checks the permission that Jira requires for both routes of roles.
 fn may_administer(desk: &Desk, caller: &Caller, project: &str) -> Result<(), Response> {
     let may = desk.has_project(project) && !desk.is_withheld(&caller.0, "ADMINISTER_PROJECTS");
     if may { Ok(()) } else { Err(missing(project)) }

@@ -1,4 +1,4 @@
-//! Issues that are linked with each other.
+//! Links and subtasks of issues, over REST.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::site::Site;
 use super::state::{Issue, LINK_TYPES, Relation, RelationKind};
 use crate::http::answer;
 
-/// The fields of an issue that tell of others: name and value.
+/// Returns the fields of an issue that show its links: name and value.
 pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
     let (mut links, mut parts, mut parent) = (Vec::new(), Vec::new(), None);
     for relation in desk.relations() {
@@ -86,7 +86,8 @@ struct Keyed {
     key: String,
 }
 
-/// The outward words are said of the inward issue, as at Jira: `inwardIssue` duplicates `outwardIssue`.
+/// Links two issues. As in Jira, the outward description applies to the inward issue: `inwardIssue`
+/// duplicates `outwardIssue`.
 pub(super) async fn create(
     State(desk): State<Arc<Desk>>,
     _caller: Caller,

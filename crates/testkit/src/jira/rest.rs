@@ -1,4 +1,4 @@
-//! The REST interface: what Jira Cloud (version 3) and Jira Data Center (version 2) answer, and what they refuse.
+//! REST routes of Jira Cloud (version 3) and Jira Data Center (version 2).
 
 use std::sync::Arc;
 
@@ -115,6 +115,7 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
             .iter()
             .map(|history| history.json(&desk.site))
             .collect();
+        // The Cloud lists histories newest first, a Data Center oldest first.
         if desk.site.is_cloud() {
             histories.reverse();
         }
@@ -165,7 +166,7 @@ impl PageQuery {
     }
 }
 
-/// Unlike the page of comments, this one leads to the next.
+/// Lists the changelog. In contrast to the page of comments, its page links to the next one.
 async fn changelog(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
     let histories = issue.histories.iter();
     let histories: Vec<Value> = histories.map(|history| history.json(&desk.site)).collect();
@@ -272,7 +273,7 @@ async fn update_comment(
         .update_comment(&key, &id, &caller.0, new.body)
         .ok_or_else(missing)?;
     if !desk.site.is_cloud() {
-        // What does not say for whom it is, is for everybody from then on.
+        // A Data Center makes a comment public if the update omits the visibility.
         desk.show_comment_to(&key, &id, new.visibility);
     }
     Ok(answer(StatusCode::OK, comment.json(&desk.site)))

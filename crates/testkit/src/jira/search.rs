@@ -1,4 +1,4 @@
-//! The search that a poller pages through.
+//! Search routes, which the poller pages through.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn page(desk: &Desk, found: &[Issue], start: usize, limit: usize, fields: &[Stri
     hits.collect()
 }
 
-/// Every hit in the order of the query.
+/// Returns all hits in the order of the query.
 fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
     let query = jql::parse(wanted).map_err(|problem| {
         desk.log.violation(format!("JQL {wanted:?}: {problem}"));
@@ -122,7 +122,8 @@ fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
     Ok(found)
 }
 
-/// Jira refuses values that it does not know.
+/// Returns Jira's error for a project or status that does not exist. Jira refuses such queries; an empty
+/// result would hide a typo.
 fn unknown(desk: &Desk, query: &jql::Query) -> Option<String> {
     let is_status = |wanted: &String| {
         let mut names = desk.statuses.iter();

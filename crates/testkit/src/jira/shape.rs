@@ -1,5 +1,5 @@
-//! How Jira writes its objects down. Each kind has one constructor, for answers and webhooks alike, so that whatever
-//! tells of it has the properties that Jira's description shows; `tests/required` lists these.
+//! JSON of Jira's objects. Each kind has one constructor for answers and webhooks alike, so every use has the
+//! properties that Jira's description shows; `tests/required` lists them.
 
 use serde_json::{Map, Value, json};
 
@@ -8,9 +8,9 @@ use super::adf;
 use super::site::Site;
 use super::state::{Account, Comment, History, Issue, PRIORITIES, RemoteLink, Status, status_id};
 
-/// The stand-in's only kind of ticket has the id of this, whatever its name.
+/// Id of every issue type; the stand-in distinguishes types by name alone.
 const ISSUE_TYPE: &str = "10001";
-/// What the issue of a comment's webhook is told with.
+/// Fields of the issue inside a comment's webhook.
 const FIELDS_OF_COMMENTED: [&str; 6] = [
     "summary",
     "issuetype",
@@ -24,7 +24,7 @@ fn rest(site: &Site) -> String {
     format!("{site}{}", site.rest())
 }
 
-/// The same picture in the four sizes that everything with pictures has.
+/// Renders an avatar in the four sizes of Jira.
 fn avatars(site: &Site) -> Value {
     let picture = |size: &str| (size.to_owned(), format!("{site}/avatar.png?size={size}").into());
     let sizes = ["16x16", "24x24", "32x32", "48x48"];
@@ -48,7 +48,7 @@ impl Account {
         })
     }
 
-    /// As its owner sees it.
+    /// Renders the account for its owner.
     pub(super) fn own_json(&self, site: &Site) -> Value {
         let mut own = self.json(site);
         own["locale"] = json!("en_US");
@@ -60,7 +60,7 @@ impl Account {
 }
 
 impl Comment {
-    /// Whether customers of a service desk do not see it.
+    /// True if customers of a service desk cannot see the comment.
     pub(super) fn is_internal(&self) -> bool {
         let mut marks = self
             .properties
@@ -85,14 +85,14 @@ impl Comment {
         json
     }
 
-    /// As it is listed for whoever wants its properties, too: a Data Center tells them to nobody else.
+    /// Renders the comment with its properties. A Data Center returns them only if `expand` requests them.
     pub(super) fn json_with_properties(&self, site: &Site) -> Value {
         let mut json = self.json(site);
         json["properties"] = json!(self.properties);
         json
     }
 
-    /// As webhooks carry it: the body as text.
+    /// Renders the comment for webhooks, with its body as plain text.
     pub(super) fn webhook_json(&self, site: &Site) -> Value {
         let mut value = self.json(site);
         value["body"] = Value::String(adf::plain(&self.body));
@@ -124,7 +124,7 @@ impl RemoteLink {
         link
     }
 
-    /// As whoever made or changed it is told of it.
+    /// Renders the answer to the creation or update of the link.
     pub(super) fn reference_json(&self, issue: &str, site: &Site) -> Value {
         json!({"id": self.id, "self": format!("{}/issue/{issue}/remotelink/{}", rest(site), self.id)})
     }
@@ -203,7 +203,7 @@ impl JiraTransition {
     }
 }
 
-/// An issue as others that are linked with it show it.
+/// Renders an issue inside another issue's links.
 pub(super) fn related(issue: &Issue, statuses: &[Status], site: &Site) -> Value {
     json!({
         "id": issue.id.to_string(), "key": issue.key, "self": issue.link(site),
@@ -215,12 +215,12 @@ pub(super) fn related(issue: &Issue, statuses: &[Status], site: &Site) -> Value 
 }
 
 impl Issue {
-    /// All fields, as the REST interface gives them.
+    /// Renders all fields for REST.
     fn fields(&self, statuses: &[Status], site: &Site) -> Value {
         let comments: Vec<Value> = self.comments.iter().map(|comment| comment.json(site)).collect();
         let rita = Account::person("Rita Reporter").json(site);
         let component = |name: &String| {
-            // The real service numbers them; nothing of ours reads the number.
+            // Jira gives each component a number, which our code does not read.
             json!({"self": format!("{}/component/10000", rest(site)), "id": "10000", "name": name})
         };
         let components: Vec<Value> = self.components.iter().map(component).collect();
@@ -238,7 +238,7 @@ impl Issue {
         })
     }
 
-    /// With those fields that are wanted; without any when `wanted` is empty.
+    /// Renders the issue with the fields that `wanted` selects.
     pub(super) fn json(&self, statuses: &[Status], wanted: impl Fn(&str) -> bool, site: &Site) -> Value {
         let mut body = json!({"expand": "changelog", "id": self.id.to_string(), "key": self.key, "self": self.link(site)});
         if let Value::Object(fields) = self.fields(statuses, site) {
@@ -248,14 +248,14 @@ impl Issue {
         body
     }
 
-    /// As its own webhooks carry it: texts as text, no comments.
+    /// Renders the issue for its webhooks: plain texts, no comments.
     pub(super) fn webhook_json(&self, statuses: &[Status], site: &Site) -> Value {
         let mut body = self.json(statuses, |name| name != "comment", site);
         body["fields"]["description"] = Value::String(adf::text(&self.description));
         body
     }
 
-    /// As webhooks of its comments carry it.
+    /// Renders the issue inside the webhooks of its comments.
     pub(super) fn commented_json(&self, statuses: &[Status], site: &Site) -> Value {
         self.json(statuses, |name| FIELDS_OF_COMMENTED.contains(&name), site)
     }

@@ -1,4 +1,4 @@
-//! Which Jira the stand-in is, and how that Jira names things.
+//! Kind of Jira, and that kind's names and formats.
 
 use std::fmt;
 
@@ -8,25 +8,25 @@ use super::adf;
 use super::state::{Account, PEOPLE};
 use crate::webhook::Style;
 
-/// Which Jira is imitated.
+/// Kind of Jira that the stand-in imitates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JiraKind {
-    /// Jira Cloud: REST v3, documents, account ids, addresses with API tokens.
+    /// Jira Cloud: REST v3, ADF, account ids, e-mail addresses with API tokens.
     #[default]
     Cloud,
-    /// Jira Data Center of this release: REST v2, wiki markup, names of users, personal access tokens.
+    /// Jira Data Center of this major release: REST v2, wiki markup, user names, personal access tokens.
     DataCenter(u64),
 }
 
-/// The longest text that a Data Center takes, in characters.
+/// Maximum length of a text on a Data Center, in characters.
 const MAX_TEXT: usize = 32_767;
 
-/// Where it is and what it is. It shows as its address.
+/// Address and kind of the site. It displays as its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) url: String,
     pub(super) kind: JiraKind,
-    /// Keys of the projects that are service desks.
+    /// Keys of the service desk projects.
     pub(super) service_projects: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Site {
         matches!(self.kind, JiraKind::Cloud)
     }
 
-    /// The type of a project, as the project says it.
+    /// Returns the type of a project.
     pub(super) fn project_type(&self, key: &str) -> &'static str {
         match self.service_projects.iter().any(|known| known == key) {
             true => "service_desk",
@@ -49,7 +49,7 @@ impl Site {
         }
     }
 
-    /// The path of its REST interface.
+    /// Returns the path of the REST interface.
     pub(super) const fn rest(&self) -> &'static str {
         match self.kind {
             JiraKind::Cloud => "/rest/api/3",
@@ -57,7 +57,7 @@ impl Site {
         }
     }
 
-    /// How it sends its webhooks.
+    /// Returns the signature scheme of webhooks.
     pub(super) const fn style(&self) -> Style {
         match self.kind {
             JiraKind::Cloud => Style::Jira,
@@ -65,11 +65,11 @@ impl Site {
         }
     }
 
-    /// What it says of itself.
+    /// Renders the answer of `serverInfo`.
     pub(super) fn info(&self) -> Value {
         let (deployment, numbers) = match self.kind {
             JiraKind::Cloud => ("Cloud", [1001, 0, 0]),
-            // Its own word, whether it has one node or more.
+            // A Data Center reports `Server`, with one node or several.
             JiraKind::DataCenter(major) => ("Server", [major, 3, 0]),
         };
         let version = numbers.map(|number| number.to_string()).join(".");
@@ -78,7 +78,7 @@ impl Site {
         })
     }
 
-    /// Plain text as people's editor keeps it.
+    /// Returns plain text in the format of the editor.
     pub(super) fn text(&self, plain: &str) -> Value {
         match self.kind {
             JiraKind::Cloud => adf::from_plain(plain),
@@ -86,7 +86,8 @@ impl Site {
         }
     }
 
-    /// Checks the body of a comment as Jira does, and more: Markdown is no mistake there, and still one of the caller.
+    /// Validates a comment's body as Jira does. It also refuses Markdown, which Jira accepts and displays as
+    /// literal characters.
     pub(super) fn check(&self, body: &Value) -> Result<(), String> {
         if self.is_cloud() {
             return adf::check(body);
@@ -107,7 +108,7 @@ impl Site {
         Ok(())
     }
 
-    /// The key by which an account is named in requests.
+    /// Name of the field that identifies an account in requests.
     pub(super) const fn account_field(&self) -> &'static str {
         match self.kind {
             JiraKind::Cloud => "accountId",
@@ -115,7 +116,7 @@ impl Site {
         }
     }
 
-    /// The account that requests name so.
+    /// Returns the account id behind the identifier of a request.
     pub(super) fn id(&self, named: &str) -> String {
         if self.is_cloud() {
             return named.to_owned();
@@ -126,7 +127,7 @@ impl Site {
         }
     }
 
-    /// What histories name an account by.
+    /// Returns the identifier of an account in changelogs.
     pub(super) fn history_id(&self, account: &Account) -> String {
         if self.is_cloud() {
             account.id.clone()
@@ -137,18 +138,18 @@ impl Site {
 }
 
 impl Account {
-    /// Its name at a Data Center.
+    /// Returns the user name on a Data Center.
     pub(super) fn user_name(&self) -> &str {
         self.id.rsplit(':').next().unwrap_or_default()
     }
 
-    /// Its key at a Data Center, which is not its name.
+    /// Returns the user key on a Data Center, which differs from the name.
     pub(super) fn key(&self) -> String {
         let bytes = self.user_name().bytes();
         bytes.fold("JIRAUSER".to_owned(), |key, byte| format!("{key}{byte:02x}"))
     }
 
-    /// The name that belongs to a key.
+    /// Returns the user name behind a key.
     pub(super) fn name_of_key(key: &str) -> Option<String> {
         let digits = key.strip_prefix("JIRAUSER")?.as_bytes();
         let bytes = digits.chunks(2).map(|pair| {

@@ -1,9 +1,9 @@
-//! Tickets as the stand-in keeps them.
+//! State of the Jira stand-in: tickets, comments, links.
 
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// Somebody who acts.
+/// Account that acts on tickets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) id: String,
@@ -11,7 +11,7 @@ pub(super) struct Account {
     pub(super) email: String,
 }
 
-/// How the ids of people begin.
+/// Prefix of users' account ids.
 pub(super) const PEOPLE: &str = "557058:";
 
 impl Account {
@@ -37,16 +37,16 @@ impl Account {
 #[derive(Debug, Clone)]
 pub(super) struct Comment {
     pub(super) id: u64,
-    /// The id of its issue.
+    /// Id of the issue.
     pub(super) issue: u64,
     pub(super) author: Account,
-    /// Who changed it last.
+    /// Account of the last edit.
     pub(super) editor: Account,
     pub(super) body: Value,
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) properties: Vec<Value>,
-    /// For whom it is; absent: everybody.
+    /// Visibility as Jira writes it; absent means public.
     pub(super) visibility: Option<Value>,
     pub(super) made: Instant,
 }
@@ -76,14 +76,14 @@ pub(super) struct Issue {
     pub(super) summary: String,
     pub(super) description: Value,
     pub(super) kind: String,
-    /// The name of its priority.
+    /// Name of the priority.
     pub(super) priority: &'static str,
     pub(super) labels: Vec<String>,
     pub(super) components: Vec<String>,
-    /// Values of the site's own fields, by the fields' names.
+    /// Values of the custom fields, by name.
     pub(super) custom: Vec<(String, FieldValue)>,
     pub(super) assignee: Option<Account>,
-    /// The name of its resolution.
+    /// Name of the resolution.
     pub(super) resolution: Option<String>,
     pub(super) status: usize,
     pub(super) created: String,
@@ -94,44 +94,44 @@ pub(super) struct Issue {
     pub(super) links: Vec<RemoteLink>,
 }
 
-/// Value of a field of the site.
+/// Value of a custom field.
 #[derive(Debug, Clone)]
 pub(super) enum FieldValue {
     Choice(String),
-    /// A document.
+    /// Document in ADF, or wiki markup on a Data Center.
     Text(Value),
 }
 
-/// The priorities and types that projects come with.
+/// Default priorities and issue types of projects.
 pub(super) const PRIORITIES: [&str; 5] = ["Highest", "High", "Medium", "Low", "Lowest"];
 pub(super) const TYPES: [&str; 4] = ["Bug", "Epic", "Story", "Task"];
 
-/// The kinds of link that Jira comes with: name, and what each end is to the other.
+/// Default link types of Jira: name, inward description, outward description.
 pub(super) const LINK_TYPES: [(&str, &str, &str); 3] = [
     ("Blocks", "is blocked by", "blocks"),
     ("Duplicate", "is duplicated by", "duplicates"),
     ("Relates", "relates to", "relates to"),
 ];
 
-/// What two issues are to each other.
+/// Link between two issues.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
     pub(super) id: u64,
     pub(super) kind: RelationKind,
-    /// The one that blocks, or the parent.
+    /// Key of the blocking issue or of the parent.
     pub(super) from: String,
     pub(super) to: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelationKind {
-    /// One of [`LINK_TYPES`].
+    /// Index of the type in [`LINK_TYPES`].
     Link(usize),
     Parent,
 }
 
 impl Relation {
-    /// `kind` is the name of a type of link, or `Parent`.
+    /// Creates a link. `kind` is the name of a link type, or `Parent`.
     pub(super) fn new(id: u64, kind: &str, from: &str, to: &str) -> Option<Self> {
         let link = LINK_TYPES
             .iter()
@@ -146,7 +146,7 @@ impl Relation {
         })
     }
 
-    /// The name of the type of link; absent for a parent.
+    /// Name of the link type; absent for a parent.
     pub(super) fn link_type(&self) -> Option<&'static str> {
         match self.kind {
             RelationKind::Link(number) => Some(LINK_TYPES[number].0),
@@ -159,7 +159,7 @@ impl Relation {
     }
 }
 
-/// A status of the workflow.
+/// Status of the workflow.
 #[derive(Debug, Clone)]
 pub(super) struct Status {
     pub(super) name: String,
@@ -170,7 +170,7 @@ pub(super) fn status_id(index: usize) -> String {
     (10_000 + index).to_string()
 }
 
-/// The time as Jira writes it, such as `2026-01-02T03:04:05.678+0000`.
+/// Returns the current time in Jira's format, such as `2026-01-02T03:04:05.678+0000`.
 pub(super) fn jira_now() -> String {
     let format = time::macros::format_description!(
         "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]+0000"

@@ -1,4 +1,4 @@
-//! The workflow over the REST interface: what is offered, and what a transition asks for.
+//! REST routes of the workflow: offered transitions and their required fields.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::rest::{Handled, bad, missing};
 use crate::http::answer;
 
 const RESOLUTION: &str = "resolution";
-/// The resolutions that there are: id and name.
+/// Resolutions of the site: id and name.
 const RESOLUTIONS: [(&str, &str); 2] = [("10001", "Won't Do"), ("10000", "Done")];
 
-/// The name of the resolution that a request gives by its id or its name.
+/// Returns the name of the resolution that a request names by id or name.
 fn resolution(fields: &Value) -> Result<Option<String>, Value> {
     let given = &fields[RESOLUTION];
     if given.is_null() {
@@ -78,7 +78,7 @@ fn screen(transition: &JiraTransition) -> Map<String, Value> {
     fields.collect()
 }
 
-/// A text, as some clients send ids as numbers.
+/// Returns the id of the requested transition. Some clients send it as a number.
 fn id_of(body: &Value) -> Option<String> {
     let id = &body["transition"]["id"];
     id.as_str()
@@ -116,7 +116,7 @@ pub(super) async fn perform(
             json!({"errorMessages": [], "errors": lacking}),
         ));
     }
-    // Jira takes no field that is not on the screen.
+    // Jira refuses fields that are not on the transition's screen.
     let fields = body["fields"].as_object().into_iter().flatten();
     let is_on_screen = |name: &String| transition.asks_for.iter().any(|asked| key(asked) == *name);
     let strange: Map<String, Value> = fields

@@ -1,4 +1,5 @@
-//! The Anthropic Messages dialect: what it refuses, and how a reply looks, streamed or not.
+//! Anthropic Messages dialect: validation of requests, and rendering of replies as JSON or server-sent
+//! events.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -8,7 +9,7 @@ use super::script::Transcript;
 
 const MAX_CACHE_POINTS: usize = 4;
 
-/// A request; what is in `rest` is either known and ignored or refused.
+/// Request body. `rest` holds optional fields, which are ignored, and unknown fields, which are refused.
 #[derive(Deserialize)]
 struct Request {
     model: String,
@@ -56,7 +57,7 @@ struct Content {
     results: Vec<(String, String)>,
 }
 
-/// Reads a request as the service would, or says why it refuses it.
+/// Parses and validates a request. The error has the wording of the real service.
 pub(super) fn read(body: &Value) -> Result<Transcript, String> {
     let request: Request = serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
     if let Some(extra) = request.rest.keys().find(|key| !OPTIONAL.contains(&key.as_str())) {
@@ -214,7 +215,7 @@ fn check_id(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Thinking comes back as it was, to the model that thought it.
+/// Checks that a thinking block is unchanged and returns to the model that produced it.
 fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
     let text = block["thinking"]
         .as_str()
@@ -226,13 +227,13 @@ fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
     }
 }
 
-/// What proves that a model thought a text.
+/// Returns the signature of a model's thinking.
 fn signature(text: &str, model: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{model}\n{text}").as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A form that the reply must have is a schema of closed objects without limits.
+/// Validates the schema of a structured reply: closed objects without limits.
 fn check_output(rest: &Map<String, Value>) -> Result<(), String> {
     let format = rest
         .get("output_config")
@@ -255,12 +256,12 @@ fn result_text(content: &Value) -> String {
     }
 }
 
-/// The error body of this dialect.
+/// Renders an error body.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_stand_in"})
 }
 
-/// The reply as one JSON body.
+/// Renders the reply as one JSON body.
 pub(super) fn whole(reply: &PlayedReply) -> Value {
     let mut content = Vec::new();
     if let Some(text) = &reply.thinking {
@@ -282,7 +283,7 @@ pub(super) fn whole(reply: &PlayedReply) -> Value {
     })
 }
 
-/// The reply as server-sent events.
+/// Renders the reply as server-sent events.
 pub(super) fn stream(reply: &PlayedReply) -> String {
     let lines = events(reply).into_iter().map(|event| {
         format!(
@@ -293,7 +294,7 @@ pub(super) fn stream(reply: &PlayedReply) -> String {
     lines.collect()
 }
 
-/// The reply's events.
+/// Returns the events of a streamed reply.
 pub(super) fn events(reply: &PlayedReply) -> Vec<Value> {
     let start = json!({"type": "message_start", "message": {
         "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": [],

@@ -1,17 +1,19 @@
-//! What the model says around the work. It has scripts of its own, so that a story has to tell of the work alone.
+//! Model replies around the work: triage, plan, review. They have separate scripts, so that a test scripts
+//! the work alone.
 
 use serde_json::{Value, json};
 
 use super::Step;
 
-/// How the first message about a new ticket begins.
+/// Start of the first message about a new ticket.
 pub const INTAKE: &str = "Look at this ticket";
-/// How the first message about a plan begins.
+/// Start of the first message about a plan.
 pub const PLAN: &str = "Plan the change";
-/// How the first message about a review begins.
+/// Start of the first message about a review.
 pub const REVIEW: &str = "Review this change";
 
-/// What the model says around the work, by how the first message begins: go ahead, a plan, no objection.
+/// Default scripts by the start of the first message: an intake that lets the work begin, a plan, a review
+/// without objections.
 #[must_use]
 pub fn around() -> Vec<(&'static str, Vec<Step>)> {
     let plan = json!({
@@ -29,7 +31,7 @@ pub fn around() -> Vec<(&'static str, Vec<Step>)> {
     ]
 }
 
-/// A first look that lets the work begin, but for these fields.
+/// Intake reply that lets the work begin, with some of its fields replaced.
 #[must_use]
 pub fn intake(fields: &Value) -> String {
     let mut form = json!({

@@ -1,4 +1,4 @@
-//! Amazon Bedrock around the Messages interface: signatures are recomputed, events come in frames.
+//! Amazon Bedrock around the Messages interface: verification of AWS signatures, and event stream frames.
 
 use axum::http::{HeaderMap, Method, Uri};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::http::header_text;
 
-/// The access key that the stand-in knows.
+/// Access key id that the stand-in accepts.
 pub const MODEL_ACCESS_KEY_ID: &str = "AKIASTANDIN";
-/// Its secret.
+/// Secret of the access key.
 pub const MODEL_SECRET_ACCESS_KEY: &str = "secret-of-the-stand-in";
-/// The region that the stand-in is in.
+/// AWS region of the stand-in.
 pub const MODEL_REGION: &str = "eu-central-1";
 const VERSION: &str = "bedrock-2023-05-31";
 
-/// The request as the Messages interface would have it.
+/// Converts a Bedrock request into one of the Messages interface. The model comes from the path.
 pub(super) fn unwrapped(uri: &Uri, mut body: Value) -> Result<Value, String> {
     let model = uri.path().split('/').nth(2).unwrap_or_default();
     let fields = body.as_object_mut().ok_or("the body is no JSON object")?;
@@ -54,7 +54,7 @@ fn decoded(segment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether the signature is the one of the stand-in's key over this request.
+/// True if the request's AWS Signature Version 4 matches the stand-in's key.
 pub(super) fn is_signed(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> bool {
     signature_fits(method, uri, headers, body).unwrap_or(false)
 }
@@ -81,6 +81,7 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         .iter()
         .map(|name| format!("{name}:{}\n", header_text(headers, name).trim()))
         .collect();
+    // Signature Version 4 encodes each path segment a second time for every service except S3.
     let path: Vec<String> = uri.path().split('/').map(encoded).collect();
     let request = format!(
         "{method}\n{}\n{}\n{lines}\n{signed}\n{}",
@@ -123,7 +124,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Events of the Messages interface, each in a frame.
+/// Renders events of the Messages interface as event stream frames.
 pub(super) fn framed(events: &[Value]) -> Vec<u8> {
     let frame_of = |event: &Value| {
         let payload = json!({ "bytes": STANDARD.encode(event.to_string()), "p": "abcdefgh" });
@@ -139,7 +140,7 @@ pub(super) fn framed(events: &[Value]) -> Vec<u8> {
     events.iter().flat_map(frame_of).collect()
 }
 
-/// One message of an AWS event stream, with headers that are texts.
+/// Renders a message of an AWS event stream with text headers.
 #[must_use]
 pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     const TEXT: u8 = 7;
@@ -163,6 +164,7 @@ pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     message
 }
 
+// The checksum is CRC-32 of IEEE 802.3, bit by bit; `0xEDB88320` is its reversed polynomial.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -175,7 +177,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// The error body of this service; its class stands in a header.
+/// Renders an error body. The error's class is in the header `x-amzn-errortype`.
 pub(super) fn error(message: &str) -> Value {
     json!({ "message": message })
 }

@@ -1,38 +1,39 @@
-//! The provider's prompt cache: what is read from it and written to it, as the markers of a request say.
+//! Prompt cache of the provider: tokens that a request reads from it and writes to it.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-/// How many blocks the provider looks back from a marker for something that it has stored.
+/// Number of blocks before a marker in which the provider searches for a stored prefix, as Anthropic
+/// documents it.
 const LOOKBACK: usize = 20;
-/// Bytes of one token, roughly.
+/// Approximate bytes per token.
 const TOKEN: usize = 4;
-/// Prompts share from this many tokens on, in steps, where caching is automatic.
+/// Smallest shared prefix in tokens and its granularity for automatic caching, as `OpenAI` documents them.
 const LEAST_SHARED: usize = 1024;
 const STEP: usize = 128;
 
-/// Tokens of one request.
+/// Token counts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Neither read from the cache nor written to it.
+    /// Tokens outside the cache.
     pub(super) plain: u64,
     pub(super) read: u64,
     pub(super) write: u64,
-    /// Of those written: for an hour.
+    /// Part of `write` with a lifetime of one hour.
     pub(super) write_1h: u64,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// Stored prefixes by their hash.
+    /// Length in bytes of stored prefixes, by hash.
     stored: BTreeMap<u64, usize>,
-    /// Whole prompts, where caching is automatic.
+    /// Earlier prompts, for automatic caching.
     prompts: Vec<String>,
 }
 
-/// A block of a prompt in the order of the provider: its marker, and the prefix that ends with it.
+/// Block of a prompt with its cache marker and the prefix that ends with it.
 struct Block {
     ttl: Option<String>,
     hash: u64,
@@ -40,7 +41,8 @@ struct Block {
 }
 
 impl Cache {
-    /// Caching by markers: the longest stored prefix near a marker is read, what follows up to the last marker is stored.
+    /// Applies explicit cache markers: reads the longest stored prefix near a marker and stores the prefixes
+    /// that end at markers.
     pub(super) fn marked(&mut self, request: &Value) -> Result<Counts, String> {
         let blocks = blocks(request);
         let is_short = |block: &Block| block.ttl.as_deref() == Some("5m");
@@ -77,7 +79,7 @@ impl Cache {
         })
     }
 
-    /// Automatic caching: what a prompt shares with an earlier one from its start.
+    /// Applies automatic caching: reads the longest prefix that an earlier prompt shares.
     pub(super) fn automatic(&mut self, request: &Value) -> Counts {
         let prompt = format!("{}{}", request["tools"], request["messages"]);
         let shared = |earlier: &String| {
@@ -104,12 +106,13 @@ fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(TOKEN) as u64
 }
 
-/// Tools, system prompt, messages: block by block.
+/// Splits a request into blocks in the provider's order: tools, system prompt, messages.
 fn blocks(request: &Value) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut hasher = DefaultHasher::new();
     let mut bytes = 0;
     let mut push = |context: &str, block: &Value| {
+        // The marker is not part of the cached content: moving it must not invalidate the prefix.
         let mut bare = block.clone();
         let marker = bare
             .as_object_mut()

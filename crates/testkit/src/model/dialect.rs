@@ -1,4 +1,4 @@
-//! The providers that the stand-in can be: their credentials, errors and forms of a request.
+//! Providers that the stand-in imitates: credentials, errors and request formats.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -8,13 +8,13 @@ use super::script::Transcript;
 use super::{anthropic, bedrock, openai};
 use crate::http::{answer, header_text};
 
-/// The key that both dialects ask for.
+/// API key of all dialects.
 pub const MODEL_API_KEY: &str = "model-key-of-the-stand-in";
-/// The OAuth token that stands in for the key of the Messages interface.
+/// OAuth token that replaces the API key of the Messages interface.
 pub const MODEL_AUTH_TOKEN: &str = "token-of-the-stand-in";
-/// What allows an OAuth token.
+/// Beta flag that permits OAuth tokens.
 const OAUTH: &str = "oauth-2025-04-20";
-/// Who the stand-in is for a call.
+/// Provider that the stand-in imitates for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Anthropic,
@@ -72,7 +72,7 @@ impl Dialect {
                 }
             }
             Self::Azure => header_text(headers, "api-key") == MODEL_API_KEY,
-            // Signed requests are looked at before they come here.
+            // `invoke` verifies signed requests before this check.
             Self::Bedrock => bearer(headers) == Some(MODEL_API_KEY),
             Self::OpenAi => bearer(headers) == Some(MODEL_API_KEY),
         }

@@ -1,4 +1,4 @@
-//! A model that follows a script and refuses transcripts that break its provider's protocol.
+//! Model that plays scripts and refuses transcripts that break its provider's protocol.
 
 mod anthropic;
 pub mod around;
@@ -34,32 +34,32 @@ use reply::PlayedReply;
 pub use script::Step;
 use script::{Scripts, Transcript, scripts};
 
-/// The one version of the Messages interface.
+/// Only version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
-/// Bytes of one network chunk of a stream: odd, so that events are cut anywhere.
+/// Bytes per network chunk of a stream. The odd number splits events at any position.
 const CHUNK: usize = 61;
-/// How long a stream that is to be cut rests before its end.
+/// Pause of a broken stream before its end.
 const BEFORE_CUT: Duration = Duration::from_millis(50);
 
-/// One answered call.
+/// Model call that was answered from a script.
 #[derive(Debug, Clone)]
 pub struct ModelCall {
     /// `anthropic`, `bedrock`, `openai` or `azure`.
     pub dialect: &'static str,
-    /// The beginning that the script is for, empty for the default script.
+    /// Start of the first message that selected the script; empty for the default script.
     pub start: String,
-    /// The script's marker, empty for the default script.
+    /// Marker that selected the script; empty for the default script.
     pub marker: String,
-    /// Which step was played, from 0.
+    /// Index of the played step, from 0.
     pub step: usize,
-    /// When it arrived.
+    /// Time at which the call arrived.
     pub at: Instant,
-    /// The request as received.
+    /// Request body as received.
     pub request: Value,
 }
 
-/// The stand-in. Dropping it stops the server.
+/// Server of the model APIs. Dropping it stops the server.
 pub struct ScriptedModel {
     server: Server,
     state: Arc<Model>,
@@ -106,67 +106,68 @@ impl ScriptedModel {
         Ok(Self { server, state })
     }
 
-    /// Stops serving and waits for requests under way.
+    /// Stops the server after the requests under way.
     pub async fn stop(self) {
         self.server.stop().await;
     }
 
-    /// The base: Anthropic is `<url>/v1/messages`, `OpenAI` `<url>/v1/chat/completions`.
+    /// Base URL. Anthropic is at `<url>/v1/messages`, `OpenAI` at `<url>/v1/chat/completions`.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// Where it listens.
+    /// Address and port of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// The script of conversations whose first user message contains `marker`; the marker that stands first wins, and of those at
-    /// one place the longest.
+    /// Sets the script of conversations whose first user message contains `marker`. The earliest marker in
+    /// the message wins, then the longest one.
     pub fn set_script(&self, marker: &str, script: Vec<Step>) {
         self.set_script_of("", marker, script);
     }
 
-    /// The same of conversations whose first user message begins with `start`; the longest beginning wins over any marker.
+    /// Sets the script of conversations whose first user message begins with `start` and contains `marker`.
+    /// The longest start wins over any marker.
     pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<Step>) {
         let key = (start.to_owned(), marker.to_owned());
         lock(&self.state.play).scripts.insert(key, script);
     }
 
-    /// Delays every answer, those that are waited for too: no latency lets them go.
+    /// Delays every answer. The change also affects calls that are already waiting.
     pub fn set_latency(&self, latency: Duration) {
         self.state.log.set_delay(latency);
     }
 
-    /// Answers coming calls with an error (429 carries `retry-after: 1`).
+    /// Answers the next matching calls with an error (429 carries `retry-after: 1`).
     pub fn fail_next(&self, fault: crate::Fault) {
         self.state.log.fail_next(fault);
     }
 
-    /// Answers the next calls with a body that is no JSON and no event stream.
+    /// Answers the next calls with a body that is neither JSON nor an event stream.
     pub fn garble_next(&self, times: u32) {
         lock(&self.state.play).garble = times;
     }
 
-    /// Cuts the next streams in the middle.
+    /// Breaks the next streams halfway.
     pub fn cut_next(&self, times: u32) {
         lock(&self.state.play).cut = times;
     }
 
-    /// A step one of whose results contains `text` is played once more: what a model does with a call that was cut.
+    /// Plays a step again if a result of it contains `text`, as a model does after an interrupted call.
     pub fn repeat_after(&self, text: &str) {
         lock(&self.state.play).repeat_after = Some(text.to_owned());
     }
 
-    /// Every call answered from a script so far, of the conversations that have no script of their own for how they begin.
+    /// Calls of conversations without a script for their start, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<ModelCall> {
         self.calls_of("")
     }
 
-    /// The same of the conversations that begin with `start`.
+    /// Calls of conversations that begin with `start`, in order.
     #[must_use]
     pub fn calls_of(&self, start: &str) -> Vec<ModelCall> {
         let play = lock(&self.state.play);
@@ -177,13 +178,13 @@ impl ScriptedModel {
             .collect()
     }
 
-    /// Every call answered from any script so far.
+    /// Calls of all conversations, in order.
     #[must_use]
     pub fn all_calls(&self) -> Vec<ModelCall> {
         lock(&self.state.play).calls.clone()
     }
 
-    /// How many calls were answered so far from each script, by its marker.
+    /// Number of answered calls by the script's marker.
     #[must_use]
     pub fn call_counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
@@ -193,14 +194,14 @@ impl ScriptedModel {
         counts
     }
 
-    /// How many [`ScriptedModel::calls`] there are.
+    /// Number of [`ScriptedModel::calls`] so far.
     #[must_use]
     pub fn call_count(&self) -> usize {
         let play = lock(&self.state.play);
         play.calls.iter().filter(|call| call.start.is_empty()).count()
     }
 
-    /// What callers did that the protocol or the script forbids.
+    /// Requests that the protocol or the script forbids, one description each.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.log.violations()
@@ -215,7 +216,7 @@ async fn chat_completions(State(model): State<Arc<Model>>, headers: HeaderMap, b
     model.handle(Dialect::OpenAi, &headers, &body)
 }
 
-/// Azure's form: the deployment is part of the path, and the version of the interface a parameter.
+/// Answers Azure's route, which has the deployment in its path and the API version as a parameter.
 async fn azure(State(model): State<Arc<Model>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     if !uri.query().unwrap_or_default().starts_with("api-version=") {
         return Dialect::Azure.error(StatusCode::NOT_FOUND, "404", "Resource not found");
@@ -290,6 +291,7 @@ impl Model {
             return Err(format!("anthropic-version: {ANTHROPIC_VERSION} is required"));
         }
         let mut transcript = dialect.read(request)?;
+        // A summary replaces earlier turns in the first message; the script continues after them.
         transcript.turns += script::left_out(&transcript.opening);
         let mut play = lock(&self.play);
         let ((start, marker), step) = play.step_for(&transcript)?;
@@ -346,7 +348,8 @@ impl Model {
             if !cut {
                 return Ok(Bytes::new());
             }
-            // Without the pause the server drops what it has not written yet, the head of the answer included.
+            // Without this pause the server drops what it has not yet written, which includes the head of the
+            // answer.
             tokio::time::sleep(BEFORE_CUT).await;
             Err(std::io::Error::other("the stand-in was told to cut the stream"))
         });
@@ -387,7 +390,7 @@ impl Play {
         Ok((key.clone(), step.clone()))
     }
 
-    /// How many turns are to be played once more.
+    /// Counts the turns that are to be played again.
     fn repeated(&self, transcript: &Transcript) -> usize {
         let Some(text) = &self.repeat_after else { return 0 };
         let answers = transcript.answers.iter();

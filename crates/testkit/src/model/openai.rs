@@ -1,4 +1,5 @@
-//! The `OpenAI` Chat Completions dialect: what it refuses, and how a reply looks, streamed or not.
+//! `OpenAI` Chat Completions dialect: validation of requests, and rendering of replies as JSON or server-sent
+//! events.
 
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ const KNOWN: [&str; 22] = [
     "safety_identifier",
 ];
 
-/// Reads a request as the service would, or says why it refuses it.
+/// Parses and validates a request. The error has the wording of the real service.
 pub(super) fn read(body: &Value) -> Result<Transcript, String> {
     let fields = body
         .as_object()
@@ -99,7 +100,7 @@ fn check_output(format: &Value) -> Result<(), String> {
 struct Reader {
     transcript: Transcript,
     open: Vec<String>,
-    /// True when what comes next starts a new group of texts.
+    /// True if the next text starts a new group.
     fresh: bool,
 }
 
@@ -200,12 +201,12 @@ fn text_of(content: &Value) -> Result<String, String> {
     }
 }
 
-/// The error body of this dialect.
+/// Renders an error body.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-/// The reply as one JSON body.
+/// Renders the reply as one JSON body.
 pub(super) fn whole(reply: &PlayedReply) -> Value {
     let calls: Vec<Value> = reply
         .calls
@@ -226,7 +227,7 @@ pub(super) fn whole(reply: &PlayedReply) -> Value {
     })
 }
 
-/// The reply as server-sent events.
+/// Renders the reply as server-sent events.
 pub(super) fn stream(reply: &PlayedReply, include_usage: bool) -> String {
     let mut deltas = vec![json!({"role": "assistant", "content": content(reply).as_str().map(|_| "")})];
     deltas.extend(pieces(&reply.text).map(|piece| json!({"content": piece})));

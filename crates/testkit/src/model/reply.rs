@@ -1,14 +1,14 @@
-//! A step turned into a reply, with ids that are the same whenever the same step is played.
+//! Replies from steps. The ids depend on the step's index alone, so a repeated call gets an equal reply.
 
 use serde_json::Value;
 
 use super::cache::Counts;
 use super::script::Step;
 
-/// Characters of one streamed piece: short, so that arguments arrive in several.
+/// Characters per streamed piece. The small number splits tool arguments into several events.
 const PIECE: usize = 12;
 
-/// A reply, free of its dialect.
+/// Reply independent of the dialect.
 pub(super) struct PlayedReply {
     pub(super) id: String,
     pub(super) model: String,
@@ -36,6 +36,7 @@ impl PlayedReply {
                 name: name.clone(),
                 input: input.clone(),
             });
+        // Four bytes per token is the usual estimate; scripts need no exact count.
         let written = step.text.len()
             + step
                 .calls
@@ -54,7 +55,7 @@ impl PlayedReply {
     }
 }
 
-/// A text in short pieces, cut between characters.
+/// Splits a text into short pieces at character boundaries.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     characters

@@ -1,8 +1,8 @@
-//! What providers ask of the schema of a reply.
+//! Requirements of the providers for reply schemas.
 
 use serde_json::Value;
 
-/// Keywords that providers refuse.
+/// JSON Schema keywords that providers refuse in structured outputs.
 const REFUSED: [&str; 8] = [
     "minimum",
     "maximum",
@@ -14,7 +14,8 @@ const REFUSED: [&str; 8] = [
     "multipleOf",
 ];
 
-/// Every object is closed and has no limits; in the strict form every property is required.
+/// Checks that every object is closed and free of refused keywords. In the strict form every property is also
+/// required.
 pub(super) fn check(schema: &Value, is_strict: bool) -> Result<(), String> {
     if schema["type"] != "object" {
         return Err("schema must be of type object".to_owned());

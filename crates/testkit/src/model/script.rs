@@ -1,4 +1,4 @@
-//! The script: which reply comes when, and what must have come before.
+//! Scripts: ordered replies with their preconditions.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::around::around;
 
-/// One reply of the script, and what must have come before it.
+/// Reply of a script with its precondition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Text that must occur in the last tool results (for the first step: in the user's text).
+    /// Text that the latest tool results must contain; for the first step, the user's message.
     pub expect: Option<String>,
-    /// What the model says; may be empty when it calls tools.
+    /// Text of the reply; may be empty if it has tool calls.
     pub text: String,
-    /// What it thinks first.
+    /// Thinking before the text.
     pub thinking: Option<String>,
-    /// The tools it calls: name and input.
+    /// Tool calls: name and input.
     pub calls: Vec<(String, Value)>,
-    /// True when the tools may be called although they are not offered: a model's mistake, played on purpose.
+    /// Permits calls of tools that the request does not offer, to imitate a model's mistake.
     pub unoffered: bool,
 }
 
 impl Step {
-    /// A step that says `text`.
+    /// Creates a step with a text and no calls.
     #[must_use]
     pub fn say(text: impl Into<String>) -> Self {
         Self {
@@ -34,34 +34,34 @@ impl Step {
         }
     }
 
-    /// A step that calls one tool.
+    /// Creates a step with one tool call.
     #[must_use]
     pub fn call(name: impl Into<String>, input: Value) -> Self {
         Self::say("").and_call(name, input)
     }
 
-    /// Another call in the same step.
+    /// Adds a tool call to the step.
     #[must_use]
     pub fn and_call(mut self, name: impl Into<String>, input: Value) -> Self {
         self.calls.push((name.into(), input));
         self
     }
 
-    /// What the model thinks first; only dialects that sign thinking show it.
+    /// Sets the thinking. Only dialects that sign thinking transmit it.
     #[must_use]
     pub fn thinking(mut self, text: impl Into<String>) -> Self {
         self.thinking = Some(text.into());
         self
     }
 
-    /// What must have come before.
+    /// Sets the text that the latest results must contain.
     #[must_use]
     pub fn expecting(mut self, text: impl Into<String>) -> Self {
         self.expect = Some(text.into());
         self
     }
 
-    /// The step's tools may be called although they are not offered.
+    /// Permits calls of tools that the request does not offer.
     #[must_use]
     pub fn even_if_not_offered(mut self) -> Self {
         self.unoffered = true;
@@ -69,10 +69,10 @@ impl Step {
     }
 }
 
-/// By the beginning of the first user message, and a marker in it.
+/// Scripts by the start of the first user message and a marker in it.
 pub(super) type Scripts = BTreeMap<(String, String), Vec<Step>>;
 
-/// The script of a conversation that begins with this message.
+/// Selects the script of a conversation by its first user message.
 pub(super) fn chosen<'s>(
     scripts: &'s Scripts,
     opening: &str,
@@ -80,14 +80,15 @@ pub(super) fn chosen<'s>(
     let fitting = scripts.iter().filter_map(|script| {
         let (start, marker) = script.0;
         let place = opening.starts_with(start).then(|| opening.find(marker))??;
-        // A ticket's own words come before those of tickets like it; no marker at all fits any ticket.
+        // A ticket's own text precedes that of similar tickets. The empty marker matches every ticket and
+        // comes last.
         let place = if marker.is_empty() { usize::MAX } else { place };
         Some(((start.len(), Reverse(place), marker.len()), script))
     });
     fitting.max_by_key(|(rank, _)| *rank).map(|(_, script)| script)
 }
 
-/// The script of the work, and short answers to what is asked around it.
+/// Combines the script of the work with the default scripts around it.
 pub(super) fn scripts(work: Vec<Step>) -> Scripts {
     let around = around().into_iter();
     let mut scripts: BTreeMap<_, _> = around
@@ -97,30 +98,30 @@ pub(super) fn scripts(work: Vec<Step>) -> Scripts {
     scripts
 }
 
-/// A transcript, free of its dialect.
+/// Transcript independent of the dialect.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    /// The text before the first assistant turn.
+    /// Text before the first assistant turn.
     pub(crate) opening: String,
-    /// How many assistant turns there are: the next step's index.
+    /// Number of assistant turns, which is the index of the next step.
     pub(crate) turns: usize,
-    /// The texts that came since the last assistant turn.
+    /// Texts since the last assistant turn.
     pub(crate) latest: String,
-    /// The texts that came after each assistant turn.
+    /// Texts after each assistant turn.
     pub(crate) answers: Vec<String>,
-    /// The names of the offered tools.
+    /// Names of the offered tools.
     pub(crate) tools: Vec<String>,
 }
 
-/// What stands in the message that asks for a summary of the conversation.
+/// Sentence of the prompt that requests a summary of the conversation.
 pub(super) const SUMMARY_ASKED: &str = "Reply with a summary of it for yourself";
 
-/// A summary of whatever came before.
+/// Returns a summary that fits any conversation.
 pub(super) fn summary() -> Step {
     Step::say("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
 }
 
-/// For how many turns a summary stands in the first message.
+/// Returns the number of turns that a summary in the first message replaces.
 pub(super) fn left_out(opening: &str) -> usize {
     let (_, rest) = opening.split_once("\nThe first ").unwrap_or_default();
     let (count, _) = rest
@@ -129,7 +130,7 @@ pub(super) fn left_out(opening: &str) -> usize {
     count.parse().unwrap_or(0)
 }
 
-/// Checks a step against the transcript; the error is for the person who wrote the script or the caller.
+/// Checks a step against the transcript. The error helps the author of the script or of the caller.
 pub(crate) fn check(step: &Step, transcript: &Transcript) -> Result<(), String> {
     if let Some(wanted) = step
         .expect

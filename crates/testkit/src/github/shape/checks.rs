@@ -1,4 +1,4 @@
-//! Check runs and check suites.
+//! JSON of check runs and check suites.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use super::{app, with};
 use crate::github::history;
 use crate::github::state::{CheckRun, Repo};
 
-/// The login of the App that runs the checks.
+/// Login of the App that runs the checks.
 pub(in crate::github) const CI_LOGIN: &str = "github-actions[bot]";
 
 impl Repo {
-    /// A check run as REST gives it; webhooks say more of its suite.
+    /// Renders a check run for REST. Webhooks carry more of its suite.
     pub(in crate::github) fn check_json(&self, check: &CheckRun, url: &str) -> Value {
         let own = format!("{}/check-runs/{}", self.own_url(url), check.id);
         let page = format!(
@@ -46,7 +46,7 @@ impl Repo {
         })
     }
 
-    /// A check run as webhooks carry it.
+    /// Renders a check run for webhooks.
     pub(in crate::github) fn told_check_json(&self, check: &CheckRun, url: &str) -> Value {
         let suite = self.suite_json(
             check.suite,
@@ -67,7 +67,7 @@ impl Repo {
         })
     }
 
-    /// A check suite as webhooks carry it when all its runs are complete.
+    /// Renders a check suite for the webhook that reports its completion.
     pub(in crate::github) fn told_suite_json(&self, suite: u64, sha: &str, at: &str, url: &str) -> Value {
         let runs = || self.checks.iter().filter(|check| check.suite == suite);
         let red = runs().find(|check| check.conclusion.as_str() != "success");

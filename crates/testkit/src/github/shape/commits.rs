@@ -1,4 +1,4 @@
-//! Commits, branches and references.
+//! JSON of commits, branches and references.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn person(person: &Person) -> Value {
     json!({"name": person.name, "email": person.email})
 }
 
-/// A commit as checks carry it.
+/// Renders a commit as check suites contain it.
 pub(in crate::github) fn simple_commit(commit: &Commit) -> Value {
     json!({
         "id": commit.id, "tree_id": commit.tree, "message": commit.message, "timestamp": commit.at,
@@ -18,7 +18,7 @@ pub(in crate::github) fn simple_commit(commit: &Commit) -> Value {
     })
 }
 
-/// A commit as a push carries it.
+/// Renders a commit as `push` contains it.
 pub(in crate::github) fn pushed_commit(repo: &Repo, commit: &Commit, url: &str) -> Value {
     let more = json!({
         "distinct": true, "url": format!("{url}/{}/commit/{}", repo.name, commit.id), "added": commit.added,
@@ -28,7 +28,8 @@ pub(in crate::github) fn pushed_commit(repo: &Repo, commit: &Commit, url: &str) 
 }
 
 impl Repo {
-    /// A commit by itself. Whose e-mail address is no account's has no user.
+    /// Renders a commit for its REST routes. It has no user, because GitHub does not know the stand-in's
+    /// addresses.
     pub(in crate::github) fn commit_json(&self, commit: &Commit, url: &str) -> Value {
         let own = self.own_url(url);
         let (sha, page) = (&commit.id, format!("{url}/{}/commit", self.name));
@@ -46,7 +47,7 @@ impl Repo {
         })
     }
 
-    /// A branch with that part of its classic protection that everybody with read access sees.
+    /// Renders a branch with the part of its classic protection that readers see.
     pub(in crate::github) fn branch_json(&self, branch: &str, head: &Commit, url: &str) -> Value {
         let required = self.required_checks.get(branch).cloned().unwrap_or_default();
         let check = |context: &String| json!({"context": context, "app_id": null});
@@ -65,7 +66,7 @@ impl Repo {
         })
     }
 
-    /// A reference such as `heads/main`.
+    /// Renders a reference such as `heads/main`.
     pub(in crate::github) fn ref_json(&self, reference: &str, sha: &str, url: &str) -> Value {
         let own = self.own_url(url);
         json!({
@@ -75,7 +76,8 @@ impl Repo {
         })
     }
 
-    /// What the statuses of a commit say together; the stand-in has checks only.
+    /// Renders the combined status of a commit. It is always pending and empty: the stand-in has check runs
+    /// alone.
     pub(in crate::github) fn combined_status_json(&self, sha: &str, url: &str) -> Value {
         let commit = format!("{}/commits/{sha}", self.own_url(url));
         json!({

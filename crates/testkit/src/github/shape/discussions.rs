@@ -1,4 +1,4 @@
-//! Discussions as webhooks carry them.
+//! JSON of discussions for webhooks.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ impl Repo {
         })
     }
 
-    /// A comment, or a reply.
+    /// Renders a comment or reply.
     pub(in crate::github) fn talk_json(&self, discussion: &Discussion, said: &Talk, url: &str) -> Value {
         let repository = self.own_url(url);
         let page = self.discussion_url(discussion.number, url);

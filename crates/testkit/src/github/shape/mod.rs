@@ -1,5 +1,5 @@
-//! How GitHub writes its objects down. Each kind has one constructor, for answers and webhooks alike, so that whatever
-//! tells of it has every property that GitHub's description requires; `tests/required` lists these.
+//! JSON of GitHub's objects. Each kind has one constructor for answers and webhooks alike, so every use has
+//! the properties that GitHub's description requires; `tests/required` lists them.
 
 mod checks;
 mod commits;
@@ -18,7 +18,7 @@ pub(super) use people::{account, actor, app, collaborator, installation, user};
 pub(super) use pulls::label_json;
 pub(super) use talk::issue_type_json;
 
-/// An object with more properties.
+/// Extends an object with further properties.
 pub(super) fn with(mut object: Value, more: Value) -> Value {
     if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
         object.extend(more);
@@ -26,7 +26,7 @@ pub(super) fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A number that a name always has.
+/// Derives a stable number from a name.
 pub(in crate::github) fn number_of(name: &str) -> u64 {
     name.bytes()
         .fold(7_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000_000)

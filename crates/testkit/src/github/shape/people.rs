@@ -1,13 +1,13 @@
-//! Accounts and Apps.
+//! JSON of accounts and Apps.
 
 use serde_json::{Value, json};
 
 use super::{number_of, with};
 use crate::github::{READER_APP_ID, READER_LOGIN, WRITER_APP_ID, WRITER_LOGIN};
 
-/// When everything began that the stand-in has from its start.
+/// Creation date of everything that exists from the stand-in's start.
 pub(super) const BEGINNING: &str = "2026-01-01T00:00:00Z";
-/// The addresses of what belongs to an account: names and paths below its own.
+/// Property names and path suffixes of an account's URLs.
 const LINKS: [(&str, &str); 9] = [
     ("followers_url", "/followers"),
     ("following_url", "/following{/other_user}"),
@@ -20,14 +20,14 @@ const LINKS: [(&str, &str); 9] = [
     ("received_events_url", "/received_events"),
 ];
 
-/// An account as other objects carry it; whatever ends in `[bot]` is an App's.
+/// Renders an account inside other objects. A login that ends in `[bot]` belongs to an App.
 pub(in crate::github) fn user(login: &str) -> Value {
     let id = number_of(login);
     let (kind, page) = match login.strip_suffix("[bot]") {
         Some(slug) => ("Bot", format!("apps/{slug}")),
         None => ("User", login.to_owned()),
     };
-    // Brackets have no place in a URL.
+    // A URL cannot contain brackets.
     let address = login.replace('[', "%5B").replace(']', "%5D");
     let url = format!("https://api.github.test/users/{address}");
     let mut user = json!({
@@ -41,7 +41,7 @@ pub(in crate::github) fn user(login: &str) -> Value {
     user
 }
 
-/// An account in GraphQL, whose logins of Apps have no `[bot]` at their end.
+/// Renders an account for GraphQL, where an App's login has no suffix `[bot]`.
 pub(in crate::github) fn actor(login: &str) -> Value {
     let id = number_of(login);
     match login.strip_suffix("[bot]") {
@@ -50,7 +50,7 @@ pub(in crate::github) fn actor(login: &str) -> Value {
     }
 }
 
-/// An account by itself.
+/// Renders an account for its REST routes.
 pub(in crate::github) fn account(login: &str) -> Value {
     let more = json!({
         "name": login, "company": null, "blog": "", "location": null, "email": null, "hireable": null, "bio": null,
@@ -60,12 +60,12 @@ pub(in crate::github) fn account(login: &str) -> Value {
     with(user(login), more)
 }
 
-/// An account with its role in a repository.
+/// Renders an account with its role in a repository.
 pub(in crate::github) fn collaborator(login: &str, role: &str) -> Value {
     with(user(login), json!({"role_name": role}))
 }
 
-/// An App, by the login under which it acts.
+/// Renders an App by its login.
 pub(in crate::github) fn app(login: &str) -> Value {
     let slug = login.trim_end_matches("[bot]");
     let id = match login {
@@ -81,12 +81,12 @@ pub(in crate::github) fn app(login: &str) -> Value {
     })
 }
 
-/// The App that an account acts for, if it is one's.
+/// Renders the App behind a login, if the login is an App's.
 pub(super) fn app_of(login: &str) -> Option<Value> {
     login.ends_with("[bot]").then(|| app(login))
 }
 
-/// Where an App is installed; `login` is the one under which it acts.
+/// Renders the installation of the App with this login.
 pub(in crate::github) fn installation(id: u64, owner: &str, login: &str, url: &str) -> Value {
     let app = app(login);
     json!({

@@ -1,4 +1,4 @@
-//! Pull requests, labels and reviews.
+//! JSON of pull requests, labels and reviews.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{number_of, user, with};
 use crate::github::state::{LineComment, Pull, Repo, Review};
 use crate::github::{history, hunks};
 
-/// A label.
+/// Renders a label. Its id follows from its name.
 pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
     let id = number_of(label);
     let own = format!("{}/labels/{}", repo.own_url(url), label.replace(' ', "%20"));
@@ -15,7 +15,7 @@ pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Valu
     })
 }
 
-/// The addresses of what belongs to a pull request.
+/// URLs that a pull request's JSON contains.
 struct Links {
     own: String,
     issue: String,
@@ -38,7 +38,7 @@ impl Links {
         ]
     }
 
-    /// As properties, and once more as `_links`.
+    /// Renders the URLs as properties and as `_links`.
     fn json(&self) -> Value {
         let page = &self.page;
         let mut body =
@@ -66,7 +66,7 @@ impl Repo {
         }
     }
 
-    /// A pull request as lists and reviews carry it.
+    /// Renders a pull request for lists and reviews.
     pub(in crate::github) fn simple_pull_json(&self, pull: &Pull, url: &str) -> Value {
         let repository = self.json(url);
         let side = |branch: &str, sha: &str| {
@@ -90,7 +90,7 @@ impl Repo {
         with(body, self.links(pull, url).json())
     }
 
-    /// A pull request by itself, and as its own webhooks carry it.
+    /// Renders a pull request for its REST route and its webhooks.
     pub(in crate::github) fn pull_json(&self, pull: &Pull, url: &str) -> Value {
         let changes = history::changes(&self.path, &pull.base_sha, &pull.head_sha).unwrap_or_default();
         let comments = self.comments.iter();
@@ -105,7 +105,7 @@ impl Repo {
         with(self.simple_pull_json(pull, url), more)
     }
 
-    /// A pull request as checks carry it.
+    /// Renders a pull request as checks contain it.
     pub(super) fn minimal_pull_json(&self, pull: &Pull, url: &str) -> Value {
         let repository = self.reference_json(url);
         let side = |branch: &str, sha: &str| json!({"ref": branch, "sha": sha, "repo": repository});
@@ -119,7 +119,7 @@ impl Repo {
         labels.iter().map(|label| label_json(self, label, url)).collect()
     }
 
-    /// A review as webhooks carry it; REST writes its state in capitals.
+    /// Renders a review for webhooks. REST writes its state in capitals.
     pub(in crate::github) fn review_json(&self, pull: &Pull, review: &Review, url: &str) -> Value {
         let links = self.links(pull, url);
         let page = format!("{}#pullrequestreview-{}", links.page, review.id);
@@ -131,7 +131,7 @@ impl Repo {
         })
     }
 
-    /// The comments of a review at lines.
+    /// Renders the comments of a review on lines.
     pub(in crate::github) fn line_comments_json(
         &self,
         pull: &Pull,

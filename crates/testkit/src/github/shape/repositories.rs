@@ -1,11 +1,11 @@
-//! Repositories.
+//! JSON of GitHub repositories.
 
 use serde_json::{Value, json};
 
 use super::{user, with};
 use crate::github::state::Repo;
 
-/// The addresses of what belongs to a repository: names and paths below its own.
+/// Property names and path suffixes of a repository's URLs.
 const LINKS: [(&str, &str); 37] = [
     ("archive_url", "/{archive_format}{/ref}"),
     ("assignees_url", "/assignees{/user}"),
@@ -47,8 +47,7 @@ const LINKS: [(&str, &str); 37] = [
 ];
 
 impl Repo {
-    /// Its address in the REST interface.
-    /// Its address in the API.
+    /// URL of the repository's REST routes.
     pub(in crate::github) fn api_url(&self, url: &str) -> String {
         self.own_url(url)
     }
@@ -57,7 +56,7 @@ impl Repo {
         format!("{url}/repos/{}", self.name)
     }
 
-    /// The repository as other objects and webhooks carry it.
+    /// Renders the repository for other objects and webhooks.
     pub(in crate::github) fn json(&self, url: &str) -> Value {
         let name = self.name.split_once('/').map_or("", |(_, name)| name);
         let open = self.pulls.values().filter(|pull| pull.open).count();
@@ -77,7 +76,7 @@ impl Repo {
         with(body, counts(open))
     }
 
-    /// The repository by itself, to a caller who may push or not.
+    /// Renders the repository for its REST route. `may_push` is the caller's permission.
     pub(in crate::github) fn full_json(&self, url: &str, may_push: bool) -> Value {
         let more = json!({
             "network_count": 0, "subscribers_count": 0,
@@ -86,7 +85,7 @@ impl Repo {
         with(self.json(url), more)
     }
 
-    /// The repository as checks name it.
+    /// Renders the repository as checks contain it.
     pub(super) fn reference_json(&self, url: &str) -> Value {
         let name = self.name.split_once('/').map_or("", |(_, name)| name);
         json!({"id": self.id, "url": self.own_url(url), "name": name})

@@ -1,4 +1,4 @@
-//! Rules of rulesets.
+//! JSON of ruleset rules.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::github::rulesets::Ruleset;
 use crate::github::state::Repo;
 
 impl Repo {
-    /// The rules that hold for a branch, one after another, each with the ruleset that it is of.
+    /// Renders the rules that match a branch, each with its ruleset's source.
     pub(in crate::github) fn rules_json(&self, branch: &str) -> Vec<Value> {
         let numbered = self.rulesets.iter().zip(1_u64..);
         let about = numbered.filter(|(ruleset, _)| ruleset.is_about(branch));

@@ -1,4 +1,4 @@
-//! Comments, and the issues that they stand under.
+//! JSON of issues and their comments.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(super) fn reactions(own: &str) -> Value {
     })
 }
 
-/// A type of issues.
+/// Renders an issue type.
 pub(in crate::github) fn issue_type_json(name: &str) -> Value {
     let id = number_of(name);
     json!({
@@ -23,7 +23,7 @@ pub(in crate::github) fn issue_type_json(name: &str) -> Value {
 }
 
 impl Repo {
-    /// A comment of an issue or pull request.
+    /// Renders a comment on an issue or pull request.
     pub(in crate::github) fn comment_json(&self, comment: &Comment, url: &str) -> Value {
         let repository = self.own_url(url);
         let own = format!("{repository}/issues/comments/{}", comment.id);
@@ -37,7 +37,7 @@ impl Repo {
         })
     }
 
-    /// A pull request as an issue.
+    /// Renders a pull request in the form of an issue.
     pub(in crate::github) fn pull_as_issue_json(&self, pull: &Pull, url: &str) -> Value {
         let thread = Thread {
             id: pull.id,
@@ -60,7 +60,7 @@ impl Repo {
         with(self.thread_json(&thread, url), more)
     }
 
-    /// An issue.
+    /// Renders an issue for REST and webhooks.
     pub(in crate::github) fn issue_json(&self, issue: &Issue, url: &str) -> Value {
         let thread = Thread {
             id: issue.id,
@@ -99,7 +99,7 @@ impl Repo {
     }
 }
 
-/// What issues and pull requests have in common.
+/// Properties that issues and pull requests share.
 struct Thread<'a> {
     id: u64,
     node_id: String,
