@@ -1,4 +1,5 @@
-//! One address for the replicas of a service, as a cluster gives it: connections go to those that are ready, in turn.
+//! Single address for all replicas of a service, like a Kubernetes Service: connections go to ready replicas
+//! in turn.
 
 use std::{
     net::SocketAddr,
@@ -13,9 +14,9 @@ use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How often each replica is asked whether it is ready.
+/// Interval between readiness probes of each replica.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// How long it may take to say so, or to take a connection.
+/// Time limit of a probe, and of a connection to a replica.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
 struct Replica {
@@ -23,14 +24,14 @@ struct Replica {
     ready: AtomicBool,
 }
 
-/// The address. It is given up on drop, with every connection.
+/// Listener of the balancer. Dropping it closes the address and all connections.
 pub(crate) struct Balancer {
     address: SocketAddr,
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 impl Balancer {
-    /// Listens on a free loopback port for replicas that answer `/readyz`.
+    /// Listens on a free loopback port and probes `/readyz` of each replica.
     ///
     /// # Errors
     /// When no port can be bound.
@@ -50,7 +51,7 @@ impl Balancer {
         })
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// URL of the form `http://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -77,7 +78,7 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
         if let Ok((mut caller, _)) = listener.accept().await {
             let (replicas, turn) = (Arc::clone(&replicas), Arc::clone(&turn));
             open.spawn(async move {
-                // Without a replica the caller's connection is closed, as by a service without endpoints.
+                // Without a replica the caller's connection is closed, as by a Service without endpoints.
                 if let Some(mut replica) = connect(&replicas, &turn).await {
                     let _ = tokio::io::copy_bidirectional(&mut caller, &mut replica).await;
                 }
@@ -87,8 +88,8 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
     }
 }
 
-/// A ready replica in turn. When none is, those that still answer are asked, as kube-proxy does it: one that ends may have
-/// been noticed before its successor.
+/// Connects to the next ready replica. If no replica is ready, it tries all of them, as kube-proxy does with
+/// terminating endpoints: a replica that stops may be noticed before its successor.
 async fn connect(replicas: &[Replica], turn: &AtomicUsize) -> Option<TcpStream> {
     let first = turn.fetch_add(1, Ordering::Relaxed);
     let in_turn = || (0..replicas.len()).map(|step| &replicas[(first + step) % replicas.len()]);

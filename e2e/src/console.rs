@@ -1,4 +1,4 @@
-//! A `journeyman console` of its own process.
+//! Separate process of `journeyman console`.
 
 use std::process::Stdio;
 
@@ -10,18 +10,18 @@ use tokio::{
 
 use crate::processes::binary;
 
-/// The running console; ends when it is dropped.
+/// Running console. Dropping it kills the process.
 pub struct Console {
-    /// Its base URL.
+    /// Base URL of the console.
     pub url: String,
     _process: Child,
 }
 
 impl Console {
-    /// Starts it on a free port, as a client of this API.
+    /// Starts the console on a free port as a client of this API.
     ///
     /// # Errors
-    /// When the program is not built, or ends before it is ready.
+    /// When the program is not built, or exits before it is ready.
     pub async fn start(api: &str) -> anyhow::Result<Self> {
         let mut process = Command::new(binary("journeyman")?)
             .args(["console", "--api", api, "--listen", "127.0.0.1:0"])
@@ -38,10 +38,11 @@ impl Console {
     }
 }
 
-/// The first line that begins so. The rest is read and forgotten, so that the process never waits for a reader.
+/// Returns the first output line with this start. The remaining output is discarded, so that the process
+/// never blocks on a full pipe.
 ///
 /// # Errors
-/// When the process says no such line.
+/// When the process prints no such line.
 pub async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
     let output = process.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();

@@ -1,4 +1,4 @@
-//! What is wrong with tickets in the end: everything must be there exactly once.
+//! Problems of finished tickets: every result must exist exactly once.
 
 use std::fmt;
 
@@ -10,35 +10,35 @@ use testkit::{
 
 use crate::{Note, Vendors};
 
-/// Every status of a ticket, once each.
+/// Statuses of a ticket, each of which occurs once.
 const STATUSES: [&str; 5] = ["To Do", "Ready for Agent", "In Progress", "In Review", "Done"];
-/// What the status comment says, once each.
+/// Texts of the status comment, each of which occurs once.
 const WORDS: [&str; 4] = ["has started", "Draft", "All checks passed", "merged"];
 
-/// Begins the name of a file that the command of a ticket leaves in its change, to be large.
+/// Prefix of the files with which a ticket's command enlarges the change.
 pub const NOISE: &str = "notes/noise-";
 
-/// What kind of promise is broken.
+/// Kind of a broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// Something is missing or wrong.
+    /// A missing or wrong result.
     Lost,
-    /// Something is there twice.
+    /// A result that exists twice.
     Doubled,
 }
 
-/// One broken promise.
+/// Broken promise about a ticket or the whole.
 #[derive(Debug)]
 pub struct Problem {
-    /// The ticket, where it is about one.
+    /// Key of the ticket, if the problem belongs to one.
     pub ticket: Option<String>,
-    /// How.
+    /// Kind of the problem.
     pub broken: Broken,
     what: String,
 }
 
 impl Problem {
-    /// Something is missing or wrong that belongs to no ticket.
+    /// Creates a problem that belongs to no ticket.
     pub fn general(what: String) -> Self {
         Self {
             ticket: None,
@@ -59,7 +59,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What the stand-ins show to be wrong with these tickets, whose pull requests are all merged.
+/// Returns the problems that the stand-ins show for these tickets. All their pull requests should be merged.
 pub fn outside(vendors: &Vendors, notes: &[&Note]) -> Vec<Problem> {
     let pulls = vendors.github.pull_requests(fixture::REPOSITORY);
     let branches: Vec<String> = vendors.github.branches(fixture::REPOSITORY).into_keys().collect();
@@ -80,7 +80,7 @@ pub fn outside(vendors: &Vendors, notes: &[&Note]) -> Vec<Problem> {
     problems
 }
 
-/// A diff without the files whose names begin with [`NOISE`].
+/// Removes the [`NOISE`] files from a diff.
 fn without_noise(diff: &str) -> String {
     const FILE: &str = "diff --git ";
     let files = diff.split(FILE).skip(1);
@@ -88,14 +88,14 @@ fn without_noise(diff: &str) -> String {
     others.flat_map(|file| [FILE, file]).collect()
 }
 
-/// Collects what is wrong with one ticket.
+/// Collector of one ticket's problems.
 pub struct Findings<'a> {
     ticket: &'a str,
     problems: Vec<Problem>,
 }
 
 impl<'a> Findings<'a> {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn of(ticket: &'a str) -> Self {
         Self {
             ticket,
@@ -103,12 +103,12 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// What was found.
+    /// Returns the collected problems.
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
 
-    /// Adds one.
+    /// Adds a problem of the ticket.
     pub fn add(&mut self, broken: Broken, what: String) {
         self.problems.push(Problem {
             ticket: Some(self.ticket.to_owned()),
@@ -117,7 +117,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// Exactly one is right; none is a loss, more are doubles.
+    /// Checks a count: zero is a loss, more than one a duplicate.
     fn one(&mut self, what: &str, count: usize) {
         match count {
             0 => self.add(Broken::Lost, format!("no {what}")),

@@ -1,4 +1,5 @@
-//! TLS between everything inside: NATS, Redis and the services, with the certificates of `journeyman certs init`.
+//! TLS between all internal parts: NATS, Redis and the services, with certificates of `journeyman certs
+//! init`.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +12,7 @@ use testkit::{NatsOptions, NatsServer, RedisServer, TlsFiles};
 
 use crate::processes::binary;
 
-/// Who has a certificate among the services.
+/// Services with a certificate.
 const SERVICES: [&str; 4] = ["planner", "executor", "reporter", "egress"];
 
 /// NATS and Redis with TLS, and the folder of certificates.
@@ -22,10 +23,10 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Makes the certificates and starts the servers.
+    /// Creates the certificates and starts the servers.
     ///
     /// # Errors
-    /// When a program is missing or one cannot be started.
+    /// When a program is missing or cannot start.
     pub(crate) async fn start(folder: &Path) -> anyhow::Result<Self> {
         let folder = folder.join("certs");
         certs(&["init", "--host", "127.0.0.1"], &folder)?;
@@ -46,7 +47,7 @@ impl Inside {
         Ok(Self { folder, nats, redis })
     }
 
-    /// The settings that lead there.
+    /// Settings with the addresses of the servers and the authority.
     pub(crate) fn environment(&self) -> [(String, String); 4] {
         let ca = self.folder.join("ca.crt").display().to_string();
         [
@@ -58,7 +59,7 @@ impl Inside {
         .map(|(key, value)| (format!("JOURNEYMAN__{key}"), value))
     }
 
-    /// Gives each service its own certificate, and has them speak TLS with each other.
+    /// Gives each service its certificate and changes the URLs between services to `https`.
     pub(crate) fn secure(&self, environment: &mut [(String, String)], credentials: &mut Credentials) {
         let urls = [
             "PLANNER__POOLS__DEFAULT",
@@ -82,7 +83,7 @@ impl Inside {
         }
     }
 
-    /// Renews every certificate in its place.
+    /// Renews every certificate in place.
     ///
     /// # Errors
     /// When the command fails.

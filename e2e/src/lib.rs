@@ -1,4 +1,4 @@
-//! The whole system on one machine with stand-ins for the outside: for the stories, the demo and the bench.
+//! Whole system on one machine with stand-ins for external services, for the stories, the demo and the bench.
 
 mod balancer;
 mod console;
@@ -16,7 +16,7 @@ mod vendors;
 pub mod whole;
 mod world;
 
-/// A program in the place of a person's browser, which clicks what there is to click on the pages of the set-up.
+/// Program that replaces the user's browser in the setup and clicks the buttons of its pages.
 pub const BROWSER: &str = include_str!("browser.py");
 
 pub use console::{Console, first_line};

@@ -1,4 +1,4 @@
-//! A ticket that asks for a note of its own, and what people and CI do with it.
+//! Ticket that requests a note, and the users and CI around it.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,23 @@ use tokio::time::Instant;
 
 use crate::{Vendors, note_marker};
 
-/// One ticket on its way.
+/// Ticket of a note, in progress or done.
 pub struct Note {
-    /// The ticket.
+    /// Key of the ticket.
     pub key: String,
-    /// What the model's script is found by.
+    /// Marker that selects the model's script.
     pub marker: String,
-    /// When the work was asked for.
+    /// Time of the request.
     pub asked: Instant,
-    /// When it was Done and said to be merged.
+    /// Time at which it was Done with a status comment about the merge.
     pub done: Option<Instant>,
-    /// What the person saw who merged it.
+    /// Diff at the merge.
     pub(crate) diff: Option<String>,
 }
 
 impl Note {
-    /// A workflow that leads forward only, as most do: what a frozen reporter sends late is refused.
+    /// Workflow with forward transitions alone, as most are. A late transition of a frozen reporter is
+    /// refused.
     #[must_use]
     pub fn workflow() -> JiraOptions {
         let ways = [
@@ -41,10 +42,10 @@ impl Note {
         }
     }
 
-    /// A person files it and moves it to the status that asks for work.
+    /// Creates a ticket and requests work on it, as a user.
     ///
     /// # Errors
-    /// When the workflow forbids it.
+    /// When the workflow forbids the transition.
     pub fn ask(vendors: &Vendors, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
             key: vendors.ask_for_note(number)?,
@@ -55,7 +56,7 @@ impl Note {
         })
     }
 
-    /// Its pull request among all, by branch.
+    /// Finds the ticket's pull request by its branch.
     pub fn pull_request<'a>(
         &self,
         pulls: &'a BTreeMap<String, PullRequestState>,
@@ -63,16 +64,16 @@ impl Note {
         pulls.get(&fixture::note_branch(&self.key))
     }
 
-    /// Everything that was said on the ticket.
+    /// Returns the text of all comments on the ticket.
     pub fn said(&self, vendors: &Vendors) -> String {
         let comments = vendors.jira.comments(&self.key).into_iter();
         comments.map(|comment| comment.text).collect()
     }
 
-    /// [`Note::attend`] for many; true when all are done.
+    /// Acts on several tickets as [`Note::attend`]. Returns true if all are done.
     ///
     /// # Errors
-    /// When the stand-ins refuse.
+    /// When a stand-in refuses.
     pub fn attend_all(vendors: &Vendors, notes: &mut [Self]) -> anyhow::Result<bool> {
         let pulls = vendors.github.pull_requests(fixture::REPOSITORY).into_iter();
         let pulls = pulls.map(|pull| (pull.head.clone(), pull)).collect();
@@ -82,10 +83,10 @@ impl Note {
         Ok(notes.iter().all(|note| note.done.is_some()))
     }
 
-    /// CI and people do what is theirs to do; notes when the ticket is done.
+    /// Acts as CI and users, and records when the ticket is done.
     ///
     /// # Errors
-    /// When the stand-ins refuse.
+    /// When a stand-in refuses.
     pub fn attend(
         &mut self,
         vendors: &Vendors,

@@ -1,4 +1,4 @@
-//! Where the outside is and how Journeyman is known there, as settings.
+//! Addresses of the external services and Journeyman's accounts there, as settings.
 
 use std::path::Path;
 
@@ -8,29 +8,29 @@ use journeyman::account_settings::{AccountSetup, GithubApp, ModelChoice, as_vari
 use serde::{Deserialize, Serialize};
 use testkit::{github, jira, model};
 
-/// The shared secret of the stand-ins' webhooks.
+/// Shared secret of the stand-ins' webhooks.
 pub const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
 
-/// Settings of tests beside those that a set-up writes: shorter pauses and intervals.
+/// Settings of tests, in addition to those of a setup: shorter pauses.
 const OVERRIDES: [(&str, &str); 3] = [
     ("TELEMETRY__LOG_FILTER", "info"),
     ("INGEST__CHECKS_SETTLE_S", "0"),
     ("PLANNER__RETRY_BASE_MS", "50"),
 ];
 
-/// A model provider's protocol.
+/// Protocol of a model provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Anthropic Messages.
+    /// Messages interface of Anthropic.
     #[default]
     Anthropic,
-    /// `OpenAI`-compatible Chat Completions.
+    /// Chat Completions interface of `OpenAI` and compatible servers.
     OpenAi,
 }
 
 impl Dialect {
-    /// The name in the settings.
+    /// Name of the dialect in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -39,21 +39,21 @@ impl Dialect {
     }
 }
 
-/// The stand-ins' addresses.
+/// Addresses of the stand-ins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outside {
-    /// Base of GitHub's REST API.
+    /// Base URL of GitHub's REST API.
     pub github_api: String,
-    /// Base of its git URLs.
+    /// Base URL of GitHub's repositories.
     pub github_git: String,
-    /// Jira's base.
+    /// Base URL of Jira.
     pub jira: String,
-    /// The scripted model's base.
+    /// Base URL of the scripted model.
     pub model: String,
 }
 
 impl Outside {
-    /// The settings that `journeyman setup` would write for these stand-ins, and what tests have otherwise, as environment
+    /// Returns the settings of `journeyman setup` for these stand-ins, and those of tests, as environment
     /// variables.
     pub fn environment(&self, dialect: Dialect, rules: &Path) -> Vec<(String, String)> {
         let mut environment = as_variables(&self.setup(dialect).settings());
@@ -64,7 +64,7 @@ impl Outside {
         environment
     }
 
-    /// The result of a set-up with accounts of these stand-ins.
+    /// Returns the result of a setup with accounts of these stand-ins.
     fn setup(&self, dialect: Dialect) -> AccountSetup {
         let base_url = match dialect {
             Dialect::Anthropic => self.model.clone(),

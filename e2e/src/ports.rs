@@ -1,4 +1,4 @@
-//! Ports that stay free while their owner is down.
+//! Port reservations that outlast their owner's restarts.
 
 use std::{
     collections::VecDeque,
@@ -9,19 +9,21 @@ use std::{
 
 use anyhow::Context;
 
-/// Below those that the system gives to outgoing connections.
+/// Range below the system's ephemeral ports, which outgoing connections use.
 const PORTS: Range<u16> = 12_000..30_000;
 const TRIES: usize = 1_000;
-/// Reservations that one process keeps; the oldest is given up for a new one.
+/// Maximum number of reservations of a process. The oldest is released for a new one.
 const MOST_RESERVED: usize = 256;
 
-/// The same numbers on UDP, where nothing else listens: a second process, or a second call, cannot bind them.
+/// Reservations: UDP sockets with the same port numbers. Another process or call cannot bind them, and no
+/// program here uses these UDP ports.
 static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 
-/// A free loopback port that no other call gets, from this process or another, until it has ended or has asked for 256 more.
+/// Returns a free loopback port. No other call in any process gets it until this process ends or reserves 256
+/// more.
 ///
 /// # Errors
-/// When none of many is free.
+/// When 1,000 random ports are all in use.
 pub fn free_port() -> anyhow::Result<u16> {
     let mut tries = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(TRIES);
     let (port, reservation) = tries.find_map(reserve).context("no free port")?;

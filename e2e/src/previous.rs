@@ -1,4 +1,4 @@
-//! The binaries of another release, to run beside those of this one.
+//! Binaries of another release that run together with those of this one.
 
 use std::{
     collections::BTreeSet,
@@ -7,19 +7,20 @@ use std::{
 
 use anyhow::Context;
 
-/// Another release: its binaries, and the settings that it knows.
+/// Other release: its binaries and the settings that it knows.
 #[derive(Clone, Debug)]
 pub struct Previous {
     folder: PathBuf,
-    /// Section and key.
+    /// Section and key of each known setting.
     settings: BTreeSet<(String, String)>,
 }
 
 impl Previous {
-    /// The release whose binaries are in a folder, and whose `journeyman.example.toml` lists its settings.
+    /// Reads the release whose binaries are in a folder and whose `journeyman.example.toml` lists its
+    /// settings.
     ///
     /// # Errors
-    /// When the list cannot be read.
+    /// When the list cannot be read or is empty.
     pub fn read(folder: PathBuf, example: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(example).with_context(|| example.display().to_string())?;
         let settings = settings_of(&text);
@@ -33,7 +34,8 @@ impl Previous {
         Ok(path)
     }
 
-    /// Whether the release knows the setting of an environment variable; it would refuse to start with another one.
+    /// True if the release knows the setting of an environment variable. It refuses to start with unknown
+    /// settings.
     pub(crate) fn knows(&self, variable: &str) -> bool {
         let Some(name) = variable.strip_prefix("JOURNEYMAN__") else {
             return true;
@@ -46,7 +48,8 @@ impl Previous {
     }
 }
 
-/// Section and key of every setting, those among them that are commented out: `[ingest]`, `# key = …`, `[planner.pools]`.
+/// Parses section and key of every setting, including those in comments: `[ingest]`, `# key = …`,
+/// `[planner.pools]`.
 fn settings_of(example: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let mut section = String::new();

@@ -1,4 +1,4 @@
-//! Everything that Journeyman connects to, behind certificates of an authority that only `SSL_CERT_FILE` makes known.
+//! External connections behind certificates of an authority that only `SSL_CERT_FILE` names.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,7 +13,7 @@ use testkit::{
 
 use crate::Vendors;
 
-/// NATS and Redis with TLS, and the file that names the authority.
+/// NATS and Redis with TLS, and the file with the authority's certificate.
 pub(crate) struct Private {
     authority_file: PathBuf,
     nats: NatsServer,
@@ -25,7 +25,7 @@ impl Private {
     /// Starts the servers, and the stand-ins behind TLS.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// When a server cannot start.
     pub(crate) async fn start(
         folder: &Path,
         jira: JiraOptions,
@@ -56,7 +56,7 @@ impl Private {
         Ok((private, vendors))
     }
 
-    /// The settings that point there, and the variable that makes the authority known.
+    /// Settings with the addresses, and the variable that names the authority.
     pub(crate) fn environment(&self) -> [(String, String); 3] {
         [
             ("JOURNEYMAN__NATS__URL".to_owned(), self.nats.url()),

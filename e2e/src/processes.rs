@@ -1,5 +1,5 @@
-//! The five services as processes of their own, one or more of each, each with the settings of its capability row and
-//! no others.
+//! The five services as separate processes, one or more of each. Each process gets the settings of its
+//! capability row and no others.
 
 use std::{
     fs::File,
@@ -15,14 +15,14 @@ use tokio::process::{Child, Command};
 
 use crate::{balancer::Balancer, ports::free_port, previous::Previous};
 
-/// Every service hears which authorities to trust.
+/// Variable of every service that names the trusted authorities.
 const AUTHORITY: &str = "SSL_CERT_FILE";
-/// How long a service may take to become ready.
+/// Time limit for a service to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// How long a service may take to drain after SIGTERM.
+/// Time limit for a service to drain after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
-/// Each service with the settings sections that it may see.
+/// Services with the settings sections that each of them may read.
 const SERVICES: [(&str, &[&str]); 5] = [
     (
         "reporter",
@@ -36,6 +36,7 @@ const SERVICES: [(&str, &[&str]); 5] = [
             "JIRA_WRITER",
         ],
     ),
+    // Egress and executor have no connection to NATS or Redis, so they do not get the addresses.
     ("egress", &["TELEMETRY", "EGRESS"]),
     ("executor", &["TELEMETRY", "EXECUTOR"]),
     ("planner", &["NATS", "REDIS", "TELEMETRY", "PLANNER", "MODEL"]),
@@ -53,35 +54,35 @@ const SERVICES: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// One process and what it takes to start it again.
+/// Process with everything that a restart requires.
 struct Replica {
-    /// The service's name, from the second replica on with its number: `planner-2`.
+    /// Service name, from the second replica on with a number: `planner-2`.
     name: String,
     service: &'static str,
     /// Settings that differ from those of the other replicas.
     own: Vec<(String, String)>,
     child: Option<Child>,
-    /// The release that it runs, where that is another one than this.
+    /// Release of the process, if it is another one than this.
     previous: Option<Previous>,
-    /// It is given no variable of OpenTelemetry, as an executor in a cluster.
+    /// True if the process gets no OpenTelemetry variables, like an executor in a cluster.
     is_untraced: bool,
 }
 
-/// The running processes; killed and reaped on drop.
+/// Running processes. Dropping them kills and reaps all.
 pub struct Processes {
     environment: Vec<(String, String)>,
     credentials: Credentials,
     logs: PathBuf,
     replicas: Vec<Replica>,
-    /// Those of ingest and of the reporter's git gate, where there is more than one replica.
+    /// Balancers of ingest and of the reporter's git gate, if they have several replicas.
     balancers: Vec<Balancer>,
 }
 
 impl Processes {
-    /// Starts all five and waits until they are ready. Logs go to `<logs>/<name>.log`.
+    /// Starts all five services and waits until they are ready. Logs are in `<logs>/<name>.log`.
     ///
     /// # Errors
-    /// When a binary is missing or a service does not become ready; the error has the end of its log.
+    /// When a binary is missing or a service does not become ready; the error contains the end of its log.
     pub async fn start(
         environment: Vec<(String, String)>,
         credentials: Credentials,
@@ -90,8 +91,8 @@ impl Processes {
         Self::start_replicas(environment, credentials, logs, 1).await
     }
 
-    /// The same with several processes of each service: planners know every executor, ingest and the git gate are
-    /// behind one address each.
+    /// Starts several processes of each service. Planners know every executor; ingest and the git gate have
+    /// one address each, behind a balancer.
     ///
     /// # Errors
     /// As for [`Processes::start`].
@@ -105,7 +106,7 @@ impl Processes {
         processes.begin().await
     }
 
-    /// The processes of [`Processes::start_replicas`], none of which runs yet.
+    /// Plans the processes of [`Processes::start_replicas`] without starting them.
     pub(crate) fn planned(
         environment: Vec<(String, String)>,
         credentials: Credentials,
@@ -128,7 +129,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Starts what was planned and waits until it is ready.
+    /// Starts the planned processes and waits until they are ready.
     pub(crate) async fn begin(mut self) -> anyhow::Result<Self> {
         if self.replicas.len() > SERVICES.len() {
             self.join().await?;
@@ -143,35 +144,35 @@ impl Processes {
         Ok(self)
     }
 
-    /// From its next start on, a process is of another release, or of this one again.
+    /// Sets the release of a process from its next start on; `None` is this release.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// When the process does not exist.
     pub fn set_release(&mut self, name: &str, previous: Option<Previous>) -> anyhow::Result<()> {
         self.find_mut(name)?.previous = previous;
         Ok(())
     }
 
-    /// From its next start on, a process knows of no collector.
+    /// Removes the OpenTelemetry variables of a process from its next start on.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// When the process does not exist.
     pub fn hide_collector(&mut self, name: &str) -> anyhow::Result<()> {
         self.find_mut(name)?.is_untraced = true;
         Ok(())
     }
 
-    /// The base URL of ingest, where it is another than that of its only process.
+    /// Base URL of ingest's balancer, if it has several replicas.
     pub fn url(&self) -> Option<String> {
         self.balancers.first().map(Balancer::url)
     }
 
-    /// Every process's name.
+    /// Names of all processes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.replicas.iter().map(|replica| replica.name.as_str())
     }
 
-    /// Starts a process again, after [`Processes::kill`], and waits until it is ready.
+    /// Restarts a process after [`Processes::kill`] and waits until it is ready.
     ///
     /// # Errors
     /// As for [`Processes::start`].
@@ -180,25 +181,25 @@ impl Processes {
         self.wait_until_ready(name).await
     }
 
-    /// The process id of a running service.
+    /// Process id of a running process.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.find(name).ok()?.child.as_ref()?.id()
     }
 
-    /// Sends SIGKILL to one process and reaps it.
+    /// Kills a process with SIGKILL and reaps it.
     ///
     /// # Errors
-    /// When it does not run.
+    /// When the process does not run.
     pub async fn kill(&mut self, name: &str) -> anyhow::Result<()> {
         let child = self.find_mut(name)?.child.take();
         let mut child = child.with_context(|| format!("{name} does not run"))?;
         child.kill().await.context("kill")
     }
 
-    /// Drains one process with SIGTERM.
+    /// Drains a process with SIGTERM.
     ///
     /// # Errors
-    /// When it does not run, does not end in time or ends with an error.
+    /// When the process does not run, does not end in time or ends with an error.
     pub async fn drain(&mut self, name: &str) -> anyhow::Result<()> {
         let child = self.find_mut(name)?.child.take();
         let mut child = child.with_context(|| format!("{name} does not run"))?;
@@ -206,17 +207,17 @@ impl Processes {
         self.drained(name, &mut child).await
     }
 
-    /// Stops a process where it stands (SIGSTOP); nothing happens to one that does not run.
+    /// Freezes a process with SIGSTOP. A process that does not run is ignored.
     pub fn freeze(&self, name: &str) {
         self.signal(name, Signal::STOP);
     }
 
-    /// Lets a frozen process go on (SIGCONT).
+    /// Resumes a frozen process with SIGCONT.
     pub fn thaw(&self, name: &str) {
         self.signal(name, Signal::CONT);
     }
 
-    /// Reaps the processes that ended by themselves: their names and how they ended.
+    /// Reaps the processes that exited by themselves and returns their names and exit statuses.
     pub fn ended(&mut self) -> Vec<(String, ExitStatus)> {
         let mut ended = Vec::new();
         for replica in &mut self.replicas {
@@ -232,12 +233,13 @@ impl Processes {
     /// Drains all services with SIGTERM.
     ///
     /// # Errors
-    /// When one does not end in time or ends with an error.
+    /// When a process does not end in time or ends with an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let mut running: Vec<(String, Child)> = Vec::new();
         for replica in &mut self.replicas {
             running.extend(replica.child.take().map(|child| (replica.name.clone(), child)));
         }
+        // All processes get the signal before the first wait, so that they drain concurrently.
         for (_, child) in &running {
             signal(child, Signal::TERM);
         }
@@ -289,7 +291,7 @@ impl Processes {
         })
     }
 
-    /// Makes the replicas known to each other.
+    /// Configures the replicas' addresses: executors for the planners, balancers for ingest and the git gate.
     async fn join(&mut self) -> anyhow::Result<()> {
         let executors: Vec<_> = self
             .addresses("executor")
@@ -344,10 +346,10 @@ impl Processes {
         }
     }
 
-    /// Starts a process without waiting until it is ready; nothing happens to one that runs.
+    /// Starts a process without waiting for its readiness. A running process is left alone.
     ///
     /// # Errors
-    /// When there is no such process, or it cannot be started.
+    /// When the process does not exist or cannot start.
     pub fn spawn(&mut self, name: &str) -> anyhow::Result<()> {
         let replica = self.find(name)?;
         if replica.child.is_some() {
@@ -388,7 +390,7 @@ impl Processes {
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
-            // A Ctrl-C reaches the owner first, who drains them in order.
+            // In a separate process group, Ctrl-C reaches only the owner, which drains the services in order.
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
@@ -428,7 +430,7 @@ impl Processes {
     }
 }
 
-/// The executor speaks gRPC only; an open port is enough of it here.
+/// True if the service is ready. The executor serves gRPC alone, so its open port suffices here.
 async fn is_ready(service: &str, address: &str) -> bool {
     if service == "executor" {
         return tokio::net::TcpStream::connect(address).await.is_ok();
@@ -448,10 +450,10 @@ fn signal(child: &Child, wanted: Signal) {
     }
 }
 
-/// A binary of this workspace: beside the current one, or one folder up from a test binary.
+/// Finds a binary of this workspace: next to the current program, or one folder above a test binary.
 ///
 /// # Errors
-/// When it is not built.
+/// When the binary is not built.
 pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
     let current = std::env::current_exe()?;
     let found = current

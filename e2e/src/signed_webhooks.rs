@@ -1,11 +1,11 @@
-//! Webhooks of GitHub with a valid signature.
+//! GitHub webhooks with a valid signature.
 
 use reqwest::{Client, StatusCode};
 use ring::hmac;
 
 use crate::WEBHOOK_SECRET;
 
-/// The value of a signature header for a body, by the secret of the stand-ins.
+/// Returns the signature header's value for a body, with the secret of the stand-ins.
 pub fn sign_webhook(body: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
     let tag = hmac::sign(&key, body);
@@ -13,7 +13,7 @@ pub fn sign_webhook(body: &[u8]) -> String {
     format!("sha256={hex}")
 }
 
-/// Sender of webhooks to one address of ingest.
+/// Sender of webhooks to one ingest address.
 #[derive(Clone, Debug)]
 pub struct WebhookSender {
     client: Client,
@@ -21,27 +21,27 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    /// Sends with a client to the URL of ingest's webhooks of GitHub.
+    /// Creates a sender to the URL of ingest's GitHub webhooks.
     pub fn new(client: Client, url: impl Into<String>) -> Self {
         let url = url.into();
         Self { client, url }
     }
 
-    /// The URL of ingest's webhooks of GitHub.
+    /// URL of ingest's GitHub webhooks.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same address by another client.
+    /// Creates a sender with the same URL and another client.
     #[must_use]
     pub fn with_client(&self, client: Client) -> Self {
         Self::new(client, self.url.clone())
     }
 
-    /// Sends one webhook; gives the status of the answer.
+    /// Sends a webhook and returns the status of the answer.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// When ingest does not answer.
     pub async fn send(&self, event: &str, id: &str, body: String) -> reqwest::Result<StatusCode> {
         let request = self
             .client

@@ -1,4 +1,4 @@
-//! The stand-ins as a process of their own, told what people do by one JSON object a line.
+//! The stand-ins as a separate process. Its orders and answers are one JSON object per line.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,107 +15,107 @@ use tokio::{
 
 use crate::{Outside, Vendors};
 
-/// What the stand-ins are asked to do.
+/// Order to the stand-ins.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
-    /// Send webhooks to ingest at this base URL.
+    /// Sends webhooks to ingest from now on.
     SendWebhooks {
-        /// Base URL.
+        /// Base URL of ingest.
         url: String,
     },
-    /// A person files a ticket.
+    /// Creates a ticket as a user.
     FileTicket {
-        /// Title.
+        /// Title of the ticket.
         summary: String,
-        /// Body.
+        /// Text of the ticket.
         description: String,
     },
-    /// A person moves a ticket.
+    /// Transitions a ticket as a user.
     Move {
-        /// The ticket.
+        /// Key of the ticket.
         key: String,
-        /// Where to.
+        /// Name of the target status.
         status: String,
     },
-    /// CI reports on a commit.
+    /// Reports a CI result for a commit.
     ReportChecks {
-        /// The commit.
+        /// Id of the commit.
         sha: String,
-        /// The result.
+        /// True if the tests passed.
         passed: bool,
-        /// What CI printed.
+        /// Output of the tests.
         output: String,
     },
-    /// A person merges a pull request.
+    /// Merges a pull request as a user.
     Merge {
-        /// Its number.
+        /// Number of the pull request.
         number: u64,
     },
-    /// Nothing; the state is wanted.
+    /// Reads the state without a change.
     Look {
-        /// The ticket.
+        /// Key of the ticket.
         key: String,
     },
 }
 
-/// What came of it.
+/// Answer of the stand-ins.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// Up, at these addresses.
+    /// Addresses of the started stand-ins.
     Started(Outside),
-    /// Done; the new ticket's key, where one was made.
+    /// Completed order, with the new ticket's key.
     Done {
-        /// The ticket's key.
+        /// Key of the new ticket; empty for other orders.
         key: String,
     },
-    /// The state.
+    /// State around a ticket.
     State(State),
-    /// Not possible.
+    /// Refused order with its reason.
     Refused {
-        /// Why.
+        /// Reason of the refusal.
         problem: String,
     },
 }
 
-/// The outside as a person sees it.
+/// State of the external services, as a user sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Every pull request.
+    /// Pull requests of the repository, oldest first.
     pub pull_requests: Vec<PullRequest>,
-    /// The ticket's status.
+    /// Status of the ticket.
     pub status: String,
-    /// The ticket's comments.
+    /// Texts of the ticket's comments, oldest first.
     pub comments: Vec<String>,
-    /// The ticket's links.
+    /// URLs of the ticket's remote links.
     pub links: Vec<String>,
-    /// Broken protocols.
+    /// Requests that the vendors or the capability table forbid.
     pub violations: Vec<String>,
 }
 
-/// A pull request as a person sees it.
+/// Pull request, as a user sees it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PullRequest {
-    /// Its number.
+    /// Number in the repository.
     pub number: u64,
-    /// Its title.
+    /// Title as plain text.
     pub title: String,
-    /// Its page.
+    /// URL of the web page.
     pub url: String,
-    /// Its branch.
+    /// Name of the head branch.
     pub branch: String,
-    /// Its head commit.
+    /// Commit id of the head.
     pub head: String,
-    /// Not ready yet.
+    /// True until it is ready.
     pub draft: bool,
-    /// A person merged it.
+    /// True after the merge.
     pub merged: bool,
 }
 
-/// The stand-ins' process; it ends with its standard input, so it cannot outlive us.
+/// Process of the stand-ins. It ends with its standard input, so it cannot outlive its owner.
 pub struct StandIns {
-    /// Where they are.
+    /// Addresses of the stand-ins.
     pub outside: Outside,
     child: Child,
     input: ChildStdin,
@@ -123,10 +123,10 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// Starts this program again as the stand-ins, with the repository's files from a folder or the fixture's.
+    /// Starts this program as the stand-ins. The repository has the files of a folder, or the fixture's.
     ///
     /// # Errors
-    /// When they do not start.
+    /// When the stand-ins do not start.
     pub async fn start(repository: Option<&Path>) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -134,7 +134,8 @@ impl StandIns {
             .args(repository)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A Ctrl-C reaches the owner first; the pipe ends them with it.
+            // In a separate process group, Ctrl-C reaches only the owner; the closed pipe then ends the
+            // stand-ins.
             .process_group(0)
             .kill_on_drop(true);
         let mut child = command.spawn().context("cannot start the stand-ins")?;
@@ -152,7 +153,7 @@ impl StandIns {
         }
     }
 
-    /// Asks and waits for the answer.
+    /// Sends an order and waits for the answer.
     ///
     /// # Errors
     /// When the stand-ins refuse or have ended.
@@ -165,7 +166,7 @@ impl StandIns {
         }
     }
 
-    /// The state around one ticket.
+    /// Reads the state around a ticket.
     ///
     /// # Errors
     /// As for [`StandIns::ask`].
@@ -176,7 +177,7 @@ impl StandIns {
         }
     }
 
-    /// Ends the process and reaps it.
+    /// Stops the process and reaps it.
     pub async fn stop(mut self) {
         drop(self.input);
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), self.child.wait()).await;
@@ -188,10 +189,10 @@ async fn next_answer(output: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Resu
     Ok(serde_json::from_str(&line)?)
 }
 
-/// The other side: serves the stand-ins until standard input ends.
+/// Serves the stand-ins in their process until standard input ends.
 ///
 /// # Errors
-/// When they cannot be started.
+/// When an answer cannot be written.
 pub async fn serve(repository: Option<PathBuf>) -> anyhow::Result<()> {
     let (stage, outside) = match Stage::start(repository.as_deref()).await {
         Ok(started) => started,
@@ -300,7 +301,7 @@ impl Stage {
     }
 }
 
-/// Every text file of a folder by its relative path, `.git` left out.
+/// Reads all text files of a folder by relative path, without `.git`.
 fn read_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let mut open = vec![folder.to_owned()];

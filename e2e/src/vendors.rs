@@ -1,4 +1,4 @@
-//! GitHub, Jira and the model's provider as stand-ins in this process, with what people do there.
+//! GitHub, Jira and the model provider as stand-ins in this process, with the users' actions there.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -9,39 +9,40 @@ use testkit::{
 
 use crate::{Outside, outside::WEBHOOK_SECRET};
 
-/// The three stand-ins.
+/// The three stand-ins of one world.
 pub struct Vendors {
-    /// The forge.
+    /// Stand-in of the forge.
     pub github: FakeGitHub,
-    /// The tracker.
+    /// Stand-in of the tracker.
     pub jira: FakeJira,
-    /// The model.
+    /// Stand-in of the model.
     pub model: ScriptedModel,
     outside: Outside,
     fronts: Vec<ServedFront>,
 }
 
 impl Vendors {
-    /// Starts them on loopback, with the fixture's repository.
+    /// Starts the stand-ins on loopback with the fixture's repository.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// When a stand-in cannot start.
     pub async fn start(jira: JiraOptions, script: Vec<Step>) -> anyhow::Result<Self> {
         Self::start_behind(Vec::new(), &fixture::files(), jira, script).await
     }
 
-    /// The same with other files in the repository, and every other choice as it is usual.
+    /// Starts the stand-ins with other files in the repository and default options.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// When a stand-in cannot start.
     pub async fn start_with(files: &[(&str, &str)]) -> anyhow::Result<Self> {
         Self::start_behind(Vec::new(), files, JiraOptions::default(), fixture::script()).await
     }
 
-    /// The same behind TLS with certificates of a private authority: GitHub, Jira and the model at these addresses.
+    /// Starts the stand-ins behind TLS with certificates of a private authority. `addresses` are those of
+    /// GitHub, Jira and the model.
     ///
     /// # Errors
-    /// When one cannot be started, or an address cannot be bound.
+    /// When a stand-in cannot start, or an address cannot be bound.
     pub async fn start_private(
         authority: &Authority,
         addresses: [SocketAddr; 3],
@@ -55,10 +56,10 @@ impl Vendors {
         Self::start_behind(fronts, &fixture::files(), jira, script).await
     }
 
-    /// The same at one address, with a name for each of GitHub, Jira and the model.
+    /// Starts the stand-ins behind one TLS address with a server name for each of GitHub, Jira and the model.
     ///
     /// # Errors
-    /// When one cannot be started.
+    /// When a stand-in cannot start.
     pub async fn start_named(
         front: NamedFront,
         names: &[String; 3],
@@ -85,7 +86,8 @@ impl Vendors {
         Ok(vendors)
     }
 
-    /// `urls`: how GitHub, Jira and the model call themselves; none: by their addresses.
+    /// Starts the stand-ins with these public URLs of GitHub, Jira and the model. Without URLs each uses its
+    /// address.
     async fn start_at(
         urls: Vec<String>,
         files: &[(&str, &str)],
@@ -124,12 +126,12 @@ impl Vendors {
         [self.github.address(), self.jira.address(), self.model.address()]
     }
 
-    /// Where they are.
+    /// Addresses of the stand-ins, as settings.
     pub fn outside(&self) -> &Outside {
         &self.outside
     }
 
-    /// Sends webhooks to ingest at this base URL.
+    /// Sends webhooks to the ingest with this base URL.
     pub fn send_webhooks(&self, url: &str) {
         self.github
             .set_webhook(&format!("{url}/webhooks/github"), WEBHOOK_SECRET);
@@ -137,7 +139,7 @@ impl Vendors {
             .set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
     }
 
-    /// A person moves the ticket to the status that asks for work.
+    /// Moves a ticket to the status that requests work, as a user.
     ///
     /// # Errors
     /// When the workflow forbids it.
@@ -145,13 +147,13 @@ impl Vendors {
         self.jira.move_issue(key, "Ready for Agent", "ada").map(drop)
     }
 
-    /// Files one of many tickets, each for a note of its own, and asks for work; gives its key.
+    /// Creates one of many tickets that each request a note, requests work on it and returns its key.
     ///
     /// # Errors
     /// When the workflow forbids it.
     pub fn ask_for_note(&self, number: usize) -> anyhow::Result<String> {
         let marker = note_marker(number);
-        // Not in the title: other tickets are shown the titles of similar ones.
+        // The marker is not in the title, because prompts of other tickets contain titles of similar ones.
         let description = format!("One line {marker}.");
         let key = self
             .jira
@@ -161,7 +163,7 @@ impl Vendors {
         Ok(key)
     }
 
-    /// What the stand-ins refused: empty when Journeyman kept every protocol.
+    /// Requests that a stand-in refused as a violation; empty if Journeyman kept all protocols.
     pub fn violations(&self) -> Vec<String> {
         [
             self.github.violations(),
@@ -172,7 +174,7 @@ impl Vendors {
     }
 }
 
-/// What the model's script for a note is found by.
+/// Returns the marker that selects the model's script for a note.
 pub fn note_marker(number: usize) -> String {
     format!("(part {number})")
 }

@@ -1,5 +1,5 @@
-//! The longest way of one ticket: draft, red checks, repair, a push by a person, a review with three threads, approval,
-//! merge, done. Stories check its end, and the bench counts its calls.
+//! Longest path of a ticket: draft, failing checks, repair, a user's push, a review with three threads,
+//! approval, merge. Stories check its end, and the bench counts its calls.
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
@@ -11,11 +11,11 @@ use testkit::{
 
 use crate::World;
 
-/// The account that issues are assigned to.
+/// Account that issues are assigned to.
 const AGENT: &str = "journeyman-agent";
-/// What CI says of the first head.
+/// CI output for the first head.
 const RED: &str = "AssertionError: no note on rounding";
-/// Who reviews, at which lines, and what.
+/// Reviewer, and the comments by file and line.
 const REVIEWER: &str = "rita";
 const THREADS: [(&str, u64, &str); 3] = [
     ("shop/cart.py", 3, "Please add a note on taxes."),
@@ -23,32 +23,32 @@ const THREADS: [(&str, u64, &str); 3] = [
     ("shop/cart.py", 5, "Rename this to sum_of_all."),
 ];
 
-/// The rules that both sources need: [`crate::Options::rules`].
+/// Rules for both sources, for [`crate::Options::rules`].
 pub const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
 
-/// Where the ticket lives.
+/// Tracker of the ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A ticket of Jira that enters the status that asks for work.
+    /// Jira ticket that enters the status for work.
     Jira,
-    /// An issue of GitHub that is assigned to the agent.
+    /// GitHub issue that is assigned to the agent.
     GitHub,
 }
 
-/// A ticket on its way.
+/// Ticket on its longest path.
 pub struct Whole<'a> {
     world: &'a World,
     source: Source,
-    /// Jira's key, or the number of the issue.
+    /// Jira key, or issue number.
     pub key: String,
-    /// The subjects of the commits that were merged, oldest first.
+    /// Subjects of the merged commits, oldest first.
     pub subjects: Vec<String>,
 }
 
-/// Plays the whole way in a world with [`RULES`]; at the end the ticket is done.
+/// Plays the whole path in a world with [`RULES`], until the ticket is done.
 ///
 /// # Errors
-/// The first state that does not come within a minute, by name.
+/// When a state is not reached within a minute; the error names the state.
 pub async fn play(world: &World, source: Source) -> anyhow::Result<Whole<'_>> {
     let key = ask(world, source)?;
     let mut whole = Whole {
@@ -76,7 +76,7 @@ fn ask(world: &World, source: Source) -> anyhow::Result<String> {
 }
 
 impl Whole<'_> {
-    /// The ticket's whole name.
+    /// Full ticket name with the tracker's prefix.
     #[must_use]
     pub fn ticket(&self) -> String {
         match self.source {
@@ -85,7 +85,7 @@ impl Whole<'_> {
         }
     }
 
-    /// The texts of our comments on the ticket.
+    /// Texts of our comments on the ticket.
     #[must_use]
     pub fn said(&self) -> Vec<String> {
         let (world, key) = (self.world, &self.key);
@@ -106,10 +106,10 @@ impl Whole<'_> {
         }
     }
 
-    /// The pull request; there is never a second one.
+    /// Returns the only pull request.
     ///
     /// # Errors
-    /// When there is none or another one.
+    /// When no pull request exists, or more than one.
     pub fn pull(&self) -> anyhow::Result<PullRequestState> {
         let pulls = self.world.github.pull_requests(REPOSITORY);
         ensure!(pulls.len() <= 1, "{} pull requests", pulls.len());
@@ -156,7 +156,7 @@ impl Whole<'_> {
         Ok(())
     }
 
-    /// A person pushes: the pull request is a draft until the checks of that commit pass.
+    /// Pushes as a user. The pull request is a draft until the checks of that commit pass.
     async fn built_upon(&self) -> anyhow::Result<()> {
         let files = [("notes/person.md", "By a person.\n")];
         let github = &self.world.github;
@@ -169,7 +169,7 @@ impl Whole<'_> {
     async fn reviewed(&self) -> anyhow::Result<()> {
         let before = self.pull()?;
         let github = &self.world.github;
-        // The review takes the next id, and each comment one after it.
+        // The review takes the next id, and its comments the following ones.
         let review = github.next_id();
         let reply = |nth: u64, disposition: &str, reply: &str| json!({"id": review + nth, "disposition": disposition, "reply": reply});
         let answered = Step::call(
@@ -191,7 +191,7 @@ impl Whole<'_> {
                 json!({"command": "sed -i '3s/$/  # See notes\\/taxes.md/' shop/cart.py"}),
             ),
             answered.clone(),
-            // A change of comments alone is questioned once.
+            // The planner questions a change of comments alone once, so the script finishes twice.
             answered,
         ];
         self.world

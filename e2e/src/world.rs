@@ -1,4 +1,4 @@
-//! Journeyman and its outside, for one story.
+//! Journeyman and its external services, for one story.
 
 use std::{
     ops::Deref,
@@ -19,50 +19,51 @@ use testkit::{JiraOptions, Step, eventually, fixture};
 
 use crate::{Dialect, Previous, Processes, Vendors, inside::Inside, private::Private, sign_webhook};
 
-/// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
+/// Time limit of one step of a story, far above its duration even on loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the services run.
+/// Process model of the services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In this process.
+    /// Services inside the current process.
     #[default]
     InProcess,
-    /// As processes of their own.
+    /// Separate processes of the services.
     Processes,
 }
 
-/// How a world differs from the usual one.
+/// Options of a world, as differences from the default.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Where the services run.
+    /// Process model of the services.
     pub mode: Mode,
-    /// How many processes there are of each service, in [`Mode::Processes`]; 0 counts as 1.
+    /// Number of processes of each service, in [`Mode::Processes`]; 0 counts as 1.
     pub replicas: usize,
-    /// How the tracker is set up.
+    /// Options of the Jira stand-in.
     pub jira: JiraOptions,
-    /// What the model speaks.
+    /// Protocol of the model.
     pub dialect: Dialect,
-    /// The model's script; the fixture's when absent.
+    /// Script of the model; the fixture's if absent.
     pub script: Option<Vec<Step>>,
-    /// More YAML for the repository's rules, top-level keys other than `repo` and `jira`.
+    /// Additional YAML of the repository's rules, with top-level keys other than `repo` and `jira`.
     pub rules: String,
-    /// More files of rules, by name.
+    /// Additional rules files by name.
     pub more_rules: Vec<(&'static str, String)>,
-    /// More settings, as environment variables without `JOURNEYMAN__`; those of `OTEL_` as they are.
+    /// Additional settings, as environment variables without `JOURNEYMAN__`; `OTEL_` variables keep their
+    /// names.
     pub settings: Vec<(&'static str, String)>,
-    /// Do not send webhooks: the poller is the only door.
+    /// Sends no webhooks, so that polls are the only channel.
     pub no_webhooks: bool,
-    /// Everything outside of Journeyman, NATS and Redis included, has a certificate of a private authority; in
+    /// Gives all connections of Journeyman, including NATS and Redis, certificates of a private authority, in
     /// [`Mode::Processes`].
     pub private_authority: bool,
-    /// Everything inside speaks TLS with certificates of `journeyman certs`; in [`Mode::Processes`].
+    /// Uses TLS between all internal parts with certificates of `journeyman certs`, in [`Mode::Processes`].
     pub tls: bool,
-    /// Services that begin as another release, in [`Mode::Processes`].
+    /// Services that start with another release, in [`Mode::Processes`].
     pub previous: Option<(Previous, Vec<&'static str>)>,
-    /// Processes that know of no collector, in [`Mode::Processes`].
+    /// Processes without OpenTelemetry variables, in [`Mode::Processes`].
     pub untraced: Vec<&'static str>,
-    /// A backup that NATS holds before any service starts.
+    /// Backup that is restored into NATS before any service starts.
     pub restored: Option<PathBuf>,
 }
 
@@ -71,10 +72,10 @@ enum Services {
     Processes(Processes, Servers),
 }
 
-/// Journeyman with its outside.
+/// Journeyman with its external services.
 pub struct World {
     vendors: Vendors,
-    /// The API.
+    /// Client of the API.
     pub client: Client,
     /// Base URL of ingest.
     pub url: String,
@@ -95,10 +96,10 @@ impl Deref for World {
 }
 
 impl World {
-    /// Starts real NATS and Redis, the stand-ins with the fixture's repository, and the services.
+    /// Starts NATS, Redis, the stand-ins with the fixture's repository, and the services.
     ///
     /// # Errors
-    /// When something cannot be started.
+    /// When a part cannot start.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
         let folder = tempfile::tempdir()?;
@@ -188,54 +189,54 @@ impl World {
         })
     }
 
-    /// A setting that the services were started with, by its name without `JOURNEYMAN__`.
+    /// Setting of the services, by its name without `JOURNEYMAN__`.
     pub fn setting(&self, name: &str) -> Option<&str> {
         let is_it = |key: &str| key.strip_prefix("JOURNEYMAN__") == Some(name);
         let found = self.environment.iter().find(|(key, _)| is_it(key));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A connection to the world's queue, to look at what is stored.
+    /// Connects to the world's queue, to read the stored records.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When NATS cannot be reached.
     pub async fn queue(&self) -> anyhow::Result<Queue> {
-        // Ingest may read everything.
+        // Of all services, ingest has the widest permission to read.
         self.queue_as("ingest").await
     }
 
-    /// A connection to the running NATS with the permissions of a service.
+    /// Connects to NATS with the permissions of a service.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When NATS cannot be reached.
     pub async fn queue_as(&self, service: &str) -> anyhow::Result<Queue> {
         connect(&self.environment, &self.credentials, service).await
     }
 
-    /// Renews every certificate, with [`Options::tls`].
+    /// Renews every certificate of [`Options::tls`].
     ///
     /// # Errors
-    /// When there is none.
+    /// When the world has no certificates, or the renewal fails.
     pub fn renew_certificates(&self) -> anyhow::Result<()> {
         self.inside.as_ref().context("there are no certificates")?.renew()
     }
 
-    /// The rules file, to change it.
+    /// Path of the rules file, for changes during a story.
     pub fn rules_file(&self) -> PathBuf {
         self.folder.path().join("rules/shop.yaml")
     }
 
-    /// The folder of logs, in [`Mode::Processes`].
+    /// Folder of the logs, in [`Mode::Processes`].
     pub fn logs(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Keeps the folder of logs when the world ends.
+    /// Keeps the folder of the logs after the end of the world.
     pub fn keep_logs(&mut self) {
         self.folder.disable_cleanup(true);
     }
 
-    /// The processes, in [`Mode::Processes`].
+    /// Processes of the services, in [`Mode::Processes`].
     pub fn processes(&mut self) -> Option<&mut Processes> {
         match &mut self.services {
             Services::InProcess(_) => None,
@@ -243,14 +244,14 @@ impl World {
         }
     }
 
-    /// Files the fixture's ticket; nothing happens yet. Gives its key, e.g. `ENG-1`.
+    /// Creates the fixture's ticket without a request for work and returns its key, such as `ENG-1`.
     pub fn file_ticket(&self) -> String {
         let (summary, description) = fixture::ticket();
         self.jira
             .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }
 
-    /// Files the fixture's ticket and asks for work; gives its key.
+    /// Creates the fixture's ticket, requests work and returns its key.
     ///
     /// # Errors
     /// When the workflow forbids it.
@@ -260,18 +261,18 @@ impl World {
         Ok(key)
     }
 
-    /// Waits until a state holds.
+    /// Waits for a state.
     ///
     /// # Errors
-    /// When it does not within a minute.
+    /// When the state is not reached within a minute.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
         eventually(what, PATIENCE, look).await
     }
 
-    /// Waits for the nth run (from 0) of a ticket: a Jira key, or the ticket's whole name.
+    /// Waits for the nth run (from 0) of a ticket, named by Jira key or full ticket name.
     ///
     /// # Errors
-    /// When there is none within a minute.
+    /// When the run does not start within a minute.
     pub async fn run(&self, key: &str, nth: usize) -> anyhow::Result<RunId> {
         let ticket = match key.contains(':') {
             true => key.parse()?,
@@ -284,10 +285,10 @@ impl World {
         .await
     }
 
-    /// Waits for the end of a run and gives its whole journal and the reason of its end.
+    /// Waits for the end of a run and returns its journal and the reason of its end.
     ///
     /// # Errors
-    /// When it does not end within a minute.
+    /// When the run does not end within a minute.
     pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<Entry>, StopReason)> {
         self.until(&format!("the end of {run}"), async || {
             let journal = self.client.journal(run).await.ok()?;
@@ -300,10 +301,10 @@ impl World {
         .await
     }
 
-    /// Runs the repository's own tests at the head of its open pull request, as CI would, and reports the result.
+    /// Runs the repository's tests at the head of its open pull request, as CI does, and reports the result.
     ///
     /// # Errors
-    /// When there is no open pull request or the tests cannot be run.
+    /// When no pull request is open, or the tests cannot run.
     pub async fn run_ci(&self) -> anyhow::Result<bool> {
         let open = self
             .github
@@ -331,7 +332,7 @@ impl World {
         Ok(passed)
     }
 
-    /// Delivers a webhook with a right signature and gives the status.
+    /// Delivers a correctly signed webhook and returns the status.
     ///
     /// # Errors
     /// When ingest does not answer.
@@ -351,7 +352,7 @@ impl World {
         Ok(request.send().await?.status().as_u16())
     }
 
-    /// The reasons of the dead letters, oldest first.
+    /// Descriptions of the dead letters, oldest first.
     ///
     /// # Errors
     /// When the API does not answer.
@@ -362,10 +363,10 @@ impl World {
             .collect())
     }
 
-    /// Drains the services and fails on what a story must not leave behind: broken protocols and dead letters.
+    /// Stops the services and fails if violations or dead letters remain.
     ///
     /// # Errors
-    /// What was left behind.
+    /// When violations or dead letters remain, or a service does not drain.
     pub async fn stop(self) -> anyhow::Result<()> {
         let dead = self.dead_letters().await?;
         self.stop_with_dead_letters().await?;
@@ -373,11 +374,12 @@ impl World {
         Ok(())
     }
 
-    /// [`World::stop`] for stories that expect dead letters.
+    /// Stops the services as [`World::stop`] does, for stories that expect dead letters.
     ///
     /// # Errors
-    /// Broken protocols, or services that do not drain.
+    /// When violations remain, or a service does not drain.
     pub async fn stop_with_dead_letters(self) -> anyhow::Result<()> {
+        // The violations are read first: `stop` drops the stand-ins.
         let violations = self.violations();
         match self.services {
             Services::InProcess(local) => local.stop().await?,
@@ -388,13 +390,13 @@ impl World {
     }
 }
 
-/// A connection to NATS with the permissions of a user.
+/// Connects to NATS with the permissions of a user.
 async fn connect(
     environment: &[(String, String)],
     credentials: &Credentials,
     user: &str,
 ) -> anyhow::Result<Queue> {
-    /// What every service's settings have.
+    /// Section that the settings of every service contain.
     #[derive(serde::Deserialize)]
     struct Connection {
         nats: queue::Settings,
@@ -416,10 +418,10 @@ fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
     Ok(rules)
 }
 
-/// Runs the fixture's tests in a folder: whether they passed, and their output.
+/// Runs the fixture's tests in a folder and returns success and output.
 ///
 /// # Errors
-/// When they cannot be run within a minute.
+/// When the tests cannot run or take more than a minute.
 pub async fn ci(folder: &Path) -> anyhow::Result<(bool, String)> {
     let mut command = tokio::process::Command::new("sh");
     command

@@ -1,4 +1,4 @@
-//! The structure that the README promises, read from `cargo metadata` and from the sources.
+//! Promised structure of the workspace, checked with `cargo metadata` and the sources.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +26,7 @@ const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egres
 fn metadata() -> &'static Metadata {
     static METADATA: OnceLock<Metadata> = OnceLock::new();
     METADATA.get_or_init(|| {
-        // One platform, so that nothing has to be downloaded for the others.
+        // With one platform, cargo needs no dependencies of the others.
         let options = [
             "--locked",
             "--offline",
@@ -121,7 +121,7 @@ fn members(metadata: &Metadata) -> BTreeMap<String, &Package> {
         .collect()
 }
 
-/// Every workspace crate that `name` reaches through normal dependencies.
+/// Returns every workspace crate that `name` reaches through normal dependencies.
 fn reach<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet<&'m str> {
     let mut seen = BTreeSet::new();
     let mut open = vec![name.to_owned()];
@@ -312,13 +312,13 @@ fn no_code_calls_a_merge_endpoint() {
     }
 }
 
-/// The text of an error is its own sentence; what is logged has the causes, too.
+/// An error's text describes the error alone, so a log line must also contain the causes.
 #[test]
 fn errors_are_logged_with_their_causes() {
     let mut seen = 0;
     for folder in ["crates", "services", "cli"] {
         for file in rust_files(&root().join(folder)) {
-            // The stand-ins and the launchers of servers are for developers, who have the whole error at hand.
+            // The stand-ins and server launchers are for developers, who see the whole error.
             let is_for_tests = ["crates/testkit", "crates/servers", "/tests/"];
             if is_for_tests
                 .iter()
@@ -348,7 +348,7 @@ fn errors_are_logged_with_their_causes() {
     assert!(seen > 50, "the log lines are not read as expected: {seen}");
 }
 
-/// Files beside reports and effects that put together, keep or send what people read.
+/// Files besides reports and effects that compose, store or send texts for users.
 const WORDLESS: [&str; 9] = [
     "board.rs",
     "draft.rs",
@@ -361,8 +361,8 @@ const WORDLESS: [&str; 9] = [
     "trouble.rs",
 ];
 
-/// Texts in code that read like sentences. Those for the log are none of people's, nor are `Debug` and `Display` of errors,
-/// nor the marks that hide in comments.
+/// Returns string literals that read like sentences. Log messages, `Debug` and `Display` of errors, and
+/// hidden marks in comments are left out.
 fn sentences(lines: &[String]) -> Vec<String> {
     let mut in_log = false;
     let mut found = Vec::new();
@@ -380,8 +380,8 @@ fn sentences(lines: &[String]) -> Vec<String> {
     found
 }
 
-/// What leaves for Jira or GitHub is an `Outgoing`, made of a text of `message`, of words of the model, or of what was
-/// kept of either; and why an effect is not done is said in `message`, too, or is what somebody else said.
+/// Every text for Jira or GitHub is an `Outgoing` from `message`, from the model, or from a stored copy of
+/// either. The reason of a missing effect comes from `message` or from the service that refused.
 #[test]
 fn texts_on_jira_and_github_are_worded_in_one_place() {
     let folder = root().join("services/reporter/src");
@@ -418,7 +418,7 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
                 let said = text[at + maker.len()..].trim_start_matches('&');
                 let known = [
                     "message::",
-                    // It puts together what `message` says.
+                    // It composes texts from `message`.
                     "reports::comment(",
                     "text)",
                     "body, Place::Body",
@@ -449,7 +449,7 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
 fn of_the_services_the_reporter_alone_opens_local_folders() {
     let openers = SERVICES.into_iter().filter(|service| {
         let files = rust_files(&root().join("services").join(service).join("src"));
-        // A person who runs a tool of the executor by hand names the folder that it works in.
+        // An operator who runs a tool of the executor by hand names its folder.
         let mut files = files.iter().filter(|file| !file.ends_with("workspace/adopt.rs"));
         files.any(|file| production_lines(file).join("\n").contains("Folder::open("))
     });
@@ -483,7 +483,7 @@ fn product_files_hold_at_most_six_hundred_lines() {
     assert!(breaches.is_empty(), "{breaches:#?}");
 }
 
-/// The lines without the items that only tests have.
+/// Returns the lines without test items.
 fn production_lines(file: &Path) -> Vec<String> {
     without_test_items(&fs::read_to_string(file).unwrap())
 }
@@ -588,7 +588,8 @@ fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
     }
 }
 
-/// What is really built: `cargo metadata` also lists optional dependencies that nobody asks for.
+/// Returns the packages that are built. `cargo metadata` also lists optional dependencies that no crate
+/// enables.
 fn built_packages() -> BTreeSet<String> {
     let tree = [
         "tree",
@@ -620,7 +621,8 @@ fn quoted(text: &str, from: &str, to: &str) -> Vec<String> {
     section.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// An SPDX expression holds when, of each `AND` part, one `OR` choice is allowed. Parentheses group choices.
+/// Returns true if every `AND` part of an SPDX expression has an allowed `OR` choice. Parentheses group
+/// choices.
 fn is_allowed(licence: &str, allowed: &[String]) -> bool {
     let choices = |part: &str| {
         part.replace(['(', ')'], " ")

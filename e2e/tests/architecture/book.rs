@@ -1,4 +1,4 @@
-//! The pages of `docs/` as a book: every page has its place, and every link leads somewhere.
+//! Pages of `docs/` as a book: every page has a place, and every link resolves.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The targets of Markdown links, code left out.
+/// Returns the targets of Markdown links outside code.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -29,7 +29,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The anchors of a page, made of its headings as GitHub and mdBook do it.
+/// Returns the anchors of a page. They follow from its headings by the rules of GitHub and mdBook.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {

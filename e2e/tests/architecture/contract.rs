@@ -1,10 +1,10 @@
-//! What the stand-ins are compared with: every call of the clients is made by a test that the contract records.
+//! Coverage of the contract: a recorded test makes every call of the clients.
 
 use std::{fs, path::Path};
 
 use crate::{production_lines, root, rust_files};
 
-/// The calls of a client's file: whose they are, `reader` or `writer`, and their names.
+/// Returns the calls of a client's file: account (`reader` or `writer`) and name.
 fn calls(file: &Path) -> Vec<(&'static str, String)> {
     let mut whose = None;
     let mut found = Vec::new();

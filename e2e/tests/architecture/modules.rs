@@ -136,7 +136,7 @@ fn collect_uses(target: &Target) -> Uses {
     uses
 }
 
-/// The files of the modules that a file declares.
+/// Returns the files of the modules that a file declares.
 fn modules_in(file: &Path, text: &str, is_root: bool) -> Vec<(String, PathBuf)> {
     let folder = file.parent().unwrap();
     let stem = file.file_stem().unwrap();
@@ -168,7 +168,7 @@ fn declared(line: &str) -> Option<&str> {
     (visibility.is_empty() || visibility.starts_with("pub")).then_some(name.trim_start_matches("r#"))
 }
 
-/// The names that the root takes out of its modules, with the module of each.
+/// Returns the names that the root re-exports, with their modules.
 fn exported(root: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in root.split("use ").skip(1) {
@@ -212,7 +212,7 @@ fn below_root(module: &[String], path: &[String]) -> Vec<String> {
     place
 }
 
-/// The paths that a tree such as `crate::{a::B, c}` stands for.
+/// Returns the paths of a use tree such as `crate::{a::B, c}`.
 fn paths(tree: &str) -> Vec<Vec<String>> {
     let mut reader = Reader { rest: tree };
     reader.tree()
@@ -266,7 +266,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is built, without comments.
+/// Returns the built code of a file without comments.
 fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines = without_test_items(&text);

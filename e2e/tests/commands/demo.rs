@@ -13,7 +13,7 @@ async fn demo(arguments: &[&str]) -> Ran {
     run("demo", arguments, &[], folder.path()).await
 }
 
-/// The fixture's project with one file's text changed.
+/// Creates the fixture's project with a replaced text in one file.
 fn changed_project(path: &str, from: &str, to: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in fixture::files() {

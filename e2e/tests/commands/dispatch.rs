@@ -1,4 +1,4 @@
-//! `journeyman dispatch`: jobs by hand, their words and their results.
+//! `journeyman dispatch`: jobs by hand, their additional text and their results.
 
 use serde_json::{Value, json};
 use testkit::{Step, fixture};
@@ -129,14 +129,14 @@ async fn a_rehearsal_tells_what_would_be_written_and_writes_nothing() {
     assert_eq!(up.stage.jira.comments(&key).len(), 0);
     assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
     assert!(up.stage.github.pull_requests(fixture::REPOSITORY).is_empty());
-    // A rehearsal is no work on the ticket: the work is as new as before.
+    // A rehearsal is not work on the ticket, so the ticket counts as new.
     let retry = up.ask(&["retry", &key]).await;
     assert_eq!(retry.code, Some(1), "{retry:?}");
     let work = up.told(&mock[..5]).await;
     assert!(work.contains("run finished: completed"), "{work}");
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
 
-    // And none of it is what a repair or an answer to a review goes by.
+    // Neither a repair nor an answer to a review uses anything of the rehearsal.
     let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
     let ours = format!("{}#{number}", fixture::REPOSITORY);
     let feedback = write(

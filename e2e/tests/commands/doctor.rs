@@ -1,4 +1,4 @@
-//! `journeyman doctor`: all well, and one line for each thing that is not.
+//! `journeyman doctor`: success, and one line for each problem.
 
 use journeyman::local::{Local, Plan, Prepared};
 
@@ -7,7 +7,7 @@ use crate::{
     stage::{Stage, with, without},
 };
 
-/// The stand-ins and running services.
+/// Stand-ins with running services.
 struct Ward {
     stage: Stage,
     environment: Vec<(String, String)>,
@@ -26,7 +26,7 @@ impl Ward {
         };
         let prepared = Prepared::new(plan).await.unwrap();
         let mut environment = prepared.environment.clone();
-        // It looks at NATS as ingest and at Redis as the planner.
+        // `doctor` connects to NATS as ingest and to Redis as the planner.
         let of_planner = prepared.credentials.of("planner").iter();
         let of_redis = of_planner.filter(|(name, _)| name.contains("REDIS"));
         environment.extend(prepared.credentials.of("ingest").iter().chain(of_redis).cloned());
@@ -42,7 +42,7 @@ impl Ward {
         run("journeyman", &["doctor"], environment, self.stage.path()).await
     }
 
-    /// What fails when one setting is changed.
+    /// Returns the failures after one changed setting.
     async fn failures(&self, key: &str, value: &str) -> Vec<String> {
         let ran = self.doctor(&with(&self.environment, key, value)).await;
         failures(&ran)
@@ -71,7 +71,7 @@ fn failures(ran: &Ran) -> Vec<String> {
     failed
 }
 
-/// One line, which begins and goes on as told.
+/// Checks that there is one failure with this start and text.
 fn assert_one(failed: &[String], check: &str, text: &str) {
     let [line] = failed else {
         panic!("{check}: {failed:#?}")

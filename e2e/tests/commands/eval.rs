@@ -13,7 +13,7 @@ use testkit::{ScriptedModel, Step, eventually, fixture, model::MODEL_API_KEY};
 
 use crate::program::{Program, Ran, run};
 
-/// What decides: it is in no file of the base.
+/// Deciding test, which no file of the base contains.
 const HIDDEN: &str = "import unittest\n\nfrom shop.cart import Cart\n\n\nclass HiddenTest(unittest.TestCase):\n    \
                       def test_pieces(self):\n        cart = Cart()\n        cart.add(\"mug\", 100, quantity=2)\n        \
                       self.assertEqual(cart.total(), 200)\n";
@@ -29,7 +29,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// The shop with a second commit that solves the ticket; a model that solves one task and only says so of the other.
+    /// Creates the shop with a second commit that solves the ticket, and a model that solves one task and
+    /// only claims to solve the other.
     async fn start() -> Self {
         bootstrap::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
@@ -55,7 +56,7 @@ impl Scene {
         let model = ScriptedModel::start(Vec::new()).await.unwrap();
         let mut solves = vec![Step::call("run_command", json!({ "command": search(&later) }))];
         solves.extend(fixture::script());
-        // What it was looking for is not there.
+        // The searched commit is in no repository that the command can read.
         solves[1].expect = Some("Base\nnot here\nBase\nnot there\nnot there".to_owned());
         model.set_script("ignores the quantity", solves);
         model.set_script("Postage", fixture::note_script_with("ENG-1", "true"));
@@ -101,7 +102,7 @@ impl Scene {
 
     async fn eval(&self, more: &[&str]) -> Ran {
         let dataset = self.dataset();
-        // The price of a model without one would be no price.
+        // The name of a model with a known price, so that the results contain costs.
         let first = ["eval", &dataset, "--model", "claude-haiku-4-5"];
         let arguments = [&first[..], more].concat();
         run("journeyman", &arguments, &self.environment(), self.root.path()).await
@@ -124,7 +125,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A patch that adds a file.
+/// Builds a patch that adds a file.
 fn added(path: &str, content: &str) -> String {
     let count = content.lines().count();
     let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
@@ -133,7 +134,8 @@ fn added(path: &str, content: &str) -> String {
     )
 }
 
-/// Looks for a commit wherever a workspace's git can read: its own objects, and those of the mirror.
+/// Builds a command that searches a commit in everything that a workspace's git can read: its objects and
+/// those of the mirror.
 fn search(commit: &str) -> String {
     format!(
         "exec 2>/dev/null; git log --all --format=%s; git cat-file -t {commit} || echo not here; common=$(git rev-parse --git-common-dir); \
@@ -230,7 +232,7 @@ async fn money_ends_an_evaluation_and_it_is_gone_on_with_and_compared() {
     assert!(refused.err.contains("go on with --resume"), "{refused:?}");
     assert_eq!(scene.model.all_calls().len(), paid);
 
-    // Another evaluation, in which nothing was resolved.
+    // Another evaluation without a resolved task, for the comparison.
     let other = scene.root.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let kept = std::fs::read_to_string(scene.results().join("results.jsonl")).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-/// Where settings are declared.
+/// Source files that declare settings.
 const SOURCES: [&str; 15] = [
     "services/console/src/config.rs",
     "services/ingest/src/api/auth.rs",
@@ -21,7 +21,7 @@ const SOURCES: [&str; 15] = [
     "crates/queue/src/settings.rs",
 ];
 
-/// The fields of the structs that are read from settings.
+/// Returns the fields of the structs that are read from settings.
 fn keys(source: &str) -> Vec<&str> {
     let derived = source.split("#[derive(").skip(1);
     let is_read = |text: &&str| {
@@ -31,7 +31,7 @@ fn keys(source: &str) -> Vec<&str> {
     derived.filter(is_read).flat_map(fields).collect()
 }
 
-/// The public fields of a struct, those left out that are never read.
+/// Returns the public fields of a struct without those that are never read.
 fn fields(text: &str) -> Vec<&str> {
     let (_, body) = text.split_once('{').unwrap_or_default();
     let body = body.split("\n}").next().unwrap_or_default();

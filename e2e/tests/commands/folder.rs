@@ -1,4 +1,5 @@
-//! `journeyman try`, and `process-ticket` on a folder: no Jira, no GitHub, no settings but where the model is.
+//! `journeyman try`, and `process-ticket` on a folder: neither Jira nor GitHub, and no settings except the
+//! model's address.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +20,7 @@ use crate::program::{Program, Ran, run};
 const TEXT: &str = "Cart total ignores the quantity\n\nThe tests in tests/test_cart.py show it.";
 const BRANCH: &str = "fix/shop-1-count-every-piece-in-the-carts-total";
 
-/// A folder with the fixture's repository, and a scripted model.
+/// Folder with the fixture's repository, and a scripted model.
 struct Scene {
     model: ScriptedModel,
     root: TempDir,
@@ -62,14 +63,14 @@ impl Scene {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// What a user has: a key, and here also the address of the stand-in.
+    /// Environment of a user: a key, and in this test the address of the stand-in.
     fn environment(&self) -> Vec<(String, String)> {
         let state = self.state().display().to_string();
         [
             ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
             ("ANTHROPIC_BASE_URL", self.model.url()),
             ("XDG_STATE_HOME", state),
-            // The price of a model without one would be no price.
+            // The name of a model with a known price, so that the output contains costs.
             ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
@@ -81,7 +82,7 @@ impl Scene {
         run("journeyman", &arguments, &self.environment(), &self.folder()).await
     }
 
-    /// Head, index, and what differs from it.
+    /// Returns head, index and status of the user's checkout.
     fn mine(&self) -> (String, Vec<u8>, String) {
         let read = |path: &str| std::fs::read(self.folder().join(".git").join(path)).unwrap();
         let head = String::from_utf8(read("HEAD")).unwrap();
@@ -93,7 +94,7 @@ impl Scene {
     }
 }
 
-/// A line's value: `patch   /where/it/is`.
+/// Returns a line's value, such as the path in `patch   /path`.
 fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
     let line = ran.out.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("{name}: {ran:?}")).trim()
@@ -167,7 +168,7 @@ async fn a_dry_run_shows_everything_and_writes_nothing_into_the_folder() {
     assert_eq!(scene.branches(), "trunk");
 }
 
-/// Every file beneath a folder.
+/// Lists all files below a folder.
 fn files_beneath(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = open.pop() {
@@ -239,7 +240,7 @@ async fn what_is_missing_is_one_line_that_tells_what_to_do() {
     assert!(!scene.state().exists(), "nothing was started");
 }
 
-/// The last two lines of a run that no model answered.
+/// Returns the last two lines of a run without any answer of the model.
 async fn unanswered(scene: &Scene, url: &str, key: &str) -> String {
     let mut environment = scene.environment();
     environment.retain(|(name, _)| !name.starts_with("ANTHROPIC_"));
@@ -318,10 +319,10 @@ async fn an_interruption_or_a_closed_terminal_stops_the_run_and_leaves_the_folde
     }
 }
 
-/// Runs a command with a terminal of its own, on which these lines were typed.
+/// Wrapper that runs a command in a new terminal and types lines there.
 const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/// What a person sees who types these lines at a terminal while `journeyman try` runs with these rules.
+/// Runs `journeyman try` with these rules, types the lines at its terminal and returns the terminal's text.
 async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
     let file = scene.root.path().join("defaults.yaml");
     std::fs::write(&file, rules).unwrap();
@@ -338,7 +339,7 @@ async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    // Open to the end: a terminal that hangs up would end the command.
+    // The input stays open: a terminal that hangs up would end the command.
     let mut keyboard = child.stdin.take().unwrap();
     keyboard.write_all(lines.as_bytes()).await.unwrap();
     let output = child.wait_with_output().await.unwrap();

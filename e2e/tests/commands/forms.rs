@@ -1,4 +1,4 @@
-//! What is known of a run, in every form that a command prints it in: text, JSON, a pager, an address.
+//! Output forms of a run: text, JSON, pager, address.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn lines(text: &str) -> Value {
     text.lines().map(parsed).collect()
 }
 
-/// A run of a ticket that is completed.
+/// Checks the forms of a completed run.
 pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
     for command in [["runs", "--ticket", key], ["journal", run, "--no-pager"]] {
         let whole = up.told(&[&command[..], &["-o", "json"]].concat()).await;
@@ -43,7 +43,7 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
     );
 }
 
-/// The pool of this machine, in every form, as soon as the planner has told of its executor.
+/// Checks the forms of this machine's pool, after the planner has reported its executor.
 pub(crate) async fn assert_pools(up: &Up) {
     let ready = eventually("the executor is told of", Duration::from_secs(30), async || {
         let told = up.told(&["pools"]).await;
@@ -59,7 +59,7 @@ pub(crate) async fn assert_pools(up: &Up) {
     assert_eq!(each[0]["name"], "default", "{each}");
 }
 
-/// The pages of the same.
+/// Checks the addresses of the run's pages.
 pub(crate) async fn assert_open(up: &Up, run: &str, key: &str) {
     let open = async |arguments: &[&str]| {
         let told = up.told(&[&["open"], arguments].concat()).await;
@@ -90,7 +90,7 @@ pub(crate) async fn assert_open(up: &Up, run: &str, key: &str) {
     );
 }
 
-/// A person at a terminal reads long text in a pager, and it is printed where they do not want one.
+/// Checks that long text at a terminal goes through a pager, and that `--no-pager` prints it.
 pub(crate) async fn assert_paged(up: &Up, run: &str) {
     let pager = [("PAGER".to_owned(), "sed s/^/paged:/".to_owned())];
     let shown = async |arguments: &[&str]| at_terminal_with(arguments, &[], &pager, up.stage.path()).await;

@@ -1,4 +1,4 @@
-//! The commands as a user meets them: the real binaries, their output, their exit codes and what they leave behind.
+//! The commands as users run them: real binaries, output, exit codes and leftovers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The pages about the command line, which the commands are held to: what stands there as an example is run.
+//! Pages about the command line. The test runs their examples.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -9,7 +9,7 @@ fn page(name: &str) -> String {
     docs.join(name).display().to_string()
 }
 
-/// A command and those below it, as they are called.
+/// Collects a command and its subcommands, as users call them.
 fn calls(command: &Command, before: &str, found: &mut BTreeSet<String>) {
     let call = format!("{before}{}", command.get_name());
     for below in command.get_subcommands() {
@@ -24,7 +24,7 @@ fn every_command_prints_the_help_of_its_page_and_every_example_does_what_it_says
     let home = nowhere.path().display().to_string();
     let cases = trycmd::TestCases::new();
     cases.register_bin("journeyman", e2e::binary("journeyman").unwrap());
-    // Nobody is logged in anywhere, and no setting of who runs the tests counts.
+    // Without a home there is no login, and no settings of the machine apply.
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
         cases.env(name, &home);
     }

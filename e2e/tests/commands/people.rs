@@ -1,4 +1,4 @@
-//! People: runs that wait for them, tokens that end, and what they are asked before something is lost.
+//! Users: runs that wait for them, expiring tokens, and confirmations before a loss.
 
 use domain::Timestamp;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
 
 const GATE: &str = "agent: {approval: before_push}\n";
 
-/// A day so many days from now.
+/// Returns the date in this number of days.
 fn day_in(days: i64) -> String {
     let at: Timestamp = bootstrap::now().plus_ms(days * 86_400_000);
     at.to_string()[..10].to_owned()
@@ -43,7 +43,7 @@ async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
     let run = told["run"].as_str().unwrap();
     let head = up.asked_about(run).await;
     up.told(&["approve", &key, &head]).await;
-    // The journal has the wait, which is over.
+    // The journal contains the wait, which is over.
     let followed = up.told(&["follow", run, "--exit-status"]).await;
     assert!(followed.contains("run finished: completed"), "{followed}");
     up.stop().await;
@@ -102,13 +102,13 @@ async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_n
         assert_eq!(kept.code, Some(1), "{kept:?}");
         assert!(kept.out.contains("nothing was done"), "{kept:?}");
     }
-    // An empty answer is none.
+    // An empty answer is not a confirmation.
     let kept = at_terminal(&["stop", &key], &[("Do it?", "\r")], folder).await;
     assert_eq!(kept.code, Some(1), "{kept:?}");
     let waits = up.told(&["runs", "--status", "parked"]).await;
     assert!(waits.contains("decision"), "{waits}");
     assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
-    // What the API refuses is not asked about.
+    // A request that the API refuses needs no confirmation.
     let live = at_terminal(&["purge", &key], &[], folder).await;
     assert!(
         live.code == Some(1) && live.out.contains("has live runs"),

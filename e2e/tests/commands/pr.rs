@@ -1,4 +1,4 @@
-//! `journeyman pr`: a local branch becomes a pull request, against the stand-ins and with real git.
+//! `journeyman pr`: a local branch becomes a pull request, with the stand-ins and real git.
 
 use std::{path::Path, process::Stdio};
 
@@ -19,7 +19,7 @@ use crate::{
 
 const BRANCH: &str = "feature/ENG-1-login";
 
-/// A clone of the fixture's repository with a commit on a branch, and a ticket `ENG-1` with these transitions.
+/// Clone of the fixture's repository with a commit on a branch, and a ticket `ENG-1` with these transitions.
 struct Scene {
     github: FakeGitHub,
     jira: FakeJira,
@@ -66,7 +66,7 @@ impl Scene {
         self.root.path().join("shop")
     }
 
-    /// Commits a file; gives the commit.
+    /// Commits a file and returns the commit's id.
     async fn commit(&self, file: &str) -> String {
         let folder = self.folder();
         std::fs::write(folder.join(file), "pass\n").unwrap();
@@ -119,7 +119,7 @@ impl Scene {
         run("journeyman", &all, environment, self.root.path()).await
     }
 
-    /// The answer to a request about `ENG-1`, which must succeed.
+    /// Returns the answer to a successful request about `ENG-1`.
     async fn about_issue(&self, arguments: &[&str]) -> Value {
         let input = self.input_with(json!({"jira_key": "ENG-1"}));
         succeeded(&self.pr(&input, arguments).await)
@@ -129,7 +129,7 @@ impl Scene {
         self.github.pull_requests(fixture::REPOSITORY)
     }
 
-    /// What changed something outside; tokens of the App do not.
+    /// Lists the requests that changed an external service, without the creation of App tokens.
     fn writes(&self) -> Vec<String> {
         let all = [self.github.requests(), self.jira.requests()].concat();
         let writes = all.into_iter().filter(|request| request.method != "GET");
@@ -172,7 +172,7 @@ fn succeeded(ran: &Ran) -> Value {
     answer
 }
 
-/// The one error of an answer without a pull request.
+/// Returns the only error of an answer without a pull request.
 fn failed(ran: &Ran) -> Value {
     let answer = answer(ran);
     assert_eq!(

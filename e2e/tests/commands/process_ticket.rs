@@ -50,7 +50,7 @@ async fn a_ticket_that_waits_for_a_decision_ends_the_command_and_says_what_comes
     stage.assert_kept_protocols();
 }
 
-/// Nothing outside was written, and no model was asked.
+/// Checks that no external service was changed and no model was called.
 fn assert_untouched(stage: &Stage, key: &str, status: &str) {
     assert_eq!(stage.model.call_count(), 0);
     assert_eq!(stage.jira.status(key).as_deref(), Some(status));

@@ -1,4 +1,4 @@
-//! Runs a binary of the workspace with an environment of its own and knows every process that it started.
+//! Runner of workspace binaries in a separate environment. It tracks all descendant processes.
 
 use std::{
     collections::BTreeSet,
@@ -12,12 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use testkit::eventually;
 use tokio::process::{Child, Command};
 
-/// How long a command may take, on a loaded machine.
+/// Time limit of a command on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long after its end a process of it may still be seen.
+/// Time after a command's end in which its processes may still exist.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a command printed and how it ended.
+/// Output and exit status of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -26,13 +26,13 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The lines of standard error.
+    /// Returns the lines of standard error.
     pub(crate) fn complaints(&self) -> Vec<&str> {
         self.err.lines().collect()
     }
 }
 
-/// Runs a command to its end and checks that no process of it is left.
+/// Runs a command to its end and checks that none of its processes remains.
 pub(crate) async fn run(
     name: &str,
     arguments: &[&str],
@@ -42,10 +42,10 @@ pub(crate) async fn run(
     Program::start(name, arguments, environment, folder).ended().await
 }
 
-/// A process by its id and start time, so that a reused id is no confusion.
+/// Process id with start time, which distinguishes reused ids.
 type Known = (u32, u64);
 
-/// A running command. On drop it is asked to end, so that it can end its own children.
+/// Running command. Dropping it sends SIGTERM, so that it can end its children.
 pub(crate) struct Program {
     child: Child,
     family: BTreeSet<Known>,
@@ -54,7 +54,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts it in `folder`, where its output is kept too.
+    /// Starts the command in `folder`, which also stores its output.
     pub(crate) fn start(
         name: &str,
         arguments: &[&str],
@@ -90,7 +90,7 @@ impl Program {
         std::fs::read_to_string(&self.err).unwrap()
     }
 
-    /// Waits until the output so far says something.
+    /// Waits until the output contains a text.
     pub(crate) async fn says(&mut self, text: &str) {
         let said = eventually(text, PATIENCE, async || {
             self.note_family();
@@ -107,13 +107,13 @@ impl Program {
         let _ = pid.and_then(Pid::from_raw).map(|pid| kill_process(pid, signal));
     }
 
-    /// How many processes it has started that are alive.
+    /// Returns the number of live descendants.
     pub(crate) fn family_size(&mut self) -> usize {
         self.note_family();
         self.family.iter().filter(|known| is_alive(known)).count()
     }
 
-    /// Waits for its end, then for that of every process that it started.
+    /// Waits for the command's end and for the end of all descendants.
     pub(crate) async fn ended(mut self) -> Ran {
         let status = eventually("the end of the command", PATIENCE, async || {
             self.note_family();
@@ -159,7 +159,7 @@ impl Drop for Program {
     }
 }
 
-/// Every live process: id, parent, start time.
+/// Lists all live processes: id, parent, start time.
 fn processes() -> Vec<(u32, u32, u64)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -174,7 +174,7 @@ fn is_alive((pid, start): &Known) -> bool {
     stat(*pid).is_some_and(|(_, found)| found == *start)
 }
 
-/// Parent and start time; `None` for what has ended, reaped or not.
+/// Returns parent and start time; `None` for an exited process, reaped or not.
 fn stat(pid: u32) -> Option<(u32, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;

@@ -1,4 +1,4 @@
-//! `make replay` without its downloads: a catalogue whose releases are two folders.
+//! `make replay` without downloads: a catalogue with two folders as releases.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The five service binaries: help, settings that are wrong, servers that come late.
+//! The five service binaries: help, wrong settings, servers that start late.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
-/// Every setting of all five services, with nothing started.
+/// Returns the settings of all five services without starting anything.
 async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)> {
     let environment = with(
         &stage.environment(),
@@ -32,7 +32,7 @@ async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)>
     Prepared::new(plan).await.unwrap().environment
 }
 
-/// A port at which nothing answers, and which no other process gets as long as it is held.
+/// Port without an answer. No other process gets it while it is held.
 struct HeldPort(TcpSocket);
 
 impl HeldPort {
@@ -46,7 +46,7 @@ impl HeldPort {
         self.0.local_addr().unwrap().port()
     }
 
-    /// The number, for a server that starts now.
+    /// Releases the port for a server that starts now.
     fn release(self) -> u16 {
         self.number()
     }
@@ -131,7 +131,7 @@ async fn a_wrong_or_missing_setting_is_one_line_that_names_the_key() {
     }
 }
 
-/// Starts a service whose servers are not there, and waits until it has said so twice.
+/// Starts a service without its servers and waits until it has logged that twice.
 async fn start_early(service: &str, environment: &[(String, String)], stage: &Stage) -> Program {
     let mut program = Program::start(service, &[], environment, stage.path());
     program.says("not reachable").await;
@@ -147,7 +147,7 @@ async fn start_early(service: &str, environment: &[(String, String)], stage: &St
     program
 }
 
-/// The status of `/readyz`.
+/// Returns the status of `/readyz`.
 async fn ready(service: &str, environment: &[(String, String)]) -> Option<u16> {
     let key = format!("JOURNEYMAN__{}__LISTEN", service.to_uppercase());
     let (_, address) = environment.iter().find(|(name, _)| *name == key)?;

@@ -1,4 +1,4 @@
-//! `journeyman setup` at a terminal, against the stand-ins, with a browser that clicks what there is to click.
+//! `journeyman setup` at a terminal with the stand-ins and a browser that clicks every button.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
 
 pub(crate) type Environment = Vec<(String, String)>;
 
-/// Without what the set-up is to find out, and with a browser.
+/// Removes the settings that the setup must find, and adds a browser.
 pub(crate) fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
     let browser = stage.path().join("browser");
     fs::write(&browser, e2e::BROWSER).unwrap();
@@ -96,7 +96,7 @@ async fn a_set_up_that_ended_between_two_clicks_goes_on_with_the_second_one() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_GITHUB);
     let browser = fs::read_to_string(stage.path().join("browser")).unwrap();
-    // This person goes home after the first click: the second form is never sent.
+    // This user stops after the first click: the second form is never sent.
     let once = browser
         .replace("while (form", "if (form")
         .replace("for link", "sys.exit()\nfor link");
@@ -118,7 +118,7 @@ async fn a_set_up_that_ended_between_two_clicks_goes_on_with_the_second_one() {
         "{text}"
     );
 
-    // As if the machine had gone between the key and the settings, too.
+    // The same state as after a crash between the key and the settings.
     fs::remove_file(stage.path().join("journeyman.toml")).unwrap();
     fs::write(stage.path().join("browser"), browser).unwrap();
     let opened = format!(
@@ -189,7 +189,7 @@ pub(crate) const OF_JIRA: [&str; 8] = [
     "INGEST__JIRA_TRIGGER_GROUP",
 ];
 
-/// What a person types who is asked for both accounts.
+/// Lines that a user types to set up both accounts.
 fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
     let typed = |text: &str| format!("{text}\r");
     vec![
@@ -444,7 +444,7 @@ async fn one_command_sets_up_all_that_the_first_ticket_needs() {
         (Some(0), text.clone()),
         "{again:?}"
     );
-    // Stories start services with the settings that the set-up wrote and with those of tests alone.
+    // The stories start services with the written settings and those of tests alone.
     let written = variables(&text);
     let of_stories: BTreeSet<String> = stage.environment().into_iter().map(|(name, _)| name).collect();
     let needed = [
@@ -455,7 +455,7 @@ async fn one_command_sets_up_all_that_the_first_ticket_needs() {
     ];
     let needed: BTreeSet<String> = needed.map(|key| format!("JOURNEYMAN__{key}")).into();
     let ours: BTreeSet<String> = of_stories.difference(&needed).cloned().collect();
-    // Days on which tokens end, and addresses that the stand-ins have otherwise.
+    // Expiry dates of tokens differ, and so do addresses, which the stand-ins replace.
     let may_differ = |name: &str| {
         name.ends_with("__EXPIRES") || name.ends_with("__API_URL") || name.ends_with("__GIT_URL")
     };
@@ -465,7 +465,7 @@ async fn one_command_sets_up_all_that_the_first_ticket_needs() {
         .collect();
     assert!(differ.is_empty(), "{differ:#?}");
 
-    // The first ticket, with these settings alone.
+    // The first ticket works with these settings alone.
     for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS", "CONSOLE"] {
         environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
@@ -515,7 +515,7 @@ async fn one_command_sets_up_all_that_the_first_ticket_needs() {
     stage.assert_kept_protocols();
 }
 
-/// The settings of a file as variables.
+/// Returns the settings of a file as variables.
 fn variables(text: &str) -> BTreeSet<String> {
     let sections: toml::Table = text.parse().unwrap();
     let keys = sections.iter().flat_map(|(section, keys)| {
@@ -671,7 +671,8 @@ async fn the_secrets_of_a_cluster_go_into_a_file_for_one_user_and_never_replace_
     );
 }
 
-/// Sends the form of a file as a browser on another machine does, and prints the address that GitHub leads to.
+/// Script that sends the form of a file, as a browser on another machine does, and prints GitHub's redirect
+/// address.
 const ELSEWHERE: &str = r#"
 import html, re, sys, urllib.error, urllib.parse, urllib.request
 class Stay(urllib.request.HTTPRedirectHandler):

@@ -1,4 +1,4 @@
-//! `journeyman setup jira` against a Jira Data Center.
+//! `journeyman setup jira` with a Jira Data Center.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `journeyman repo add`: rules from a checkout, and what would become of the tickets.
+//! `journeyman repo add`: rules from a checkout, and a forecast of the tickets.
 
 use std::{fs, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(ran.status.success(), "{ran:?}");
 }
 
-/// A checkout whose people write plain commits on a branch `trunk`.
+/// Creates a checkout with plain commits on a branch `trunk`.
 fn checkout(place: &Path) -> String {
     let folder = place.join("checkout");
     fs::create_dir(&folder).unwrap();
@@ -98,9 +98,9 @@ async fn branches_named_as_our_folders_are_warned_of() {
     let from = checkout(stage.path());
     let folder = Path::new(&from);
     git(folder, &["branch", "fix"]);
-    // Fetched, and checked out nowhere.
+    // A fetched branch that is not checked out.
     git(folder, &["update-ref", "refs/remotes/origin/feat", "trunk"]);
-    // Neither of them is in the way.
+    // Neither branch conflicts with Journeyman's branch folders.
     git(folder, &["branch", "fixes"]);
     git(folder, &["branch", "chore/fix"]);
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];

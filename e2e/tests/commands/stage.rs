@@ -1,4 +1,4 @@
-//! The stand-ins of the outside and a folder with rules, without any service.
+//! Stand-ins of the external services and a folder with rules, without any service.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts the stand-ins with the fixture's repository; `rules` are more keys of its rules file.
+    /// Starts the stand-ins with the fixture's repository; `rules` are additional keys of its rules file.
     pub(crate) async fn start(rules: &str) -> Self {
         Self::start_with(rules, JiraOptions::default()).await
     }
 
-    /// The same with another Jira.
+    /// Starts the stand-ins with other Jira options.
     pub(crate) async fn start_with(rules: &str, jira: JiraOptions) -> Self {
         bootstrap::install_tls_provider();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
@@ -28,7 +28,7 @@ impl Stage {
             .unwrap();
         let jira = FakeJira::start(jira).await.unwrap();
         let model = ScriptedModel::start(fixture::script()).await.unwrap();
-        // Requests of `setup` and `doctor`.
+        // `setup` and `doctor` send this prompt.
         model.set_script("Reply with the one word", vec![Step::say("ok")]);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();
@@ -46,7 +46,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The settings of the outside.
+    /// Returns the settings of the external services.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let outside = Outside {
             github_api: self.github.api_url(),
@@ -57,14 +57,14 @@ impl Stage {
         outside.environment(Dialect::Anthropic, &self.path().join("configs"))
     }
 
-    /// Files the fixture's ticket: `ENG-1`.
+    /// Creates the fixture's ticket, `ENG-1`.
     pub(crate) fn file_ticket(&self) -> String {
         let (summary, description) = fixture::ticket();
         self.jira
             .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }
 
-    /// Fails when a protocol was broken.
+    /// Fails if the stand-ins recorded violations.
     pub(crate) fn assert_kept_protocols(&self) {
         let broken = [
             self.github.violations(),
@@ -75,14 +75,14 @@ impl Stage {
     }
 }
 
-/// The same settings with one replaced or added, by its name without `JOURNEYMAN__`.
+/// Returns the settings with one replaced or added, by its name without `JOURNEYMAN__`.
 pub(crate) fn with(environment: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
     let mut changed = without(environment, key);
     changed.push((format!("JOURNEYMAN__{key}"), value.to_owned()));
     changed
 }
 
-/// The same settings without one.
+/// Returns the settings without one.
 pub(crate) fn without(environment: &[(String, String)], key: &str) -> Vec<(String, String)> {
     let name = format!("JOURNEYMAN__{key}");
     let others = environment.iter().filter(|(other, _)| *other != name);

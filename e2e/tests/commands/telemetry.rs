@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry receives from the processes over one whole ticket.
+//! Telemetry of all processes over one whole ticket, as an OpenTelemetry collector receives it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,18 +28,18 @@ use tonic::{Request, Response, Status, transport::server::TcpIncoming};
 
 const REGISTRY_TOKEN: &str = "registry-token-91ae04d7";
 
-/// What has arrived: spans and names of metrics, with the service.
+/// Received spans and metric names, with their services.
 #[derive(Clone, Default)]
 struct Collector {
     spans: Arc<Mutex<Vec<(String, Span)>>>,
     metrics: Arc<Mutex<Vec<(String, String)>>>,
-    /// Services by the instance that they say they are.
+    /// Services by their instance id.
     instances: Arc<Mutex<BTreeMap<String, String>>>,
     everything: Arc<Mutex<String>>,
 }
 
 impl Collector {
-    /// Listens on a free port and gives the endpoint.
+    /// Listens on a free port and returns the endpoint.
     async fn start() -> (Self, String) {
         let collector = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -52,7 +52,7 @@ impl Collector {
         (collector, endpoint)
     }
 
-    /// The spans of one service with this name.
+    /// Returns the spans of a service with this name.
     fn spans(&self, service: &str, name: &str) -> Vec<Span> {
         let spans = self.spans.lock().unwrap();
         let found = spans
@@ -113,7 +113,7 @@ fn service_name(resource: Option<&Resource>) -> String {
     attribute(resource, "service.name")
 }
 
-/// Without it the counters of two replicas would be one.
+/// Returns the instance id. Without it the counters of two replicas would merge.
 fn instance(resource: Option<&Resource>) -> String {
     attribute(resource, "service.instance.id")
 }
@@ -125,7 +125,7 @@ fn attribute(resource: Option<&Resource>, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Attributes as texts.
+/// Returns the attributes as texts.
 fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |value: Option<&AnyValue>| match value.and_then(|value| value.value.clone()) {
         Some(Value::StringValue(text)) => text,
@@ -138,13 +138,15 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Plays one ticket to its merge, and asks for a second one, with telemetry on, to the last flush. Gives the first ticket, its first run,
-/// the second ticket, and the logs. The untraced processes know of no collector.
+/// Plays one ticket to its merge and requests a second one, with telemetry up to the last flush.
+///
+/// Returns the first ticket, its first run, the second ticket, and the logs. The untraced processes have no
+/// collector.
 async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, String, String) {
     let world = World::start(Options {
         mode: Mode::Processes,
         untraced: untraced.to_vec(),
-        // Nobody listens at the mirror: that somebody asked for it is enough.
+        // No server listens at the mirror; the request alone creates the span.
         rules: "executor:\n  setup:\n    - |\n      curl -sf $JOURNEYMAN_MIRRORS/team/rates.py || true\n"
             .to_owned(),
         settings: vec![
@@ -185,7 +187,7 @@ async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, S
     )
 }
 
-/// Everything of a ticket is one trace, from one root, in which every parent is known.
+/// Checks that a ticket has one trace with one root, and that every parent exists.
 fn assert_one_trace(collector: &Collector, ticket: &str) -> Vec<u8> {
     let spans = collector.spans.lock().unwrap().clone();
     let is_of = |span: &Span| {
@@ -216,7 +218,7 @@ fn assert_one_trace(collector: &Collector, ticket: &str) -> Vec<u8> {
     trace
 }
 
-/// Each call of an executor that a planner traced has what the executor did beneath it, once.
+/// Checks that each traced call of an executor contains the executor's spans once.
 fn assert_calls_are_whole(collector: &Collector) {
     let spans = collector.spans.lock().unwrap().clone();
     let ids: BTreeSet<_> = spans.iter().map(|(_, span)| &span.span_id).collect();
@@ -236,7 +238,8 @@ fn assert_calls_are_whole(collector: &Collector) {
     }
 }
 
-/// A later event is a trace of its own until its ticket is known; then the ticket's trace links to it.
+/// Checks the trace of a later event: it is separate until its ticket is known, and the ticket's trace then
+/// links to it.
 fn assert_later_events_are_linked(collector: &Collector, trace: &[u8]) {
     let spans = collector.spans.lock().unwrap().clone();
     let in_trace = || spans.iter().filter(|(_, span)| span.trace_id == trace);
@@ -300,7 +303,7 @@ fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
     );
 
     let chats = spans("planner", "chat scripted-model");
-    // The first look and the review come to the replies of the work.
+    // Intake and review add two replies to those of the work.
     let replies = fixture::script().len() + 2;
     assert_eq!(chats.len(), replies, "one for each reply");
     assert!(

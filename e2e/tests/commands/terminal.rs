@@ -1,4 +1,4 @@
-//! A person at a terminal: a command behind a pseudo-terminal that waits for a text and presses keys.
+//! User at a terminal: a command behind a pseudo-terminal that waits for texts and presses keys.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,7 +11,10 @@ pub(crate) const DOWN: &str = "\u{1b}[B";
 pub(crate) const UP: &str = "\u{1b}[A";
 pub(crate) const ENTER: &str = "\r";
 
-/// Each text is waited for behind the one before it; keys that begin with `!` are what that command of a shell prints. It ends with the command's exit code, or 99 when a text does not come.
+/// Driver of the terminal. It waits for each text after the previous one.
+///
+/// Keys that start with `!` are replaced by the output of that shell command. It exits with the command's
+/// code, or with 99 if a text is missing.
 const DRIVER: &str = r#"
 import json, os, pty, select, subprocess, sys, time
 steps, command = json.loads(sys.argv[1]), sys.argv[2:]
@@ -48,12 +51,12 @@ if time.monotonic() >= until:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-/// Runs `journeyman` with these arguments; each of `steps` is a text to wait for and the keys that are pressed then.
+/// Runs `journeyman` with these arguments. Each step is a text to wait for and the keys to press then.
 pub(crate) async fn at_terminal(arguments: &[&str], steps: &[(&str, &str)], folder: &Path) -> Ran {
     at_terminal_with(arguments, steps, &[], folder).await
 }
 
-/// The same with settings.
+/// Runs `journeyman` at a terminal with additional settings.
 pub(crate) async fn at_terminal_with(
     arguments: &[&str],
     steps: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! `journeyman list-tickets` and `show-ticket`: what there is to do, and choosing from it at a terminal.
+//! `journeyman list-tickets` and `show-ticket`: the open tickets, and the selection at a terminal.
 
 use serde_json::Value;
 use testkit::fixture;
@@ -12,7 +12,7 @@ use crate::{
 
 const ISSUES: &str = "issues: {labels: [agent]}\n";
 
-/// The fixture's ticket, another one in another status, one that is over, and an issue.
+/// Starts the services with the fixture's ticket, a ticket in another status, a finished one and an issue.
 async fn with_tickets() -> (Up, u64) {
     let up = Up::start(Stage::start(ISSUES).await).await;
     up.stage.file_ticket();
@@ -149,7 +149,7 @@ async fn without_running_services_tickets_are_listed_by_a_rules_file_and_nothing
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    // Neither a model nor what a writer needs is asked for.
+    // The list needs neither a model nor write credentials.
     let environment = without(&stage.environment(), "MODEL__API_KEY");
     let list = ["list-tickets", "--config", "configs/shop.yaml"];
     let listed = run("journeyman", &list, &environment, stage.path()).await;

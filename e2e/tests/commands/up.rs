@@ -1,4 +1,4 @@
-//! `journeyman up`, and the commands that talk to it.
+//! `journeyman up`, and the commands that connect to it.
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
@@ -26,7 +26,7 @@ impl Up {
         Self::start_with(stage, &[]).await
     }
 
-    /// With more settings, by their names without `JOURNEYMAN__`.
+    /// Starts `up` with additional settings, by their names without `JOURNEYMAN__`.
     pub(crate) async fn start_with(stage: Stage, more: &[(&str, &str)]) -> Self {
         let mut environment = stage.environment();
         for (key, value) in more {
@@ -48,7 +48,7 @@ impl Up {
         Self { stage, program }
     }
 
-    /// Drains it and gives the outside and the data back.
+    /// Drains the services and returns the stand-ins with the data.
     pub(crate) async fn stop(self) -> Stage {
         let access = self.stage.path().join(".journeyman/api.json");
         let mode = std::fs::metadata(&access).unwrap().permissions().mode();
@@ -70,14 +70,14 @@ impl Up {
         ran.out
     }
 
-    /// The commit that a run asks about, abbreviated, as its journal names it.
+    /// Returns the abbreviated commit that a run asks about, as its journal names it.
     pub(crate) async fn asked_about(&self, run: &str) -> String {
         let journal = self.told(&["journal", run]).await;
         let (_, head) = journal.split_once("asked a person about ").expect("asked");
         head.split_whitespace().next().unwrap().to_owned()
     }
 
-    /// Waits until `journeyman runs` says `text`, and gives the id of the first run.
+    /// Waits until `journeyman runs` contains `text` and returns the id of the first run.
     pub(crate) async fn until_runs_say(&self, text: &str) -> String {
         let listed = eventually(text, PATIENCE, async || {
             let runs = self.told(&["runs"]).await;
@@ -311,7 +311,7 @@ async fn a_dry_run_says_what_would_happen_and_nothing_does() {
         let asked = [&asked[..], &["--dry-run"]].concat();
         assert_eq!(up.told(&asked).await, told, "{asked:?}");
     }
-    // What would be refused is refused.
+    // A dry run refuses what the real command refuses.
     for (asked, why) in [
         (
             vec!["approve", &key, "000000000000"],
@@ -426,7 +426,7 @@ async fn up_comes_with_a_console_for_its_own_api_unless_the_settings_say_no() {
         "/runs",
         "the token of this API lets in"
     );
-    // The port that nobody asked for is taken now, perhaps, and that keeps no other from starting.
+    // Another process may have taken the default console port, which must not prevent another start.
     let second = Up::start(Stage::start("").await).await;
     second.stop().await;
     up.stop().await;

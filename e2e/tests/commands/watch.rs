@@ -1,4 +1,4 @@
-//! `journeyman watch` and `serve`: everything in one process, told on the command line.
+//! `journeyman watch` and `serve`: all services in one process, with reports on the command line.
 
 use rustix::process::Signal;
 use testkit::{Fault, fixture};
@@ -69,7 +69,7 @@ async fn a_dry_run_looks_once_says_what_would_be_taken_up_and_takes_up_nothing()
     assert_eq!(stage.model.call_count(), 0);
     stage.assert_kept_protocols();
 
-    // What could not be looked at is no all-clear.
+    // A failed search must not count as an empty one.
     stage.jira.fail_next(Fault::new("/search", 50, 403));
     let blind = run("journeyman", &arguments, &environment, stage.path()).await;
     assert_eq!(blind.code, Some(1), "{blind:?}");

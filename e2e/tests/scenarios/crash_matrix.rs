@@ -4,8 +4,8 @@ use tokio::process::Command;
 
 use crate::lock_machine;
 
-/// All points take twenty minutes on two cores, and `make crash-matrix` plays them. An odd step takes points
-/// before and after an effect in turn.
+/// Step of the sampled points. All points take twenty minutes on two cores, which `make crash-matrix` spends.
+/// An odd step alternates between points before and after an effect.
 const STEP: &str = "7";
 
 #[tokio::test]
@@ -13,8 +13,8 @@ async fn a_ticket_survives_a_crash_at_every_seventh_failpoint() {
     expect_survival(&["--every", STEP]).await;
 }
 
-/// With three servers a message that was acknowledged may still be there for a moment: some points around what is finished, of the
-/// shortest story.
+/// With three servers an acknowledged message may remain visible for a moment. This samples points around
+/// finished messages of the shortest story.
 #[tokio::test]
 async fn ticket_survives_crashes_around_wakeups_with_three_servers() {
     let finished = "queue.message.finish";
@@ -37,7 +37,7 @@ async fn expect_survival(arguments: &[&str]) {
     let command = matrix.arg("crash-matrix").args(arguments).kill_on_drop(true);
     let played = command.output().await.unwrap();
     let table = String::from_utf8_lossy(&played.stdout);
-    // The whole table is long, and logs are cut: only what went wrong is shown.
+    // The table is long and test logs are truncated, so only failures are printed.
     let failed: Vec<&str> = table
         .lines()
         .filter(|line| !line.contains(" survived "))

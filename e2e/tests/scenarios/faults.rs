@@ -7,7 +7,7 @@ use tokio::process::{Child, Command};
 
 use crate::lock_machine;
 
-/// Far above what it takes, for loaded machines; it bounds itself too.
+/// Time limit far above the duration, for loaded machines. The program also limits itself.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Time in which it ends the processes that it started.
 const END: Duration = Duration::from_secs(20);
@@ -23,7 +23,8 @@ fn faults(arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Its output and whether it ended well. When it takes too long it is asked to end, so that it ends its own processes.
+/// Returns the output and the success. After the time limit the program gets SIGTERM, so that it ends its
+/// processes.
 async fn ended(child: Child) -> (String, bool) {
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let mut output = Box::pin(child.wait_with_output());

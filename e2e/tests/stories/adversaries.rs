@@ -1,4 +1,5 @@
-//! Changes that hide what they break: silenced tests, weakened tests and forged results never count as evidence.
+//! Changes that hide a broken product: silenced tests, weakened tests and forged results never count as
+//! evidence.
 #![allow(
     clippy::print_stdout,
     reason = "a runner that is not installed is reported as not run"
@@ -16,7 +17,7 @@ const PRODUCT: &str = "def total(prices):\n    return sum(prices)\n";
 const BROKEN: &str = "def total(prices):\n    return 0\n";
 const TESTS: &str = "import unittest\n\nfrom shop.cart import total\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n    def test_nothing(self):\n        self.assertEqual(total([]), 0)\n";
 
-/// File that an adversary writes beside the broken product to hide that it is broken.
+/// File that hides that the product is broken.
 struct TestDisguise {
     name: &'static str,
     path: &'static str,
@@ -168,12 +169,12 @@ async fn change_that_breaks_everything_is_not_completed() {
     world.stop().await.unwrap();
 }
 
-/// Product that is wrong, and files beside it that make its failing test pass in pytest.
+/// Wrong product with files that make its failing test pass in pytest.
 struct ForgedPass {
     name: &'static str,
     product: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// Honest products do the same, so people are told and not asked.
+    /// True if honest products have the same file, so reviewers are informed and no approval is required.
     is_told: bool,
 }
 
@@ -412,7 +413,7 @@ async fn forged_pass_is_never_shown_as_evidence() {
         });
         let proof = proofs.next_back().unwrap();
         let name = forged.name;
-        // A person reads of whatever makes the failing test pass.
+        // The pull request reports everything that makes the failing test pass.
         let passes = proof.rows.iter().any(|row| row.head == CheckOutcome::Green);
         assert!(!passes || !proof.findings.is_empty(), "{name}: {proof:#?}");
         assert!(

@@ -1,4 +1,4 @@
-//! Programs beside us, our own review, skip labels, and pull requests of people that name a ticket.
+//! Review programs, Journeyman's own review, skip labels, and users' pull requests that name a ticket.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -11,7 +11,7 @@ use testkit::{
 
 use crate::{comment_with, commits, end_of, only_pull_request};
 
-/// How the first messages of these jobs begin.
+/// Start of the first message of each job.
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 const OUR_REVIEW: &str = "Review this pull request";
@@ -92,7 +92,7 @@ async fn a_review_by_a_program_is_addressed_where_the_rules_name_it() {
     check(&world, Conclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
-    // Of the stranger nothing follows, so the next run of the ticket is that of the program that the rules name.
+    // The unknown program causes no run, so the next run belongs to the program in the rules.
     let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
     let review = |by: &str| {
         world
@@ -147,7 +147,7 @@ async fn we_review_our_own_pull_request_and_work_on_what_we_find_once() {
     world.stop().await.unwrap();
 }
 
-/// The number of the first line of a file that a diff adds.
+/// Returns the number of the first line of a file that a diff adds.
 fn added_line(diff: &str, path: &str) -> u64 {
     let start = diff.find(&format!("+++ b/{path}")).unwrap();
     let mut number = 0;

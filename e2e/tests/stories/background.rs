@@ -1,4 +1,4 @@
-//! What the trackers know of a ticket beside its text: earlier pull requests, linked tickets and similar ones.
+//! Background of a ticket in the trackers: earlier pull requests, linked tickets and similar ones.
 
 use domain::{GiveUp, StopReason};
 use e2e::{Options, World};
@@ -15,7 +15,7 @@ async fn world() -> World {
     World::start(Options::default()).await.unwrap()
 }
 
-/// What of a text stands before the list of criteria and after the ticket.
+/// Returns the part of a text between the ticket and the list of criteria.
 fn known(text: &str) -> &str {
     let from = text.find("What the trackers know").expect(text);
     let to = text[from..]
@@ -124,7 +124,7 @@ async fn a_ticket_that_repeats_another_one_is_declined_by_the_key_of_that_one() 
             json!({"decision": "decline", "decline_kind": "duplicate", "repeats": repeats, "reason": reason});
         Step::say(around::intake(&fields))
     };
-    // A key that was not shown is no citation.
+    // A key that the prompt does not contain is not a valid citation.
     let script = vec![
         says("ENG-77").expecting(&first),
         says(&first).expecting("one of: ENG-1"),

@@ -6,7 +6,7 @@ use testkit::fixture;
 
 use crate::{comment_with, end_of};
 
-/// Room for one ticket, and for the change of another one, but not for its end.
+/// Budget for one ticket and for the change of a second one, but not for its end.
 const TOKENS: u64 = 66_000;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Jobs that somebody asks for by hand, where nothing would start them by itself.
+//! Jobs by hand, which no event would start.
 
 use api::types::{JobBody, JobStarted};
 use domain::{Job, StopReason, TicketKey};
@@ -30,7 +30,7 @@ fn fail(world: &World, log: &str) {
         .unwrap();
 }
 
-/// Starts the job, and gives why its run ended.
+/// Starts the job and returns the reason of its run's end.
 async fn dispatch(world: &World, ticket: String, job: Job, context: Value) -> StopReason {
     let Value::Object(context) = context else {
         panic!("an object")
@@ -74,7 +74,7 @@ async fn a_repair_that_was_given_up_is_asked_for_once_more_with_what_to_do() {
         .github
         .file(fixture::REPOSITORY, fixture::BRANCH, "docs/rounding.md");
     assert_eq!(note.as_deref(), Some("Rounded.\n"));
-    // Once all is green there is nothing to do, and that is a success.
+    // With green checks nothing remains to do, which counts as success.
     let head = only_pull_request(&world).head_sha;
     world
         .github

@@ -1,4 +1,4 @@
-//! Pull requests that callers of the API ask for.
+//! Pull requests that API callers request.
 
 use api::{Asked, Client};
 use e2e::{Options, World};
@@ -93,7 +93,7 @@ fn transition(name: &str, to: &str, asks_for: &[&str]) -> JiraTransition {
     }
 }
 
-/// A world with these transitions, an issue and a branch for it.
+/// Starts a world with these transitions, an issue and a branch for it.
 async fn with_branch(named: Vec<JiraTransition>, settings: Vec<(&'static str, String)>) -> (World, String) {
     let jira = JiraOptions {
         named,
@@ -235,7 +235,7 @@ async fn a_dry_run_answers_with_what_would_be_written_and_writes_nothing() {
     world.stop().await.unwrap();
 }
 
-/// It had opened the pull request, and nobody was told.
+/// The crash happens after the pull request is open and before the caller gets the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reporter_that_died_over_a_call_is_followed_by_another_that_repeats_nothing() {
     let moves = vec![transition("Code Review", "In Review", &[])];

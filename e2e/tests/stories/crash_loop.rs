@@ -1,4 +1,4 @@
-//! A ticket that brings the whole process down, as everything on one machine does, comes to an end by itself.
+//! A ticket that crashes the whole process, as a single-machine setup permits, comes to an end by itself.
 
 use std::{
     os::unix::process::ExitStatusExt,
@@ -21,11 +21,11 @@ use tokio::{
     process::{Child, ChildStdin, Command},
 };
 
-/// Far above what it takes, for loaded machines.
+/// Time limit far above the duration, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A ticket, the outside, and what survives a crash of the process.
+/// Ticket, external services, and the data that survive a crash of the process.
 struct Stage {
     jira: FakeJira,
     model: ScriptedModel,
@@ -89,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// The five services in one process that ends at a failpoint, or when the pipe is closed.
+    /// Starts the five services in one process that aborts at a failpoint, or exits when the pipe is closed.
     async fn services(&self, point: &str) -> (Child, ChildStdin) {
         let data = self.folder.path().join("data");
         std::fs::create_dir_all(&data).unwrap();
@@ -119,7 +119,7 @@ impl Stage {
         Queue::connect(&settings, "test").await.unwrap()
     }
 
-    /// Starts the process again whenever it ended, until the ticket is as wanted; how often it ended.
+    /// Restarts the process after each exit until the ticket is as wanted, and returns the number of exits.
     async fn started_again_until(&self, point: &str, is_done: impl Fn(&Row) -> bool) -> u32 {
         let queue = self.queue().await;
         let ticket = TicketKey::jira(&self.key).unwrap().to_string();
@@ -150,7 +150,7 @@ impl Stage {
         }
     }
 
-    /// The last lines of the services' log.
+    /// Returns the last lines of the services' log.
     fn log_end(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("services.log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(20).collect();
@@ -171,7 +171,7 @@ fn was_aborted(status: ExitStatus) -> bool {
     status.signal() == Some(Signal::ABORT.as_raw())
 }
 
-/// How long so many deaths take with the default settings, when the process is started again at once.
+/// Returns the duration of this number of crashes with default settings and immediate restarts.
 fn by_default(deaths: u32) -> Duration {
     Duration::from_millis(queue::Settings::default().ack_wait_ms) * deaths
 }
@@ -198,13 +198,13 @@ async fn a_call_that_ends_the_whole_process_twice_is_answered_with_an_error() {
     };
     let deaths = stage
         .started_again_until("executor.command.run/before#1", |row| {
-            // The reporter tells the ticket a moment after the run's end.
+            // The reporter updates the ticket a moment after the run's end.
             is_over(row) && row.pending.is_empty() && is_told()
         })
         .await;
     assert_eq!(deaths, 2);
     assert!(by_default(deaths) < Duration::from_secs(60));
-    // One call of the tool, and words alone until the reminders are used up.
+    // One tool call, and text alone until the reminders are exhausted.
     assert_eq!(stage.model.calls().len(), 4, "no reply is paid for twice");
 }
 
@@ -219,8 +219,8 @@ async fn a_ticket_that_ends_the_process_at_each_start_is_set_aside_within_a_minu
     assert_eq!(stage.model.calls().len(), 0);
 }
 
-/// Five crashes of the reporter at one change of the status, and the ticket is told. The planner goes down with the reporter each time,
-/// which must not count against the ticket: its run goes on to its end.
+/// Five crashes of the reporter at one status change, after which the ticket is informed. Each crash also
+/// ends the planner, which must not count against the ticket: its run continues to its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn report_is_refused_after_five_crashes() {
     let script = vec![

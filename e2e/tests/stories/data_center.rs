@@ -1,4 +1,4 @@
-//! A Jira Data Center: REST v2, wiki markup, names of users, personal access tokens.
+//! A Jira Data Center: REST v2, wiki markup, user names, personal access tokens.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -6,7 +6,7 @@ use testkit::{JiraKind, JiraOptions};
 
 use crate::{comment_with, comments, end_of, happy::to_the_merge, only_pull_request};
 
-/// The default instance is a Data Center of this release, whose accounts have tokens alone.
+/// Makes the default instance a Data Center of this release, whose accounts have tokens alone.
 fn options(release: u64) -> Options {
     let mut settings = vec![
         ("JIRA_READER__DEPLOYMENT", "data-center".to_owned()),

@@ -1,4 +1,4 @@
-//! People decide in comments: about a plan on Jira, about a change on an issue of GitHub.
+//! Decisions in comments: about a plan on Jira, about a change on a GitHub issue.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -11,7 +11,7 @@ use testkit::{
 
 use crate::{comment_with, end_of, only_pull_request, signals::reactions};
 
-/// What an approval in these words would name.
+/// Returns the commit or plan that an offered approval names.
 pub(crate) fn named(words: &str) -> String {
     let (_, rest) = words.rsplit_once("/approve ").expect("an approval is offered");
     rest.chars().take_while(char::is_ascii_hexdigit).collect()
@@ -34,7 +34,7 @@ async fn a_comment_approves_the_plan_that_it_names() {
     world.stop().await.unwrap();
 }
 
-/// An issue whose change waits for a decision.
+/// Issue whose change waits for a decision.
 struct Gate {
     world: World,
     number: u64,
@@ -66,7 +66,7 @@ impl Gate {
         }
     }
 
-    /// The commit that people are asked about, once it is another than this.
+    /// Waits for a question about another commit than `before` and returns that commit.
     async fn asks(&self, before: &str) -> String {
         let asked = async || {
             let said = self.world.github.comments(REPOSITORY, self.number).into_iter();
@@ -78,7 +78,7 @@ impl Gate {
         self.world.until("a question", asked).await.unwrap()
     }
 
-    /// Somebody decides; whoever did sees that it was read.
+    /// Decides as a user and waits for the reaction that confirms the comment.
     async fn decide(&self, words: &str) {
         let comment = self
             .world

@@ -1,4 +1,4 @@
-//! Discussions of GitHub: researched, answered, summed up, planned and closed.
+//! GitHub discussions: researched, answered, summarized, planned and closed.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -21,7 +21,7 @@ fn options() -> Options {
     }
 }
 
-/// The model reads the line and says this about it.
+/// Model replies that read the line and answer with `said`.
 fn answer(said: &str) -> Vec<Step> {
     let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
     vec![
@@ -43,7 +43,7 @@ fn discussion(world: &World, number: u64) -> DiscussionState {
     world.github.discussion(REPOSITORY, number).unwrap()
 }
 
-/// What we said there.
+/// Returns our comments in a discussion.
 fn ours(world: &World, number: u64) -> Vec<TalkState> {
     let said = discussion(world, number).comments.into_iter();
     said.filter(|comment| comment.author == WRITER_LOGIN).collect()

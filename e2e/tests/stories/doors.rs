@@ -1,4 +1,4 @@
-//! The doors that other stories leave closed: one event of CI alone, polls alone, an edit in the middle of a triage.
+//! Channels that other stories do not use: a single CI event, polls alone, an edit during a triage.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use testkit::{Fault, Step, fixture, fixture::REPOSITORY, github::Conclusion};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-/// Where nobody listens.
+/// URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
-/// Polls alone, every second.
+/// Options with polls alone, every second.
 fn polled() -> Options {
     Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
@@ -21,7 +21,7 @@ fn polled() -> Options {
     }
 }
 
-/// Plays a ticket to its draft, and then delivers one event of CI alone: neither a poll nor another webhook tells of the checks.
+/// Plays a ticket to its draft and delivers one CI event. Neither polls nor other webhooks report the checks.
 async fn ready_after(event: &str, body: impl Fn(&str, &str) -> Value) {
     let world = World::start(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "3600".to_owned())],
@@ -133,7 +133,7 @@ async fn an_edit_of_an_issue_ends_its_triage_and_the_new_text_is_triaged() {
         ..Options::default()
     });
     let world = world.await.unwrap();
-    // The model thinks for a while about the first text.
+    // The model answers late about the first text.
     let thinks = Fault::new("", 1, 503).held(Duration::from_secs(20));
     world.model.fail_next(thinks);
     let number = world

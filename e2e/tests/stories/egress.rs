@@ -1,4 +1,4 @@
-//! What a repository's setup installs, and what it never sees.
+//! Packages that a repository's setup installs, and credentials that it never sees.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +13,13 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{comment_with, comments, end_of};
 
 const TOKEN: &str = "registry-token-5c1d20e7";
-/// The content of every package of the registry.
+/// Content of every package of the registry.
 pub(crate) const PACKAGE: &str = "RATE = 1.19";
 
-/// A private registry: whoever shows its token gets the package.
+/// Private registry that requires a token.
 pub(crate) struct PackageRegistry {
     url: String,
-    /// The head of each request, in order.
+    /// Head of each request, in order.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     _serving: AbortOnDropHandle<()>,
 }
@@ -64,7 +64,7 @@ async fn answer(connection: TcpStream) -> String {
     head
 }
 
-/// A world whose repository has this setup, and whose proxy knows the registry.
+/// Starts a world with this setup whose proxy knows the registry.
 async fn start(registry: &PackageRegistry, (mode, tls): (Mode, bool), setup: &str) -> World {
     let options = Options {
         mode,
@@ -74,7 +74,7 @@ async fn start(registry: &PackageRegistry, (mode, tls): (Mode, bool), setup: &st
     Box::pin(start_with(registry, setup, options)).await
 }
 
-/// A world of these options, whose repository has this setup, and whose proxy knows the registry.
+/// Starts a world with this setup and these options whose proxy knows the registry.
 pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options: Options) -> World {
     let options = Options {
         rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
@@ -88,7 +88,7 @@ pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options:
     Box::pin(World::start(options)).await.unwrap()
 }
 
-/// A line of a setup: fetches a URL with what every program is told of the proxy.
+/// Renders a line of a setup that fetches a URL through the standard proxy variables.
 pub(crate) fn render_fetch(url: &str) -> String {
     format!(
         "python3 -c \"import os, urllib.request as r; print(r.urlopen(os.path.expandvars('{url}')).read().decode())\""

@@ -1,4 +1,4 @@
-//! How runs end when not all is well: typed, and told to the ticket.
+//! Ends of runs that do not succeed: typed, and reported on the ticket.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -7,7 +7,7 @@ use testkit::{Fault, Step, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-/// Plays a ticket on a script and gives the world after its first run, with the reason of its end.
+/// Plays a ticket and returns the world after its first run, with the reason of the run's end.
 async fn play(options: Options) -> (World, String, StopReason) {
     let world = World::start(options).await.unwrap();
     let key = world.ask().unwrap();
@@ -82,7 +82,7 @@ async fn a_ticket_of_rules_that_want_no_pull_request_ends_done_with_its_branch()
 #[tokio::test(flavor = "multi_thread")]
 async fn the_61st_turn_is_never_asked_and_the_draft_is_kept() {
     let mut script = fixture::script();
-    // Everything but the hand-over.
+    // The script without its `finish`.
     script.pop();
     while script.len() < 70 {
         let pattern = format!("nothing{}", script.len());

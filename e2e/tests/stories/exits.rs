@@ -1,4 +1,4 @@
-//! How the model ends its work: with a change, with a question, or without a change.
+//! Ends of the model's work: a change, a question, or no change.
 
 use domain::{GiveUp, StopReason};
 use e2e::{Options, World};

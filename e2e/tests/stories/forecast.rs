@@ -1,4 +1,4 @@
-//! What similar work took is told before the work, and what it took after it.
+//! Forecast of cost from similar work before a run, and actual cost after it.
 
 use domain::StopReason;
 use e2e::{Options, World};

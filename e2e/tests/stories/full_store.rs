@@ -1,4 +1,4 @@
-//! A store in NATS without room: webhooks are taken, and every ticket goes on once there is room.
+//! A full NATS store: webhooks are accepted, and every ticket continues when storage is available.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use e2e::{Options, World};
 use queue::{Error, Queue};
 use testkit::{NatsCluster, NatsOptions, NatsServer};
 
-/// Of which Journeyman may use nine tenths.
+/// Store size, of which Journeyman may use nine tenths.
 const STORE_BYTES: u64 = 20_000_000;
-/// Part of the reason in the journal while the run's snapshot finds no room.
+/// Part of the journaled reason while the run's snapshot does not fit.
 const WORDS: &str = "file store is full";
 
 fn small() -> NatsOptions {
@@ -19,7 +19,7 @@ fn small() -> NatsOptions {
     }
 }
 
-/// Stores objects that nothing refers to until none is taken; gives their names.
+/// Stores unreferenced objects until the store refuses them, and returns their names.
 async fn fill_objects(queue: &Queue) -> HashSet<String> {
     let mut names = HashSet::new();
     for bytes in [2 << 20, 64 << 10, 1 << 10] {
@@ -86,7 +86,7 @@ async fn expect_work_goes_on(url: String, replicas: &str) {
         })
         .await
         .unwrap();
-    // The API and the services are well meanwhile.
+    // The API and the services stay ready.
     let ready = reqwest::get(format!("{}/readyz", world.url)).await.unwrap();
     assert_eq!(ready.status(), 200);
 

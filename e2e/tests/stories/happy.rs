@@ -1,4 +1,4 @@
-//! From a move on Jira to a merged pull request.
+//! From a request in Jira to a merged pull request.
 
 use domain::StopReason;
 use e2e::{Dialect, Mode, Options, World};
@@ -6,7 +6,7 @@ use testkit::fixture;
 
 use crate::{comments, end_of, only_pull_request};
 
-/// Plays the whole story and checks the outside's final state.
+/// Plays the whole story and checks the final state of the external services.
 async fn play(options: Options) {
     let world = World::start(options).await.unwrap();
     let key = world.ask().unwrap();
@@ -132,7 +132,7 @@ async fn certificates_that_are_renewed_midway_need_no_restart() {
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     world.renew_certificates().unwrap();
-    // Its successor has the new certificate from the start, and the planner, which goes on, meets it with its own.
+    // The new executor starts with the new certificate. The planner continues and uses its own renewed one.
     let processes = world.processes().unwrap();
     processes.kill("executor").await.unwrap();
     processes.restart("executor").await.unwrap();
@@ -180,10 +180,10 @@ async fn everything_delivered_twice_has_the_same_final_state() {
     world.stop().await.unwrap();
 }
 
-/// Appends every trigger and report again, and wakes planner and reporter again, until both have looked.
+/// Appends every trigger and report again and wakes planner and reporter, until both have read them.
 async fn repeat_every_message(world: &World, key: &str) {
     let ticket = domain::TicketKey::jira(key).unwrap();
-    // Ingest alone may not publish reports.
+    // Ingest's NATS user has no permission to publish reports.
     let (triggers, reports) = (
         world.queue().await.unwrap().triggers(),
         world.queue_as("reporter").await.unwrap().reports(),

@@ -1,4 +1,4 @@
-//! A hostile change: one model that tries each wall, and what stops it.
+//! Hostile change: a model that tries each barrier, and the barriers that stop it.
 
 use domain::StopReason;
 use e2e::{Mode, Options, World};
@@ -11,17 +11,17 @@ use crate::{
     end_of, only_pull_request,
 };
 
-/// Text that a page shows as a credential, and that no search for words finds.
+/// Text that a page displays as a credential and no text search finds.
 const HIDDEN_KEY: &str = "&#103;hp_0123456789abcdefghijklmnopqrstuvwxyz";
 const REPAIR: &str = "Checks failed on the pull request";
 const SETUP: &str = "sh tools/install.sh";
-/// Says `is-clean` where the setup of the base branch ran, and no other one.
+/// Prints `is-clean` if the setup of the base branch ran and no other one.
 const CLEAN: &str =
     "test -e vendor/good && test ! -e vendor/evil && test ! -e vendor/pwned && echo is-clean || ls vendor";
-/// The second ticket's summary.
+/// Summary of the second ticket.
 const NEXT: &str = "List what the setup installed";
 
-/// Fetches this from the registry and leaves a file that no change holds.
+/// Renders a script that fetches from the registry and leaves a file that no change contains.
 fn render_script(what: &str, left: &str) -> String {
     let url = format!("$JOURNEYMAN_MIRRORS/team/{what}");
     format!(
@@ -30,7 +30,7 @@ fn render_script(what: &str, left: &str) -> String {
     )
 }
 
-/// The script of the base branch that the repository's setup runs.
+/// Renders the setup script of the base branch.
 fn base_setup() -> String {
     render_script("rates-1.0.py", "good")
 }
@@ -43,7 +43,7 @@ fn call_write_file(path: &str, content: &str) -> Step {
     Step::call("write_file", json!({"path": path, "content": content}))
 }
 
-/// Step that hands over the work of the fixture with a summary.
+/// Builds the step that finishes the fixture's work with a summary.
 fn hand_over(summary: &str) -> Step {
     let mut step = fixture::finish("cart", "Count every piece in the cart's total");
     for (_, input) in &mut step.calls {
@@ -104,7 +104,7 @@ async fn hostile_change_meets_every_wall() {
     assert_eq!(end, StopReason::Completed);
     assert_eq!(world.model.violations(), Vec::<String>::new());
 
-    // Protected paths, credentials in entities, words that act.
+    // Protected paths, credentials in HTML entities, and commands in texts are refused.
     let pull = only_pull_request(&world);
     let diff = world
         .github
@@ -139,7 +139,7 @@ async fn hostile_change_meets_every_wall() {
     );
     assert_eq!(world.github.branches(fixture::REPOSITORY)["main"], main);
 
-    // Output of tools steers no terminal and stops no gateway.
+    // Tool output must not contain terminal escapes or text that blocks a model gateway.
     let seen: String = world
         .model
         .all_calls()
@@ -152,7 +152,7 @@ async fn hostile_change_meets_every_wall() {
         "no control characters"
     );
 
-    // A repair begins at the change's own head: its setup runs there without a network.
+    // A repair starts at the change's head, whose setup runs there without network.
     let listing = vec![
         call_command("ls vendor"),
         call_write_file("notes/rounding.md", "Rounded.\n").expecting("good"),
@@ -175,7 +175,7 @@ async fn hostile_change_meets_every_wall() {
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert_eq!(world.model.violations(), Vec::<String>::new());
 
-    // The next ticket gets nothing of what the change's setup would have left.
+    // The next ticket gets nothing that the change's setup left.
     next_ticket(&world).await;
     let asked = registry.asked.lock().unwrap().clone();
     assert!(

@@ -1,4 +1,5 @@
-//! A second GitHub server and a second Jira site, which is a Data Center, with a repository and a project of the same names.
+//! A second GitHub server and a second Jira site, a Data Center, with a repository and a project of equal
+//! names.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,7 @@ impl Elsewhere {
         Self { github, jira }
     }
 
-    /// Tokens instead of the Apps and the addresses that the default instances know us by.
+    /// Settings of both instances: tokens in place of Apps, at their addresses.
     fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
             ("GITHUB__GHE__API_URL", self.github.api_url()),
@@ -91,7 +92,7 @@ async fn the_same_project_and_path_on_two_instances_are_two_things() {
         );
     }
 
-    // The same key, so the same branch, on both.
+    // Equal keys give equal branches on both instances.
     let here = world.ask_for_note(1).unwrap();
     let description = format!("One line {}.", note_marker(2));
     world
@@ -117,7 +118,7 @@ async fn the_same_project_and_path_on_two_instances_are_two_things() {
         assert_eq!(jira.comments(&key).len(), 1);
     }
 
-    // What happens at one is news of that one alone.
+    // Events of one instance concern that instance alone.
     let pull = &there.github.pull_requests(fixture::REPOSITORY)[0];
     let passed = [("test", github::Conclusion::Success, "")];
     there

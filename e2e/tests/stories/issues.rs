@@ -1,4 +1,4 @@
-//! Issues of GitHub as tickets.
+//! GitHub issues as tickets.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -22,7 +22,7 @@ fn options() -> Options {
     }
 }
 
-/// An issue, and its name as a ticket.
+/// Opens an issue and returns its number and ticket name.
 fn open_issue(world: &World, by: &str) -> (u64, String) {
     let (title, body) = fixture::ticket();
     let number = world.github.open_issue_as(REPOSITORY, by, title, body).unwrap();
@@ -33,7 +33,7 @@ fn issue(world: &World, number: u64) -> IssueState {
     world.github.issue(REPOSITORY, number).unwrap()
 }
 
-/// The texts of our comments on the issue.
+/// Returns our comments on the issue.
 fn said(world: &World, number: u64) -> Vec<String> {
     let comments = world.github.comments(REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
@@ -51,7 +51,7 @@ async fn comment_with(world: &World, number: u64, text: &str) -> String {
     found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world, number)))
 }
 
-/// From the issue that asks for work to the merge.
+/// Plays from the requested issue to the merge.
 async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     assert_eq!(end_of(world, ticket, 0).await, StopReason::Completed);
     let pull = only_pull_request(world);
@@ -158,7 +158,7 @@ async fn work_that_somebody_without_write_permission_asks_for_is_not_begun_and_s
             .unwrap()
             .is_empty()
     );
-    // One who may asks again, in the way that the comment says.
+    // A user with permission requests it again, as the comment describes.
     world
         .github
         .assign_issue(REPOSITORY, number, AGENT, "rita")

@@ -1,4 +1,5 @@
-//! Whole-system stories: real NATS, Redis, git, gRPC and HTTP; only Jira, GitHub and the model are stand-ins.
+//! Whole-system stories with real NATS, Redis, git, gRPC and HTTP. Only Jira, GitHub and the model are
+//! stand-ins.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -57,7 +58,7 @@ use domain::{Fact, StopReason};
 use e2e::World;
 use testkit::{fixture, github::PullRequestState};
 
-/// Waits for the end of a ticket's nth run (from 0) and gives its reason.
+/// Waits for the end of a ticket's nth run (from 0) and returns its reason.
 async fn end_of(world: &World, key: &str, nth: usize) -> StopReason {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap().1
@@ -73,20 +74,20 @@ async fn thinking(world: &World, key: &str, nth: usize) {
     world.until("the model at work", asked).await.unwrap();
 }
 
-/// The one pull request of the story's repository.
+/// Returns the only pull request of the story's repository.
 fn only_pull_request(world: &World) -> PullRequestState {
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 1, "{pulls:#?}");
     pulls.into_iter().next().unwrap()
 }
 
-/// The subjects of the commits of the only pull request, oldest first.
+/// Returns the commit subjects of the only pull request, oldest first.
 fn commits(world: &World) -> Vec<String> {
     let number = only_pull_request(world).number;
     world.github.subjects(fixture::REPOSITORY, number).unwrap()
 }
 
-/// The texts of the ticket's comments.
+/// Returns the texts of the ticket's comments.
 fn comments(world: &World, key: &str) -> Vec<String> {
     world
         .jira

@@ -1,4 +1,4 @@
-//! Places of the code are ranked by meaning, where a server for embeddings is configured.
+//! Ranking of code by meaning, with a configured embeddings server.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -8,7 +8,7 @@ use crate::end_of;
 
 const SUMMARY: &str = "Coupons are refused at the checkout";
 
-/// Files that all speak of the checkout; one of them of vouchers as well.
+/// Files about the checkout; one of them is also about vouchers.
 fn files() -> Vec<(String, String)> {
     let file = |number: usize| {
         let (name, words) = match number {
@@ -24,7 +24,7 @@ fn files() -> Vec<(String, String)> {
     (0..12).map(file).collect()
 }
 
-/// Plays a ticket to its pull request, and gives what the work began with.
+/// Plays a ticket to its pull request and returns the first prompt of the work.
 async fn worked_on(world: &World) -> String {
     let before = world.model.calls().len();
     let key = world
@@ -40,7 +40,8 @@ async fn worked_on(world: &World) -> String {
     first.request["messages"][0]["content"].to_string()
 }
 
-/// The same for the first ticket whose places were ranked: work does not wait for an index that is not ready.
+/// Plays tickets until the first prompt contains ranked code. Work does not wait for an index that is not
+/// ready.
 async fn ranked(world: &World) -> String {
     for _ in 0..10 {
         let shown = worked_on(world).await;

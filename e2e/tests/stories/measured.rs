@@ -1,5 +1,5 @@
-//! What dashboards and alerts ask for is what the services measure: every metric of an expression is scraped in a story, with
-//! the labels that the expression names.
+//! Coverage of dashboards and alerts: a story scrapes every metric of an expression, with the labels that the
+//! expression names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::{comment_with, decisions::named, end_of, only_pull_request};
 
-/// What this story does not bring about, and the test that does; docs/observability.md has name and labels of each.
+/// Metrics that this story does not cause, with the test that does; docs/observability.md documents name and
+/// labels of each.
 const ELSEWHERE: [(&str, &str); 7] = [
     (
         "journeyman_wakeups_swept_total",
@@ -46,11 +47,11 @@ const ELSEWHERE: [(&str, &str); 7] = [
         "a comment has to stand there twice: services/reporter/src/interleave_tests.rs",
     ),
 ];
-/// What the exporter adds.
+/// Metrics that the exporter adds.
 const OF_THE_EXPORTER: [&str; 2] = ["target_info", "otel_scope_info"];
-/// Of Prometheus itself.
+/// Metrics of Prometheus itself.
 const OF_PROMETHEUS: [&str; 1] = ["up"];
-/// Words of the query language that stand where a metric could.
+/// Words of the query language at places where a metric could be.
 const WORDS: [&str; 13] = [
     "and", "or", "unless", "by", "on", "without", "ignoring", "bool", "offset", "sum", "max", "min", "avg",
 ];
@@ -59,7 +60,7 @@ fn monitoring() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../k8s/components/monitoring")
 }
 
-/// Every expression of the dashboards and alerts.
+/// Returns every expression of the dashboards and alerts.
 fn expressions() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(monitoring().join("dashboards")).unwrap() {
@@ -89,11 +90,12 @@ fn expressions() -> Vec<String> {
     found
 }
 
-/// The metrics of an expression, each with the labels that are asked of it: in its braces, and in the `by` or `on` around it.
+/// Returns the metrics of an expression, each with its required labels: in its braces, and in the enclosing
+/// `by` or `on`.
 fn metrics_of(expression: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut rest = expression;
-    // Labels of the groups that are open, innermost last, and those of the group that comes next.
+    // Labels of the open groups, innermost last, and those of the next group.
     let (mut groups, mut next): (Vec<Vec<String>>, Vec<String>) = (Vec::new(), Vec::new());
     while let Some(first) = rest.chars().next() {
         let word = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
@@ -111,7 +113,7 @@ fn metrics_of(expression: &str) -> BTreeMap<String, BTreeSet<String>> {
                 rest = behind;
                 continue;
             }
-            // Labels that are left out of a comparison or a sum need not be there.
+            // Labels that an aggregation or comparison leaves out need not exist.
             'a'..='z' if matches!(word, "ignoring" | "without") => {
                 rest = after.split_once(')').unwrap().1;
                 continue;
@@ -161,7 +163,7 @@ fn the_metrics_of_an_expression_are_found_with_their_labels() {
     assert_eq!(found("absent(up{pod=~\"planner-.*\"} == 1)"), "up[pod]");
 }
 
-/// What was scraped: names of series with the labels that each had somewhere.
+/// Scraped series names with all labels that occurred.
 #[derive(Default)]
 struct Scraped(BTreeMap<String, BTreeSet<String>>);
 
@@ -191,7 +193,7 @@ impl Scraped {
     }
 }
 
-/// A registry that answers everybody.
+/// Starts a registry that answers every request.
 async fn registry() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -209,11 +211,11 @@ async fn registry() -> String {
     url
 }
 
-/// The fixture's steps with a call of a tool that fails.
+/// Returns the fixture's script with a failing tool call.
 fn script() -> Vec<Step> {
     let mut script = vec![Step::call("read_file", json!({"path": "no/such/file"}))];
     let steps = fixture::script().into_iter().enumerate();
-    // The answer to the first call is the failed one's.
+    // The first step expects the result of the failed call.
     script.extend(steps.map(|(number, step)| if number == 0 { step_one() } else { step }));
     script
 }
@@ -241,7 +243,7 @@ async fn start() -> (World, Vec<String>) {
     );
     let world = World::start(Options {
         mode: Mode::Processes,
-        // The first event is found by a poll.
+        // A poll finds the first event.
         no_webhooks: true,
         script: Some(script()),
         rules: format!(
@@ -267,8 +269,8 @@ async fn start() -> (World, Vec<String>) {
     (world, addresses)
 }
 
-/// One ticket from a poll over an approval to its merge, with a refused webhook, a tool that fails and a way out that is closed; and
-/// one whose model fails.
+/// Plays a ticket from a poll over an approval to its merge, with a refused webhook, a failing tool and a
+/// closed egress; and a second ticket whose model fails.
 async fn play(world: &World, addresses: &[String]) -> Scraped {
     let mut scraped = Scraped::default();
     let key = world.ask().unwrap();
@@ -304,7 +306,7 @@ async fn play(world: &World, addresses: &[String]) -> Scraped {
     scraped
 }
 
-/// What the page on observability says about a metric, by its name for Prometheus without unit and `_total`.
+/// Returns the rows of the page on observability, by Prometheus name without unit and `_total`.
 fn documented() -> BTreeMap<String, String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/observability.md");
     let page = fs::read_to_string(page).unwrap();
@@ -319,7 +321,7 @@ fn documented() -> BTreeMap<String, String> {
     found
 }
 
-/// What the page says about a series: its name there has no ending and no unit, which the exporter appends whatever the name is.
+/// Returns the page's row for a series. The page leaves out the suffix and unit that the exporter appends.
 fn row_of<'a>(documented: &'a BTreeMap<String, String>, series: &str) -> Option<&'a String> {
     let ends = ["_bucket", "_count", "_sum", "_total"];
     let name = ends.iter().find_map(|end| series.strip_suffix(end));
@@ -331,7 +333,8 @@ fn row_of<'a>(documented: &'a BTreeMap<String, String>, series: &str) -> Option<
     names.into_iter().flatten().find_map(|name| documented.get(name))
 }
 
-/// One scheme of names: ours begin with `journeyman`, those of the conventions as they say.
+/// True if a name breaks the scheme: our metrics begin with `journeyman`, those of the OpenTelemetry
+/// conventions keep their names.
 fn breaks_the_scheme(name: &str) -> bool {
     const OF_CONVENTIONS: [&str; 4] = ["gen_ai_", "error_type", "otel_scope_", "le"];
     !name.starts_with("journeyman_") && !OF_CONVENTIONS.iter().any(|start| name.starts_with(start))

@@ -1,4 +1,4 @@
-//! Which models a run asks.
+//! Selection of models for a run.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use testkit::{
 
 use crate::{end_of, only_pull_request};
 
-/// A world with a second provider, which speaks the other dialect and follows the same script.
+/// Starts a world with a second provider that has the other dialect and the same script.
 async fn world(rules: &str, fallbacks: &str) -> (World, ScriptedModel) {
     bootstrap::install_tls_provider();
     let second = ScriptedModel::start(fixture::script()).await.unwrap();

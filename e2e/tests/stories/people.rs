@@ -1,4 +1,4 @@
-//! When people are asked, called and given a ticket.
+//! Users: when they are asked, called and assigned.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -21,7 +21,7 @@ async fn opened(rules: &str) -> (World, String) {
     (world, key)
 }
 
-/// What we said on the pull request.
+/// Returns our comments on the pull request.
 fn said(world: &World) -> Vec<String> {
     let number = only_pull_request(world).number;
     let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
@@ -81,7 +81,7 @@ async fn after_three_repairs_of_a_commit_a_person_is_called_on_the_pull_request(
         "the ticket has its status comment alone"
     );
     assert_eq!(world.model.calls().len(), calls, "no model is asked");
-    // A person mends it, and it goes on.
+    // A user fixes it, and the work continues.
     check(&world, Conclusion::Success, "");
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();

@@ -1,4 +1,4 @@
-//! What happens around the work: the first look, the plan and the review.
+//! Phases around the work: intake, plan and review.
 
 use domain::{GiveUp, StopReason};
 use e2e::{Options, World};

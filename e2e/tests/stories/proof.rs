@@ -1,4 +1,4 @@
-//! What checks show of a change, and what becomes of it.
+//! Evidence of checks about a change, and its consequences.
 
 use std::{
     fs::OpenOptions,
@@ -27,7 +27,7 @@ async fn world() -> World {
     World::start(Options::default()).await.unwrap()
 }
 
-/// The pull request's part about what was checked.
+/// Returns the evidence section of a pull request's body.
 fn evidence(body: &str) -> &str {
     let from = body.find("### Evidence").unwrap_or_default();
     let rest = &body[from..];
@@ -321,7 +321,8 @@ async fn a_test_that_cannot_be_loaded_without_the_change_shows_nothing_of_it() {
     world.stop().await.unwrap();
 }
 
-/// A file from which each reader gets the next word: `wrong` for the reader with that number, else `right`.
+/// Named pipe that gives each reader the next word: `wrong` to the reader with that number, `right` to the
+/// others.
 struct Clock {
     path: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -338,12 +339,13 @@ impl Clock {
         let write = move || {
             let words = (0..1_000).map(|reader| if reader == wrong { "wrong\n" } else { "right\n" });
             for word in words {
-                // Waits for a reader.
+                // Opening the pipe blocks until a reader opens it.
                 let mut pipe = OpenOptions::new().write(true).open(&place).unwrap();
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                // The reader takes one line. More than a pipe holds is written, so this fails once the reader is gone.
+                // The reader takes one line. The text exceeds a pipe's buffer, so the write fails after the
+                // reader has closed it.
                 let more = "right\n".repeat(100_000);
                 let _ = pipe.write_all(format!("{word}{more}").as_bytes());
             }

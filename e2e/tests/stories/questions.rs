@@ -1,4 +1,4 @@
-//! Questions in comments: answered from the code, where they were asked.
+//! Questions in comments, answered from the code at the place of the question.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -73,7 +73,7 @@ async fn a_question_on_our_pull_request_is_answered_there() {
     world.stop().await.unwrap();
 }
 
-/// The model finds that the comment asks for a change.
+/// Model replies that classify the comment as a request for a change.
 fn takes_it_as_work(expected: &str) -> Vec<Step> {
     vec![
         Step::call(
@@ -179,7 +179,7 @@ async fn whoever_may_not_ask_is_told_so_once_and_no_model_is_asked() {
     };
     assert_eq!(world.until("the refusal", told).await.unwrap(), 1);
     mention();
-    // What comes after it is handled.
+    // A later event is handled, which proves that the earlier one caused nothing.
     world.github.close(fixture::REPOSITORY, number, "grace").unwrap();
     end_of(&world, &key, 1).await;
     assert_eq!(told().await, Some(1), "once for each person");

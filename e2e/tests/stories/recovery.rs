@@ -1,4 +1,4 @@
-//! What failed and went on: retries, the circuit breaker, orders in comments, triage.
+//! Failures and recovery: retries, the circuit breaker, commands in comments, triage.
 
 use domain::{RunStatus, StopReason, TicketKey};
 use e2e::{Options, World};

@@ -1,4 +1,4 @@
-//! Red checks: what is repaired, by whom, how often, and what is left to people.
+//! Failing checks: automatic repair, its limits, and failures for maintainers.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use testkit::{Step, fixture, github::Conclusion};
 
 use crate::{comment_with, commits, end_of, only_pull_request, thinking};
 
-/// How the first message of a repair begins.
+/// Start of the first message of a repair.
 const REPAIR: &str = "Checks failed on the pull request";
 
-/// Longer than any step of a story: who waits for this model is cut.
+/// Longer than any step of a story, so a run that waits for this model is canceled.
 const LONG: Duration = Duration::from_secs(600);
 
 fn repair(file: &str) -> Vec<Step> {
@@ -52,7 +52,7 @@ async fn moved_on(world: &World, before: &str) -> String {
     found.await.unwrap()
 }
 
-/// What the API says became of the checks in a ticket's nth run.
+/// Returns the API's result of the checks in a ticket's nth run.
 async fn result(world: &World, key: &str, nth: usize) -> Value {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap();
@@ -91,7 +91,7 @@ async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_read
     world.stop().await.unwrap();
 }
 
-/// A person pushes to the branch of the pull request.
+/// Pushes to the pull request's branch as a user.
 fn push(world: &World, file: &str) {
     let files = [(file, "By a person.\n")];
     world
@@ -168,7 +168,7 @@ async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
     .await;
     let calls = world.model.calls().len();
     let first = only_pull_request(&world).head_sha;
-    // A person takes the note out again.
+    // A user removes the note.
     world
         .github
         .commit(

@@ -1,4 +1,4 @@
-//! What people do with pull requests: ask for our review, close ours and open them again.
+//! Users' actions on pull requests: requests for our review, closing and reopening of ours.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{comment_with, end_of, only_pull_request, thinking};
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
 
-/// Opens a pull request with a line that divides by zero; gives its number, and its name as a ticket.
+/// Opens a pull request with a division by zero and returns its number and ticket name.
 fn open(world: &World) -> (u64, String) {
     let files = [(
         "shop/mean.py",
@@ -97,7 +97,7 @@ async fn a_review_that_is_asked_for_comments_on_changed_lines_and_each_new_head_
     world.github.redeliver_all();
     let mut script = script();
     script[0].expect = Some("You reviewed this pull request before, at commit".to_owned());
-    // What stood there before is no place for a comment any more.
+    // The former line is not a valid place for a comment any more.
     let about_old = json!({"summary": "Adds a mean.", "comments": [comment(1)]});
     script.insert(2, Step::call("submit_comments", about_old));
     script[3].expect = Some("none that is new since your last review".to_owned());
@@ -141,7 +141,7 @@ async fn polls_alone_find_that_a_review_is_asked_for() {
     world.stop().await.unwrap();
 }
 
-/// A world in which our review is asked for and the model thinks about it for longer than the story takes.
+/// Starts a world with a requested review that the model does not finish within the story.
 async fn under_review() -> (World, u64, String) {
     let world = World::start(Options {
         rules: RULES.to_owned(),

@@ -1,4 +1,4 @@
-//! Every service is restarted under load, one process after another.
+//! Rolling restart of every service under load.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 const TICKETS: usize = 8;
 const THINKING: Duration = Duration::from_millis(300);
-/// For loaded machines; far below what a lost wake-up or lease would take to be noticed ten times.
+/// Time limit for loaded machines, far below ten times the delay of a lost wake-up or lease.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Each ticket's takeovers without progress, as its row counts them.
+/// Returns each ticket's takeovers without progress, from its row.
 async fn takeovers(world: &World) -> BTreeMap<String, u32> {
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<Row>(queue::Bucket::Tickets).list().await.unwrap();
@@ -59,7 +59,7 @@ async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
     world.stop().await.unwrap();
 }
 
-/// Signed webhooks until told to stop; gives how many were sent, and every one that was not accepted.
+/// Sends signed webhooks until stopped. Returns their number and those that were not accepted.
 async fn send_webhooks(
     url: String,
     client: reqwest::Client,
@@ -99,7 +99,7 @@ async fn no_webhook_is_lost_while_every_ingest_process_is_replaced() {
     .unwrap();
     let stop = CancellationToken::new();
     let mut senders = tokio::task::JoinSet::new();
-    // A connection for each webhook, as GitHub does it, and connections that stay, as those of a load balancer.
+    // New connections for each webhook, as GitHub has them, and persistent ones, as a load balancer has them.
     for kept in [0, 0, 1, 1] {
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(kept);
         let client = client.build().unwrap();

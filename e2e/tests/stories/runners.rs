@@ -1,4 +1,4 @@
-//! One repair per test runner, from the ticket to a pull request whose evidence is a repaired test.
+//! One repair per test runner, from the ticket to a pull request with a repaired test as evidence.
 #![allow(
     clippy::print_stdout,
     reason = "a runner that is not installed is reported as not run"
@@ -14,15 +14,15 @@ use testkit::{Step, fixture};
 
 use crate::end_of;
 
-/// Repository with one failing test, and the repair.
+/// Repository with one failing test, and its repair.
 struct RunnerRepository {
-    /// Program that says whether the runner is installed here, with its arguments.
+    /// Program with arguments that succeeds if the runner is installed.
     probe: &'static [&'static str],
-    /// Command that the repository's `AGENTS.md` names.
+    /// Test command in the repository's `AGENTS.md`.
     command: &'static str,
     files: &'static [(&'static str, &'static str)],
     repaired: (&'static str, &'static str),
-    /// The test that fails before the repair, as its runner names it.
+    /// Name of the failing test, as its runner prints it.
     test: &'static str,
 }
 
@@ -61,7 +61,7 @@ async fn proof_of(world: &World, key: &str) -> Proof {
     proofs.next_back().unwrap()
 }
 
-/// Plays a ticket whose repair one failing test shows, and reads its evidence.
+/// Plays a ticket whose repair one failing test shows, and checks the evidence.
 async fn repair_is_shown(repository: RunnerRepository) {
     Box::pin(play_repair(repository)).await;
 }
@@ -73,7 +73,7 @@ async fn play_repair(repository: RunnerRepository) {
         return;
     }
     let world = World::start(Options::default()).await.unwrap();
-    // The fixture's own product is right here, so that its tests are not part of the question.
+    // The fixture's own product is correct here, so that its tests do not affect the result.
     let instructions = format!("# For agents\n\nRun the tests:\n\n```sh\n{command}\n```\n");
     let mut files = vec![("AGENTS.md", instructions.as_str()), ("tests/test_cart.py", "")];
     files.extend(repository.files);
@@ -248,7 +248,7 @@ async fn repair_is_shown_by_go() {
     .await;
 }
 
-// Debian's packages of Maven's plugins are a repository that works without a network.
+// Debian's packages of Maven plugins form a repository that works without network.
 #[tokio::test(flavor = "multi_thread")]
 async fn repair_is_shown_by_maven() {
     repair_is_shown(RunnerRepository {

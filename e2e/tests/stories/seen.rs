@@ -1,4 +1,4 @@
-//! What the model saw and what people read, in a form that is the same in every run.
+//! Texts for the model and for users, normalized so that every run gives the same text.
 
 use e2e::World;
 use insta::Settings;
@@ -8,10 +8,10 @@ use testkit::{
     model::{ModelCall, around},
 };
 
-/// Of a long text so many lines at each end are shown.
+/// Number of shown lines at each end of a long text.
 const ENDS: usize = 32;
 
-/// What differs from run to run, and what stands for it.
+/// Patterns that differ from run to run, with their replacements.
 const CHANGING: [(&str, &str); 10] = [
     (r"/tmp/\.tmp[0-9A-Za-z]+", "[folder]"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "[date]"),
@@ -25,7 +25,7 @@ const CHANGING: [(&str, &str); 10] = [
     (r"@\d+\b", "@[n]"),
 ];
 
-/// Compares with an inline snapshot after what changes is replaced.
+/// Compares with an inline snapshot after normalization.
 pub(crate) fn settled(compare: impl FnOnce()) {
     let mut settings = Settings::clone_current();
     for (pattern, name) in CHANGING {
@@ -34,8 +34,8 @@ pub(crate) fn settled(compare: impl FnOnce()) {
     settings.bind(compare);
 }
 
-/// The request of a call as text: what each message says, long ones in part. The first message is left out but for the first
-/// call, the system prompt always: tests of the prompts have them.
+/// Returns a model request as text: each message, long ones abridged. The first message is shown for the
+/// first call alone, and the system prompt never, because the tests of prompts cover them.
 pub(crate) fn saw(call: &ModelCall) -> String {
     let messages = call.request["messages"].as_array().cloned().unwrap_or_default();
     let mut told = messages.iter().filter(|message| message["role"] == "user");
@@ -70,7 +70,7 @@ fn ends(text: &str) -> String {
     }
 }
 
-/// What the work begins with, whole.
+/// Returns the whole first message of the work.
 pub(crate) fn first_of_work(world: &World) -> String {
     let calls = world.model.calls();
     let first = &calls.first().expect("the model worked").request["messages"][0]["content"];
@@ -80,12 +80,12 @@ pub(crate) fn first_of_work(world: &World) -> String {
     text + first.as_str().unwrap_or_default()
 }
 
-/// The last call of the work.
+/// Returns the last call of the work.
 pub(crate) fn last_of_work(world: &World) -> ModelCall {
     world.model.calls().pop().expect("the model worked")
 }
 
-/// The last call of the review.
+/// Returns the last call of the review.
 pub(crate) fn last_of_review(world: &World) -> ModelCall {
     world
         .model
@@ -94,7 +94,7 @@ pub(crate) fn last_of_review(world: &World) -> ModelCall {
         .expect("the change was reviewed")
 }
 
-/// A pull request as people read it.
+/// Returns a pull request as users read it.
 pub(crate) fn read(pull: &PullRequestState) -> String {
     let state = if pull.draft { "draft" } else { "ready" };
     format!("{} ({state})\n\n{}", pull.title, pull.body.trim_end())

@@ -1,4 +1,4 @@
-//! Reactions: whoever asked sees where they asked that it was seen, and that it is done.
+//! Reactions: users see at their comment that it was received, and that its work is done.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -7,7 +7,7 @@ use testkit::{Step, fixture::REPOSITORY, github::Reacted};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-/// Waits until something has these reactions, and no others.
+/// Waits until a target has exactly these reactions.
 pub(crate) async fn reactions(world: &World, to: Reacted, wanted: &[&str]) {
     let has = async || (world.github.reactions(REPOSITORY, to) == wanted).then_some(());
     let what = format!("{wanted:?} on {to:?}");

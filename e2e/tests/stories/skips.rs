@@ -1,4 +1,4 @@
-//! Skip rules: no run, and the ticket hears why.
+//! Skip rules: no run, and a comment with the reason.
 
 use domain::TicketKey;
 use e2e::{Options, World};
@@ -6,7 +6,7 @@ use testkit::fixture;
 
 use crate::comment_with;
 
-/// Files a ticket, prepares it, asks for work, and expects a comment that names `reason` and no run.
+/// Creates a ticket, prepares it, requests work, and expects a comment with `reason` and no run.
 async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
@@ -127,7 +127,7 @@ async fn a_ticket_that_names_two_repositories_of_its_project_hears_the_choices_a
         assert!(told.replace('`', "").contains(choice), "{told}");
     }
     assert!(world.model.calls().is_empty());
-    // The rules of acme/shop name neither: it has the rest of the project.
+    // The rules of acme/shop name no component or label, so they cover the rest of the project.
     world.jira.set_components(&key, &[]).unwrap();
     world.jira.set_labels(&key, &[]).unwrap();
     world.jira.move_issue(&key, "To Do", "ada").unwrap();

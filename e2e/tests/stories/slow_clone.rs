@@ -1,5 +1,5 @@
-//! First clone over a slow line that is interrupted twice: it goes on where it was, the ticket shows how far it is, and the
-//! work begins when the base branch is there.
+//! First clone over a slow link that breaks twice. It resumes, the ticket shows its progress, and the work
+//! starts when the base branch is complete.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use testkit::{eventually, fixture};
 
 use crate::{comments, end_of};
 
-/// Size of a repository, and the line to it.
+/// Size of a repository, and the speed of its link.
 struct SlowClone {
     files: u32,
     bytes_per_second: u64,
-    /// Longest that the clone may take.
+    /// Time limit of the clone.
     patience: Duration,
 }
 
@@ -23,7 +23,8 @@ struct SlowClone {
 const FILE: u32 = 100_000;
 
 impl SlowClone {
-    /// 400 s at 100 kB/s where `JOURNEYMAN_WHOLE_STORIES` is set (`make slow-clone`), a sample of it otherwise.
+    /// Returns 400 s at 100 kB/s if `JOURNEYMAN_WHOLE_STORIES` is set (`make slow-clone`), and a smaller
+    /// sample otherwise.
     fn from_environment() -> Self {
         match std::env::var_os("JOURNEYMAN_WHOLE_STORIES") {
             Some(_) => Self {
@@ -33,7 +34,7 @@ impl SlowClone {
             },
             None => Self {
                 files: 40,
-                // Long enough for the ticket to be told: the git gate waits 20 s before it says how far the clone is.
+                // Long enough for a progress comment: the git gate reports the clone's progress after 20 s.
                 bytes_per_second: 60_000,
                 patience: Duration::from_secs(120),
             },
@@ -41,7 +42,7 @@ impl SlowClone {
     }
 }
 
-/// Hexadecimal digits that compress to about half.
+/// Generates hexadecimal digits that compress to about half.
 fn noise(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut text = String::new();
@@ -69,7 +70,7 @@ async fn interrupted_slow_clone_goes_on_to_its_end() {
         .github
         .commit(fixture::REPOSITORY, "main", "Many assets", &files);
     committed.unwrap();
-    // At least this much has to pass.
+    // Lower bound of the transferred bytes.
     let size = u64::from(clone.files * FILE / 2);
     world.github.set_link(SlowLink {
         bytes_per_second: clone.bytes_per_second,

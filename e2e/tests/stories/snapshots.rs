@@ -1,14 +1,15 @@
-//! A model that fills the workspace with noise: the store keeps little of it, and webhooks are accepted as ever.
+//! A model that fills the workspace with noise: the store keeps little of it, and webhooks are still
+//! accepted.
 
 use domain::{Entry, Fact, Snapshot, StopReason};
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture};
 
-/// Bytes that a ticket's snapshots may take by default.
+/// Default limit of a ticket's snapshots in bytes.
 const BUDGET: u64 = 256 << 20;
 
-/// Every snapshot of a run, in order.
+/// Returns all snapshots of a run, in order.
 fn snapshots(entries: &[Entry]) -> Vec<Snapshot> {
     let taken = entries.iter().filter_map(|entry| match &entry.fact {
         Fact::SnapshotTaken { snapshot, .. } => Some(snapshot.clone()),
@@ -27,7 +28,7 @@ async fn noise_in_every_turn_fills_no_store_and_stops_no_webhook() {
     let mut script = fixture::script();
     let rest = script.split_off(3);
     script.extend((0..4).map(|_| noise(8)));
-    // The model reads which file is too large for any snapshot, and goes on.
+    // The tool result names the file that exceeds the snapshot limit; the model continues.
     script.push(noise(60));
     script.push(
         Step::call("run_command", json!({ "command": "rm noise.bin" }))
@@ -55,7 +56,7 @@ async fn noise_in_every_turn_fills_no_store_and_stops_no_webhook() {
                 bytes += snapshot.pack.size_bytes;
             }
         }
-        // Those with the noise were replaced; what is left is the change.
+        // Later snapshots replaced those with noise; only the change remains.
         (bytes < 1 << 20).then_some(bytes)
     };
     let kept = world.until("replaced snapshots to go", kept).await.unwrap();

@@ -1,4 +1,4 @@
-//! What people are told that models took is what journals say.
+//! Reported spending, which equals the sum of the journals.
 
 use api::types::SpendQuery;
 use domain::StopReason;

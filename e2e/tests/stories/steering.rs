@@ -1,4 +1,4 @@
-//! People steer: decisions at the gate, stops.
+//! Steering by users: decisions at the gate, stops.
 
 use domain::{
     Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor, report,
@@ -42,12 +42,12 @@ async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
     (world, key, run)
 }
 
-/// The commit that a person was asked about.
+/// Returns the commit of the only question to a user.
 async fn asked_about(world: &World, run: &RunId) -> String {
     last_asked_about(world, run).await.expect("a person was asked")
 }
 
-/// The commit that a person was asked about last.
+/// Returns the commit of the last question to a user.
 async fn last_asked_about(world: &World, run: &RunId) -> Option<String> {
     let journal = world.client.journal(run).await.unwrap();
     let mut all = journal.iter().rev();
@@ -129,7 +129,7 @@ async fn a_run_whose_ticket_was_edited_and_then_deleted_ends_as_it_was_asked_for
         .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert_eq!(only_pull_request(&world).head_sha, head);
-    // What nobody can be told any more stays visible.
+    // A report about a deleted ticket becomes a visible dead letter.
     world.stop_with_dead_letters().await.unwrap();
 }
 

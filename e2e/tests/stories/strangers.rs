@@ -1,5 +1,5 @@
-//! What a process on the same machine that knows no secret can do: a command of the model without namespaces, or
-//! another user.
+//! Processes on the same machine without any secret: a command of the model without namespaces, or another
+//! user.
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
@@ -9,10 +9,10 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Only a story that fails waits so long.
+/// Time limit that only a failing story reaches.
 const NEVER: Duration = Duration::from_secs(20);
 
-/// Says this to a server and gives what it answers until it has answered so much, or closes.
+/// Sends a text to a server and returns the answer up to `until`, or up to the end of the connection.
 async fn say(address: &str, words: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(words.as_bytes()).await.unwrap();

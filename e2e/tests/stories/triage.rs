@@ -1,4 +1,4 @@
-//! Everything that a triage sets besides labels.
+//! Results of a triage besides labels.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What starts work on Jira beside a move into the status: tickets that are created, and tickets that come back.
+//! Requests for work on Jira besides a status change: created tickets, and tickets that return.
 
 use domain::StopReason;
 use e2e::{Options, World};
@@ -7,14 +7,14 @@ use testkit::{JiraOptions, JiraTransition, Step, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-/// A workflow whose tickets are created in the status that asks for work.
+/// Returns a workflow whose tickets are created in the status that requests work.
 fn born_ready() -> JiraOptions {
     let mut jira = JiraOptions::default();
     jira.statuses.swap(0, 1);
     jira
 }
 
-/// Waits until no run of the ticket takes news in.
+/// Waits until no run of the ticket accepts new triggers.
 async fn rests(world: &World, key: &str) {
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
@@ -77,7 +77,7 @@ async fn a_ticket_that_comes_back_is_worked_on_again_with_the_new_comment_first_
         .comment_as(&key, "ada", "The total of the cart, please.")
         .unwrap();
     world.model.set_script("", fixture::script());
-    // What is said in the same millisecond as the move counts as said after it.
+    // Comments in the same millisecond as the status change count as later ones.
     rests(&world, &key).await;
     world.jira.move_issue(&key, "To Do", "ada").unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -123,7 +123,7 @@ async fn a_ticket_that_comes_back_while_its_pull_request_is_open_goes_on_there()
         .jira
         .comment_as(&key, "ada", "Please add a note on rounding.")
         .unwrap();
-    // What is said in the same millisecond as the move counts as said after it.
+    // Comments in the same millisecond as the status change count as later ones.
     rests(&world, &key).await;
     world.jira.move_issue(&key, "To Do", "ada").unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -177,7 +177,8 @@ async fn a_new_ticket_that_the_condition_of_the_rules_holds_for_is_worked_on_onc
     }
 }
 
-/// The last status of a ticket whose only way there asks for these fields, and the comment about it.
+/// Plays a ticket whose last transition requires these fields. Returns its last status and the comment about
+/// it.
 async fn merged_where(asks_for: &[&str], rules: &str, told: &str) -> (Option<String>, Option<String>) {
     let transition = |name: &str, to: &str, asks_for: &[&str]| JiraTransition {
         name: name.to_owned(),

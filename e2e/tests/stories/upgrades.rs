@@ -1,4 +1,4 @@
-//! What a former release stored is this one's, too.
+//! Records of an earlier release, read by this one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use domain::{Fact, Row, RunStatus, stored::AnyRecord};
 use e2e::{Options, World};
 use queue::Bucket;
 
-/// A backup of what NATS kept after a release had played four tickets to their merge, by `make skew-check` with `--keep`. Folders are
-/// added for later releases and never changed.
+/// Lists backups of NATS after a release had played four tickets to their merge, from `make skew-check` with
+/// `--keep`. Later releases add folders and never change existing ones.
 fn backups() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored");
     let entries = std::fs::read_dir(folder).unwrap();
@@ -23,7 +23,7 @@ async fn what_the_previous_release_stored_is_read_by_every_service() {
     for backup in backups {
         let world = World::start(Options {
             restored: Some(backup),
-            // Journals of old are not over because they are old.
+            // Old journals would otherwise be removed because of their age.
             settings: vec![("INGEST__JOURNAL_DAYS", "3650".to_owned())],
             ..Options::default()
         });
@@ -51,8 +51,8 @@ async fn what_the_previous_release_stored_is_read_by_every_service() {
     }
 }
 
-/// Rows and indexes, record by record. Triggers and reports leave their streams after 30 days, so a backup of old has none of them;
-/// crates/domain/tests/stored has theirs.
+/// Reads rows and indexes record by record. Triggers and reports leave their streams after 30 days, so an old
+/// backup lacks them; crates/domain/tests/stored has samples.
 async fn read_all(world: &World) {
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<Row>(Bucket::Tickets).list().await.unwrap();

@@ -1,4 +1,4 @@
-//! One ticket from the request to the merge, with all that happens on the way, on services as processes.
+//! One ticket from the request to the merge on its longest path, with services as processes.
 
 use e2e::{
     Mode, Options, World, whole,
@@ -73,7 +73,7 @@ async fn goes_the_whole_way(source: Source) {
     world.stop().await.unwrap();
 }
 
-/// The check run of the last commit shows what each round began with and what came of its checks.
+/// Checks that the last commit's check run lists each round's start and the result of its checks.
 fn assert_rounds(world: &World, head: &str) {
     let runs = world.github.check_runs(REPOSITORY, head).unwrap();
     let ours = runs.iter().filter(|name| *name == "Journeyman");
@@ -89,7 +89,7 @@ fn assert_rounds(world: &World, head: &str) {
         .map(|(_, rest)| {
             let mut cells = rest.split(" | ");
             let (began, checks) = (cells.next().unwrap(), cells.nth(1).unwrap());
-            // A verdict links the run that gave it.
+            // A verdict is a link to its run.
             let checks = checks.trim_start_matches('[').split("](").next().unwrap();
             (began, checks)
         })

@@ -237,7 +237,7 @@ impl FakeGitHub {
     /// Title, summary and conclusion of a commit's check run.
     ///
     /// # Errors
-    /// When the repository or no such check run does not exist.
+    /// When the repository or the check run does not exist.
     pub fn check_run(
         &self,
         repository: &str,

@@ -117,7 +117,7 @@ impl FakeGitHub {
     /// `discussion_comment` created.
     ///
     /// # Errors
-    /// When the discussion does not exist, or the comment is a reply itself.
+    /// When the discussion, or the comment is a reply itself does not exist.
     pub fn discuss_as(
         &self,
         repository: &str,

@@ -135,7 +135,7 @@ impl FakeGitHub {
     /// Content of every file of a branch or commit, by path (lossy UTF-8).
     ///
     /// # Errors
-    /// When there is no such repository, branch or commit.
+    /// When the repository, branch or commit does not exist.
     pub fn branch_files(&self, repository: &str, branch: &str) -> anyhow::Result<BTreeMap<String, String>> {
         repository::files(&self.path(repository)?, branch)
     }
@@ -149,7 +149,7 @@ impl FakeGitHub {
     /// Unified diff between two branches or commits, from their merge base.
     ///
     /// # Errors
-    /// When there is no such repository, branch or commit.
+    /// When the repository, branch or commit does not exist.
     pub fn diff(&self, repository: &str, base: &str, head: &str) -> anyhow::Result<String> {
         repository::diff(&self.path(repository)?, base, head)
     }

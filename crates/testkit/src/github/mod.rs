@@ -173,7 +173,7 @@ impl FakeGitHub {
     /// Sends `push`.
     ///
     /// # Errors
-    /// When the repository does not exist, or git fails.
+    /// When the repository, or git fails does not exist.
     pub fn commit(
         &self,
         repository: &str,
@@ -199,7 +199,7 @@ impl FakeGitHub {
     /// Renames or transfers a repository. Calls by the old name are redirected.
     ///
     /// # Errors
-    /// When the repository does not exist, or the new name is taken.
+    /// When the repository, or the new name is taken does not exist.
     pub fn rename_repository(&self, old: &str, new: &str) -> anyhow::Result<()> {
         self.hub.rename(old, new)
     }
@@ -240,7 +240,7 @@ impl FakeGitHub {
     /// `push`.
     ///
     /// # Errors
-    /// When there is no such pull request, it is closed or a draft, or it conflicts.
+    /// When the pull request does not exist, is closed or a draft, lacks a required check, or conflicts.
     pub fn merge(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<String> {
         self.hub.merge(repository, number, by)
     }

@@ -205,7 +205,7 @@ impl FakeGitHub {
     /// Values of an issue's fields in a project, by name; absent if the project does not contain the issue.
     ///
     /// # Errors
-    /// When there is no such project, repository or issue.
+    /// When the project, repository or issue does not exist.
     pub fn project_values(
         &self,
         (owner, project): (&str, u64),

@@ -297,7 +297,7 @@ impl FakeGitHub {
     /// Requests a review with a date in the past, `days` ago. Sends `pull_request` review requested.
     ///
     /// # Errors
-    /// When the pull request does not exist, or the reviewer is its author.
+    /// When the pull request, or the reviewer is its author does not exist.
     pub fn ask_for_review_days_ago(
         &self,
         repository: &str,

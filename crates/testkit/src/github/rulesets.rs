@@ -74,7 +74,7 @@ impl FakeGitHub {
     /// Replaces the rulesets of a repository.
     ///
     /// # Errors
-    /// When the repository does not exist, or its hook cannot be written.
+    /// When the repository, or its hook cannot be written does not exist.
     pub fn set_rulesets(&self, repository: &str, rulesets: &[Ruleset]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;

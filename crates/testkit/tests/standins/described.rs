@@ -1,4 +1,4 @@
-//! What the vendors' descriptions require of an object, as `tests/required` has it, and what an object lacks.
+//! Comparison of objects with the vendors' descriptions in `tests/required`.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 
 use crate::{Received, SOON};
 
-/// One file of `tests/required`, and what was compared with it so far.
+/// File of `tests/required`, with the names that were compared so far.
 pub(crate) struct Description {
     kinds: Map<String, Value>,
-    /// What is required of each answer or webhook, by name.
+    /// Required shape of each answer or webhook, by name.
     told: Map<String, Value>,
     seen: BTreeSet<String>,
     lacking: BTreeSet<String>,
 }
 
 impl Description {
-    /// `told` is the section of the file: `answers` or `webhooks`.
+    /// Reads a file. `told` is its section: `answers` or `webhooks`.
     pub(crate) fn read(file: &str, told: &str) -> Self {
         let file: Value = serde_json::from_str(file).unwrap();
         let section = |name: &str| file[name].as_object().expect(name).clone();
@@ -33,7 +33,7 @@ impl Description {
         self.told.keys().cloned().collect()
     }
 
-    /// Compares an answer or a webhook with what is required of it.
+    /// Compares an answer or a webhook with its required shape.
     pub(crate) fn compare(&mut self, name: &str, found: &Value) {
         self.seen.insert(name.to_owned());
         let mut lacking = Vec::new();
@@ -48,7 +48,7 @@ impl Description {
             .extend(lacking.into_iter().map(|lack| format!("{name}: {lack}")));
     }
 
-    /// Fails with everything that was lacking, and when something was never compared.
+    /// Fails with everything that was lacking, or with names that were never compared.
     pub(crate) fn finish(self) {
         let all: BTreeSet<String> = self.told.keys().cloned().collect();
         let unseen: Vec<&String> = all.difference(&self.seen).collect();
@@ -72,7 +72,8 @@ impl Description {
         }
     }
 
-    /// `kind` is a type of JSON or the name of a kind, or several of them; with `?` it may be null.
+    /// Checks a value's kind: a JSON type, the name of an object kind, or several of them. The suffix `?`
+    /// permits null.
     fn look_at_kind(&self, kind: &str, found: &Value, place: &str, lacking: &mut Vec<String>) {
         let wanted = kind.trim_end_matches('?');
         if kind.ends_with('?') && found.is_null() {
@@ -104,7 +105,7 @@ impl Description {
     }
 }
 
-/// Waits for every webhook of a description and compares all that came.
+/// Waits for every webhook of a description and compares all received ones.
 pub(crate) async fn arrived(
     mut description: Description,
     received: &Received,
@@ -143,8 +144,8 @@ fn is_of_type(name: &str, found: &Value) -> bool {
     }
 }
 
-/// Every route that a router's source names, with its methods, e.g. `GET /pulls`; deletions and whatever is refused
-/// always (`any`) have no answer of their own.
+/// Returns every route of a router's source with its methods, such as `GET /pulls`. Deletions and refused
+/// routes (`any`) have no answer to compare.
 pub(crate) fn routes(source: &str) -> Vec<String> {
     let routes = source.split(".route(").skip(1);
     let named = routes.flat_map(|route| {
@@ -163,7 +164,7 @@ pub(crate) fn routes(source: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Fails when a route has no answer in the description; `others` answer in another protocol.
+/// Fails if a route has no answer in the description. The routes in `others` use another protocol.
 pub(crate) fn every_route_is_described(source: &str, description: &Description, others: &[&str]) {
     let known = description.names();
     let routes = routes(source);

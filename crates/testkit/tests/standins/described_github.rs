@@ -1,4 +1,4 @@
-//! Whatever the GitHub stand-in says has the properties that GitHub's descriptions require.
+//! Shape of the GitHub stand-in's answers and webhooks: the properties that GitHub's descriptions require.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const WEBHOOKS: &str = include_str!("../required/github_webhooks.json");
 const REPO: &str = "/repos/{owner}/{repo}";
 const SHOP: &str = "/repos/acme/shop";
 
-/// Calls and compares the answers.
+/// Caller that compares each answer.
 struct Caller {
     github: FakeGitHub,
     jwt: String,
@@ -24,7 +24,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// `name` is the method and the route, `path` what stands for it.
+    /// Calls a route. `name` is the method and the route pattern, `path` a concrete path.
     async fn ask(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
         let (method, route) = name.split_once(' ').unwrap();
         let is_apps = route.starts_with("/app") || route.ends_with("/installation");
@@ -39,7 +39,7 @@ impl Caller {
         answer
     }
 
-    /// The same for a route of a repository.
+    /// Calls a route of the repository.
     async fn ask_repo(&mut self, method: &str, route: &str, path: &str, body: Option<Value>) -> Value {
         self.ask(&format!("{method} {REPO}{route}"), &format!("{SHOP}{path}"), body)
             .await
@@ -261,7 +261,7 @@ impl Caller {
             .unwrap();
     }
 
-    /// Only an App may make check runs.
+    /// GitHub lets only Apps create check runs, so this part uses an App's token.
     async fn use_check_runs(&mut self, head: &str) {
         let (app, wanted) = (
             app_token(WRITER_APP_ID, 500),
@@ -322,7 +322,7 @@ impl Caller {
     }
 }
 
-/// Registers an App as a browser does; gives the code that GitHub leads back with, and the state.
+/// Registers an App as a browser does. Returns the status and the redirect's location.
 async fn register(github: &FakeGitHub, manifest: &Value) -> (u16, String) {
     let http = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -342,7 +342,7 @@ async fn register(github: &FakeGitHub, manifest: &Value) -> (u16, String) {
 }
 
 impl Caller {
-    /// Last, as the App that a manifest makes takes the place of the reader's.
+    /// Runs last, because the App of the manifest replaces the reader's App.
     async fn use_manifests(&mut self) {
         let good = json!({"name": "acme reader", "url": "https://github.com/acme", "public": false,
             "redirect_url": "http://127.0.0.1:1/callback", "default_permissions": {"metadata": "read"}});
@@ -421,7 +421,7 @@ fn every_route_of_the_github_stand_in_is_described() {
         "GET /stored-logs/{job}",
     ];
     every_route_is_described(include_str!("../../src/github/routes.rs"), &rest, &others);
-    // These are pages for people.
+    // These routes serve web pages.
     let pages = [
         "POST /organizations/{owner}/settings/apps/new",
         "GET /apps/{slug}/installations/new",

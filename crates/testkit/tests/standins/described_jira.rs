@@ -1,4 +1,4 @@
-//! Whatever the Jira stand-in says has the properties that Jira's description shows.
+//! Shape of the Jira stand-in's answers and webhooks: the properties that Jira's description shows.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,8 @@ struct Caller {
 }
 
 impl Caller {
-    /// `name` is the method and the route, `path` what stands for it behind the interface's own.
+    /// Calls a route. `name` is the method and the route pattern, `path` a concrete path below the REST
+    /// interface.
     async fn ask(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
         let (method, _) = name.split_once(' ').unwrap();
         let method: Method = method.parse().unwrap();
@@ -27,7 +28,7 @@ impl Caller {
         answer
     }
 
-    /// The same for a route of an issue.
+    /// Calls a route of an issue.
     async fn ask_issue(&mut self, method: &str, route: &str, path: &str, body: Option<Value>) -> Value {
         let path = format!("/issue/ENG-1{path}");
         self.ask(&format!("{method} {ISSUE}{route}"), &path, body).await
@@ -63,7 +64,7 @@ impl Caller {
         self.ask_issue("GET", "/comment", "/comment", None).await;
     }
 
-    /// An administrator's call, whose path is the whole one.
+    /// Calls a route as administrator, with the full path.
     async fn ask_as_admin(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
         let (method, _) = name.split_once(' ').unwrap();
         let url = format!("{}{path}", self.jira.url());
@@ -74,7 +75,7 @@ impl Caller {
         answer
     }
 
-    /// Last, as deliveries go to the registered address from then on.
+    /// Runs last, because deliveries go to the registered address afterwards.
     async fn use_webhooks(&mut self) {
         self.ask_as_admin("GET /rest/api/2/serverInfo", "/rest/api/2/serverInfo", None)
             .await;
@@ -136,7 +137,7 @@ impl Caller {
     }
 }
 
-/// A Jira where something happened: two tickets, one of them moved, edited and assigned.
+/// Starts a Jira with two tickets, one of which was transitioned, edited and assigned.
 async fn busy(webhook: &str) -> FakeJira {
     let done = JiraTransition {
         name: "Finish".to_owned(),

@@ -1,4 +1,4 @@
-//! The demo's repository really fails, and its script's edit really mends it.
+//! The demo's repository: its tests fail before the script's edit and pass after it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The GitHub stand-in over HTTP and over real git.
+//! The GitHub stand-in over HTTP and git.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The stand-ins, called over HTTP as their clients call them.
+//! Tests of the stand-ins over HTTP, as clients call them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,7 +35,7 @@ fn client() -> reqwest::Client {
 
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
-/// Takes webhooks and keeps them.
+/// Starts a server that records webhooks and returns its URL.
 async fn receiver() -> (String, Received) {
     let received = Received::default();
     let take = |State(received): State<Received>, headers: HeaderMap, body: Bytes| async move {
@@ -51,7 +51,7 @@ async fn receiver() -> (String, Received) {
     (url, received)
 }
 
-/// The first webhook that `wanted` accepts, within the time allowed.
+/// Waits for the first webhook that `wanted` accepts.
 async fn webhook(
     received: &Received,
     wanted: impl Fn(&HeaderMap, &Value) -> bool,

@@ -1,4 +1,4 @@
-//! The scripted model: both dialects, streamed and whole, and what they refuse.
+//! The scripted model: both dialects, streamed and unstreamed, and their refusals.
 
 use serde_json::{Value, json};
 use testkit::model::{MODEL_API_KEY, MODEL_AUTH_TOKEN};

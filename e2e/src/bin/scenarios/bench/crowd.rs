@@ -1,4 +1,4 @@
-//! Many who look: pages of the console over 10,000 runs, and 500 viewers of one run.
+//! Load of many readers: console pages over 10,000 runs, and 500 viewers of one run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,23 +21,23 @@ use crate::bench::{
     processes::Services,
 };
 
-/// Runs in the lists; two of each ticket.
+/// Runs in the lists; two for each ticket.
 const RUNS: u64 = 10_000;
-/// Loads of each page.
+/// Number of loads of each page.
 const LOADS: usize = 100;
 const AT_ONCE: usize = 64;
-/// Who look at one run.
+/// Number of viewers of one run.
 const VIEWERS: u32 = 500;
-/// Streams that one token may have.
+/// Number of streams that the API permits for one token.
 const OF_ONE: u32 = 16;
-/// Turns of the run that is looked at, and what a reply takes.
+/// Turns of the watched run, and the latency of each model reply.
 const TURNS: usize = 50;
 const REPLY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// A record of a run as it is stored.
 const STORED: &str = include_str!("../../../../../crates/domain/tests/stored/v1/overview.jsonl");
 
-/// Prints the pages and the viewers.
+/// Prints the figures of pages and viewers.
 pub(crate) async fn all() -> anyhow::Result<()> {
     Box::pin(pages()).await?;
     Box::pin(viewers()).await
@@ -70,7 +70,7 @@ async fn pages() -> anyhow::Result<()> {
             ensure!(page.contains("</html>"), "{path} is no whole page");
             Ok(())
         };
-        // The first load copies what is stored.
+        // The first load is slower, because the API copies the stored records into memory.
         let start = Instant::now();
         load(0).await?;
         figure(
@@ -92,7 +92,7 @@ async fn pages() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// Rows and records of runs that are over.
+/// Stores rows and records of finished runs.
 async fn fill(world: &World) -> anyhow::Result<()> {
     let overview: Overview = stored::decode(STORED.lines().next().context("no record")?.as_bytes())?;
     let rows = world.queue_as("planner").await?.table::<Row>(Bucket::Tickets);
@@ -139,7 +139,8 @@ async fn login(client: &reqwest::Client, console: &str, token: &SecretString) ->
     Ok(cookie.split(';').next().unwrap_or_default().to_owned())
 }
 
-/// CPU of ingest for a run of 50 turns without a viewer and with 500, each of which sees every entry.
+/// Prints the CPU time of ingest for a run of 50 turns without viewers and with 500 viewers, each of which
+/// reads every entry.
 async fn viewers() -> anyhow::Result<()> {
     let tokens: Vec<SecretString> = (0..VIEWERS.div_ceil(OF_ONE))
         .map(|number| SecretString::from(format!("viewer-{number}-{:032x}", fastrand::u128(..))))
@@ -151,14 +152,14 @@ async fn viewers() -> anyhow::Result<()> {
     settings.extend(tokens.iter().enumerate().flat_map(|(number, token)| {
         let hash = digest(&SHA256, token.expose_secret().as_bytes());
         let sha256: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        // Settings live as long as the bench.
+        // Setting names are `&'static str`; leaking them costs a few kilobytes until the bench ends.
         let key = |end: &str| -> &'static str { format!("INGEST__API_TOKENS__VIEWER{number}__{end}").leak() };
         [(key("SHA256"), sha256), (key("ROLE"), "viewer".to_owned())]
     }));
     let mut world = Box::pin(World::start(Options {
         mode: Mode::Processes,
         settings,
-        // The run waits until everybody looks.
+        // The approval gate holds the run until all viewers are connected.
         rules: "agent:\n  approval: plan\n".to_owned(),
         ..Options::default()
     }))
@@ -172,8 +173,8 @@ async fn viewers() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// CPU seconds of ingest from the approval of a run's plan to its end, while it is watched by so many tokens' viewers, 500
-/// together.
+/// Returns the CPU seconds of ingest from the approval of a run's plan to the run's end. The tokens' viewers
+/// follow the run, 500 together.
 async fn watched(world: &World, services: &Services, tokens: &[SecretString]) -> anyhow::Result<f64> {
     let number = if tokens.is_empty() { 1 } else { 2 };
     let key = world.ask_for_note(number)?;
@@ -204,7 +205,7 @@ async fn watched(world: &World, services: &Services, tokens: &[SecretString]) ->
     Ok(cpu)
 }
 
-/// Viewers who count what they see; every one of them is connected.
+/// Connects the viewers, each of which counts the entries that it reads.
 async fn look(
     world: &World,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! What durability costs, and how soon a crash is made good.
+//! Cost of durability, and time to recover from a crash.
 
 use std::time::Duration;
 
@@ -24,18 +24,18 @@ const APPENDS: u64 = 500;
 const WRITERS: u64 = 64;
 const TEXT_BYTES: usize = 1_000;
 const CRASHES: usize = 3;
-/// Much below the default, so that the rest of a recovery shows beside it.
+/// Far below the default, so that the other parts of a recovery remain visible.
 const ACK_WAIT: Duration = Duration::from_secs(3);
 const LEASE: Duration = Duration::from_secs(2);
 const PARKED: usize = 1_000;
 const ACTIVE: usize = 200;
-/// How long a model thinks while many runs are at work.
+/// Model latency while many runs are active.
 const THOUGHT: Duration = Duration::from_secs(2);
-/// For a thousand runs to park.
+/// Time limit for 1,000 runs to park.
 const PATIENCE: Duration = Duration::from_secs(240);
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// Prints what an append to a journal takes, with each of the server's ways to reach the disk.
+/// Prints the time of a journal append for each sync mode of the NATS server.
 pub(crate) async fn appends() -> anyhow::Result<()> {
     for (name, sync) in [("default", FileSync::Interval), ("always", FileSync::Always)] {
         let options = NatsOptions {
@@ -68,7 +68,7 @@ pub(crate) async fn appends() -> anyhow::Result<()> {
     floor_sync().await
 }
 
-/// One run's journal, one entry after another.
+/// Appends entries to the journal of one run, in order.
 async fn append(queue: &Queue, run: u64) -> anyhow::Result<Samples> {
     let run = RunId::new(TicketKey::jira("ENG-1")?, run + 1);
     let journal = queue.journal();
@@ -109,7 +109,7 @@ async fn together(queue: &Queue, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same bytes written to a file and synced.
+/// Prints the floor: the same bytes written to a file and synced.
 async fn floor_sync() -> anyhow::Result<()> {
     use tokio::io::AsyncWriteExt as _;
     let mut file = tokio::fs::File::from_std(tempfile::tempfile()?);
@@ -124,7 +124,7 @@ async fn floor_sync() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A world of its own whose timings suit crashes, and whose planner takes many runs.
+/// Prints crash recovery and the load of many runs, with short timeouts and a planner with many slots.
 pub(crate) async fn crashes_and_crowds() -> anyhow::Result<()> {
     let options = Options {
         mode: Mode::Processes,
@@ -151,7 +151,7 @@ pub(crate) async fn crashes_and_crowds() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// Prints how long a planner's crash takes to be made good when nobody has changed a setting.
+/// Prints the time to recover from a planner crash with default settings.
 pub(crate) async fn default_recovery() -> anyhow::Result<()> {
     let options = Options {
         mode: Mode::Processes,
@@ -163,7 +163,7 @@ pub(crate) async fn default_recovery() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// The median time from SIGKILL to the run's next model call; a new process is started at once.
+/// Returns the median time from SIGKILL to the run's next model call. A new process starts immediately.
 async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<Duration> {
     world.model.set_latency(Duration::from_millis(50));
     let mut samples = Vec::new();
@@ -202,10 +202,12 @@ fn calls(world: &World, marker: &str) -> usize {
         .count()
 }
 
-/// Prints memory and CPU of one planner with a thousand runs that wait and two hundred at work.
+/// Prints memory and CPU of one planner with 1,000 parked and 200 active runs.
 async fn crowd(world: &mut World) -> anyhow::Result<()> {
     let services = Services::of(world)?;
     figure("planner_memory_empty", services.memory_of("planner")?, "MiB");
+    // Garbled model replies fail each run's turn, so every run parks with a backoff (`RETRY_BASE_MS` is 15
+    // minutes).
     world.model.garble_next(u32::MAX);
     let start = Instant::now();
     for number in 0..PARKED {
@@ -258,7 +260,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The planner's memory, and the share of a core that it takes.
+/// Prints the planner's memory and its share of a CPU core.
 async fn watched(services: &Services, name: &str) -> anyhow::Result<()> {
     let before = services.cpu_of("planner")?;
     sleep(WATCHED).await;

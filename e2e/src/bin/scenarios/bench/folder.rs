@@ -1,4 +1,4 @@
-//! How soon `journeyman try` is at work, with servers and services of its own at each start.
+//! Time until `journeyman try` works, including its own servers and services.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -23,6 +23,7 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
     let mut samples = Samples::default();
     for number in 0..=STARTS {
         let took = once(&model, root.path(), &folder).await?;
+        // The first start fills empty caches, so it is a separate figure.
         match number {
             0 => figure("try_to_first_model_call_cold", ms(took), "ms"),
             _ => samples.add(took),
@@ -40,7 +41,7 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A checkout of the fixture's repository.
+/// Creates a checkout of the fixture's repository.
 pub(crate) async fn shop(folder: &Path) -> anyhow::Result<()> {
     for (path, content) in fixture::files() {
         let file = folder.join(path);

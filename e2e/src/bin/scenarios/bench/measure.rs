@@ -1,16 +1,16 @@
-//! Samples, quantiles and the lines they are printed on.
+//! Samples, quantiles and output lines.
 
 use std::{future::Future, time::Duration};
 
 use tokio::time::Instant;
 
-/// Prints one line.
+/// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the bench is its output")]
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// Prints one figure with three significant digits.
+/// Prints a figure with three significant digits.
 pub(crate) fn figure(name: &str, value: f64, unit: &str) {
     let digits = match value.abs() {
         0.0..1.0 => 3,
@@ -21,12 +21,12 @@ pub(crate) fn figure(name: &str, value: f64, unit: &str) {
     say(&format!("bench {name} {value:.digits$} {unit}"));
 }
 
-/// Times of one operation.
+/// Durations of repeated operations.
 #[derive(Default)]
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Samples {
-    /// Times an operation `count` times, one after another; what fails ends it.
+    /// Times `count` sequential operations. The first failure ends the series.
     pub(crate) async fn sequential<Fut: Future<Output = anyhow::Result<()>>>(
         count: usize,
         mut operation: impl FnMut(usize) -> Fut,
@@ -59,7 +59,7 @@ impl Samples {
         sorted.get(at).copied().unwrap_or_default()
     }
 
-    /// Prints the median and, with enough samples, the 99th percentile.
+    /// Prints the median and, from 200 samples on, the 99th percentile.
     pub(crate) fn print(&self, name: &str) {
         figure(&format!("{name}_p50"), ms(self.median()), "ms");
         if self.0.len() >= 200 {
@@ -67,14 +67,15 @@ impl Samples {
         }
     }
 
-    /// Prints the median and the 99th percentile, which of fewer than 200 samples is nearly their maximum.
+    /// Prints the median and the 99th percentile. With fewer than 200 samples the latter is close to the
+    /// maximum.
     pub(crate) fn print_both(&self, name: &str) {
         figure(&format!("{name}_p50"), ms(self.median()), "ms");
         figure(&format!("{name}_p99"), ms(self.quantile(99)), "ms");
     }
 }
 
-/// Milliseconds.
+/// Converts a duration to milliseconds.
 pub(crate) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }

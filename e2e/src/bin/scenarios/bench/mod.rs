@@ -1,4 +1,5 @@
-//! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
+//! Benchmark of Journeyman's cost outside model and tools. It prints one line per figure, with a floor from
+//! the same run.
 
 mod crowd;
 mod durable;
@@ -25,41 +26,42 @@ use tokio::time::timeout;
 
 use crate::bench::{measure::say, processes::Services, tools::Bench};
 
-/// The whole bench, stopping included.
+/// Time limit of the whole bench, including shutdown.
 const LIMIT: Duration = Duration::from_secs(600);
-/// How many tickets are worked on at once.
+/// Number of tickets in progress at once.
 const AT_ONCE: usize = 20;
 
 /// Prints one line for each figure: `bench NAME VALUE UNIT`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// These parts alone
+    /// Parts to run; all parts if absent
     #[arg(value_enum)]
     parts: Vec<Part>,
 }
 
-/// What is measured on services of its own.
+/// Part of the bench with separate services.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// Tickets, webhooks, tools and workspaces
     Services,
-    /// Calls of GitHub for 500 open pull requests
+    /// GitHub calls for 500 open pull requests
     Polls,
-    /// Appends, recovery, and a crowd of runs on one planner
+    /// Journal appends, crash recovery, and many runs on one planner
     Durable,
-    /// An index of 50,000 files, and searches in it
+    /// Index of 50,000 files, and searches in it
     Retrieval,
-    /// What caching and clearing save of a long conversation
+    /// Tokens that caching and clearing save in a long conversation
     Tokens,
-    /// The start of `journeyman try`
+    /// Start of `journeyman try`
     Folder,
-    /// From nothing to the first ticket
+    /// Setup from an empty folder to the first pull request
     Setup,
-    /// Calls of the longest way of a ticket, eyes, effects, texts of Jira
+    /// Calls of a ticket's longest path, time to the first reaction, rate of effects, conversion of Jira
+    /// texts
     Whole,
-    /// Starts of services, and scrapes of metrics
+    /// Start of services, and scrapes of metrics
     Operation,
-    /// Pages over 10,000 runs, and 500 viewers of one
+    /// Pages over 10,000 runs, and 500 viewers of one run
     Crowd,
 }
 
@@ -72,7 +74,7 @@ pub(crate) async fn run(Arguments { parts }: Arguments) -> ExitCode {
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let measured = tokio::select! {
         measured = timeout(LIMIT, Box::pin(measure(&parts))) => measured.context("the bench took too long"),
-        // Dropping the services ends their processes.
+        // Dropping the services kills their processes.
         () = interrupted => Err(anyhow!("interrupted")),
     };
     match measured {

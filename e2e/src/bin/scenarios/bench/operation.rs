@@ -1,4 +1,4 @@
-//! What operation costs: from the start of a service until it is ready, and a scrape of `/metrics`.
+//! Cost of operation: time from start to readiness, and scrapes of `/metrics`.
 
 use anyhow::{Context as _, ensure};
 use e2e::{Mode, Options, World, binary};
@@ -13,7 +13,7 @@ const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egres
 const STARTS: usize = 5;
 const SCRAPES: usize = 500;
 
-/// Prints both.
+/// Prints the figures of starts and scrapes.
 pub(crate) async fn all() -> anyhow::Result<()> {
     let mut world = Box::pin(World::start(Options {
         mode: Mode::Processes,
@@ -21,7 +21,7 @@ pub(crate) async fn all() -> anyhow::Result<()> {
     }))
     .await?;
     starts(&mut world).await?;
-    // Every instrument of a ticket has been used.
+    // The run uses every instrument once, so that the scrape contains all series.
     let key = world.ask()?;
     let run = world.run(&key, 0).await?;
     world.finished(&run).await?;
@@ -32,7 +32,7 @@ pub(crate) async fn all() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// Each is drained and started again, five times; the floor is its start to the version that it prints.
+/// Drains and restarts each service five times. The floor is the time of `--version`.
 async fn starts(world: &mut World) -> anyhow::Result<()> {
     for service in SERVICES {
         let (mut ready, mut floor) = (Samples::default(), Samples::default());
@@ -53,7 +53,7 @@ async fn starts(world: &mut World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One scrape after another over one connection, beside the same of the smallest answer.
+/// Scrapes over one connection. The floor is the smallest answer, `/healthz`.
 async fn scrapes(world: &World, services: &Services, service: &str) -> anyhow::Result<()> {
     let listen = world.setting(&format!("{}__LISTEN", service.to_uppercase()));
     let base = format!("http://{}", listen.context("no address")?);

@@ -1,4 +1,4 @@
-//! How many calls ingest makes of GitHub to look after many open pull requests.
+//! Number of GitHub calls that ingest makes to poll many open pull requests.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,13 +12,15 @@ use crate::bench::measure::{figure, say};
 
 const PULL_REQUESTS: u64 = 500;
 const ROUNDS: usize = 10;
-/// Polls come this much faster than they do by default.
+/// Poll interval of the bench, far below the default.
 const INTERVAL_S: u64 = 1;
 const HOUR_S: u64 = 3_600;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Prints the calls of an hour, and how many of them count against GitHub's limit: what a round costs without checks,
-/// times the rounds of an hour, and what a look at checks costs, times the looks that are allowed in an hour.
+/// Prints the calls per hour, and how many of them count against GitHub's rate limit.
+///
+/// The figure is the cost of a round without checks times the hourly rounds, plus the cost of a check poll
+/// times the polls permitted in an hour.
 pub(crate) async fn calls() -> anyhow::Result<()> {
     let options = Options {
         no_webhooks: true,
@@ -27,7 +29,7 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
     };
     let world = Box::pin(World::start(options)).await?;
     open_many(&world).await?;
-    // Every pull request is known and the first looks at checks are spent.
+    // After three more rounds every pull request is known and the initial check polls are spent.
     let settled = listings(&world) + 3;
     until(|| listings(&world) >= settled && !looks(&world).is_empty()).await?;
     let looked = looks(&world);
@@ -38,6 +40,8 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
     let rounds = (listings(&world) - first) as f64;
     let a_round = (others(&world) - before) as f64 / rounds;
     let spent = looks(&world).len() - checks;
+    // A check poll of an unchanged commit may be a free 304; the subtraction assumes the worst case, so the
+    // result errs low.
     let counted = (world.github.rate_limit_used() - counted).saturating_sub(u64::try_from(spent)?);
     let rounds_an_hour = HOUR_S as f64 / ingest::Settings::default().poll_interval_s as f64;
     let of_checks = ingest::CHECKS_AN_HOUR * a_look;
@@ -57,7 +61,7 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
     world.stop().await
 }
 
-/// Pull requests of ours that stay as they are, in the forge and in the index.
+/// Opens pull requests in GitHub and records them in the index. They stay unchanged.
 async fn open_many(world: &World) -> anyhow::Result<()> {
     let index = world.queue_as("reporter").await?.pull_requests();
     for number in 1..=PULL_REQUESTS {
@@ -91,7 +95,7 @@ async fn open_many(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The paths that ingest asked for; nobody else is at work.
+/// Paths of all GitHub requests. Only ingest makes requests here.
 fn paths(world: &World) -> Vec<String> {
     let requests = world.github.requests().into_iter();
     requests.map(|request| request.path).collect()
@@ -102,7 +106,7 @@ fn listings(world: &World) -> usize {
     paths(world).iter().filter(|path| is_first(path)).count()
 }
 
-/// The commit of each call for checks.
+/// Commit of each request for checks.
 fn looks(world: &World) -> Vec<String> {
     let commit = |path: String| {
         let (_, rest) = path.split_once("/commits/")?;

@@ -11,26 +11,26 @@ use crate::bench::measure::figure;
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
-/// How long the services rest before their idle memory is read.
+/// Rest before idle memory is read.
 const REST: Duration = Duration::from_secs(2);
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Linux counts a process's time in hundredths of a second, whatever its own tick is.
+/// Linux reports a process's CPU time in units of 1/100 s (`USER_HZ`), independent of the kernel's tick.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The running services and servers by name.
+/// Process ids of services and servers, by name.
 pub(crate) struct Services {
     services: Vec<(&'static str, u32)>,
     servers: Vec<(&'static str, u32)>,
 }
 
-/// CPU seconds, reaped children included.
+/// CPU seconds, including reaped children.
 #[derive(Clone, Copy)]
 pub(crate) struct Cpu {
     pub(crate) services: f64,
     pub(crate) servers: f64,
 }
 
-/// Watches memory until it is asked for the peak.
+/// Sampler of peak memory.
 pub(crate) struct Peak {
     done: CancellationToken,
     task: JoinHandle<f64>,
@@ -65,7 +65,7 @@ impl Services {
         Ok(Self { services, servers })
     }
 
-    /// Prints what each keeps in memory with nothing to do.
+    /// Prints the idle memory of each process.
     pub(crate) async fn idle_memory(&self) -> anyhow::Result<()> {
         tokio::time::sleep(REST).await;
         for (name, pid) in self.services.iter().chain(&self.servers) {
@@ -75,12 +75,12 @@ impl Services {
         Ok(())
     }
 
-    /// The memory of one service in MiB.
+    /// Memory of a service in MiB.
     pub(crate) fn memory_of(&self, service: &str) -> anyhow::Result<f64> {
         pss(self.pid(service)?).with_context(|| format!("the memory of {service} cannot be read"))
     }
 
-    /// CPU seconds of one service so far.
+    /// CPU seconds of a service so far.
     pub(crate) fn cpu_of(&self, service: &str) -> anyhow::Result<f64> {
         let stat = stat(self.pid(service)?).with_context(|| format!("{service} is gone"))?;
         Ok(stat.ticks as f64 / TICKS_PER_SECOND)
@@ -109,7 +109,7 @@ impl Services {
         }
     }
 
-    /// Watches the memory of the services and of everything that they start.
+    /// Samples the memory of the services and all their descendants.
     pub(crate) fn watch_memory(&self) -> Peak {
         let roots: Vec<u32> = self.services.iter().map(|(_, pid)| *pid).collect();
         let done = CancellationToken::new();
@@ -129,14 +129,14 @@ impl Services {
 }
 
 impl Peak {
-    /// The most so far, in MiB.
+    /// Stops the sampler and returns the peak in MiB.
     pub(crate) async fn stop(self) -> anyhow::Result<f64> {
         self.done.cancel();
         Ok(self.task.await?)
     }
 }
 
-/// Every process.
+/// Reads `stat` of every process.
 fn table() -> BTreeMap<u32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -147,7 +147,7 @@ fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (head, tail) = text.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
-    // utime, stime, cutime, cstime are fields 14 to 17 of the line.
+    // utime, stime, cutime and cstime are fields 14 to 17 of the line; the fields after the name start at 3.
     let ticks = fields
         .get(11..15)?
         .iter()
@@ -171,7 +171,7 @@ fn tree_pss(roots: &[u32]) -> f64 {
     sum
 }
 
-/// Proportional set size in MiB.
+/// Returns the proportional set size in MiB. PSS divides shared pages among their users, so sums are correct.
 fn pss(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find(|line| line.starts_with("Pss:"))?;

@@ -1,4 +1,4 @@
-//! What finding code costs: an index of many files, a commit that changes some of them, a search, and memory.
+//! Cost of code search: an index of many files, an incremental update, a query, and memory.
 
 use std::{
     fmt::Write as _,
@@ -15,15 +15,15 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::bench::measure::{figure, say};
 
-/// Files of the repository, and how many of them the second commit changes.
+/// Files of the repository, and the number of files that the second commit changes.
 const FILES: usize = 50_000;
 const CHANGED: usize = 100;
-/// Definitions of a file: about 8 kB.
+/// Definitions per file, about 8 kB.
 const DEFINITIONS: usize = 20;
 const SEARCHES: u32 = 200;
 const SAMPLE: Duration = Duration::from_millis(50);
 
-/// A text such as a ticket has: it names one definition of the repository.
+/// Query in the form of a ticket's text. It names one definition of the repository.
 fn ticket() -> String {
     let (number, at) = (235, 11);
     let name = definition(number, at);
@@ -34,13 +34,13 @@ fn ticket() -> String {
     )
 }
 
-/// The end of a definition's name.
+/// Suffix of a definition's name.
 fn definition(number: usize, at: usize) -> String {
     let (one, two) = (word(number + at), word(number * 3 + at * 5));
     format!("{one}_{two}_{}", (number * DEFINITIONS + at) % 90_000)
 }
 
-/// Prints every figure.
+/// Prints all figures of code search.
 pub(crate) async fn all() -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
     let repository = folder.path().join("large.git");
@@ -76,7 +76,7 @@ pub(crate) async fn all() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `executor index` reported, and the most memory of its own that it and the parser had, in MiB.
+/// Report of `executor index`, and the peak anonymous memory of it and its parser in MiB.
 struct Indexed {
     report: Value,
     memory: f64,
@@ -119,7 +119,8 @@ async fn index(repository: &Path, revision: &str, query: &str, times: u32) -> an
     Ok(Indexed { report, memory })
 }
 
-/// Memory of a process and its children that is no file's, in MiB: pages of the index can be let go at any time.
+/// Returns the anonymous memory of a process and its children in MiB. Mapped pages of the index are left out,
+/// because the kernel can drop them at any time.
 fn own_memory(pid: u32) -> f64 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let threads = fs::read_dir(format!("/proc/{pid}/task"))
@@ -173,7 +174,7 @@ async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives git a stream of `fast-import`.
+/// Feeds a stream to `git fast-import`.
 async fn import(repository: &Path, stream: &str) -> anyhow::Result<()> {
     let mut child = Command::new("git")
         .args(["fast-import", "--quiet"])
@@ -205,7 +206,7 @@ fn second_commit() -> anyhow::Result<String> {
 }
 
 fn head(branch: &str, from: &str) -> anyhow::Result<String> {
-    // No empty line before the files: it would end the commit.
+    // An empty line before the files would end the commit command.
     Ok(format!(
         "commit refs/heads/{branch}\ncommitter A <a@acme.example> 1 +0000\ndata 1\nx\n{from}"
     ))
@@ -260,12 +261,13 @@ const WORDS: [&str; 32] = [
 ];
 
 fn word(number: usize) -> &'static str {
-    // Spread, so that neighbours differ.
+    // Multiplicative hashing (2^32 divided by the golden ratio), so that neighboring numbers select different
+    // words.
     let spread = number.wrapping_mul(2_654_435_761) >> 7;
     WORDS.get(spread % WORDS.len()).copied().unwrap_or_default()
 }
 
-/// A file of one of five languages: what its name ends with, and its text.
+/// Generates a file in one of five languages and returns its extension and text.
 fn source(number: usize, note: &str) -> (&'static str, Result<String, std::fmt::Error>) {
     let languages = ["py", "ts", "rs", "go", "java"];
     let end = languages

@@ -1,5 +1,5 @@
-//! How soon somebody who has nothing gets a pull request for a ticket of theirs: accounts, model, rules, and the ticket. People take
-//! no time here: a stand-in of a browser clicks, and what else a person knows is in flags.
+//! Time from an empty folder to the first pull request: accounts, model, rules and ticket. A stand-in browser
+//! replaces the user's clicks, and flags replace the user's answers.
 
 use std::{os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::{process::Command, time::Instant};
 
 use crate::bench::{folder::shop, measure::figure};
 
-/// Prints the time until `doctor` has nothing to complain of, and the time until the pull request is open.
+/// Prints the time until `doctor` succeeds, and the time until the pull request is open.
 pub(crate) async fn first_ticket() -> anyhow::Result<()> {
     let home = Home::start().await?;
     let start = Instant::now();
@@ -33,7 +33,7 @@ pub(crate) async fn first_ticket() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A folder with nothing in it, and the outside.
+/// Empty folder with the stand-ins of all external services.
 struct Home {
     github: FakeGitHub,
     jira: FakeJira,
@@ -46,6 +46,7 @@ impl Home {
         let github = FakeGitHub::start(GitHubOptions::default()).await?;
         github.create_repository(fixture::REPOSITORY, &fixture::files())?;
         let model = ScriptedModel::start(fixture::script()).await?;
+        // `setup model` tests the key with this prompt.
         model.set_script("Reply with the one word", vec![Step::say("ok")]);
         let home = Self {
             github,
@@ -73,7 +74,8 @@ impl Home {
         )?)
     }
 
-    /// Each step ends with what `doctor` says, which is well only after the last one.
+    /// Runs the setup commands. Each ends with a `doctor` report that only the last one passes, so the
+    /// others' status is ignored.
     async fn set_up(&self) -> anyhow::Result<()> {
         self.runs(&["setup", "github", "--org", "acme"]).await?;
         let (site, model) = (self.jira.url(), self.model.url());
@@ -126,7 +128,7 @@ impl Home {
         Ok(())
     }
 
-    /// Whether it ended well, and what it said.
+    /// Runs a command and returns its success and output.
     async fn runs(&self, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
         let folder = self.folder.path();
         let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER");
@@ -145,7 +147,7 @@ impl Home {
         Ok((ran.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
-    /// Where GitHub is: the stand-in has no name that a certificate is for.
+    /// Environment with the addresses of the GitHub stand-in, for which no certificate exists.
     fn environment(&self, folder: &Path) -> Vec<(String, String)> {
         let (api, git) = (self.github.api_url(), self.github.git_url());
         let mut set = vec![

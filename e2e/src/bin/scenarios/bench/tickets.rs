@@ -1,4 +1,4 @@
-//! What whole tickets cost.
+//! Cost of whole tickets.
 
 use std::{path::Path, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::bench::{
     processes::Services,
 };
 
-/// What a turn runs: half a kilobyte of output.
+/// Command of each turn; it prints half a kilobyte.
 pub(crate) const COMMAND: &str = "sed -n 1,20p shop/cart.py";
 const FIRST_CALLS: usize = 20;
 const PULL_REQUESTS: usize = 10;
@@ -23,10 +23,10 @@ const LONG_RUNS: usize = 3;
 const TURNS: usize = 50;
 const MIB: f64 = 1024.0 * 1024.0;
 const POLL: Duration = Duration::from_millis(1);
-/// Far above what anything here takes.
+/// Far above the duration of any step here.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A ticket with a script of its own, not asked for yet.
+/// Creates a ticket with its own script, without a request for work.
 pub(crate) fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec<Step>) -> String {
     let (summary, description) = fixture::ticket();
     let summary = format!("{summary} ({marker})");
@@ -37,7 +37,7 @@ pub(crate) fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec
     key
 }
 
-/// Waits on the stand-ins alone, so that waiting costs the services nothing.
+/// Polls the stand-ins alone, so that waiting causes no load on the services.
 pub(crate) async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
     let end = Instant::now() + PATIENCE;
     while !reached() {
@@ -47,7 +47,7 @@ pub(crate) async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyho
     Ok(Instant::now())
 }
 
-/// Waits for the end of a ticket's run and gives its last entry.
+/// Waits for the end of a ticket's run and returns the last journal entry.
 pub(crate) async fn ended(
     world: &World,
     key: &str,
@@ -98,7 +98,7 @@ pub(crate) async fn first_call(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what a turn takes, and what of it is neither the model's answer nor the command.
+/// Prints the duration of a turn, and the part outside the model's answer and the command.
 pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()> {
     let (mut walls, mut overheads) = (Samples::default(), Samples::default());
     for number in 0..LONG_RUNS {
@@ -118,6 +118,7 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
             .filter(|call| call.marker == marker)
             .collect();
         ensure!(calls.len() == TURNS, "{} turns instead of {TURNS}", calls.len());
+        // 50 calls enclose 49 turns.
         let wall = calls[TURNS - 1].at.saturating_duration_since(calls[0].at) / 49;
         let model = answers(world, calls.into_iter().map(|call| call.request).collect()).await?;
         walls.add(wall);
@@ -132,7 +133,7 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
     Ok(())
 }
 
-/// The same requests again from a bare client: what an answer of the stand-in takes, on average.
+/// Sends the same requests from a bare client and returns the stand-in's mean latency.
 async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/v1/messages", world.model.url());
@@ -151,13 +152,14 @@ async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration
     Ok(start.elapsed() / count)
 }
 
-/// So many turns of one command each. Every command differs: a model that repeats itself is stopped.
+/// Builds `count` turns with one command each. Each command is different, because the planner stops a model
+/// that repeats itself.
 pub(crate) fn run_steps(count: usize) -> Vec<Step> {
     let step = |number| Step::call("run_command", json!({"command": format!("{COMMAND} # {number}")}));
     (0..count).map(step).collect()
 }
 
-/// Prints the time from the webhook to the open pull request, the project's tests run twice on the way.
+/// Prints the time from the webhook to the open pull request. The project's tests run twice in between.
 pub(crate) async fn pull_requests(world: &World) -> anyhow::Result<()> {
     let mut samples = Samples::default();
     for number in 0..PULL_REQUESTS {
@@ -175,7 +177,7 @@ pub(crate) async fn pull_requests(world: &World) -> anyhow::Result<()> {
     floor_tests().await
 }
 
-/// The same two runs of the project's tests with nobody around them.
+/// Prints the floor: the same two test runs without Journeyman.
 async fn floor_tests() -> anyhow::Result<()> {
     let checkout = tempfile::tempdir()?;
     for (path, content) in fixture::files() {
@@ -192,7 +194,7 @@ async fn floor_tests() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what many tickets of 50 turns take together, each with a pull request at its end.
+/// Prints the cost of many concurrent tickets with 50 turns and a pull request each.
 pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) -> anyhow::Result<()> {
     let keys: Vec<_> = (0..tickets)
         .map(|number| file(world, &format!("many-{number}"), |_| long_script()))
@@ -233,12 +235,12 @@ pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) 
     Ok(())
 }
 
-/// The bytes in a folder.
+/// Sums the bytes of a folder.
 fn size_of(folder: &Path) -> anyhow::Result<f64> {
     let mut sum = 0.0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        // A file may go while the server compacts.
+        // The server may remove a file while it compacts the store.
         let Ok(metadata) = entry.metadata() else { continue };
         sum += if metadata.is_dir() {
             size_of(&entry.path())?
@@ -249,7 +251,7 @@ fn size_of(folder: &Path) -> anyhow::Result<f64> {
     Ok(sum)
 }
 
-/// Fifty turns: the fixture's change with many looks at the file before it.
+/// Builds a script of 50 turns: the fixture's change after many reads of the file.
 fn long_script() -> Vec<Step> {
     let kept = fixture::script()
         .into_iter()
@@ -260,7 +262,7 @@ fn long_script() -> Vec<Step> {
     script
 }
 
-/// A step that runs the project's tests, which would be measured instead of Journeyman.
+/// True if the step runs the project's tests, whose duration would distort the figure.
 fn tests(step: &Step) -> bool {
     let is_test = |(_, input): &(String, Value)| input["command"] == fixture::TEST_COMMAND;
     step.calls.iter().any(is_test)

@@ -1,4 +1,4 @@
-//! What a long conversation costs, and what caching and clearing save of it.
+//! Token cost of a long conversation, and the savings of caching and clearing.
 
 use anyhow::ensure;
 use domain::{Entry, Fact, StopReason, Usage};
@@ -12,15 +12,15 @@ use crate::bench::{
 };
 
 const TURNS: usize = 50;
-/// Reads of 8 kB in every turn bring a conversation of 50 turns to some 130,000 tokens.
+/// 8 kB in every turn add up to about 130,000 tokens in 50 turns.
 const READ: &str = "head -c 8000 notes.txt";
-/// From here on old results leave a conversation.
+/// Context size from which the planner clears old tool results.
 const ROOM: u64 = 40_000;
-/// Prices of tokens beside one that is read at full price, as Anthropic has them: from the cache, and into it.
+/// Anthropic's prices of cache reads and cache writes relative to uncached input tokens.
 const READ_PRICE: f64 = 0.1;
 const WRITE_PRICE: f64 = 1.25;
 
-/// Prints the tokens of a run of 50 turns that read a file each, with room for all of it and with little room.
+/// Prints the tokens of a run of 50 turns that each read a file, with a large and with a small context.
 pub(crate) async fn all() -> anyhow::Result<()> {
     let whole = sum(&run(1_000_000).await?);
     let short = sum(&run(ROOM).await?);
@@ -49,7 +49,7 @@ pub(crate) async fn all() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the tokens cost, in those of full price.
+/// Returns the price in uncached input tokens.
 fn price(usage: &Usage) -> f64 {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let plain = usage.input_tokens.saturating_sub(read + written);
@@ -86,7 +86,7 @@ fn script() -> Vec<Step> {
     steps
 }
 
-/// The tokens of the work; what came around it is not counted.
+/// Sums the tokens of the work. Intake and review are separate facts and do not count.
 fn sum(journal: &[Entry]) -> Usage {
     let mut sum = Usage::default();
     for entry in journal {

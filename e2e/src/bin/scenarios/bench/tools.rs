@@ -1,4 +1,4 @@
-//! What a tool call costs over gRPC.
+//! Cost of a tool call over gRPC.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ pub(crate) const FILE: &str = "ten_kilobytes.txt";
 const READS: usize = 1000;
 const COMMANDS: usize = 200;
 
-/// A caller with grants of its own, beside the planner.
+/// Caller of the executor with grants under its own key, in addition to the planner.
 pub(crate) struct Bench {
     client: ExecutorServiceClient<Channel>,
     signer: Arc<Signer>,
@@ -33,18 +33,18 @@ pub(crate) struct Bench {
     run: RunId,
     repository: RepositoryName,
     fence: RunFence,
-    /// The base commit, once it is known.
+    /// Base commit; empty before the first opening.
     base: String,
     workspace: String,
 }
 
 impl Bench {
-    /// A fresh key under the name that the services are configured with.
+    /// Generates a key under the name that the services are configured with.
     pub(crate) fn keys() -> anyhow::Result<Signer> {
         Ok(Signer::new(KEY_ID, &grant::generate().private_key)?)
     }
 
-    /// For the run of a ticket of this number, with nothing opened.
+    /// Connects as the run of ticket `number`, without a workspace.
     pub(crate) async fn connect(
         world: &World,
         signer: &Arc<Signer>,
@@ -68,7 +68,7 @@ impl Bench {
         })
     }
 
-    /// Opens the workspace: at the head of `main` the first time, at the same commit from then on.
+    /// Opens the workspace: the first time at the head of `main`, later at the same commit.
     pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
         self.workspace = String::new();
         let spec = wire::WorkspaceSpec {
@@ -87,7 +87,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Has the gate fetch the repository, as for a run at another executor.
+    /// Makes the gate fetch the repository, as for a run on another executor.
     pub(crate) async fn warm_gate(&self) -> anyhow::Result<()> {
         let url = format!(
             "{}/{}.git/info/refs?service=git-upload-pack",
@@ -100,7 +100,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Ends the workspace.
+    /// Closes the open workspace.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
         let close = wire::CloseWorkspaceRequest {
             workspace_id: self.workspace.clone(),
@@ -131,7 +131,7 @@ impl Bench {
         Ok(request)
     }
 
-    /// One call to its result, as the planner makes it.
+    /// Calls a tool as the planner does, up to its result.
     pub(crate) async fn call(&self, position: u64, name: &str, input: &Value) -> anyhow::Result<()> {
         let message = wire::CallToolRequest {
             workspace_id: self.workspace.clone(),
@@ -177,7 +177,7 @@ impl Bench {
     }
 }
 
-/// Prints the round trips of a read and of a command with their floors; gives the median of the command.
+/// Prints the round trips of a read and of a command with their floors. Returns the command's median.
 pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Duration> {
     let mut bench = Box::pin(Bench::connect(world, signer, fixture::REPOSITORY, 9999)).await?;
     bench.open().await?;
@@ -219,7 +219,7 @@ pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::
     Ok(median)
 }
 
-/// The content of the file that is read.
+/// Content of the file for reads.
 pub(crate) fn ten_kilobytes() -> String {
     let line = "ninety-nine characters of a line of a text file of ten thousand bytes, for the bench alone, ok?   \n";
     line.repeat(10_000 / line.len())

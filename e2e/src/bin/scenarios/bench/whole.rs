@@ -1,4 +1,4 @@
-//! What a ticket's whole way costs in calls, how soon it is seen to be taken up, and what effects and texts take.
+//! Calls of a ticket's whole path, time to the first reaction, rate of effects, and conversion of Jira texts.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,16 +14,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::bench::measure::{Samples, figure, say};
 
-/// How many issues are assigned, one after another.
+/// Number of issues that are assigned, in sequence.
 const ISSUES: usize = 100;
-/// How many tickets get a comment at once.
+/// Number of tickets that get a comment at once.
 const EFFECTS: usize = 200;
-/// The size of the text that is converted.
+/// Size of the converted text in bytes.
 const TEXT_BYTES: usize = 100_000;
 const ROUNDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Prints all of it.
+/// Prints all figures of this part.
 pub(crate) async fn all() -> anyhow::Result<()> {
     calls(Source::Jira, "jira_ticket").await?;
     calls(Source::GitHub, "github_issue").await?;
@@ -42,7 +42,7 @@ fn options() -> Options {
     }
 }
 
-/// The calls of the whole way of one ticket, in all and by endpoint. Clones and pushes are not calls.
+/// Prints the API calls of one ticket's whole path, in total and by endpoint. Clones and pushes are left out.
 async fn calls(source: Source, name: &str) -> anyhow::Result<()> {
     let world = Box::pin(World::start(options())).await?;
     whole::play(&world, source).await?;
@@ -73,13 +73,13 @@ fn by_endpoint(requests: &[RecordedRequest]) -> BTreeMap<String, usize> {
     calls
 }
 
-/// A path with names in place of what differs from ticket to ticket.
+/// Replaces the ticket-specific parts of a path by placeholders.
 fn endpoint(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let path = path.replace(&format!("/{}", fixture::REPOSITORY), "/{repository}");
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
-        // The version of Jira's API is a number too.
+        // The version in `/rest/api/3` is also a number, but part of the endpoint.
         let is_number = !part.is_empty()
             && parts.last() != Some(&"api")
             && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -91,7 +91,7 @@ fn endpoint(path: &str) -> String {
             _ if is_key => "{key}",
             _ => part,
         });
-        // The rest is the name of a branch.
+        // The remaining parts are the name of a branch.
         if parts.ends_with(&["ref", "heads"]) || parts.ends_with(&["refs", "heads"]) {
             parts.push("{branch}");
             break;
@@ -100,7 +100,7 @@ fn endpoint(path: &str) -> String {
     parts.join("/")
 }
 
-/// From the webhook of an issue that is assigned to the eyes on it.
+/// Prints the time from an issue's assignment to the reaction on it.
 async fn seen(world: &World) -> anyhow::Result<()> {
     let (title, body) = fixture::ticket();
     let mut samples = Samples::default();
@@ -130,7 +130,7 @@ async fn seen(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Comments on many tickets at once, beside the same requests without the reporter.
+/// Prints the rate of comments on many tickets at once.
 async fn effects(world: &World) -> anyhow::Result<()> {
     let tickets: Vec<String> = (0..EFFECTS).map(|_| world.file_ticket()).collect();
     let queue = world.queue().await?;
@@ -175,7 +175,7 @@ fn skipped(ticket: TicketKey) -> anyhow::Result<Report> {
     })
 }
 
-/// Text of Jira to Markdown and back, beside a copy of the same bytes.
+/// Prints the rate of conversions between Markdown and ADF. The floor serializes the same document.
 fn documents() {
     let (_, body) = fixture::ticket();
     let paragraph = format!(

@@ -1,4 +1,4 @@
-//! What workspaces cost: opening them, many at once, and what happens in one while others work.
+//! Cost of workspaces: opening, many at once, and work in one of them while others are busy.
 
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
@@ -16,23 +16,23 @@ use crate::bench::{
     tools::{Bench, FILE, ten_kilobytes},
 };
 
-/// Repositories by what their figures are called, and their files.
+/// Repositories: name of the figure, repository, number of files.
 const SIZES: [(&str, &str, usize); 2] = [("600", "acme/middle", 600), ("20000", "acme/large", 20_000)];
 const WARM_OPENS: usize = 5;
-/// Workspaces opened at once, and how many of them run commands at once.
+/// Number of workspaces opened at once, and number of those that run commands at once.
 const OPENS: usize = 50;
 const BUSY: usize = 32;
 const COMMANDS_EACH: usize = 10;
 const READS: usize = 300;
 const YES: &str = "timeout 3 yes; true";
 const SAMPLE: Duration = Duration::from_millis(50);
-/// The executor rests once it has used less CPU than this in a while, in seconds.
+/// CPU seconds per interval below which the executor counts as idle.
 const REST: f64 = 0.03;
 
-/// Slots that the executor needs for this.
+/// Slots of the executor that this part needs.
 pub(crate) const SLOTS: usize = OPENS + 6;
 
-/// Prints every figure with its floor.
+/// Prints all figures with their floors.
 pub(crate) async fn all(world: &World, services: &Services, signer: Arc<Signer>) -> anyhow::Result<()> {
     for (name, repository, files) in SIZES {
         Box::pin(opens(world, services, &signer, (name, repository, files))).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn all(world: &World, services: &Services, signer: Arc<Signer>)
     Ok(())
 }
 
-/// The first open of a repository, and those after it; then a search in it.
+/// Prints the first opening of a repository, later openings, and a search in it.
 async fn opens(
     world: &World,
     services: &Services,
@@ -80,7 +80,7 @@ async fn opens(
     bench.close().await
 }
 
-/// One file of a made-up repository: forty to a folder, a kilobyte each.
+/// Generates a file of 1 kB, with forty files per folder.
 fn source(number: usize) -> (String, String) {
     let line = format!("def function_{number}(value):\n    return value + {number}\n\n");
     let text = line.repeat(1000 / line.len());
@@ -174,7 +174,7 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
     let sleep = json!({"command": "sleep 6"});
     let busy = try_join_all(others.iter().map(|bench| bench.call(301, "run_command", &sleep)));
     let reads = async {
-        // The commands are under way by then.
+        // The commands have started by then.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let read = json!({"path": FILE});
         Samples::sequential(READS, |number| {
@@ -223,7 +223,7 @@ async fn clone_to_nowhere(mirror: &str, how: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The executor's own mirror as a remote.
+/// URL of the executor's mirror as a git remote.
 fn mirror(world: &World, repository: &str) -> anyhow::Result<String> {
     let path = executor_folder(world)?
         .join("mirrors")
@@ -236,7 +236,8 @@ fn executor_folder(world: &World) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(folder.context("the executor's folder")?))
 }
 
-/// Waits until the executor has made its next checkout ready, seen by its rest; at most 20 s.
+/// Waits at most 20 s until the executor is idle: it prepares its next checkout in the background, which
+/// would distort the next opening.
 async fn rest(services: &Services) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut before = services.cpu_of("executor")?;

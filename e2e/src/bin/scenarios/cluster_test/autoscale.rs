@@ -1,4 +1,4 @@
-//! A round in which nobody but the autoscaler of the component `keda` says how many executors there are.
+//! Round in which the autoscaler of the component `keda` alone decides the number of executors.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster_test::{kubectl, names::INSIDE};
 
-/// Between two looks at the number of executors.
+/// Interval of reading the number of executors.
 const TICK: Duration = Duration::from_secs(1);
-/// Until as few are left as may be. It takes a kustomization that lets the autoscaler go down at once, not after ten minutes for each pod.
+/// Time limit to reach the minimum. The kustomization must permit an immediate scale-down, not one pod per
+/// ten minutes.
 const AT_REST: Duration = Duration::from_secs(420);
 
-/// How many executors there may be, and how many there were.
+/// Limits and observed maximum of the number of executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Autoscaled {
     least: u64,
@@ -22,10 +23,10 @@ pub(crate) struct Autoscaled {
 }
 
 impl Autoscaled {
-    /// Reads the limits and waits until nothing is left of an earlier demand.
+    /// Reads the limits and waits until no demand of an earlier round remains.
     ///
     /// # Errors
-    /// When nothing scales the executors, or they do not become fewer.
+    /// When no `ScaledObject` scales the executors, or their number does not fall to the minimum.
     pub(crate) async fn at_rest() -> anyhow::Result<Self> {
         let scaled = kubectl::get(&["-n", INSIDE, "scaledobject", "executor"])
             .await
@@ -44,7 +45,7 @@ impl Autoscaled {
         Ok(this)
     }
 
-    /// Looks until it is dropped: how many there are may change at any moment.
+    /// Records the maximum number of executors until it is dropped.
     pub(crate) async fn watch(&mut self) -> anyhow::Result<()> {
         loop {
             self.most = self.most.max(executors().await?.wanted);
@@ -52,10 +53,10 @@ impl Autoscaled {
         }
     }
 
-    /// Waits until there are as few as may be.
+    /// Waits for the minimum number of executors.
     ///
     /// # Errors
-    /// When there are more after seven minutes.
+    /// When more executors remain after seven minutes.
     pub(crate) async fn rest(&self) -> anyhow::Result<Duration> {
         let start = Instant::now();
         let rested = async {
@@ -69,12 +70,12 @@ impl Autoscaled {
             .with_context(|| format!("there are more than {} executors still", self.least))?
     }
 
-    /// Whether there were more while there was work, and never more than may be.
+    /// True if the number rose during the work and stayed within the limit.
     pub(crate) const fn is_good(self) -> bool {
         self.least < self.most && self.most <= self.limit
     }
 
-    /// For the table.
+    /// Note for the table.
     pub(crate) fn note(self) -> String {
         format!("{0} → {1} → {0}", self.least, self.most)
     }

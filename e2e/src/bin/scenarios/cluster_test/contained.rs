@@ -1,5 +1,5 @@
-//! What commands of the model reach: every address of the system under test, of the stand-ins, and of the cluster itself, tried by a
-//! command of a ticket, and from a pod that no policy holds back.
+//! Network isolation of the model's commands. A command of a ticket, and a pod without network policies, try
+//! every address of the system under test, the stand-ins and the cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,31 +14,32 @@ use crate::cluster_test::{
     names::{CONTROL_PORT, INSIDE, OUTSIDE, PLANTED_PORT},
 };
 
-/// Begins the last line of what [`command`] prints; the command itself does not contain it.
+/// Start of the last line that [`command`] prints. The command's text does not contain it, so an echo of the
+/// command is not mistaken for its output.
 pub(crate) const MARK: &str = "tried all";
-/// What executors may reach: the git gate, the way out, and the name service.
+/// Destinations that executors may reach: git gate, egress proxy and DNS.
 const ALLOWED: [(&str, u16); 3] = [("reporter", 7404), ("egress", 3128), ("kube-dns", 53)];
-/// The port of a kubelet.
+/// Port of the kubelet API.
 const KUBELET: u16 = 10250;
-/// The cloud's metadata, where there is one.
+/// Address of the metadata service in clouds.
 const METADATA: &str = "169.254.169.254:80";
 
-/// Addresses, each with what is there: `service/nats`, `pod/nats-0`, `node/one`.
+/// Names such as `service/nats`, `pod/nats-0` and `node/one`, by address.
 pub(crate) type Targets = BTreeMap<String, String>;
 
-/// What a command reached.
+/// Destinations that a command reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Services that it may reach, with their port.
+    /// Permitted services with their port.
     pub(crate) reached: BTreeSet<String>,
-    /// What it must not reach, by name and port.
+    /// Forbidden destinations by name and port.
     pub(crate) forbidden: BTreeSet<String>,
 }
 
-/// Every address that is worth trying.
+/// Lists every address to try.
 ///
 /// # Errors
-/// When the cluster does not tell.
+/// When the cluster does not answer.
 pub(crate) async fn targets() -> anyhow::Result<Targets> {
     let mut found = Targets::from([(METADATA.to_owned(), "metadata".to_owned())]);
     for (namespace, kinds) in [
@@ -54,7 +55,7 @@ pub(crate) async fn targets() -> anyhow::Result<Targets> {
     Ok(found)
 }
 
-/// Adds what each service, pod and node listens at.
+/// Adds the addresses and ports of each service, pod and node.
 fn add(found: &mut Targets, list: &Value) {
     for item in list["items"].as_array().into_iter().flatten() {
         let kind = item["kind"].as_str().unwrap_or_default().to_lowercase();
@@ -97,7 +98,7 @@ fn ports_of_pod(spec: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// A command that connects to all at once, and prints its own address and each that answered.
+/// Builds a command that connects to all addresses at once and prints its own address and each reached one.
 pub(crate) fn command(targets: &Targets) -> String {
     let mut script = String::from("grep -w \"$(cat /etc/hostname)\" /etc/hosts | sed \"s/^/own /\"\n");
     for address in targets.keys() {
@@ -110,10 +111,10 @@ pub(crate) fn command(targets: &Targets) -> String {
     format!("bash -c '{script}wait\necho tried \"all\" {}'", targets.len())
 }
 
-/// What the output of the command means. A pod reaches its own ports always.
+/// Interprets the output of the command. The pod's own ports are always reachable and do not count.
 ///
 /// # Errors
-/// When the output is not whole.
+/// When the output is incomplete.
 pub(crate) fn verdict(targets: &Targets, output: &str) -> anyhow::Result<Verdict> {
     anyhow::ensure!(
         output.contains(&format!("{MARK} {}", targets.len())),
@@ -148,7 +149,7 @@ fn after<'a>(output: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     rests.filter_map(|rest| rest.split_whitespace().next())
 }
 
-/// The service that may be reached, when it is one.
+/// Returns the permitted service with this name and port, if any.
 fn allowed(what: &str, port: &str) -> Option<&'static str> {
     let (_, name) = what.split_once('/').unwrap_or(("", what));
     let is_it = |service: &str, number: u16| {
@@ -161,7 +162,8 @@ fn allowed(what: &str, port: &str) -> Option<&'static str> {
     found.map(|(service, _)| service)
 }
 
-/// What the pod of the stand-ins must reach, so that silence elsewhere means a policy: the planted port, by address, and the API server.
+/// Selects the addresses that the pod of the stand-ins must reach: the planted port and the API server. They
+/// prove that unreachable addresses elsewhere are the effect of a policy.
 pub(crate) fn controls(targets: &Targets) -> Vec<&str> {
     let is_control = |(address, what): &(&String, &String)| {
         let planted = *what == "pod/stand-ins" && address.ends_with(&format!(":{PLANTED_PORT}"));
@@ -174,7 +176,7 @@ pub(crate) fn controls(targets: &Targets) -> Vec<&str> {
         .collect()
 }
 
-/// The path of the API server that leads to the stand-ins' own port.
+/// Returns the API server's proxy path to the control port of the stand-ins.
 pub(crate) fn control_path(rest: &str) -> String {
     format!("/api/v1/namespaces/{OUTSIDE}/pods/http:stand-ins:{CONTROL_PORT}/proxy/{rest}")
 }

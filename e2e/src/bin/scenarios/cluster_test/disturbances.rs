@@ -1,4 +1,4 @@
-//! Disturbances of the cluster while the tickets of a round are under way.
+//! Disturbances of the cluster while the tickets of a round are in progress.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,19 +11,19 @@ use crate::cluster_test::{
     names::{INSIDE, OUTSIDE, POD},
 };
 
-/// Between two numbers of executors.
+/// Time between two scalings of the executors.
 const SCALED: Duration = Duration::from_secs(15);
 /// Time limit of one change to the cluster.
 pub(crate) const CHANGE: Duration = Duration::from_secs(300);
-/// Time without Redis.
+/// Time for which Redis is absent.
 const WITHOUT_REDIS: Duration = Duration::from_secs(30);
-/// Executors in the base, and from one number to the next.
+/// Number of executors in the base, and the numbers of the scalings.
 const EXECUTORS: [&str; 3] = ["4", "1", "3"];
 
-/// Disturbs the cluster as the event names; gives a note for the table.
+/// Causes the disturbance of the event and returns a note for the table.
 ///
 /// # Errors
-/// When the cluster does not do it in time.
+/// When the cluster does not complete it in time.
 pub(crate) async fn disturb_cluster(event: ClusterEvent) -> anyhow::Result<String> {
     match event {
         ClusterEvent::Nothing
@@ -56,7 +56,7 @@ async fn restart_workloads() -> anyhow::Result<String> {
     Ok(String::new())
 }
 
-/// Drains a node and lets pods onto it again.
+/// Drains a node and makes it schedulable again.
 async fn drain_node() -> anyhow::Result<String> {
     let Some((node, pods)) = node_to_drain().await? else {
         return Ok("skipped: there is one node".to_owned());
@@ -70,13 +70,15 @@ async fn drain_node() -> anyhow::Result<String> {
         "--timeout=240s",
     ];
     let drained = inside(CHANGE, &arguments).await;
-    // The node accepts pods again after a failed drain too: where nodes are few, NATS waits for one.
+    // The node accepts pods again even after a failed drain: in a small cluster NATS has no other node to
+    // start on.
     kubectl(&["uncordon", &node]).await?;
     drained?;
     Ok(format!("with {}", pods.join(", ")))
 }
 
-/// The node with most to lose, and the services on it; never that of the stand-ins.
+/// Selects the node with the most services, preferably with NATS and an executor, and returns it with its
+/// services. The node of the stand-ins is never selected.
 async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
     let stand_ins = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
     let pods = kubectl::get(&["-n", INSIDE, "pods"]).await?;
@@ -116,7 +118,7 @@ async fn roll_ingest() -> anyhow::Result<String> {
     Ok(String::new())
 }
 
-/// Deletes three pods at once, none of which gets time to stop.
+/// Deletes three pods at once without a grace period.
 async fn delete_pods_by_force() -> anyhow::Result<String> {
     let mut pods = Vec::new();
     for workload in ["planner", "executor", "nats"] {
@@ -129,7 +131,7 @@ async fn delete_pods_by_force() -> anyhow::Result<String> {
     Ok(pods.join(", "))
 }
 
-/// Removes Redis for a while, and brings it back after an error too.
+/// Removes Redis for a while and restores it, even after an error.
 async fn take_redis_away() -> anyhow::Result<String> {
     let away = async {
         inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;

@@ -1,63 +1,65 @@
-//! Events of the cluster while tickets are under way.
+//! Events of the cluster during a round of tickets.
 
 use std::time::Duration;
 
 use crate::cluster_test::names::WebhookLoad;
 
-/// Webhooks per second where a round is about them, and beside other disturbances.
+/// Webhooks per second in the round about them, and during other disturbances.
 const MANY_WEBHOOKS: u32 = 20;
 const SOME_WEBHOOKS: u32 = 10;
-/// For as long as a disturbance takes, even where tickets are done earlier.
+/// Shortest duration of the webhooks in seconds. It covers a disturbance even if the tickets are done
+/// earlier.
 const LEAST_S: u64 = 40;
 
-/// One kind of round.
+/// Kind of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ClusterEvent {
     /// Nothing
     Nothing,
     /// Executors are scaled up, down and up
     Scale,
-    /// Every workload is restarted at once
+    /// All workloads are restarted at once
     Restart,
     /// A node is drained
     Drain,
     /// A NATS server is killed
     Kill,
-    /// Ingest is restarted pod by pod while signed webhooks come, 20 a second, each over a new connection: every one must be answered
-    /// with 202, and be in the stream
+    /// Ingest is restarted pod by pod under 20 signed webhooks per second, each over a new connection. Every
+    /// webhook must be answered with 202 and stored in the stream
     Webhooks,
-    /// A planner, an executor and a NATS server are deleted at once without time to stop; webhooks come meanwhile
+    /// A planner, an executor and a NATS server are deleted at once without a grace period, under webhooks
     ForceDelete,
-    /// Redis is deleted and stays away for 30 s; webhooks come meanwhile
+    /// Redis is deleted and absent for 30 s, under webhooks
     Redis,
-    /// A NATS server and an executor are cut off for 50 s, silently, as if their nodes were lost; webhooks come meanwhile. Their pods
-    /// get an ephemeral container with `NET_ADMIN`, which changes the routing rules of the pod's own network: so connections that are
-    /// established are cut too, which network policies of most engines leave alone. It takes no root on a node; the namespace's
-    /// security standard is `privileged` for the moment in which the containers are added. What it does not show: the loss of a
-    /// node's disk, of its name server, and of the addresses of services
+    /// A NATS server and an executor lose their network for 50 s, silently, as if their nodes were lost,
+    /// under webhooks. Their pods get an ephemeral container with `NET_ADMIN`, which changes the routing
+    /// rules of the pod's network. So established connections break too, which the network policies of most
+    /// engines do not affect. It needs no root on a node; the namespace's security standard is `privileged`
+    /// while the containers are added. It does not cover the loss of a node's disk, its DNS server or the
+    /// addresses of services
     Partition,
-    /// NATS has little room, and tickets leave more than fits; webhooks come meanwhile. After 30 s the round takes the runbook's way
-    /// out, and every ticket must go on
+    /// NATS has little storage, and tickets leave more than fits, under webhooks. After 30 s the round
+    /// applies the runbook's recovery, and every ticket must continue
     FullStore,
-    /// A command of a ticket tries to reach everything
+    /// A command of a ticket tries to reach every address
     Contained,
-    /// The autoscaler scales the executors; takes the component `keda`, and is not among all
+    /// The autoscaler scales the executors. It needs the component `keda` and is not part of the default
     Autoscale,
 }
 
-/// Bounds of a round, besides that nothing is lost or doubled.
+/// Bounds of a round, in addition to no lost and no duplicate work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundBounds {
-    /// Time in which webhooks are refused, all of it together.
+    /// Total time in which webhooks are refused.
     pub(crate) refusing: Duration,
-    /// The longest time in which no ticket becomes done.
+    /// Longest time without a finished ticket.
     pub(crate) pause: Duration,
-    /// Wake-ups that a sweep had to repair.
+    /// Number of wake-ups that a sweep had to repair.
     pub(crate) wake_ups: usize,
 }
 
 impl ClusterEvent {
-    /// All that every cluster can, in the order in which they are played.
+    /// Rounds that every cluster supports, in the order of play.
     pub(crate) const ALL: [Self; 11] = [
         Self::Nothing,
         Self::Scale,
@@ -72,7 +74,7 @@ impl ClusterEvent {
         Self::Contained,
     ];
 
-    /// Its name in the table.
+    /// Name in the table.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -90,7 +92,7 @@ impl ClusterEvent {
         }
     }
 
-    /// The webhooks that are sent beside its tickets.
+    /// Webhooks that are sent during the round.
     pub(crate) const fn webhooks(self) -> Option<WebhookLoad> {
         let per_second = match self {
             Self::Webhooks => MANY_WEBHOOKS,
@@ -109,13 +111,14 @@ impl ClusterEvent {
         })
     }
 
-    /// Its bounds.
+    /// Bounds of the round.
     pub(crate) const fn bounds(self) -> RoundBounds {
         let (refusing_s, pause_s) = match self {
-            // At the start until a service has noticed the silent server and found another one, at the end until the servers have
-            // chosen their leaders.
+            // Webhooks are refused at the start, until a service has noticed the silent server and
+            // reconnected, and at the end, until the servers have elected their leaders.
             Self::Partition => (25, 60),
-            // Nothing becomes done from the moment at which the store is full to that at which there is room.
+            // No ticket completes between the moment at which the store is full and the one at which storage
+            // is added.
             Self::FullStore => (0, 240),
             // A new server and new services have to start.
             Self::ForceDelete | Self::Restart | Self::Drain | Self::Kill | Self::Autoscale => (0, 90),

@@ -1,4 +1,5 @@
-//! A file store that becomes full: less room for the streams, tickets that leave more than fits, and the way out of the runbook.
+//! Full file store: smaller limits of the streams, tickets that leave more than fits, and the recovery of the
+//! runbook.
 
 use std::time::Duration;
 
@@ -14,37 +15,38 @@ use crate::cluster_test::{
     nats_monitor::{StreamReport, report_streams},
 };
 
-/// Room that the tickets of the round find, in MiB: objects may take half of it.
+/// Storage for the tickets of the round in MiB. Objects may use half of it.
 const ROOM_MIB: u64 = 48;
-/// Bytes that the command of a ticket leaves in its worktree.
+/// Bytes that a ticket's command leaves in its worktree.
 const NOISE_BYTES: u64 = 4_000_000;
-/// Until no further workspace fits.
+/// Time limit until no further workspace fits.
 const FILLED: Duration = Duration::from_secs(180);
-/// Time in which the store stays full.
+/// Time for which the store stays full.
 const FULL_FOR: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_secs(2);
-/// Tickets of the round: enough to fill the room several times.
+/// Number of tickets in the round, enough to fill the storage several times.
 pub(crate) const TICKETS: usize = 8;
 
-/// The command of a ticket that leaves noise: as a page of prose, which is part of the change and raises no doubt about it, under a name
-/// that no other ticket has.
+/// Extends a ticket's command with noise in a Markdown file. Markdown is part of the change and passes the
+/// inspection, and the file name is unique among the tickets.
 pub(crate) fn noisy_command(command: &str) -> String {
     format!(
         "bash -c 'head -c {NOISE_BYTES} /dev/urandom >{NOISE}$(od -An -N8 -tx8 /dev/urandom | tr -d \" \").md; {command}'"
     )
 }
 
-/// The room of a store: what the reporter keeps to, and what a server has.
+/// Storage limits of the reporter's streams and of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StoreSize {
-    /// `nats.store_mib`
+    /// Setting `nats.store_mib` of the reporter, in MiB
     store_mib: u64,
-    /// `max_file_store`, in MB
+    /// Setting `max_file_store` of the server, in MB
     server_mb: u64,
 }
 
 impl StoreSize {
-    /// Room for what is there already and for the tickets of the round; the reporter's is less than 90 % of the server's.
+    /// Computes limits for the stored data and the tickets of the round. The reporter's limit stays below 90
+    /// % of the server's.
     fn beside(used: StreamReport) -> Self {
         let store_mib = ROOM_MIB + 2 * used.bytes.div_ceil(1 << 20);
         Self {
@@ -54,14 +56,14 @@ impl StoreSize {
     }
 }
 
-/// One file of a `ConfigMap`, before and after.
+/// File of a `ConfigMap`, with its original content.
 struct ChangedFile {
     config_map: Value,
     file: &'static str,
 }
 
 impl ChangedFile {
-    /// The `ConfigMap` that a workload mounts, and whose name begins so.
+    /// Finds the `ConfigMap` with this name prefix that a workload mounts.
     async fn find(workload: &str, name: &str, file: &'static str) -> anyhow::Result<Self> {
         let known = kubectl::get(&["-n", INSIDE, workload]).await?;
         let found =
@@ -74,8 +76,9 @@ impl ChangedFile {
         self.config_map["data"][self.file].as_str().unwrap_or_default()
     }
 
-    /// Writes another text, whatever stands there meanwhile.
+    /// Replaces the file's text, whatever its current content.
     async fn write(&self, text: &str) -> anyhow::Result<()> {
+        // Without a resource version the API server replaces the object unconditionally.
         let mut changed = self.config_map.clone();
         if let Some(metadata) = changed["metadata"].as_object_mut() {
             metadata.remove("resourceVersion");
@@ -93,7 +96,7 @@ fn mounted_config_map(workload: &Value, name: &str) -> Option<String> {
     names.find(|found| found.starts_with(name)).map(str::to_owned)
 }
 
-/// A store with little room, until it is given back.
+/// Reduced storage, until [`Self::give_room`].
 pub(crate) struct SmallStore {
     reporter: ChangedFile,
     nats: ChangedFile,
@@ -101,7 +104,7 @@ pub(crate) struct SmallStore {
 }
 
 impl SmallStore {
-    /// Takes the room away: first from the streams, then from the servers.
+    /// Reduces the storage: first of the streams, then of the servers.
     ///
     /// # Errors
     /// When a setting is not found, or a workload does not become ready.
@@ -131,17 +134,19 @@ impl SmallStore {
             restart_workload("statefulset/nats").await
         };
         if let Err(error) = set.await {
-            // The part that was done is reverted; the first error is the one that matters.
+            // The completed part is reverted. The first error is the cause, so an error of the revert is
+            // ignored.
             let _ = this.give_room().await;
             return Err(error);
         }
         Ok(this)
     }
 
-    /// Waits until the objects' room is used up, and for as long as the store is to stay full; every pod must stay ready meanwhile.
+    /// Waits until the objects' storage is exhausted, and then for the time that it shall stay so. Every pod
+    /// must stay ready.
     ///
     /// # Errors
-    /// When the store does not become full, or a pod is not ready or restarted.
+    /// When the store does not become full, or a pod becomes unready or restarts.
     pub(crate) async fn stay_full(&self) -> anyhow::Result<String> {
         let restarts = kubectl::count_restarts().await?;
         let start = Instant::now();
@@ -176,7 +181,7 @@ impl SmallStore {
         ))
     }
 
-    /// The runbook's way out: more room at the servers, then for the streams.
+    /// Applies the runbook's recovery: more storage for the servers, then for the streams.
     ///
     /// # Errors
     /// When a workload does not become ready.
@@ -190,7 +195,8 @@ impl SmallStore {
     }
 }
 
-/// True when one more workspace does not fit. The last tenth of the objects' room is for small ones.
+/// True if another workspace does not fit. The last tenth of the objects' storage is reserved for small
+/// objects.
 const fn is_full(report: StreamReport) -> bool {
     report.object_limit > 0 && report.object_bytes + NOISE_BYTES > report.object_limit / 10 * 9
 }
@@ -205,7 +211,7 @@ async fn restart_workload(workload: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text with another value after the first such name; absent when there is none.
+/// Replaces the value after the first occurrence of a name; returns nothing if the name is absent.
 fn with_setting(text: &str, name: &str, value: &str) -> Option<String> {
     let (before, rest) = text.split_once(name)?;
     let end = rest.find([' ', '\n']).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! A NATS server and an executor that are cut off from everything for a while, as if their nodes were lost.
+//! Network loss of a NATS server and an executor, as if their nodes were lost.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::cluster_test::{
     names::{INSIDE, OUTSIDE, POD},
 };
 
-/// Time in which both are cut off. The kubelet's probes are cut too, and after 60 s the liveness probe of an executor would restart it, which
-/// does not happen on a lost node.
+/// Duration of the isolation. It also blocks the kubelet's probes, and after 60 s the liveness probe of an
+/// executor would restart it, which does not happen on a lost node.
 const CUT_OFF: Duration = Duration::from_secs(50);
-/// Until a container runs, and until its end is known.
+/// Time limit of a container's start, and of the report of its end.
 const STARTED: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);
-/// The label by which a namespace says what its pods may be.
+/// Label of a namespace that selects its pod security standard.
 const STANDARD: &str = "pod-security.kubernetes.io/enforce";
 /// The program in the image of the stand-ins, whose entry point is another part of it.
 const PROGRAM: &str = "/usr/local/bin/scenarios";
-/// The workloads of which one pod is cut off.
+/// Workloads of which one pod loses its network.
 const CUT_OFF_WORKLOADS: [&str; 2] = ["nats", "executor"];
 
-/// Cuts a NATS server and an executor off; gives which ones.
+/// Isolates a NATS server and an executor and returns the names of their pods.
 ///
 /// # Errors
 /// When the cluster refuses a container with `NET_ADMIN`, or it fails.
@@ -49,7 +49,8 @@ async fn stand_ins_image() -> anyhow::Result<String> {
     Ok(image.context("the image of the stand-ins")?.to_owned())
 }
 
-/// The standard `restricted` knows no `NET_ADMIN`; it is looked at when a container is added, so it is away for a moment only.
+/// Adds the ephemeral containers. The standard `restricted` forbids `NET_ADMIN`. The API server checks it
+/// only when a container is added, so the standard is relaxed for that moment alone.
 async fn add_containers(pods: &[String], container: &str, image: &str) -> anyhow::Result<()> {
     let namespace = kubectl::get(&["namespace", INSIDE]).await?;
     let standard = namespace["metadata"]["labels"][STANDARD].as_str();
@@ -79,13 +80,14 @@ async fn add_container(pod: &str, container: &str, image: &str) -> anyhow::Resul
         .context("the cluster refuses an ephemeral container with NET_ADMIN; leave the round `partition` out")
 }
 
-/// The pod with one more ephemeral container, which shares its network.
+/// Adds an ephemeral container to a pod, whose network it shares.
 fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
     let added = json!({
         "name": container,
         "image": image,
         "command": [PROGRAM, "cluster-test", "isolate", "--seconds", CUT_OFF.as_secs().to_string()],
-        // The kernel asks for NET_ADMIN in the pod's own network, and a capability is effective for root alone.
+        // The kernel requires `NET_ADMIN` in the pod's network namespace, and the capability is effective for
+        // root alone.
         "securityContext": {
             "runAsUser": 0,
             "runAsGroup": 0,
@@ -102,7 +104,7 @@ fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
     pod
 }
 
-/// Waits until the container has ended with success.
+/// Waits until the container has ended successfully.
 async fn wait_for_end(pod: &str, container: &str) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {

@@ -1,9 +1,10 @@
-//! The routing rules by which a pod is cut off from its network: what the ephemeral container of the round `partition` runs.
+//! Routing rules that isolate a pod from its network. The ephemeral container of the round `partition`
+//! applies them.
 //!
-//! A lost node sends no reset and refuses nothing: it is silent. Network policies do not show that, because most engines let
-//! connections go on that are established already, and some refuse the others aloud. Rules of routing apply to every packet of the
-//! pod, whatever the network plugin is; both directions stop, except for the pod's own loopback addresses, and everything is as
-//! before when the rules are gone.
+//! A lost node sends no reset and no refusal: it is silent. Network policies do not imitate that. Most
+//! engines leave established connections open, and some refuse new ones with an answer. Routing rules apply
+//! to every packet of the pod, independent of the network plugin. They block both directions except for the
+//! pod's loopback addresses. Their removal restores the former state.
 
 use std::{io, time::Duration};
 
@@ -17,23 +18,23 @@ use rustix::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// `RTM_NEWRULE`, `RTM_DELRULE`.
+/// `RTM_NEWRULE` and `RTM_DELRULE` of `linux/rtnetlink.h`.
 const NEW_RULE: u16 = 32;
 const DELETE_RULE: u16 = 33;
-/// `NLM_F_REQUEST | NLM_F_ACK`, and with it `NLM_F_CREATE | NLM_F_EXCL`.
+/// `NLM_F_REQUEST | NLM_F_ACK`, and the same with `NLM_F_CREATE | NLM_F_EXCL`.
 const REQUEST: u16 = 0x005;
 const CREATE: u16 = 0x605;
-/// `FRA_DST`, `FRA_PRIORITY`, `FRA_TABLE`.
+/// `FRA_DST`, `FRA_PRIORITY` and `FRA_TABLE` of `linux/fib_rules.h`.
 const DESTINATION: u16 = 1;
 const PRIORITY: u16 = 6;
 const TABLE: u16 = 15;
-/// `FR_ACT_TO_TBL`, `FR_ACT_BLACKHOLE`.
+/// `FR_ACT_TO_TBL` and `FR_ACT_BLACKHOLE` of the same header.
 const LOOK_UP: u8 = 1;
 const DROP: u8 = 6;
-/// `RT_TABLE_LOCAL`: the pod's own addresses.
+/// `RT_TABLE_LOCAL`, the table of the pod's own addresses.
 const LOCAL: u8 = 255;
 
-/// Addresses of one family.
+/// IP version of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleFamily {
     V4,
@@ -48,7 +49,7 @@ impl RuleFamily {
         }
     }
 
-    /// The network of the loopback interface, and how many bits of it count.
+    /// Returns the loopback network and its prefix length.
     fn loopback(self) -> (Vec<u8>, u8) {
         match self {
             Self::V4 => (vec![127, 0, 0, 0], 8),
@@ -57,20 +58,21 @@ impl RuleFamily {
     }
 }
 
-/// A rule: packets that it is about are dropped, or looked up among the local addresses.
+/// Routing rule that drops packets or resolves them in the local table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoutingRule {
-    /// The one that every network has: the pod's own addresses come first.
+    /// Default rule of every network namespace: the pod's own addresses come first.
     Local { priority: u32 },
-    /// The loopback network alone.
+    /// Rule for the loopback network alone.
     Loopback { priority: u32 },
-    /// Everything.
+    /// Rule that drops every packet.
     DropAll { priority: u32 },
 }
 
-/// The rule that a network begins with.
+/// Default rule of a new network namespace.
 const FIRST: RoutingRule = RoutingRule::Local { priority: 0 };
-/// Those that take its place. The dropping rule comes last, so that nothing is lost before loopback has its own.
+/// Rules that replace the default rule. The dropping rule is added last, so that no packet is lost before
+/// loopback has its own rule.
 const ISOLATING: [RoutingRule; 3] = [
     RoutingRule::Loopback { priority: 5 },
     RoutingRule::Local { priority: 20 },
@@ -78,7 +80,7 @@ const ISOLATING: [RoutingRule; 3] = [
 ];
 
 impl RoutingRule {
-    /// The request to the kernel that adds or deletes this rule.
+    /// Encodes the netlink request that adds or deletes this rule.
     fn encode(self, family: RuleFamily, kind: u16) -> Vec<u8> {
         let (priority, action, is_loopback) = match self {
             Self::Local { priority } => (priority, LOOK_UP, false),
@@ -110,20 +112,20 @@ impl RoutingRule {
         let mut message = length.to_ne_bytes().to_vec();
         message.extend(kind.to_ne_bytes());
         message.extend(flags.to_ne_bytes());
-        // Sequence and sender: one request waits for its answer before the next.
+        // Sequence number and sender stay zero, because each request waits for its answer before the next.
         message.extend([0; 8]);
         message.extend(body);
         message
     }
 }
 
-/// All values have a length that needs no padding.
+/// Encodes a netlink attribute. All values here have a length that needs no padding.
 fn encode_attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
 }
 
-/// Sends one request and waits for the kernel's answer.
+/// Sends a netlink request and waits for the kernel's acknowledgment.
 fn ask_kernel(message: &[u8]) -> io::Result<()> {
     let socket = socket_with(
         AddressFamily::NETLINK,
@@ -138,6 +140,7 @@ fn ask_kernel(message: &[u8]) -> io::Result<()> {
         &SocketAddrNetlink::new(0, 0),
     )?;
     let mut answer = [0; 256];
+    // The answer is an `NLMSG_ERROR`: a header of 16 bytes, then the negated error number.
     let (count, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
     let code = answer
         .get(16..20)
@@ -150,7 +153,7 @@ fn ask_kernel(message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Families whose rules this pod has; a node may have no IPv6.
+/// Isolates all address families of the pod and returns them. A node may lack IPv6.
 fn isolate_network() -> anyhow::Result<Vec<RuleFamily>> {
     let mut isolated = Vec::new();
     for family in [RuleFamily::V4, RuleFamily::V6] {
@@ -191,7 +194,7 @@ fn isolate_family(family: RuleFamily) -> io::Result<()> {
     changed
 }
 
-/// Puts every rule back, as far as it goes.
+/// Restores the default rules and ignores errors, because the pod's network ends with the pod.
 fn restore_rules(families: &[RuleFamily]) {
     for family in families {
         let _ = ask_kernel(&FIRST.encode(*family, NEW_RULE));
@@ -201,7 +204,7 @@ fn restore_rules(families: &[RuleFamily]) {
     }
 }
 
-/// Isolates the pod for this time, or until the container is stopped.
+/// Isolates the pod for a time, or until the container is stopped.
 ///
 /// # Errors
 /// When the kernel refuses a rule.

@@ -1,4 +1,4 @@
-//! The cluster of the current kubeconfig, as `kubectl` sees it; no call waits without a limit.
+//! Access to the cluster of the current kubeconfig through `kubectl`. Every call has a time limit.
 
 use std::{process::Stdio, time::Duration};
 
@@ -12,14 +12,14 @@ use tokio::{
 
 use crate::cluster_test::names::{INSIDE, OUTSIDE};
 
-/// For a question, or a change that is not waited for.
+/// Time limit of a read, or of a change without waiting.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Until everything is ready: NATS forms its cluster, images are unpacked.
+/// Time limit of readiness: NATS forms its cluster and images are unpacked.
 const READY: Duration = Duration::from_secs(420);
-/// Until a namespace and all in it is gone.
+/// Time limit of the removal of a namespace.
 const GONE: Duration = Duration::from_secs(300);
 
-/// Everything that has replicas.
+/// All workloads with replicas.
 pub(crate) const WORKLOADS: [&str; 7] = [
     "statefulset/nats",
     "deployment/redis",
@@ -30,7 +30,7 @@ pub(crate) const WORKLOADS: [&str; 7] = [
     "deployment/executor",
 ];
 
-/// Runs it with these arguments; gives what it printed.
+/// Runs `kubectl` with these arguments and returns its output.
 ///
 /// # Errors
 /// When it fails or takes more than a minute.
@@ -38,7 +38,7 @@ pub(crate) async fn kubectl(arguments: &[&str]) -> anyhow::Result<String> {
     within(LIMIT, arguments, "").await
 }
 
-/// The same for something inside the namespace of the system under test, with a limit of its own.
+/// Runs `kubectl` in the namespace of the system under test with a separate time limit.
 ///
 /// # Errors
 /// When it fails or takes longer.
@@ -46,19 +46,19 @@ pub(crate) async fn inside(limit: Duration, arguments: &[&str]) -> anyhow::Resul
     within(limit, &[&["-n", INSIDE], arguments].concat(), "").await
 }
 
-/// What is asked for, as JSON.
+/// Reads objects as JSON.
 ///
 /// # Errors
-/// When it fails or answers something else.
+/// When `kubectl` fails or its output is not JSON.
 pub(crate) async fn get(arguments: &[&str]) -> anyhow::Result<Value> {
     let text = kubectl(&[&["get", "-o", "json"], arguments].concat()).await?;
     serde_json::from_str(&text).context("kubectl get")
 }
 
-/// Asks a path of the API server, or sends a body there.
+/// Reads a path of the API server, or posts a body to it.
 ///
 /// # Errors
-/// When it refuses.
+/// When the API server refuses.
 pub(crate) async fn raw(path: &str, body: Option<&str>) -> anyhow::Result<String> {
     match body {
         None => kubectl(&["get", "--raw", path]).await,
@@ -66,10 +66,10 @@ pub(crate) async fn raw(path: &str, body: Option<&str>) -> anyhow::Result<String
     }
 }
 
-/// Replaces what lies at a path of the API server.
+/// Replaces the object at a path of the API server.
 ///
 /// # Errors
-/// When it refuses.
+/// When the API server refuses.
 pub(crate) async fn replace_raw(path: &str, object: &Value) -> anyhow::Result<()> {
     let body = object.to_string();
     within(LIMIT, &["replace", "--raw", path, "-f", "-"], &body)
@@ -86,10 +86,10 @@ pub(crate) async fn replace_object(object: &Value) -> anyhow::Result<()> {
     within(LIMIT, &["replace", "-f", "-"], &body).await.map(drop)
 }
 
-/// The pods of a workload that run and are not about to end, by name.
+/// Lists the names of a workload's running pods, without terminating ones.
 ///
 /// # Errors
-/// When the cluster does not tell.
+/// When the cluster does not answer.
 pub(crate) async fn list_running_pods(workload: &str) -> anyhow::Result<Vec<String>> {
     let label = format!("app.kubernetes.io/name={workload}");
     let list = get(&["-n", INSIDE, "pods", "-l", &label]).await?;
@@ -104,19 +104,19 @@ fn running_pods(list: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The last of them.
+/// Returns the name of a workload's last running pod.
 ///
 /// # Errors
-/// When there is none.
+/// When no pod of the workload runs.
 pub(crate) async fn last_pod(workload: &str) -> anyhow::Result<String> {
     let pod = list_running_pods(workload).await?.pop();
     pod.with_context(|| format!("no pod of {workload} runs"))
 }
 
-/// The pods that run and are not ready.
+/// Lists the running pods that are not ready.
 ///
 /// # Errors
-/// When the cluster does not tell.
+/// When the cluster does not answer.
 pub(crate) async fn find_unready_pods() -> anyhow::Result<Vec<String>> {
     Ok(list_unready(&get(&["-n", INSIDE, "pods"]).await?))
 }
@@ -138,10 +138,10 @@ fn list_unready(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Restarts of containers, the sum over all pods.
+/// Sums the container restarts of all pods.
 ///
 /// # Errors
-/// When the cluster does not tell.
+/// When the cluster does not answer.
 pub(crate) async fn count_restarts() -> anyhow::Result<u64> {
     let list = get(&["-n", INSIDE, "pods"]).await?;
     let pods = list["items"].as_array().into_iter().flatten();
@@ -156,10 +156,10 @@ pub(crate) async fn count_restarts() -> anyhow::Result<u64> {
         .sum())
 }
 
-/// Waits until every workload has its replicas; gives how long that took.
+/// Waits until every workload has its replicas and returns the duration.
 ///
 /// # Errors
-/// When one does not get there.
+/// When a workload does not become ready in time.
 pub(crate) async fn ready() -> anyhow::Result<Duration> {
     let start = Instant::now();
     for workload in WORKLOADS {
@@ -173,10 +173,10 @@ pub(crate) async fn ready() -> anyhow::Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Removes both namespaces and all that is in them.
+/// Removes both namespaces with all their objects.
 ///
 /// # Errors
-/// When they are still there after five minutes.
+/// When the namespaces still exist after five minutes.
 pub(crate) async fn clean() -> anyhow::Result<()> {
     let timeout = format!("--timeout={}s", GONE.as_secs());
     let arguments = [

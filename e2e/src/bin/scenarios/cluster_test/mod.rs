@@ -1,5 +1,7 @@
-//! Tickets on a Kubernetes cluster, with stand-ins for the outside in it: applies the manifests of a kustomization in namespaces of its
-//! own, plays rounds of tickets while things happen to the cluster, counts what was lost or done twice, and removes the namespaces.
+//! Tickets on a Kubernetes cluster with the stand-ins inside.
+//!
+//! The program applies a kustomization in separate namespaces, plays rounds of tickets during disturbances,
+//! counts lost and duplicate work, and removes the namespaces.
 
 mod autoscale;
 mod contained;
@@ -36,31 +38,31 @@ pub(crate) struct Arguments {
     /// Image of the stand-ins: the Dockerfile's target `stand-ins`
     #[arg(long, default_value = concat!("journeyman/stand-ins:", env!("CARGO_PKG_VERSION")))]
     stand_ins_image: String,
-    /// How many tickets in each round, all at once
+    /// Number of concurrent tickets in each round
     #[arg(long, default_value_t = 20)]
     tickets: usize,
-    /// What a ticket's test command does
+    /// Test command of each ticket
     #[arg(long, default_value = "sleep 6")]
     command: String,
-    /// Which rounds to play [default: all]
+    /// Rounds to play [default: all]
     #[arg(long, value_enum, num_args = 1..)]
     rounds: Vec<events::ClusterEvent>,
-    /// Leave the namespaces as they are in the end
+    /// Keep the namespaces at the end
     #[arg(long)]
     keep: bool,
-    /// Where the rendered overlay is written, inside of this repository
+    /// Folder of the rendered overlay, inside this repository
     #[arg(long, default_value = "target/cluster-test")]
     folder: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum Part {
-    /// Be the stand-ins: what the pod runs
+    /// Run the stand-ins; the entry point of their pod
     StandIns,
-    /// Isolate the pod whose network this container shares: what the round `partition` adds to a pod. It takes `NET_ADMIN` in that
-    /// network and nothing of the node
+    /// Isolate the network of this container's pod, as the round `partition` does. It needs `NET_ADMIN` in
+    /// that network and no access to the node
     Isolate {
-        /// For how long
+        /// Duration in seconds
         #[arg(long)]
         seconds: u64,
     },
@@ -84,7 +86,7 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Prints one line.
+/// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the program is its output")]
 fn say(line: &str) {
     println!("{line}");

@@ -1,4 +1,4 @@
-//! What the host and the pod of the stand-ins both name, and what they say to each other.
+//! Names and messages that the host and the pod of the stand-ins share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,25 +9,25 @@ use domain::TicketKey;
 use e2e::Outside;
 use serde::{Deserialize, Serialize};
 
-/// Where the system under test runs.
+/// Namespace of the system under test.
 pub(crate) const INSIDE: &str = "journeyman-test";
-/// Where the stand-ins run: the outside, as far as the system under test is concerned.
+/// Namespace of the stand-ins, outside the system under test.
 pub(crate) const OUTSIDE: &str = "journeyman-test-outside";
-/// The pod of the stand-ins, and where it is told what to do.
+/// Pod of the stand-ins.
 pub(crate) const POD: &str = "stand-ins";
-/// The port of [`POD`] for the host.
+/// Port of [`POD`] for orders from the host.
 pub(crate) const CONTROL_PORT: u16 = 8080;
-/// A port of [`POD`] that answers whoever connects, and that nobody of the system has business with.
+/// Port of [`POD`] that answers every connection. No part of the system uses it.
 pub(crate) const PLANTED_PORT: u16 = 9999;
-/// Certificates, keys and the operator's token in [`POD`].
+/// Folder in [`POD`] with certificates, keys and the operator's token.
 pub(crate) const FILES: &str = "/run/secrets/stand-ins";
 
-/// The names of GitHub, Jira and the model in the cluster.
+/// Host names of GitHub, Jira and the model in the cluster.
 pub(crate) fn vendors() -> [String; 3] {
     ["github", "jira", "model"].map(|name| format!("{name}.{OUTSIDE}.svc"))
 }
 
-/// Where the stand-ins are for the system under test.
+/// URLs of the stand-ins for the system under test.
 pub(crate) fn outside() -> Outside {
     let [github, jira, model] = vendors().map(|name| format!("https://{name}"));
     Outside {
@@ -38,41 +38,41 @@ pub(crate) fn outside() -> Outside {
     }
 }
 
-/// Tickets that are asked for at once.
+/// Order of concurrent tickets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// How many.
+    /// Number of concurrent tickets.
     pub(crate) tickets: usize,
-    /// What the test command of each does.
+    /// Test command of each ticket.
     pub(crate) command: String,
-    /// Webhooks that are sent during the round.
+    /// Webhooks during the round.
     pub(crate) webhooks: Option<WebhookLoad>,
 }
 
-/// Signed webhooks at a steady rate beside the tickets, each over a connection of its own.
+/// Signed webhooks at a steady rate, each over a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WebhookLoad {
-    /// Webhooks per second.
+    /// Number of webhooks per second.
     pub(crate) per_second: u32,
-    /// For as long as there are tickets, and at least for so many seconds.
+    /// Shortest duration in seconds. The webhooks continue while tickets are in progress.
     pub(crate) least_s: u64,
 }
 
-/// Answers to webhooks.
+/// Answers to the sent webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WebhookCount {
-    /// Answered with 202.
+    /// Number answered with 202.
     pub(crate) accepted: u64,
-    /// Answered otherwise, by status; 0: not within 10 s.
+    /// Other answers by status; 0 counts those without an answer within 10 s.
     pub(crate) refused: BTreeMap<u16, u64>,
-    /// The longest time until an answer with 202.
+    /// Longest time until a 202 answer, in milliseconds.
     pub(crate) slowest_ms: u64,
-    /// The seconds in which one was sent that was refused, counted from the first of all.
+    /// Seconds in which a refused webhook was sent, counted from the first webhook.
     pub(crate) refused_in_s: BTreeSet<u64>,
 }
 
 impl WebhookCount {
-    /// Counts one that was sent at a time after the first and answered with a status, or not.
+    /// Counts a webhook: its status if answered, the time since the first webhook, and the duration.
     pub(crate) fn add(&mut self, status: Option<u16>, sent: Duration, took: Duration) {
         if status == Some(202) {
             let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -84,43 +84,43 @@ impl WebhookCount {
         }
     }
 
-    /// All.
+    /// Number of all webhooks.
     pub(crate) fn sent(&self) -> u64 {
         self.accepted + self.refused.values().sum::<u64>()
     }
 
-    /// Time in which webhooks were refused, summed up: a partition has one such time at its start and one at its end.
+    /// Total time of refusals. A partition has one such time at its start and one at its end.
     pub(crate) fn refused_for(&self) -> Duration {
         Duration::from_secs(self.refused_in_s.len() as u64)
     }
 }
 
-/// How far they are.
+/// Progress and result of a round.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// Nothing changes any more.
+    /// True if nothing changes any more.
     pub(crate) is_over: bool,
-    /// Asked for.
+    /// Number of ordered tickets.
     pub(crate) tickets: usize,
-    /// Done, with a merged pull request.
+    /// Number of tickets with a merged pull request.
     pub(crate) done: usize,
-    /// Since they were asked for.
+    /// Seconds since the order.
     pub(crate) wall_s: u64,
-    /// What is missing or wrong.
+    /// Missing or wrong results, one description each.
     pub(crate) lost: Vec<String>,
-    /// What is there twice.
+    /// Duplicate results, one description each.
     pub(crate) doubled: Vec<String>,
-    /// What each command printed that the model was shown.
+    /// Outputs of the commands, as the model received them.
     pub(crate) outputs: Vec<String>,
-    /// The longest time in which no ticket became done.
+    /// Longest time without a finished ticket, in seconds.
     pub(crate) pause_s: u64,
-    /// Webhooks that were sent during the round.
+    /// Additional webhooks of the round.
     pub(crate) webhooks: WebhookCount,
-    /// Webhooks of the stand-ins themselves that were accepted in this round.
+    /// Accepted webhooks of the stand-ins themselves.
     pub(crate) own_webhooks: u64,
 }
 
-/// A ticket of the stand-in of Jira.
+/// Parses the key of a Jira ticket.
 pub(crate) fn ticket(key: &str) -> anyhow::Result<TicketKey> {
     Ok(TicketKey::jira(key)?)
 }

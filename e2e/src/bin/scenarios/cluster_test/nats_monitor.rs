@@ -1,4 +1,4 @@
-//! The streams as a NATS server itself reports them, by its monitoring port, which no policy opens to others.
+//! State of the streams from the monitoring port of the NATS servers, which only a port-forward reaches.
 
 use std::{process::Stdio, time::Duration};
 
@@ -12,24 +12,24 @@ use tokio::{
 
 use crate::cluster_test::{kubectl, names::INSIDE};
 
-/// For the way to one server, and for its answer.
+/// Time limit of the connection to a server and its answer.
 const LIMIT: Duration = Duration::from_secs(15);
 /// Monitoring port of a NATS server.
 const MONITOR_PORT: u16 = 8222;
-/// The stream of webhooks, and that of objects.
+/// Streams of webhooks and of objects.
 const DELIVERIES: &str = "DELIVERIES";
 const OBJECTS: &str = "OBJ_objects";
 
 /// State of the streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamReport {
-    /// Webhooks that were ever stored.
+    /// Number of webhooks ever stored.
     pub(crate) deliveries: u64,
-    /// Bytes of all streams, at one server.
+    /// Bytes of all streams on one server.
     pub(crate) bytes: u64,
     /// Bytes of the objects.
     pub(crate) object_bytes: u64,
-    /// Their limit; 0 without one.
+    /// Byte limit of the objects; 0 means unlimited.
     pub(crate) object_limit: u64,
 }
 
@@ -53,7 +53,7 @@ impl StreamReport {
         found
     }
 
-    /// A server that follows may be behind.
+    /// Selects the newer report. A follower may lag behind the leader.
     fn newest(self, other: Self) -> Self {
         if self.deliveries < other.deliveries {
             other
@@ -63,10 +63,10 @@ impl StreamReport {
     }
 }
 
-/// Asks every server.
+/// Reads the reports of all servers and returns the newest.
 ///
 /// # Errors
-/// When none answers.
+/// When no server answers.
 pub(crate) async fn report_streams() -> anyhow::Result<StreamReport> {
     let mut newest: Option<StreamReport> = None;
     let mut failed = None;
@@ -95,7 +95,7 @@ async fn report_of(pod: &str) -> anyhow::Result<StreamReport> {
         .spawn()
         .context("kubectl port-forward")?;
     let output = forward.stdout.take().context("kubectl's output")?;
-    // It stays open: kubectl ends when it cannot print the next line.
+    // The pipe stays open: `kubectl` ends if it cannot print its next line.
     let mut lines = BufReader::new(output).lines();
     let first = lines.next_line().await?;
     let address = first.as_deref().and_then(forwarded_address);
@@ -108,7 +108,7 @@ async fn report_of(pod: &str) -> anyhow::Result<StreamReport> {
     Ok(StreamReport::of(&report))
 }
 
-/// The address in `Forwarding from 127.0.0.1:40000 -> 8222`.
+/// Returns the address in `Forwarding from 127.0.0.1:40000 -> 8222`.
 fn forwarded_address(line: &str) -> Option<&str> {
     line.strip_prefix("Forwarding from ")?.split_whitespace().next()
 }

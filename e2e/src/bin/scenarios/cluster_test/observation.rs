@@ -1,4 +1,4 @@
-//! Observation of the system during a round: lost wake-ups, and webhooks that are missing in their stream.
+//! Observation of a round: repaired wake-ups, and webhooks that are missing in their stream.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::cluster_test::{
     wake_ups::WakeUpWatch,
 };
 
-/// Until the servers report the last webhook.
+/// Time limit for the servers to report the last webhook.
 const REPORTED: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_secs(1);
 
-/// From before a round to its end.
+/// Observation from the start of a round to its end.
 pub(crate) struct RoundObservation {
     before: StreamReport,
     wake_ups: WakeUpWatch,
 }
 
 impl RoundObservation {
-    /// Begins to look.
+    /// Starts the observation.
     ///
     /// # Errors
-    /// When no NATS server reports.
+    /// When no NATS server answers.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Ok(Self {
             before: report_streams().await?,
@@ -32,10 +32,10 @@ impl RoundObservation {
         })
     }
 
-    /// Adds to the round what was lost of its webhooks; gives the tickets whose wake-up was repaired.
+    /// Adds lost webhooks to the round and returns the tickets whose wake-up was repaired.
     ///
     /// # Errors
-    /// When no NATS server reports.
+    /// When no NATS server answers.
     pub(crate) async fn end(self, round: &mut Round) -> anyhow::Result<Vec<String>> {
         let accepted = round.webhooks.accepted + round.own_webhooks;
         let start = Instant::now();
@@ -57,7 +57,8 @@ impl RoundObservation {
     }
 }
 
-/// Webhooks that were accepted and are not in the stream. More may be there: one that was stored as its sender gave up.
+/// Counts accepted webhooks that the stream lacks. The stream may have more: one that was stored while its
+/// sender gave up.
 const fn count_missing(accepted: u64, before: u64, after: u64) -> u64 {
     accepted.saturating_sub(after.saturating_sub(before))
 }

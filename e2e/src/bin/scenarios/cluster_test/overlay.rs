@@ -1,4 +1,4 @@
-//! An overlay as an operator writes it: settings, rules, keys and secrets for the stand-ins.
+//! Overlay as an operator writes it: settings, rules, keys and secrets for the stand-ins.
 
 use std::path::{Component, Path};
 
@@ -13,7 +13,7 @@ use testkit::{fixture, github, jira, model, tls::Authority};
 
 use crate::cluster_test::names::{INSIDE, OUTSIDE, POD, outside, vendors};
 
-/// The settings and Secrets of one cluster.
+/// Settings and Secrets of one cluster.
 pub(crate) struct Overlay {
     authority: String,
     journeyman: String,
@@ -23,7 +23,7 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Makes keys and settings for the stand-ins.
+    /// Generates keys and settings for the stand-ins.
     ///
     /// # Errors
     /// When a certificate cannot be made.
@@ -92,7 +92,8 @@ impl Overlay {
         })
     }
 
-    /// Writes it to a folder: what goes over the kustomization, the stand-ins, namespaces, Secrets.
+    /// Writes the overlay into a folder: the patch of the kustomization, the stand-ins, namespaces and
+    /// Secrets.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -135,7 +136,7 @@ impl Overlay {
     }
 
     fn inside_kustomization(&self, root: &str, over: &Path) -> Value {
-        // The stand-ins for GitHub, Jira and the model are pods.
+        // The stand-ins for GitHub, Jira and the model are pods with private addresses and certificates.
         let components = ["private-authority", "private-servers"];
         let components = components.map(|name| format!("{root}k8s/components/{name}"));
         json!({
@@ -171,7 +172,7 @@ fn list(items: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
-/// A certificate for each name, and what the stand-ins ask the API with.
+/// Builds the Secret of the stand-ins: a certificate for each name, and the token for the API.
 fn stand_ins(authority: &Authority, token: &SecretString) -> anyhow::Result<Value> {
     let mut files = json!({"token": token.expose_secret()});
     for name in vendors() {
@@ -199,7 +200,7 @@ fn sha256(text: &str) -> String {
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The base's settings with everything that it marks for replacement replaced.
+/// Renders the base's settings with all marked values replaced.
 fn journeyman_settings(outside: &Outside, key_id: &str, public_key: &str) -> String {
     let base = include_str!("../../../../../k8s/base/settings/journeyman.toml");
     let github = |section: &str, app: u64| {
@@ -252,7 +253,7 @@ fn executor_settings(key_id: &str, public_key: &str) -> String {
         .replace("grant-1", key_id)
 }
 
-/// The text with a section, from its header to the next one, replaced.
+/// Replaces a section from its header to the next one, or appends it.
 fn with_section(text: &str, name: &str, section: &str) -> String {
     let header = format!("[{name}]\n");
     let Some((before, rest)) = text.split_once(&header) else {

@@ -1,4 +1,4 @@
-//! Tickets from their start to their merged pull requests.
+//! Tickets from the request to the merged pull request.
 
 use std::time::Duration;
 
@@ -17,14 +17,15 @@ use crate::cluster_test::{
     names::{Order, Round, ticket},
 };
 
-/// Between two looks at everything.
+/// Interval between two checks of all tickets.
 const TICK: Duration = Duration::from_millis(200);
-/// How long it may take in all.
+/// Time limit of a round.
 pub(crate) const LIMIT: Duration = Duration::from_secs(900);
-/// `implement`, `mark_ready`, `finish`.
+/// Number of runs per ticket: `implement`, `mark_ready` and `finish`.
 const RUNS: usize = 3;
 
-/// Asks for the tickets that follow the first so many, and attends to them until all are done; `tell` hears how far they are.
+/// Requests the tickets after the first `first` ones and acts as their users until all are done. `tell`
+/// receives the progress.
 ///
 /// # Errors
 /// When the stand-ins or the API fail.
@@ -63,7 +64,7 @@ pub(crate) async fn play(
     Ok(round)
 }
 
-/// The longest time in which no ticket became done.
+/// Longest time without a finished ticket.
 struct ProgressPause {
     done: usize,
     since: Instant,
@@ -100,7 +101,7 @@ fn counted(notes: &[Note], start: Instant) -> Round {
     }
 }
 
-/// What the API shows to be wrong.
+/// Finds dead letters and surplus runs through the API.
 async fn inside(client: &Client, notes: &[Note]) -> anyhow::Result<Vec<Problem>> {
     let dead = client.dead_letters().await.context("the dead letters")?;
     let mut problems: Vec<_> = dead
@@ -118,7 +119,7 @@ async fn inside(client: &Client, notes: &[Note]) -> anyhow::Result<Vec<Problem>>
     Ok(problems)
 }
 
-/// What the model was shown that has the mark of an answer in it.
+/// Returns the texts for the model that contain [`MARK`].
 fn outputs(vendors: &Vendors, notes: &[Note]) -> Vec<String> {
     let is_ours = |marker: &str| notes.iter().any(|note| note.marker == marker);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Rounds of tickets, each with something that happens to the cluster meanwhile.
+//! Rounds of tickets, each with an event of the cluster.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::cluster_test::{
     table::Row,
 };
 
-/// Between two questions to the stand-ins.
+/// Interval between two reads of the round's progress.
 const TICK: Duration = Duration::from_secs(2);
-/// How far tickets are when something happens: some work, the others wait.
+/// Delay of the disturbance. By then some tickets are in progress and the others wait.
 const UNDER_WAY: Duration = Duration::from_secs(10);
-/// The command that answers what it reaches takes this long at most, with a ticket around it.
+/// Additional time for the tickets' last steps, and for a command that tries every address.
 const AFTER_ALL: Duration = Duration::from_secs(60);
 
-/// Plays one round; what is wrong is in its row.
+/// Plays one round. Its problems are in the row.
 ///
 /// # Errors
 /// When the cluster or the stand-ins do not answer.
@@ -76,7 +76,8 @@ async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
     })
 }
 
-/// Tickets that fill a small store; they go on when there is room again, which there is in the end whatever happens.
+/// Plays tickets that fill a small store. They continue when storage is added, which happens at the end in
+/// any case.
 async fn full_store(order: &Order) -> anyhow::Result<Row> {
     kubectl::ready().await?;
     let store = SmallStore::set().await?;
@@ -105,7 +106,8 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
     })
 }
 
-/// Plays the tickets while something happens; gives what there is to say about that, the round, and the wake-ups that were repaired.
+/// Plays the tickets during a disturbance. Returns the disturbance's result, the round, and the tickets whose
+/// wake-up was repaired.
 async fn play_tickets<T>(
     order: &Order,
     disturbance: impl Future<Output = anyhow::Result<T>>,
@@ -131,13 +133,14 @@ async fn begin(order: &Order) -> anyhow::Result<()> {
     raw(&control_path("round"), Some(&body)).await.map(drop)
 }
 
-/// How far the round is, until it is over.
+/// Polls the round until it is over.
 async fn end() -> anyhow::Result<Round> {
     let start = Instant::now();
     let mut failures = 0;
     loop {
         sleep(TICK).await;
-        // The way to the pod leads over nodes that something happens to.
+        // The connection to the pod uses nodes that the disturbance may affect, so single failures are
+        // ignored.
         match raw(&control_path("round"), None).await {
             Ok(text) => {
                 failures = 0;
@@ -156,7 +159,7 @@ async fn end() -> anyhow::Result<Round> {
     }
 }
 
-/// Tickets that find as few executors as may be; there are as few again in the end.
+/// Plays tickets from the minimum number of executors. The number returns to the minimum at the end.
 async fn autoscale(order: &Order) -> anyhow::Result<Row> {
     let mut scaled = Autoscaled::at_rest().await?;
     let observation = RoundObservation::start().await?;
@@ -178,7 +181,7 @@ async fn autoscale(order: &Order) -> anyhow::Result<Row> {
     })
 }
 
-/// One ticket whose command tries every address.
+/// Plays one ticket whose command tries every address.
 async fn contained() -> anyhow::Result<Row> {
     kubectl::ready().await?;
     let targets = contained::targets().await?;

@@ -1,4 +1,4 @@
-//! From an empty cluster to the table, and back.
+//! Whole test: from an empty cluster to the table, and back to an empty cluster.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::cluster_test::{
     table::table,
 };
 
-/// Plays the rounds; true when nothing was lost, nothing done twice, and nothing reached that must not be.
+/// Plays the rounds. Returns true if nothing was lost, duplicated or reached without permission.
 ///
 /// # Errors
-/// When the cluster or the stand-ins do not do what they are told.
+/// When the cluster or the stand-ins fail.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    // What an earlier call left would be taken for this one's.
+    // Objects of an earlier call would count as those of this one.
     kubectl::clean().await?;
     let played = Box::pin(perform(arguments)).await;
     if !arguments.keep {
@@ -52,7 +52,7 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
     for event in events {
         let played = Box::pin(rounds::play(*event, &order)).await;
         let Ok(row) = played.inspect_err(|error| say(&format!("{event:?}: {error:#}"))) else {
-            // The rows so far are worth seeing.
+            // The finished rows are useful even if a later round fails.
             say(&table(&rows));
             return Ok(false);
         };
@@ -63,11 +63,11 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(rows.iter().all(crate::cluster_test::table::Row::is_good))
 }
 
-/// Applies everything; gives how long it took until all was ready.
+/// Applies all manifests and returns the time until readiness.
 async fn apply(arguments: &Arguments) -> anyhow::Result<Duration> {
     let folder = arguments.folder.display().to_string();
     let start = Instant::now();
-    // Namespaces first, for the Secrets that the pods wait for.
+    // The namespaces come first, then the Secrets, because the pods wait for them.
     kubectl(&["apply", "-f", &format!("{folder}/namespaces.json")]).await?;
     kubectl(&["apply", "-f", &format!("{folder}/secrets.json")]).await?;
     kubectl(&["apply", "-k", &format!("{folder}/outside")]).await?;

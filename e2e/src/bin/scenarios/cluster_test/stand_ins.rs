@@ -1,5 +1,5 @@
-//! The pod of the stand-ins: GitHub, Jira and the model, the people who ask for work and merge it, and a port where the host
-//! orders tickets and asks how far they are.
+//! Pod of the stand-ins: GitHub, Jira and the model, the users who request and merge work, and a port through
+//! which the host orders tickets and reads their progress.
 
 use std::{
     collections::HashSet,
@@ -28,18 +28,18 @@ use crate::cluster_test::{
     webhooks::{SteadyWebhooks, WebhookRelay},
 };
 
-/// What an address may take to answer.
+/// Time limit of a connection attempt.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// What the host is answered from.
+/// State behind the control port.
 struct Stage {
     vendors: Vendors,
     client: Client,
-    /// URL of ingest.
+    /// Base URL of ingest.
     url: String,
     relay: WebhookRelay,
     round: Mutex<Round>,
-    /// How many tickets were asked for so far, and what was found wrong with earlier ones.
+    /// Number of tickets requested so far, and the problems of earlier rounds.
     earlier: tokio::sync::Mutex<(usize, HashSet<String>)>,
 }
 
@@ -52,7 +52,7 @@ impl Stage {
 /// Serves until the process is stopped.
 ///
 /// # Errors
-/// When a file is missing or a port is taken.
+/// When a file is missing or a port is in use.
 pub(crate) async fn serve() -> anyhow::Result<()> {
     let names = vendors();
     let read = |name: String| {
@@ -98,7 +98,7 @@ async fn look(State(stage): State<Arc<Stage>>) -> Json<Round> {
     Json(stage.round().clone())
 }
 
-/// One round at a time. The body comes without a type, as `kubectl` sends it.
+/// Starts a round unless one is in progress. The body has no content type, because `kubectl` sends none.
 async fn begin(State(stage): State<Arc<Stage>>, body: String) -> StatusCode {
     let Ok(order) = serde_json::from_str::<Order>(&body) else {
         return StatusCode::BAD_REQUEST;
@@ -121,7 +121,7 @@ async fn begin(State(stage): State<Arc<Stage>>, body: String) -> StatusCode {
     StatusCode::ACCEPTED
 }
 
-/// Plays a round to its end, with the webhooks that are sent beside it.
+/// Plays a round to its end, with its additional webhooks.
 async fn play_round(stage: &Stage, order: &Order) {
     let mut earlier = stage.earlier.lock().await;
     let (first, known) = &mut *earlier;
@@ -140,7 +140,7 @@ async fn play_round(stage: &Stage, order: &Order) {
         lost: vec![format!("the round: {error:#}")],
         ..stage.round().clone()
     });
-    // A problem that belongs to no ticket would count in every later round.
+    // A problem without a ticket would count again in every later round.
     round.lost.retain(|problem| known.insert(problem.clone()));
     if let Ok(Some(steady)) = steady {
         round.webhooks = steady.finish().await;
@@ -150,7 +150,7 @@ async fn play_round(stage: &Stage, order: &Order) {
     *stage.round() = round;
 }
 
-/// Which of these addresses this pod reaches, which no policy holds back.
+/// Returns the addresses that this pod reaches. No network policy restricts it.
 async fn reach(body: String) -> Result<Json<Vec<SocketAddr>>, StatusCode> {
     let addresses: Vec<SocketAddr> = serde_json::from_str(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let attempts = addresses.into_iter().map(|address| async move {

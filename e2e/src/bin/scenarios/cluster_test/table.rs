@@ -1,4 +1,4 @@
-//! What came of it, as a table in Markdown.
+//! Result as a Markdown table.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use crate::cluster_test::{
     names::{Round, WebhookCount},
 };
 
-/// One round.
+/// Row of one round.
 pub(crate) struct Row {
-    /// What happened.
+    /// Event of the round.
     pub(crate) event: ClusterEvent,
-    /// More about it.
+    /// Note on the event.
     pub(crate) note: String,
-    /// How long that took.
+    /// Duration of the event.
     pub(crate) took: Option<Duration>,
-    /// What became of the tickets.
+    /// Result of the tickets.
     pub(crate) round: Round,
     /// Tickets whose wake-up a sweep had to repair.
     pub(crate) wake_ups: Vec<String>,
-    /// What was to be shown beyond the tickets was shown.
+    /// True if the round's own check succeeded.
     pub(crate) is_good: bool,
 }
 
 impl Row {
-    /// Everything is there exactly once.
+    /// True if every result exists exactly once, within the round's bounds.
     pub(crate) fn is_good(&self) -> bool {
         let round = &self.round;
         let is_whole = round.done == round.tickets && round.lost.is_empty() && round.doubled.is_empty();
         self.is_good && is_whole && self.exceeded(self.event.bounds()).is_empty()
     }
 
-    /// Bounds that the round exceeded.
+    /// Describes the bounds that the round exceeded.
     pub(crate) fn exceeded(&self, bounds: RoundBounds) -> Vec<String> {
         let (round, mut found) = (&self.round, Vec::new());
         let (refused, refusing) = (&round.webhooks.refused, round.webhooks.refused_for());
@@ -61,7 +61,7 @@ impl Row {
     }
 }
 
-/// Accepted, and others by status.
+/// Describes the answers: accepted ones, then others by status.
 fn describe_webhooks(count: &WebhookCount) -> String {
     if count.sent() == 0 {
         return String::new();
@@ -83,7 +83,7 @@ fn describe_webhooks(count: &WebhookCount) -> String {
     format!("{text}; slowest {} ms", count.slowest_ms)
 }
 
-/// The whole table.
+/// Renders the rows as a table.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut lines = vec![
         "| during the tickets | it took | tickets done | wall | longest pause | webhooks | lost | doubled | wake-ups repaired |"

@@ -1,5 +1,8 @@
-//! Wake-ups that were lost: a ticket whose token is gone stands still until a sweep of ingest finds it, which a round sees as nothing
-//! but a longer wall time. Ingest logs each, and its pods may be replaced during a round, so their logs are followed while they live.
+//! Lost wake-ups. A ticket without its token waits until a sweep of ingest finds it, which a round notices
+//! only as a longer duration.
+//!
+//! Ingest logs each repair. Its pods may be replaced during a round, so their logs are followed while they
+//! run.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -18,31 +21,31 @@ use tokio::{
 
 use crate::cluster_test::{kubectl, names::INSIDE};
 
-/// The log line of ingest's sweeper.
+/// Log message of ingest's sweeper.
 const MESSAGE: &str = "ticket had no wake-up";
-/// Between two looks for new pods.
+/// Interval between two searches for new pods.
 const TICK: Duration = Duration::from_secs(2);
-/// The clocks of the nodes may differ by so much from that of this host.
+/// Assumed clock difference between the nodes and this host, in seconds.
 const CLOCKS: u64 = 2;
 
-/// Lines that were found.
+/// Log lines that match the message.
 type LogLines = Arc<Mutex<BTreeSet<String>>>;
 
-/// Follows the logs of every ingest until it is ended or dropped.
+/// Follows the logs of all ingest pods until it ends or is dropped.
 pub(crate) struct WakeUpWatch {
     found: LogLines,
     task: JoinHandle<()>,
 }
 
 impl WakeUpWatch {
-    /// From now on.
+    /// Starts to follow the logs from now on.
     pub(crate) fn start() -> Self {
         let found = LogLines::default();
         let task = tokio::spawn(follow_all(Arc::clone(&found), Instant::now()));
         Self { found, task }
     }
 
-    /// The tickets whose wake-up a sweep had to repair, each with its log.
+    /// Returns the tickets whose wake-up a sweep repaired, each with the log's name.
     pub(crate) fn end(self) -> Vec<String> {
         let lines = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(|line| describe_line(line)).collect()
@@ -64,7 +67,8 @@ async fn follow_all(found: LogLines, start: Instant) {
                 followers.spawn(follow_pod(pod, Arc::clone(&found), start));
             }
         }
-        // A connection to the log of a pod that still runs may break: the next look begins again, and a line counts once.
+        // A connection to the log of a running pod may break. The next pass opens it again, and equal lines
+        // count once.
         while let Some(ended) = followers.try_join_next() {
             if let Ok(pod) = ended {
                 followed.remove(&pod);
@@ -96,7 +100,7 @@ async fn follow_pod(pod: String, found: LogLines, start: Instant) -> String {
     pod
 }
 
-/// Ticket and log of a line, or the line.
+/// Returns ticket and log name of a line, or the whole line if it does not parse.
 fn describe_line(line: &str) -> String {
     let parsed: Value = serde_json::from_str(line).unwrap_or_default();
     let field = |name: &str| {

@@ -1,4 +1,5 @@
-//! Signed webhooks: those that the stand-ins' pod sends at a steady rate, and those of the stand-ins themselves on their way to ingest.
+//! Signed webhooks: a steady load from the pod of the stand-ins, and the stand-ins' own webhooks on their
+//! path to ingest.
 
 use std::{
     collections::HashSet,
@@ -27,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster_test::names::{WebhookCount, WebhookLoad};
 
-/// As long as GitHub waits for an answer.
+/// GitHub's time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Headers of a webhook that ingest reads, beside those of the signature.
+/// Headers that the relay forwards: those that ingest reads.
 const HEADERS: [&str; 6] = [
     "content-type",
     "x-github-event",
@@ -39,7 +40,7 @@ const HEADERS: [&str; 6] = [
     "x-atlassian-webhook-identifier",
 ];
 
-/// A client that connects anew for every webhook, as GitHub and Jira do.
+/// Builds a client with a new connection for every webhook, as GitHub and Jira have it.
 fn new_client() -> anyhow::Result<reqwest::Client> {
     let builder = reqwest::Client::builder().no_proxy().timeout(ANSWER);
     builder
@@ -48,7 +49,7 @@ fn new_client() -> anyhow::Result<reqwest::Client> {
         .context("the client of webhooks")
 }
 
-/// Webhooks at a steady rate, from the start of a round to its end.
+/// Webhooks at a steady rate from the start of a round to its end.
 pub(crate) struct SteadyWebhooks {
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
@@ -57,10 +58,10 @@ pub(crate) struct SteadyWebhooks {
 }
 
 impl SteadyWebhooks {
-    /// Starts to send.
+    /// Starts the webhooks.
     ///
     /// # Errors
-    /// When there is no client.
+    /// When the client cannot be built.
     pub(crate) fn start(url: &str, load: WebhookLoad) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let count = Arc::new(Mutex::new(WebhookCount::default()));
@@ -78,7 +79,7 @@ impl SteadyWebhooks {
         })
     }
 
-    /// Sends on until the least time is over, waits for all answers, and counts them.
+    /// Continues until the shortest duration is over, waits for all answers and returns their count.
     pub(crate) async fn finish(self) -> WebhookCount {
         tokio::time::sleep_until(self.earliest_end).await;
         self.stop.cancel();
@@ -112,7 +113,7 @@ impl SteadySender {
         sent.join_all().await;
     }
 
-    /// Sends a webhook from which no work follows.
+    /// Sends a webhook that causes no work.
     async fn send(self, id: String) {
         let body = json!({"action": "created", "id": id, "repository": {"full_name": fixture::REPOSITORY}});
         let start = Instant::now();
@@ -122,7 +123,7 @@ impl SteadySender {
     }
 }
 
-/// The way of the stand-ins' own webhooks to ingest, on which each that is accepted is counted once.
+/// Relay of the stand-ins' webhooks to ingest. It counts each accepted delivery once.
 #[derive(Clone)]
 pub(crate) struct WebhookRelay {
     client: reqwest::Client,
@@ -131,10 +132,10 @@ pub(crate) struct WebhookRelay {
 }
 
 impl WebhookRelay {
-    /// Listens on loopback; gives the URL that the stand-ins send to.
+    /// Listens on a loopback port and returns the URL for the stand-ins.
     ///
     /// # Errors
-    /// When there is no port or client.
+    /// When no port can be bound, or the client cannot be built.
     pub(crate) async fn serve(url: &str) -> anyhow::Result<(Self, String)> {
         let relay = Self {
             client: new_client()?,
@@ -150,7 +151,7 @@ impl WebhookRelay {
         Ok((relay, own))
     }
 
-    /// Number of webhooks that were accepted so far.
+    /// Number of accepted webhooks so far.
     pub(crate) fn accepted(&self) -> u64 {
         lock_state(&self.accepted).len() as u64
     }

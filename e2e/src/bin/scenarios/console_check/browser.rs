@@ -1,4 +1,4 @@
-//! Chromium, driven through its driver.
+//! Chromium, controlled through ChromeDriver.
 
 use std::{process::Stdio, time::Duration};
 
@@ -13,16 +13,16 @@ use tokio::process::{Child, Command};
 
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a page is looked at in.
+/// Appearance of the browser window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Dark letters on a light ground.
+    /// Window with the light color scheme.
     Light,
-    /// The other way round.
+    /// Window with the dark color scheme.
     Dark,
-    /// On a telephone: 390 pixels.
+    /// Phone with a width of 390 pixels.
     Narrow,
-    /// Without JavaScript.
+    /// Window with JavaScript disabled.
     Plain,
 }
 
@@ -37,7 +37,7 @@ impl Look {
     }
 }
 
-/// The running driver.
+/// Running process of ChromeDriver.
 pub(crate) struct Driver {
     url: String,
     process: Child,
@@ -59,7 +59,8 @@ impl Driver {
         })
     }
 
-    /// Ends the driver and every browser that it started: those are not in its process group, so a killed driver leaves them behind.
+    /// Shuts the driver down with all its browsers. They are outside its process group, so a killed driver
+    /// would leave them running.
     pub(crate) async fn end(mut self) -> anyhow::Result<()> {
         reqwest::get(format!("{}/shutdown", self.url)).await?;
         tokio::time::timeout(END_LIMIT, self.process.wait())
@@ -68,7 +69,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A fresh browser, with its profile in a folder that goes with it.
+    /// Opens a new browser with a temporary profile. Dropping the folder removes the profile.
     pub(crate) async fn browser(&self, look: Look) -> anyhow::Result<(Client, TempDir)> {
         let profile = tempfile::tempdir()?;
         let mut capabilities = serde_json::Map::new();
@@ -77,6 +78,7 @@ impl Driver {
             let metrics = json!({"width": 390, "height": 844, "pixelRatio": 1});
             options["mobileEmulation"] = json!({"deviceMetrics": metrics});
         }
+        // The value 2 blocks scripts for every page.
         if look == Look::Plain {
             options["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
@@ -112,7 +114,8 @@ fn arguments(look: Look, profile: &TempDir) -> Vec<String> {
     arguments
 }
 
-/// What the browser wrote to its console since the last look: errors of scripts, and what a policy forbade.
+/// Returns and clears the browser's console entries: script errors and violations of the content security
+/// policy.
 pub(crate) async fn complaints(client: &Client) -> anyhow::Result<Vec<String>> {
     let logged = client.issue_cmd(ReadLog).await?;
     let entries = logged.as_array().map_or(&[][..], Vec::as_slice);
@@ -123,7 +126,7 @@ pub(crate) async fn complaints(client: &Client) -> anyhow::Result<Vec<String>> {
     Ok(severe.map(|entry| text(entry, "message")).collect())
 }
 
-/// A command of Chromium's driver that the standard lacks.
+/// Log command of ChromeDriver, which the WebDriver standard lacks.
 #[derive(Debug)]
 struct ReadLog;
 

@@ -1,4 +1,5 @@
-//! The console in a real Chromium: every page, light, dark and narrow, a live run watched to its end, an approval clicked.
+//! The console in a real Chromium: every page in light, dark and narrow windows, a live run to its end, and
+//! an approval by click.
 
 mod browser;
 mod tour;

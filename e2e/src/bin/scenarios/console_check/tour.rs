@@ -1,4 +1,4 @@
-//! What a person does, and a look at every page.
+//! Actions of a user, and checks of every page.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::console_check::{
     say,
 };
 
-/// Rules of WCAG 2.2 A and AA, and what axe calls best practice.
+/// Script that runs axe with the rules of WCAG 2.2 A and AA and its best practices.
 const AXE: &str = "const done = arguments[arguments.length - 1];
     axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})
        .then(found => done(found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' | '))),
              error => done([String(error)]));";
-/// Whether something is wider than the window.
+/// Script that returns true if the page is wider than the window.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth > window.innerWidth;";
 
 pub(crate) struct Tour<'a> {
@@ -30,11 +30,11 @@ pub(crate) struct Tour<'a> {
     pub(crate) screenshots: &'a Path,
 }
 
-/// A page by its name and its path.
+/// Name and path of a page.
 type Place = (&'static str, String);
 
 impl Tour<'_> {
-    /// Gives the number of problems.
+    /// Visits all pages and returns the number of problems.
     pub(crate) async fn take(&self) -> anyhow::Result<usize> {
         let key = self.world.ask()?;
         let run = self.world.run(&key, 0).await?;
@@ -43,7 +43,7 @@ impl Tour<'_> {
             .look(&client, Look::Light, &("login", "/login".to_owned()))
             .await?;
         self.log_in(&client).await?;
-        // A run that is under way is followed; what it asks appears on the page without a reload.
+        // A live run is followed: its question appears on the page without a reload.
         self.go(&client, &path_of(&run)).await?;
         self.mark(&client).await?;
         self.shown(&client, Locator::LinkText("Decide about what it asks"))
@@ -103,7 +103,7 @@ impl Tour<'_> {
         Ok(problems)
     }
 
-    /// Clicks the approval, and watches the run to its end on the page that follows.
+    /// Clicks the approval and follows the run to its end on the next page.
     async fn approve(&self, client: &Client, run: &RunId) -> anyhow::Result<()> {
         self.go(client, &format!("{}/approval", path_of(run))).await?;
         let approve = Locator::Css("button[value=approve]");
@@ -120,7 +120,7 @@ impl Tour<'_> {
         Ok(())
     }
 
-    /// A second decision about the same commit is told who was faster.
+    /// Checks that a second decision about a commit names the first one.
     async fn too_late(&self, run: &RunId) -> anyhow::Result<()> {
         let (client, _profile) = self.driver.browser(Look::Light).await?;
         self.log_in(&client).await?;
@@ -156,7 +156,7 @@ impl Tour<'_> {
         Ok(client.goto(&format!("{}{path}", self.console.url)).await?)
     }
 
-    /// Waits for a part of the page; else says what the page shows and what the browser complains of.
+    /// Waits for an element. The error contains the page's text and the console entries.
     async fn shown(&self, client: &Client, part: Locator<'_>) -> anyhow::Result<()> {
         if let Err(missing) = client.wait().for_element(part).await {
             let (url, text) = (client.current_url().await?, self.text(client).await?);
@@ -170,7 +170,7 @@ impl Tour<'_> {
         Ok(client.find(Locator::Css("main")).await?.text().await?)
     }
 
-    /// Leaves a mark on the page that a reload takes away.
+    /// Sets a mark in the page's window, which a reload would remove.
     async fn mark(&self, client: &Client) -> anyhow::Result<()> {
         self.shown(client, Locator::Id("timeline")).await?;
         client.execute("window.marked = true;", Vec::new()).await?;
@@ -184,7 +184,7 @@ impl Tour<'_> {
             == Value::Bool(true))
     }
 
-    /// Loads a page, asks axe about it, and keeps a picture of it in the usual look.
+    /// Loads a page, runs axe, and saves a screenshot in the light window.
     async fn look(&self, client: &Client, look: Look, (name, path): &Place) -> anyhow::Result<usize> {
         self.go(client, path).await?;
         client.wait().for_element(Locator::Css("main h1")).await?;
@@ -202,7 +202,7 @@ impl Tour<'_> {
         client.execute(self.axe, Vec::new()).await?;
         let found = client.execute_async(AXE, Vec::new()).await?;
         problems.extend(found.as_array().into_iter().flatten().map(Value::to_string));
-        // What axe itself did is no complaint about the page.
+        // Entries that axe itself caused are discarded.
         complaints(client).await?;
         if look == Look::Light {
             std::fs::write(

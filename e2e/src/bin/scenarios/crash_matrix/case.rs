@@ -1,4 +1,4 @@
-//! One story, with at most one crash.
+//! One story with at most one crash.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ use crate::crash_matrix::{
     stage::{NatsServers, Stage, Story},
 };
 
-/// The longest that a story may take on a loaded machine.
+/// Time limit of a story on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(25);
 const LOG_LINES: usize = 120;
 
-/// What a story leaves behind.
+/// Result of a story.
 pub(crate) struct Played {
-    /// The final state.
+    /// Final state of the story.
     pub(crate) ending: Ending,
-    /// The points that it passed, when they were recorded.
+    /// Points that the story passed, if they were recorded.
     pub(crate) points: Vec<Point>,
-    /// Whether it came to the point.
+    /// True if the process aborted at the point.
     pub(crate) has_crashed: bool,
-    /// The end of the services' log.
+    /// End of the services' log.
     pub(crate) log: String,
 }
 
-/// Plays the story and ends the process at a point; without one, records the points.
+/// Plays the story and aborts the process at a point. Without a point it records all points.
 ///
 /// # Errors
-/// When it does not come to its end, with the end of the services' log.
+/// When the story does not end in time. The error contains the end of the services' log.
 pub(crate) async fn play(
     story: Story,
     servers: NatsServers,

@@ -1,4 +1,4 @@
-//! The services' process: what runs in it, and how the matrix starts, hears and ends it.
+//! Process of the services: its content, and its control by the matrix.
 
 use std::{
     fs::File,
@@ -22,11 +22,12 @@ use crate::crash_matrix::{arguments::Watch, say};
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const READY: &str = "ready";
 
-/// Runs the services until standard input ends. Its first line holds the settings.
+/// Runs the services until standard input ends. The first input line holds the settings as JSON.
 ///
 /// # Errors
-/// When they cannot be started or do not drain.
+/// When the services cannot start or do not drain.
 pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode> {
+    // Every case aborts a process; core dumps of all of them would fill the disk.
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -37,7 +38,7 @@ pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode>
     input.read_line(&mut line).await?;
     let environment: Vec<(String, String)> = serde_json::from_str(&line)?;
     let telemetry = bootstrap::telemetry::Settings {
-        // Why nothing follows from an event.
+        // At this level ingest logs the reason for which an event causes no work.
         log_filter: "info,ingest=debug".to_owned(),
         ..bootstrap::telemetry::Settings::default()
     };
@@ -65,25 +66,25 @@ pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The running process; killed and reaped on drop.
+/// Running process. Dropping it kills and reaps it.
 pub(crate) struct Services {
     child: Child,
     output: Lines<BufReader<ChildStdout>>,
 }
 
-/// What the matrix hears of the process.
+/// Event of the process.
 pub(crate) enum Heard {
-    /// It serves.
+    /// The services are ready.
     Ready,
-    /// It is over.
+    /// The process has exited.
     Ended(ExitStatus),
 }
 
 impl Services {
-    /// Starts this program again as the services, over a data folder; its log goes to a file.
+    /// Starts this program as the services on a data folder. Its log goes to a file.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the process cannot be started.
     pub(crate) async fn start(
         data: &Path,
         log: &Path,
@@ -116,10 +117,10 @@ impl Services {
         Ok(Self { child, output })
     }
 
-    /// The next thing that happens to it; safe to cancel.
+    /// Waits for the next event of the process. Cancel safe.
     ///
     /// # Errors
-    /// When its output cannot be read.
+    /// When the process's output cannot be read.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Heard> {
         while let Some(line) = self.output.next_line().await? {
             if line == READY {
@@ -129,10 +130,10 @@ impl Services {
         Ok(Heard::Ended(self.child.wait().await?))
     }
 
-    /// Drains it, and gives the points that it recorded.
+    /// Drains the services and returns the recorded points.
     ///
     /// # Errors
-    /// When it does not end well in time.
+    /// When the process does not end successfully in time.
     pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<Point>> {
         drop(self.child.stdin.take());
         let drained = async {
@@ -150,7 +151,7 @@ impl Services {
     }
 }
 
-/// Whether a failpoint ended it.
+/// True if a failpoint aborted the process.
 pub(crate) fn was_aborted(status: ExitStatus) -> bool {
     status.signal() == Some(Signal::ABORT.as_raw())
 }

@@ -1,4 +1,5 @@
-//! How a story ended: everything that people and operators see, without what may differ between two stories.
+//! End of a story: everything that users and operators see, without details that may differ between two runs
+//! of a story.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::crash_matrix::{
     stage::{REFUSED, Stage, Story},
 };
 
-/// The final state of everything outside, and of the runs.
+/// Final state of the external services and of the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
     branches: Vec<String>,
@@ -22,17 +23,17 @@ pub(crate) struct Ending {
     comments: Vec<String>,
     links: Vec<String>,
     labels: Vec<String>,
-    /// What else there is of an issue, of a discussion, of a review.
+    /// Further state of an issue, a discussion or a review.
     seen: Vec<String>,
     runs: Vec<String>,
     dead_letters: Vec<String>,
     violations: Vec<String>,
-    /// Not compared as it is: a reply that was lost is paid again.
+    /// Number of model calls. It is compared with a tolerance, because a lost reply is requested again.
     model_calls: usize,
 }
 
 impl Ending {
-    /// Reads it.
+    /// Reads the final state.
     ///
     /// # Errors
     /// When the queue or a repository cannot be read.
@@ -95,7 +96,7 @@ impl Ending {
         })
     }
 
-    /// What is wrong with it even when nothing crashed.
+    /// Finds faults that are independent of any crash.
     pub(crate) fn faults(&self, story: Story) -> Vec<String> {
         let mut faults = match story {
             Story::Straight | Story::Detours | Story::Rounds => self.faults_at_jira(story),
@@ -208,7 +209,7 @@ impl Ending {
         faults
     }
 
-    /// How it differs from the story without a crash.
+    /// Finds the differences from the story without a crash.
     pub(crate) fn differences(&self, usual: &Self, story: Story) -> Vec<String> {
         let mut found = self.faults(story);
         let mut compare = |what: &str, is: String, was: String| {
@@ -234,9 +235,9 @@ impl Ending {
             compare(what, is, was);
         }
         let again = match story {
-            // A call whose answers cannot be read is made of two.
+            // A read of answers that fails to parse is two model calls.
             Story::Detours => 2,
-            // A model that is down is asked anew by whoever takes over.
+            // After a takeover the new planner calls the unavailable model again.
             Story::Issue => 8,
             Story::Straight | Story::Rounds | Story::Asked | Story::Talk => 1,
         };
@@ -248,7 +249,7 @@ impl Ending {
     }
 }
 
-/// Each run with its job and the way it ended.
+/// Lists job, end and turns of each run.
 async fn runs(stage: &Stage, queue: &Queue) -> anyhow::Result<Vec<String>> {
     let ended = |status: &RunStatus| match status {
         RunStatus::Finished { reason } => reason.as_str().to_owned(),
@@ -272,7 +273,7 @@ async fn row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<Row>> {
     Ok(table.get(&ticket.to_string()).await?.map(|(row, _)| row))
 }
 
-/// Whether everything that was asked for is done and folded in.
+/// True if all requested work is done and contained in the tickets' rows.
 ///
 /// # Errors
 /// When the queue cannot be read.
@@ -295,8 +296,8 @@ async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<
         let key = format!("settled:{id}");
         triggers.iter().any(|(_, trigger)| trigger.key.as_str() == key)
     };
-    // Nobody waits for the word that a phase began, nor for what no run asked for: it settles nothing, and reports end in
-    // their order.
+    // Two kinds of reports settle nothing: progress notes, and reports without a run. The others settle in
+    // order.
     let is_awaited =
         |report: &Report| report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_));
     let mut awaited = reports.iter().filter(|(_, report)| is_awaited(report));
@@ -311,7 +312,7 @@ fn wrong<const N: usize>(expected: [(bool, &str); N]) -> Vec<String> {
     broken.map(|(_, what)| what.to_owned()).collect()
 }
 
-/// Our comments on the issue.
+/// Returns our comments on the issue.
 fn words_on_issue(stage: &Stage) -> Vec<String> {
     let number = stage.issue_number().unwrap_or_default();
     let comments = stage.github.comments(fixture::REPOSITORY, number).into_iter();
@@ -319,7 +320,7 @@ fn words_on_issue(stage: &Stage) -> Vec<String> {
     ours.map(|comment| comment.body).collect()
 }
 
-/// A text without its numbers, without commits, and without the time since the start, which a crash makes longer.
+/// Normalizes a text: removes numbers, commits and the time since the start, which a crash prolongs.
 fn plain(text: &str) -> String {
     let is_commit = |word: &str| matches!(word.len(), 12 | 40) && word.chars().all(|c| c.is_ascii_hexdigit());
     let parts = text
@@ -341,13 +342,13 @@ fn plain(text: &str) -> String {
         }
     }
     plain
-        // A poll that is faster than its webhook does not know who pushed.
+        // A poll that precedes its webhook does not know who pushed.
         .replace("`somebody` pushed", "`rita` pushed")
         .replace(", # min # s after the start", "")
         .replace(", # s after the start", "")
 }
 
-/// The branches that stand there, but that of the refused pull request.
+/// Lists the branches without that of the refused pull request.
 fn branches(stage: &Stage) -> Vec<String> {
     let all = stage.github.branches(fixture::REPOSITORY).into_keys();
     all.filter(|branch| branch != REFUSED).collect()

@@ -1,4 +1,4 @@
-//! Which points are tried, and the table of what came of each.
+//! Selection of the crash points, and the table of results.
 
 use std::{collections::BTreeSet, num::NonZeroUsize, process::ExitCode, thread::available_parallelism};
 
@@ -15,10 +15,10 @@ use crate::crash_matrix::{
     stage::{NatsServers, Story},
 };
 
-/// Sites whose every passing is a crash of its own: each one stands at another place of the story.
+/// Sites that crash at every passing, because each passing is another step of the story.
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
-/// Sites that only read: a crash before the answer leaves what a crash after it leaves.
+/// Sites that only read. A crash before the answer leaves the same state as one after it.
 const READS: [&str; 48] = [
     "ingest.github.branch_checks",
     "ingest.github.changed",
@@ -70,9 +70,11 @@ const READS: [&str; 48] = [
     "reporter.github.token",
 ];
 
-/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub, for lists of tickets,
-/// for reviews of others and for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
-/// there twice.
+/// Sites that the stories need not pass, because separate tests cover them.
+///
+/// They read for lost commands, GitHub issues, lists of tickets, reviews of others' pull requests and the
+/// approval gate. The rest summarizes a long conversation, and corrects a comment that exists twice because
+/// of lagging lists.
 const UNPLAYED: [&str; 21] = [
     "ingest.github.comments",
     "ingest.github.commits",
@@ -97,36 +99,36 @@ const UNPLAYED: [&str; 21] = [
     "reporter.ledger.correct",
 ];
 
-/// Effects that no story has; each has stories of its own.
+/// Effects that no story of the matrix has, because separate stories cover them.
 const UNPLAYED_EFFECTS: [&str; 1] = ["record_open"];
 
-/// A point that depends on timing may be missed; then the story is played again.
+/// Attempts for a point that depends on timing and may be missed.
 const TRIES: u32 = 3;
 
-/// A crash, and the story that it cuts.
+/// Crash point and the story that it interrupts.
 struct Case {
     story: Story,
     point: Point,
 }
 
-/// A story without a crash, to compare with.
+/// Story without a crash, for comparison.
 struct Usual {
     story: Story,
     ending: Ending,
     points: Vec<Point>,
 }
 
-/// What came of one crash.
+/// Result of one crash.
 struct Tried {
     case: Case,
     problems: Vec<String>,
     ms: u128,
 }
 
-/// Plays the stories once to find the points, then once for each.
+/// Plays the stories once to find the points, then once for each point.
 ///
 /// # Errors
-/// When a story without a crash fails, when a site is not passed, or when the build has no failpoints.
+/// When a story without a crash fails, a site is not passed, or the build has no failpoints.
 pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         failpoint::IS_ACTIVE,
@@ -171,7 +173,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     )))
 }
 
-/// Refuses stories that leave out a site or an effect which they are known to pass.
+/// Refuses stories that do not pass a site or an effect of the known ones.
 fn ensure_played(unplayed: &[&str], usual: &[Usual]) -> anyhow::Result<()> {
     let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
     anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");
@@ -183,7 +185,8 @@ fn ensure_played(unplayed: &[&str], usual: &[Usual]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays a story twice: only points that are passed both times can be relied on.
+/// Plays a story twice and keeps the points of both times. A point that only one of them passes depends on
+/// timing.
 async fn play_usual(story: Story, servers: NatsServers) -> anyhow::Result<Usual> {
     let Played { ending, points, .. } = Box::pin(case::play(story, servers, None)).await?;
     let faults = ending.faults(story);
@@ -204,8 +207,8 @@ async fn play_usual(story: Story, servers: NatsServers) -> anyhow::Result<Usual>
     })
 }
 
-/// The points worth a crash: of each place the first time, before and after, in the first story that passes it; of some
-/// every time.
+/// Selects the points to crash at: the first passing of each place, before and after, in the first story that
+/// passes it. [`EACH_TIME`] sites crash at every passing.
 fn chosen(usual: &[Usual], only: Option<&str>) -> Vec<Case> {
     let mut places = BTreeSet::new();
     let mut cases = Vec::new();

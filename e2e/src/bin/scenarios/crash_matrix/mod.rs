@@ -1,5 +1,5 @@
-//! The crash matrix: stories from the request to the end, once for each failpoint, with the process ended there and started
-//! again; each must end as the story without a crash ends.
+//! Crash matrix: stories from the request to the end, once for each failpoint. The process aborts there and
+//! restarts, and the story must end as it does without a crash.
 
 mod arguments;
 mod case;
@@ -20,7 +20,7 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
         Some(Role::Services { data, watch }) => Box::pin(child::serve(data, watch.clone())).await,
         None => tokio::select! {
             done = Box::pin(matrix::run(&arguments)) => done,
-            // What was started ends with the future that is dropped here.
+            // Dropping the future ends everything that it started.
             () = stop.cancelled() => Ok(ExitCode::from(130)),
         },
     };
@@ -35,7 +35,7 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Reports on standard error, which is the log that the matrix shows of services.
+/// Writes to standard error, which is the services' log that the matrix shows.
 #[expect(clippy::print_stderr, reason = "the matrix is its output")]
 fn complain(line: &str) {
     eprintln!("{line}");

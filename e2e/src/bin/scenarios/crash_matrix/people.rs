@@ -1,4 +1,4 @@
-//! The people and CI of a story: what they do next follows from what they see.
+//! Users and CI of a story. Their next action follows from what they see.
 
 pub(crate) mod asked;
 pub(crate) mod issue;
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use self::{asked::PeopleOfAsked, issue::PeopleOfIssue, talk::PeopleOfTalk};
 use crate::crash_matrix::stage::{Stage, Story};
 
-/// Who is not heard says it again after this long.
+/// Time after which a user repeats a command that had no effect.
 const SAY_AGAIN: Duration = Duration::from_secs(4);
 const UNREADABLE: &str = "{\"action\":1,\"check_run\":{}}";
-/// The same for every try, as a sender repeats a delivery.
+/// Constant delivery id, because a sender repeats a delivery with the same id.
 const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 
-/// What a model does about red checks: it adds a note.
+/// Model replies to failed checks: the model adds a note.
 pub(crate) fn repair() -> Vec<Step> {
     vec![
         Step::call(
@@ -37,7 +37,7 @@ pub(crate) fn repair() -> Vec<Step> {
     ]
 }
 
-/// What a model does about the review.
+/// Model replies to the review.
 fn around_review(comment: u64) -> Vec<Step> {
     let replies = json!([{"id": comment, "disposition": "changed", "reply": "The note says it."}]);
     vec![
@@ -53,32 +53,32 @@ fn around_review(comment: u64) -> Vec<Step> {
     ]
 }
 
-/// What people remember.
+/// Memory of users and CI.
 #[derive(Default)]
 pub(crate) struct People {
-    /// The head that CI has reported on.
+    /// Head commit of the last CI report.
     checked: Option<String>,
-    /// When somebody said `/retry` last on Jira.
+    /// Time of the last `/retry` on Jira.
     ordered: Option<Instant>,
-    /// Somebody has commented on the pull request.
+    /// True after a comment on the pull request.
     commented: bool,
-    /// The comment of the review, once there is one.
+    /// Id of the review's comment, after the review.
     reviewed: Option<u64>,
-    /// The delivery that cannot be read was taken.
+    /// True after ingest has accepted the unreadable delivery.
     delivered: bool,
-    /// What they did about an issue.
+    /// Actions on an issue.
     pub(crate) of_issue: PeopleOfIssue,
-    /// What they did about two tickets.
+    /// Actions on two tickets.
     pub(crate) of_asked: PeopleOfAsked,
-    /// What they did in a discussion.
+    /// Actions in a discussion.
     pub(crate) of_talk: PeopleOfTalk,
 }
 
 impl Stage {
-    /// Does what people and CI do next; true when there is nothing left to do and to see.
+    /// Performs the next action of users and CI. Returns true if nothing remains to do and to see.
     ///
     /// # Errors
-    /// When the outside forbids it.
+    /// When a stand-in refuses the action.
     pub(crate) async fn act(&mut self) -> anyhow::Result<bool> {
         match self.story {
             Story::Straight | Story::Detours | Story::Rounds => self.act_at_jira().await,
@@ -109,7 +109,7 @@ impl Stage {
         self.story != Story::Detours || self.people.delivered
     }
 
-    /// CI reports on a draft; a person merges what is ready.
+    /// Reports CI on a draft, reviews it, and merges it when it is ready.
     fn look_at(&mut self, pull: PullRequestState, said: &str) -> anyhow::Result<()> {
         if pull.draft && said.contains("Draft") && self.people.checked.as_deref() != Some(&pull.head_sha) {
             if self.story == Story::Detours && !std::mem::replace(&mut self.people.commented, true) {
@@ -129,17 +129,18 @@ impl Stage {
             && said.contains("All checks passed")
             && self.people.reviewed.is_none()
         {
-            // The pull request is ready before its ticket says so; a review in between would change the order of the comments.
+            // GitHub marks the pull request ready before the ticket shows it. A review in between would
+            // change the order of the comments.
             self.review(pull.number)?;
         } else if self.story == Story::Rounds && !self.has_reply(pull.number)? {
-            // The reviewer waits.
+            // The reviewer waits for the reply.
         } else if !pull.draft && said.contains("All checks passed") && self.is_asked_again(&pull) {
             self.github.merge(fixture::REPOSITORY, pull.number, "grace")?;
         }
         Ok(())
     }
 
-    /// A person asks for something on a line.
+    /// Reviews with a request on one line.
     fn review(&mut self, number: u64) -> anyhow::Result<()> {
         let comment = self.github.next_id() + 1;
         let review = around_review(comment);
@@ -152,12 +153,12 @@ impl Stage {
         Ok(())
     }
 
-    /// After a review the reviewer is asked once more before the merge.
+    /// True if the merge may follow: after a review Journeyman requests the reviewer again.
     fn is_asked_again(&self, pull: &PullRequestState) -> bool {
         self.story != Story::Rounds || !pull.requested_reviewers.is_empty()
     }
 
-    /// Whether the review has its reply.
+    /// True if the review's comment has a reply.
     fn has_reply(&self, number: u64) -> anyhow::Result<bool> {
         let Some(comment) = self.people.reviewed else {
             return Ok(false);
@@ -166,7 +167,7 @@ impl Stage {
         Ok(!replies.is_empty())
     }
 
-    /// The model is up again as soon as somebody has seen that it was down.
+    /// Repairs the model after its failure has become visible, and orders a retry.
     fn order_a_retry(&mut self, said: &str) -> anyhow::Result<()> {
         let is_time = self.people.ordered.is_none_or(|last| last.elapsed() > SAY_AGAIN);
         let waits = said.contains("retry 1 of 5") && !said.contains("Draft");
@@ -178,7 +179,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A delivery with a right signature that nobody understands, sent until it is taken.
+    /// Sends a correctly signed delivery that does not parse, until ingest accepts it.
     async fn deliver_what_cannot_be_read(&mut self) -> anyhow::Result<()> {
         if self.people.delivered {
             return Ok(());

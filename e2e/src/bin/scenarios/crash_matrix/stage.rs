@@ -1,4 +1,4 @@
-//! One story's outside: real NATS and Redis, and the stand-ins.
+//! External services of one story: real NATS and Redis, and the stand-ins.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use testkit::{
 
 use crate::crash_matrix::people::{self, People, asked, issue, talk};
 
-/// Short waits, so that a story with a crash takes seconds.
+/// Short timeouts, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
     ("NATS__ACK_WAIT_MS", "1000"),
     ("REDIS__TTL_MS", "700"),
@@ -28,39 +28,40 @@ const SETTINGS: [(&str, &str); 6] = [
     ("REPORTER__LIST_LAG_S", "0"),
 ];
 
-/// The branch of a pull request that was refused before the story begins.
+/// Branch of a pull request that was closed unmerged before the story.
 pub(crate) const REFUSED: &str = "cart-total";
 
-/// Where nobody listens.
+/// URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
-/// What is played.
+/// Story of the crash matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Story {
-    /// From a move on Jira to a merged pull request, nothing else.
+    /// From a status change in Jira to a merged pull request, without detours
     Straight,
-    /// The same with trouble on the way: webhooks that do not come, a model that stays down until a person says `/retry`,
-    /// a limit, an answer that is lost, a delivery that cannot be read.
+    /// As `straight` with detours: missing webhooks, a failing model until a user orders `/retry`, a rate
+    /// limit, a lost answer, an unreadable delivery
     Detours,
-    /// The same with red checks that are repaired, and a review that is addressed, before the merge.
+    /// As `straight` with failing checks that are repaired, and a review that is addressed, before the merge
     Rounds,
-    /// An issue of GitHub: triaged, given back when the model stays down, approved by a comment, with jobs that run again and
-    /// a commit without checks before the merge into a branch that is not the default one.
+    /// A GitHub issue: triaged, returned when the model fails, approved by a comment, with rerun jobs and a
+    /// commit without checks, merged into another branch than the default one
     Issue,
-    /// Two tickets of Jira that are triaged, the second as a duplicate of the first; then a comment asks for the work, and a
-    /// person is called for checks that its repair does not mend.
+    /// Two triaged Jira tickets, the second a duplicate of the first. A comment requests the work, and a user
+    /// is called because its repair does not fix the checks
     Asked,
-    /// A discussion that is researched, summed up, planned in issues and closed with its answer, and a review of a person's pull request.
+    /// A discussion that is researched, summarized, planned in issues and closed with its answer, and a
+    /// review of a user's pull request
     Talk,
 }
 
 impl Story {
-    /// Whether its ticket is Jira's.
+    /// True if the ticket is a Jira ticket with requested work.
     pub(crate) fn is_at_jira(self) -> bool {
         matches!(self, Self::Straight | Self::Detours | Self::Rounds)
     }
 
-    /// Rules beside those that every story has.
+    /// Returns the rules of the story, in addition to the default ones.
     fn rules(self) -> &'static str {
         match self {
             Self::Straight | Self::Detours | Self::Rounds => "",
@@ -70,7 +71,7 @@ impl Story {
         }
     }
 
-    /// Where pull requests of ours go to.
+    /// Returns the target branch of our pull requests.
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::Issue => "next",
@@ -96,15 +97,16 @@ impl Story {
 /// Number of NATS servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum NatsServers {
-    /// One, as on a laptop.
+    /// One, as on a laptop
     #[value(name = "1")]
     One,
-    /// Three, each with a copy of every stream, as in a cluster: what one acknowledges is not yet true of the others.
+    /// Three, each with a copy of every stream, as in a cluster. An acknowledged write may not yet be visible
+    /// on the others
     #[value(name = "3")]
     Three,
 }
 
-/// The running servers.
+/// NATS servers of one story.
 #[expect(clippy::large_enum_variant, reason = "one exists at a time")]
 pub(crate) enum RunningServers {
     One(NatsServer),
@@ -134,31 +136,31 @@ impl RunningServers {
     }
 }
 
-/// The outside of one story.
+/// External services of one story.
 pub(crate) struct Stage {
     pub(crate) github: FakeGitHub,
     pub(crate) jira: FakeJira,
     pub(crate) model: ScriptedModel,
-    /// The services' settings.
+    /// Settings of the services.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) nats: RunningServers,
     _redis: RedisServer,
     folder: TempDir,
-    /// The ticket at Jira; only the stories there ask for work on it.
+    /// Key of the Jira ticket. Only the stories in Jira request work on it.
     pub(crate) key: String,
-    /// The tickets that the story is about, once they are there.
+    /// Tickets of the story, after their creation.
     pub(crate) tickets: Vec<TicketKey>,
-    /// Where ingest takes webhooks.
+    /// Base URL of ingest's webhooks.
     pub(crate) webhooks: String,
     pub(crate) story: Story,
     pub(crate) people: People,
 }
 
 impl Stage {
-    /// Starts everything but the services, with the ticket filed.
+    /// Starts everything except the services and creates the ticket.
     ///
     /// # Errors
-    /// When something cannot be started.
+    /// When a server or stand-in cannot start.
     pub(crate) async fn start(story: Story, servers: NatsServers) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let data = folder.path().join("data");
@@ -194,7 +196,7 @@ impl Stage {
         }
         let webhooks = format!("http://127.0.0.1:{ingest}/webhooks");
         let (summary, description) = fixture::ticket();
-        // A story of triage files its tickets when somebody listens.
+        // This story creates its tickets after ingest has started, so that triage sees their webhooks.
         let key = match story {
             Story::Asked => String::new(),
             _ => jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]),
@@ -223,7 +225,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// What is so before the services start.
+    /// Prepares the state before the services start.
     fn set_up(&self) -> anyhow::Result<()> {
         match self.story {
             Story::Straight | Story::Detours | Story::Rounds => self.set_up_background()?,
@@ -239,6 +241,7 @@ impl Stage {
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);
             }
             Story::Detours => {
+                // The status changes before the webhook is set, so only a poll can find the request.
                 self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github.set_webhook(NOWHERE, WEBHOOK_SECRET);
@@ -253,7 +256,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What the trackers know of the ticket: another one that it is linked with, and a pull request that was refused.
+    /// Adds background to the trackers: a linked ticket, and a pull request that was closed unmerged.
     fn set_up_background(&self) -> anyhow::Result<()> {
         let other =
             self.jira
@@ -270,34 +273,34 @@ impl Stage {
         self.github.close(shop, number, "ada")
     }
 
-    /// The services' data folder.
+    /// Data folder of the services.
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The services' log.
+    /// Log file of the services.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("services.log")
     }
 
-    /// What Journeyman says on the ticket at Jira.
+    /// Returns our comments on the Jira ticket.
     pub(crate) fn said(&self) -> String {
         let comments = self.jira.comments(&self.key).into_iter();
         let ours = comments.filter(|comment| comment.author == jira::WRITER_NAME);
         ours.map(|comment| comment.text).collect()
     }
 
-    /// Every pull request but the refused one.
+    /// Lists the pull requests without the refused one.
     pub(crate) fn pull_requests(&self) -> Vec<PullRequestState> {
         let mut pulls = self.github.pull_requests(fixture::REPOSITORY);
         pulls.retain(|pull| pull.head != REFUSED);
         pulls
     }
 
-    /// The files of the branch that pull requests go to.
+    /// Returns the files of the target branch.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the branch cannot be read.
     pub(crate) fn merged_files(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let target = self.story.target();
         self.github.branch_files(fixture::REPOSITORY, target)

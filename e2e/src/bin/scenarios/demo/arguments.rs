@@ -1,4 +1,4 @@
-//! The demo's arguments, and the settings that follow from them.
+//! Arguments of the demo, and the settings that follow from them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use testkit::fixture;
 /// Plays one ticket to a merged pull request.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Who thinks: the script, or a real model (key in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`)
+    /// Source of model replies: the script, or a real model (key in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`)
     #[arg(long, value_enum, default_value = "scripted")]
     pub(crate) model: Model,
-    /// The model's name
+    /// Name of the model
     #[arg(long)]
     pub(crate) model_name: Option<String>,
-    /// Where the model is, for compatible servers
+    /// Base URL of a compatible model server
     #[arg(long)]
     pub(crate) model_base_url: Option<String>,
     /// Play on the files of this folder instead of the built-in project
@@ -39,13 +39,13 @@ pub(crate) enum Model {
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Role {
-    /// Be the stand-ins (started by the demo itself)
+    /// Run the stand-ins (started by the demo itself)
     #[command(hide = true)]
     StandIns { repository: Option<PathBuf> },
 }
 
 impl Arguments {
-    /// The settings against these stand-ins, with the repository's rules written below `folder`.
+    /// Returns the settings for the stand-ins and writes the repository's rules below `folder`.
     pub(crate) fn environment(
         &self,
         outside: &Outside,

@@ -1,4 +1,4 @@
-//! The console beside the demo.
+//! Console of the demo.
 
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -6,14 +6,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::demo::say;
 
-/// A console on a free loopback port.
+/// Console on a free loopback port.
 pub(crate) struct Console {
     shutdown: CancellationToken,
     served: JoinHandle<anyhow::Result<()>>,
 }
 
 impl Console {
-    /// Starts it and says where it is; the token, which dies with the demo, only for somebody who has the time to use it.
+    /// Starts the console and prints its URL. It prints the token only if the demo stays open; the token is
+    /// valid while the demo runs.
     pub(crate) async fn start(api: &str, token: Option<&SecretString>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -30,7 +31,7 @@ impl Console {
         Ok(Self { shutdown, served })
     }
 
-    /// Ends it.
+    /// Stops the console and waits for its end.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         let _ = self.served.await;

@@ -1,4 +1,5 @@
-//! The demo: one ticket from a person's move on Jira to a merged pull request, over real parts, with a live timeline.
+//! Demo: one ticket from a user's status change in Jira to a merged pull request, with real services and a
+//! live timeline.
 
 mod arguments;
 mod console;
@@ -20,7 +21,8 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     })
 }
 
-/// Plays, and ends everything that was started, whatever came of it. One signal cuts the play short, the next one the end.
+/// Plays the demo and ends everything that it started, with any result. The first signal interrupts the play,
+/// the second one the shutdown.
 async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let [first, second] = bootstrap::signals();
     let mut stage = None;

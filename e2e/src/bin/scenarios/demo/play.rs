@@ -1,4 +1,4 @@
-//! One ticket, played by the people of the story and watched through the API.
+//! Play of one ticket: the users' actions, and the timeline from the API.
 
 use std::{future::Future, path::Path, time::Duration};
 
@@ -27,10 +27,10 @@ use crate::demo::{
 const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
 const MODEL_PATIENCE: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(25);
-/// Begins the names of the folders that demos keep among the temporary files.
+/// Prefix of the demo's temporary folders.
 const FOLDER_PREFIX: &str = "journeyman-demo-";
 
-/// Everything that runs.
+/// Running parts of the demo.
 pub(crate) struct Play {
     processes: Processes,
     standins: StandIns,
@@ -39,11 +39,11 @@ pub(crate) struct Play {
     folder: ScratchFolder,
     patience: Duration,
     start: Timestamp,
-    /// Last field: the servers outlive what talks to them.
+    /// Last field, so that the servers are dropped after their clients.
     _servers: Servers,
 }
 
-/// Starts everything, which then is in `stage`, plays the story and gives the last line.
+/// Starts all parts into `stage`, plays the story and returns the last line.
 pub(crate) async fn play(arguments: &Arguments, stage: &mut Option<Play>) -> anyhow::Result<String> {
     let play = stage.insert(Box::pin(Play::start(arguments)).await?);
     Box::pin(play.through()).await
@@ -60,6 +60,7 @@ impl Play {
         }
         say("starting nats-server, redis-server, the stand-ins and five services on free loopback ports");
         let started = now();
+        // The folder of a demo that was killed has the data of its servers, which the next demo removes.
         for left in ScratchFolder::remove_left_behind(FOLDER_PREFIX) {
             say(&format!(
                 "removed {}: the demo that it belonged to did not end in order",
@@ -104,7 +105,7 @@ impl Play {
         })
     }
 
-    /// Drains the services, then ends the stand-ins, then the servers.
+    /// Drains the services, then stops the stand-ins, then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
         self.console.stop().await;
         let drained = self.processes.stop().await.context("the services did not drain");
@@ -112,7 +113,7 @@ impl Play {
         drained
     }
 
-    /// Plays the story and gives the last line, made of the stand-ins' final state alone.
+    /// Plays the story and returns the last line. The line depends on the stand-ins' final state alone.
     async fn through(&mut self) -> anyhow::Result<String> {
         self.clone_repository().await?;
         ensure!(
@@ -169,14 +170,14 @@ impl Play {
         self.conclude(&key).await
     }
 
-    /// A clone over git's HTTP protocol, for CI.
+    /// Clones the repository over git's HTTP protocol, for CI.
     async fn clone_repository(&self) -> anyhow::Result<()> {
         let url = format!("{}/{}.git", self.standins.outside.github_git, fixture::REPOSITORY);
         let clone = self.checkout();
         self.git(&["clone", "--quiet", &url, &clone]).await.map(drop)
     }
 
-    /// Plays CI for real: whether the project's own tests pass at a commit, and their output.
+    /// Runs the project's tests at a commit, as CI does, and returns success and output.
     async fn check(&self, what: &str, commit: &str) -> anyhow::Result<(bool, String)> {
         let checkout = self.checkout();
         self.git(&["-C", &checkout, "fetch", "--quiet"]).await?;
@@ -202,7 +203,7 @@ impl Play {
         self.folder.path().join("ci").display().to_string()
     }
 
-    /// Prints the journal of the ticket's nth run as it comes, and gives the reason of its end.
+    /// Prints the journal of the ticket's nth run live and returns the reason of its end.
     async fn follow(&mut self, key: &str, nth: usize) -> anyhow::Result<StopReason> {
         let ticket = TicketKey::jira(key)?;
         let client = self.client.clone();
@@ -250,7 +251,7 @@ impl Play {
         testkit::eventually(what, self.patience, look).await
     }
 
-    /// Reads the final state and says what a person would find.
+    /// Reads the final state and prints the pull request, the ticket and the comments.
     async fn conclude(&mut self, key: &str) -> anyhow::Result<String> {
         let state = self.standins.look(key).await?;
         let [pull] = state.pull_requests.as_slice() else {
@@ -311,7 +312,7 @@ impl Play {
     }
 }
 
-/// The person's own read access to the stand-in forge.
+/// Basic authentication of the reader, as a user who clones.
 fn basic_auth() -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
     STANDARD.encode(format!("x-access-token:{}", testkit::github::READER_TOKEN))

@@ -1,4 +1,4 @@
-//! The invariants, read from the stand-ins' final state and from what is stored.
+//! Invariants, checked on the stand-ins' final state and the stored records.
 
 use domain::{Row, RunStatus, StopReason};
 use e2e::{
@@ -9,10 +9,10 @@ use queue::Bucket;
 
 use crate::faults::people::Ticket;
 
-/// `implement`, `mark_ready`, `finish`.
+/// Number of runs per ticket: `implement`, `mark_ready` and `finish`.
 const RUNS: u32 = 3;
 
-/// Everything that is wrong now.
+/// Returns all current problems.
 pub(crate) async fn check(world: &World, tickets: &[Ticket]) -> Vec<Problem> {
     let notes: Vec<_> = tickets.iter().map(|ticket| &ticket.note).collect();
     let mut problems = findings::outside(world, &notes);

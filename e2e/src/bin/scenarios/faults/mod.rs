@@ -1,5 +1,5 @@
-//! Faults: many tickets at once while services, servers and the outside fail by a schedule that a seed repeats; counts
-//! what was lost or done twice.
+//! Fault test: many concurrent tickets while services, servers and external services fail by a schedule that
+//! the seed determines. It counts lost and duplicate work.
 
 mod check;
 mod outside;
@@ -18,13 +18,13 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Plays tickets to their end under faults.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// How many tickets
+    /// Number of tickets to play
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=5000))]
     tickets: u32,
-    /// Repeats the schedule of another time
+    /// Seed of an earlier schedule to repeat
     #[arg(long)]
     seed: Option<u64>,
-    /// Print the schedule and do nothing
+    /// Print the schedule and exit
     #[arg(long)]
     plan: bool,
 }

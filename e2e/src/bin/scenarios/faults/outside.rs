@@ -1,4 +1,4 @@
-//! What goes wrong by chance in the outside.
+//! Random faults of the external services.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,24 +7,24 @@ use testkit::{DeliveryFaults, EarlyChecks, WriteFaults};
 
 use crate::faults::schedule::Schedule;
 
-/// Calls that GitHub takes in an hour, of an enterprise: the stand-in counts both accounts together, and they make more than
-/// 20 for a ticket that strikes hit.
+/// Hourly rate limit of GitHub Enterprise. The stand-in counts both accounts together, and a ticket under
+/// strikes causes more than 20 calls.
 const AN_HOUR: u64 = 15_000;
-/// How many writes of a thousand go wrong.
+/// Share of writes that fail, in thousandths.
 const WRITES: u32 = 100;
-/// How many deliveries of a thousand come late, and so out of order.
+/// Share of late deliveries, which are therefore out of order, in thousandths.
 const LATE: u32 = 200;
 const LATEST: Duration = Duration::from_secs(3);
-/// How many of a thousand come ten times.
+/// Share of deliveries that come ten times, in thousandths.
 const REPEATED: u32 = 150;
 const COPIES: u32 = 10;
-/// How many pushes of a thousand are answered after CI is done.
+/// Share of pushes that are answered after CI is done, in thousandths.
 const EARLY_CHECKS: u32 = 300;
 const PUSH_HELD: Duration = Duration::from_millis(1_500);
-/// How long the model thinks.
+/// Latency of the model.
 const THINKING: Duration = Duration::from_millis(700);
 
-/// Lets the outside fail from now on.
+/// Enables the random faults from now on.
 pub(crate) fn trouble(world: &World, schedule: &Schedule) {
     let seed = schedule.seed;
     let writes = WriteFaults {
@@ -55,7 +55,7 @@ pub(crate) fn trouble(world: &World, schedule: &Schedule) {
     world.model.repeat_after("was cut");
 }
 
-/// How often what went wrong, by name.
+/// Number of faults met so far, by name.
 pub(crate) fn met(world: &World) -> BTreeMap<String, usize> {
     let mut met = world.github.faults_met();
     for (name, count) in world.jira.faults_met() {

@@ -1,4 +1,4 @@
-//! One ticket under faults: how far it has come as it shows outside, and what struck it since.
+//! Ticket under faults: its externally visible progress, and the strikes since the last step.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,30 @@ use e2e::{Note, Vendors};
 use testkit::github::PullRequestState;
 use tokio::time::Instant;
 
-/// After so many strikes without a step a ticket is spared. One strike can cost two takeovers.
+/// Strikes without progress after which a ticket is spared. One strike can cost two takeovers, and the fifth
+/// takeover quarantines a ticket.
 const MOST_STRIKES: usize = 2;
 
-/// One ticket on its way.
+/// Ticket with its progress.
 pub(crate) struct Ticket {
     pub(crate) note: Note,
     mark: Mark,
-    /// The strikes since its last step.
+    /// Times of the strikes since its last step.
     struck: Vec<Instant>,
 }
 
-/// How far Journeyman has come, as it shows.
+/// Externally visible progress of a ticket.
 #[derive(Default, PartialEq, Eq)]
 struct Mark {
     model_calls: usize,
     status: String,
     said: usize,
-    /// A draft, or ready.
+    /// True for a draft, false for a pull request that is ready.
     pull_request: Option<bool>,
 }
 
 impl Ticket {
-    /// A person files it and moves it to the status that asks for work.
+    /// Creates a ticket and requests work on it, as a user.
     pub(crate) fn ask(vendors: &Vendors, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
             note: Note::ask(vendors, number)?,
@@ -37,19 +38,20 @@ impl Ticket {
         })
     }
 
-    /// A fault strikes while the ticket is under way.
+    /// Records a strike while the ticket is in progress.
     pub(crate) fn struck(&mut self, now: Instant) {
         if self.note.done.is_none() {
             self.struck.push(now);
         }
     }
 
-    /// Whether another strike might be the ticket's fifth without a step, after which it would be set aside.
+    /// True if another strike might quarantine the ticket, which happens at the fifth takeover without a
+    /// step.
     pub(crate) fn is_hard_hit(&self) -> bool {
         self.note.done.is_none() && self.struck.len() >= MOST_STRIKES
     }
 
-    /// CI and people do what is theirs to do; gives the strikes since its last step when it has taken one.
+    /// Acts as CI and users. If the ticket has made a step, it returns the strikes since the previous one.
     pub(crate) fn look(
         &mut self,
         vendors: &Vendors,

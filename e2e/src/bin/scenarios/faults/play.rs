@@ -1,4 +1,4 @@
-//! The play: tickets arrive, strikes fall, people go on, until every ticket is at its end or too late.
+//! Play: tickets arrive, strikes hit and users act until every ticket is done or the time is over.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,21 +14,21 @@ use crate::faults::{
     summary::{Summary, say},
 };
 
-/// Between two looks at everything.
+/// Interval between two checks of all tickets.
 const TICK: Duration = Duration::from_millis(100);
-/// Between two lines that tell how far it is.
+/// Interval between two progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// How long a strike waits until no ticket would be hit too often without a step in between.
+/// Longest delay of a strike that would hit a spared ticket.
 const SPARED: Duration = Duration::from_secs(20);
-/// After so long without a step of any ticket those that are left are lost.
+/// Time without a step of any ticket, after which the unfinished tickets count as lost.
 const QUIET: Duration = Duration::from_secs(90);
-/// How long it may take in all, for each ticket and besides.
+/// Time limit of the play: a base, and an addition for each ticket.
 const LIMIT: Duration = Duration::from_secs(300);
 const LIMIT_PER_TICKET: Duration = Duration::from_secs(8);
-/// How long doubles may stay that are to be deleted once lists are up to date.
+/// Time for the reporter to delete duplicates after lists are up to date.
 const TIDY: Duration = Duration::from_secs(50);
 
-/// Plays a schedule; true when nothing was lost and nothing done twice.
+/// Plays a schedule. Returns true if nothing was lost or duplicated.
 pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
     say(&format!(
         "faults: seed {}, {} tickets, {} strikes within {} s",
@@ -57,7 +57,7 @@ pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Where the play is.
+/// State of the play.
 struct Play<'a> {
     start: Instant,
     stage: &'a mut Stage,
@@ -122,7 +122,8 @@ impl Play<'_> {
         self.start.elapsed() >= at && self.under_way() < IN_FLIGHT
     }
 
-    /// Five takeovers without a step set a ticket aside, and rightly so; a slow machine must not bring that about.
+    /// True if a strike may hit now. Five takeovers without a step quarantine a ticket, which is correct
+    /// behavior; a slow machine must not cause it here.
     fn may_strike(&self, strike: &Strike) -> bool {
         let is_spared = self.tickets.iter().any(Ticket::is_hard_hit);
         self.start.elapsed() >= strike.at && (!is_spared || self.last_strike.elapsed() >= SPARED)
@@ -158,7 +159,7 @@ impl Play<'_> {
     }
 }
 
-/// What is wrong in the end: doubles have their time to be deleted, runs theirs to end.
+/// Returns the problems at the end, after duplicates have been deleted and runs have ended.
 async fn settled(stage: &Stage, tickets: &[Ticket]) -> Vec<Problem> {
     let end = Instant::now() + TIDY;
     loop {

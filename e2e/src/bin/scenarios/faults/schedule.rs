@@ -1,45 +1,46 @@
-//! The schedule: which ticket arrives when and what fails when. It follows from the seed and the number of tickets.
+//! Schedule of arrivals and faults. It depends on the seed and the number of tickets alone.
 
 use std::{fmt, time::Duration};
 
 use fastrand::Rng;
 
-/// How many processes there are of each service.
+/// Number of processes of each service.
 pub(crate) const REPLICAS: usize = 2;
-/// How long a message's holder may be silent.
+/// Time for which the holder of a message may be silent.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(3);
-/// How long a planner's lease lasts without renewal.
+/// Duration of a planner's lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
-/// Frozen for twice the longer of the two, a process has lost what it held.
+/// Freeze of a process: twice the longer of the two, so that it has certainly lost its message and lease.
 const FROZEN: Duration = Duration::from_secs(6);
-/// Nothing fails before the first tickets are under way.
+/// Start of the faults, after the first tickets are in progress.
 const FIRST_STRIKE_MS: u64 = 4_000;
-/// Between two strikes at least.
+/// Gap between two strikes.
 const GAP_MS: std::ops::Range<u64> = 3_500..4_500;
-/// How much of the schedule there is for each ticket.
+/// Length of the schedule for each ticket.
 const MS_PER_TICKET: u64 = 1_500;
-/// More tickets than these are not under way at once.
+/// Maximum number of tickets in progress.
 pub(crate) const IN_FLIGHT: usize = 12;
-/// From so many tickets on, the outside is as slow as the real one; below, its lags and our windows are shorter.
+/// Number of tickets from which the external services are as slow as the real ones. Below it, their lags and
+/// our windows are shorter.
 const FULL: u32 = 100;
 
-/// What fails.
+/// Fault of a process or server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// SIGKILL; started again after a while.
+    /// SIGKILL, and a restart after a while.
     Kill { process: String, down: Duration },
-    /// SIGSTOP, later SIGCONT.
+    /// SIGSTOP, and later SIGCONT.
     Freeze { process: String, lasts: Duration },
-    /// NATS ends, politely or killed, and comes back over the same data.
+    /// End of NATS, drained or killed, and a restart with the same data.
     RestartNats { is_polite: bool, down: Duration },
-    /// Redis ends and comes back empty.
+    /// End of Redis and a restart without data.
     RestartRedis { down: Duration },
-    /// Redis forgets everything.
+    /// Removal of all data in Redis.
     FlushRedis,
 }
 
 impl Fault {
-    /// Its kind, to count it by.
+    /// Returns the kind by which faults are counted.
     pub(crate) fn kind(&self) -> String {
         let service = |process: &str| process.split('-').next().unwrap_or_default().to_owned();
         match self {
@@ -51,7 +52,7 @@ impl Fault {
         }
     }
 
-    /// How long it lasts.
+    /// Returns the duration of the fault.
     pub(crate) fn lasts(&self) -> Duration {
         match self {
             Self::Kill { down, .. } | Self::RestartNats { down, .. } | Self::RestartRedis { down } => *down,
@@ -61,24 +62,24 @@ impl Fault {
     }
 }
 
-/// One fault at its earliest time after the start.
+/// Fault with its earliest time after the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strike {
     pub(crate) at: Duration,
     pub(crate) fault: Fault,
 }
 
-/// What happens when.
+/// Arrivals and strikes of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
-    /// When each ticket is asked for at the earliest, in order.
+    /// Earliest times of the tickets' requests, in order.
     pub(crate) arrivals: Vec<Duration>,
-    /// In order of time.
+    /// Strikes in order of time.
     pub(crate) strikes: Vec<Strike>,
-    /// How far lists lag behind.
+    /// Lag of GitHub's and Jira's lists.
     pub(crate) list_lag: Duration,
-    /// How long the outside is silent where it applies a write and does not answer.
+    /// Silence of an external service that applies a write without an answer.
     pub(crate) silence: Duration,
 }
 
@@ -88,7 +89,7 @@ impl Schedule {
         let wanted_ms = u64::from(tickets) * MS_PER_TICKET;
         let mut at = FIRST_STRIKE_MS;
         let mut strikes = Vec::new();
-        // Whole rounds, so that every kind of fault has its turn.
+        // Whole rounds, so that every kind of fault occurs equally often.
         while strikes.is_empty() || at < wanted_ms {
             for fault in round(&mut draw) {
                 strikes.push(Strike {
@@ -98,6 +99,7 @@ impl Schedule {
                 at += draw.u64(GAP_MS);
             }
         }
+        // The last ticket arrives at 80 % of the schedule, so that it still meets faults.
         let apart = Duration::from_millis(at) * 8 / 10 / tickets;
         let is_full = tickets >= FULL;
         Self {
@@ -109,14 +111,14 @@ impl Schedule {
         }
     }
 
-    /// When the last strike is over.
+    /// Returns the end of the last strike.
     pub(crate) fn end(&self) -> Duration {
         let ends = self.strikes.iter().map(|strike| strike.at + strike.fault.lasts());
         ends.max().unwrap_or_default()
     }
 }
 
-/// Each kind of fault once, in an order of its own.
+/// Returns each kind of fault once, in random order.
 fn round(draw: &mut Rng) -> Vec<Fault> {
     let down = |draw: &mut Rng| Duration::from_millis(draw.u64(200..1_500));
     let process = |draw: &mut Rng, service: &str| match draw.usize(1..=REPLICAS) {

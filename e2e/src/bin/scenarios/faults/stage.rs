@@ -1,4 +1,5 @@
-//! The stage: servers that can be restarted, the services in replicas, an outside that fails by chance; and the strikes.
+//! Stage of the fault test: restartable servers, replicated services, randomly failing external services, and
+//! the strikes.
 
 use std::time::Duration;
 
@@ -11,25 +12,25 @@ use crate::faults::{
     schedule::{ACK_WAIT, Fault, LEASE, REPLICAS, Schedule, Strike},
 };
 
-/// Between two looks at the tickets' logs for lost wake-ups.
+/// Interval of ingest's sweep for lost wake-ups, in seconds.
 const SWEEP_S: &str = "2";
-/// Between two polls of the outside.
+/// Interval of polls, in seconds.
 const POLL_S: &str = "4";
-/// The first of five waits of a run that failed: together more than any fault lasts.
+/// First of five backoffs of a failed run. Their sum exceeds the longest fault.
 const RETRY_BASE_MS: &str = "500";
-/// More than there are tickets under way at once.
+/// Executor slots: more than there are tickets in progress.
 const SLOTS: &str = "64";
-/// More than the writes that the outside leaves without an answer at once.
+/// Reporter slots: more than there are writes without an answer at once.
 const REPORTER_SLOTS: &str = "16";
 
-/// Everything that runs.
+/// Running parts of the test.
 pub(crate) struct Stage {
     pub(crate) world: World,
     nats: NatsServer,
     redis: RedisServer,
-    /// Strikes that are under way, with their ends.
+    /// Strikes in progress with their ends.
     under_way: Vec<(Instant, Fault)>,
-    /// Processes that ended without being told to, as text.
+    /// Processes that exited by themselves, as text.
     pub(crate) ended: Vec<String>,
 }
 
@@ -65,17 +66,17 @@ impl Stage {
         })
     }
 
-    /// Begins a strike; [`Stage::mend`] ends it in time.
+    /// Starts a strike. [`Stage::mend`] ends it in time.
     pub(crate) async fn strike(&mut self, strike: &Strike) -> anyhow::Result<()> {
         match &strike.fault {
-            // One that is down already is down.
+            // An error means that the process is already down.
             Fault::Kill { process, .. } => drop(self.processes()?.kill(process).await),
             Fault::Freeze { process, .. } => self.processes()?.freeze(process),
             Fault::RestartNats { is_polite: true, .. } => self.nats.stop().await,
             Fault::RestartNats { .. } => self.nats.kill(),
             Fault::RestartRedis { .. } => self.redis.kill(),
             Fault::FlushRedis => {
-                // While it is down it is as empty.
+                // An error means that Redis is down, and it restarts empty.
                 let _ = self.redis.flush().await;
             }
         }
@@ -84,7 +85,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends the strikes whose time is over, and starts again what ended by itself, as a cluster does.
+    /// Ends the strikes whose time is over, and restarts processes that exited by themselves, as a cluster
+    /// does.
     pub(crate) async fn mend(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         let (over, under_way) = self.under_way.drain(..).partition(|(end, _)| *end <= now);
@@ -97,7 +99,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends every strike.
+    /// Ends all strikes at once.
     pub(crate) async fn mend_all(&mut self) -> anyhow::Result<()> {
         let all = std::mem::take(&mut self.under_way);
         self.restore(all).await?;
@@ -122,10 +124,10 @@ impl Stage {
         processes.ok_or_else(|| anyhow::anyhow!("the services are no processes"))
     }
 
-    /// Drains everything.
+    /// Stops the services, servers and stand-ins.
     ///
     /// # Errors
-    /// When a service does not drain, or the stand-ins saw a broken protocol.
+    /// When a service does not drain, or the stand-ins recorded violations.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.world.stop_with_dead_letters().await
     }
@@ -136,6 +138,8 @@ fn settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
     let lag = schedule.list_lag.as_secs();
     vec![
         ("NATS__ACK_WAIT_MS", ms(ACK_WAIT)),
+        // The windows exceed the lag of lists; otherwise the reporter decides before a list shows its own
+        // write.
         ("REDIS__TTL_MS", ms(LEASE)),
         ("INGEST__SWEEP_INTERVAL_S", SWEEP_S.to_owned()),
         ("INGEST__POLL_INTERVAL_S", POLL_S.to_owned()),

@@ -1,4 +1,4 @@
-//! What is printed: a line now and then, the figures, and what there is to know about a ticket that went wrong.
+//! Output of the fault test: progress lines, figures, and the journals of failed tickets.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 
 use crate::faults::{outside, people::Ticket, schedule::Schedule, stage::Stage};
 
-/// How many tickets that went wrong are shown with all that happened.
+/// Number of failed tickets whose journals are printed.
 const SHOWN: usize = 3;
 
-/// Prints one line.
+/// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the program is its output")]
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// What is counted on the way.
+/// Counters of the play.
 #[derive(Default)]
 pub(crate) struct Summary {
     pub(crate) strikes: usize,
-    /// For each ticket that was under way at a strike: how long until it went on.
+    /// Time from a strike to the next step, for each ticket that was in progress.
     pub(crate) recoveries: Vec<Duration>,
 }
 
 impl Summary {
-    /// How far it is.
+    /// Prints a progress line.
     pub(crate) fn tell(&self, start: Instant, tickets: &[Ticket]) {
         let done = tickets.iter().filter(|ticket| ticket.note.done.is_some()).count();
         say(&format!(
@@ -40,7 +40,7 @@ impl Summary {
         ));
     }
 
-    /// The figures, and what went wrong.
+    /// Prints the figures and the problems.
     pub(crate) async fn print(
         &self,
         stage: &Stage,
@@ -101,7 +101,7 @@ impl Summary {
     }
 }
 
-/// The middle and the longest of some times.
+/// Formats the median and the maximum of durations.
 fn times(samples: &[Duration]) -> String {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
@@ -119,7 +119,7 @@ fn counts(counts: &BTreeMap<String, usize>) -> String {
     format!("{sum}: {}", each.join("; "))
 }
 
-/// A ticket's journals, entry by entry.
+/// Prints a ticket's journals entry by entry.
 async fn tell_all(stage: &Stage, key: &str) -> anyhow::Result<()> {
     let queue = stage.world.queue().await?;
     let rows = queue.table::<Row>(Bucket::Tickets);

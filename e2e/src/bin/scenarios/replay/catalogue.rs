@@ -1,4 +1,4 @@
-//! The fixes: which package, which two releases, which files, and the words and tests of the ticket.
+//! Catalogue of fixes: package, releases, files, and the ticket with its tests.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ const OURS: &str = include_str!("catalogue.toml");
 #[serde(deny_unknown_fields)]
 pub(crate) struct Catalogue {
     fix: Vec<Fix>,
-    /// Where relative folders begin.
+    /// Base of relative folders.
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -23,28 +23,28 @@ pub(crate) struct Fix {
     pub(crate) language: String,
     pub(crate) registry: Registry,
     pub(crate) package: String,
-    /// As the package declares it; nothing of the package is kept in this repository.
+    /// License as the package declares it. The repository stores nothing of the package.
     #[serde(rename = "licence")]
     pub(crate) _licence: String,
     pub(crate) from: Release,
     pub(crate) to: Release,
-    /// Files that the fix changes; whatever else differs between the releases stays as it was.
+    /// Files that the fix changes. Other differences between the releases are left out.
     pub(crate) files: Vec<String>,
-    /// Files and folders of the release that the base has; empty: all.
+    /// Files and folders of the release that the base contains; all if empty.
     #[serde(default)]
     pub(crate) keep: Vec<String>,
-    /// Those that it has not, such as tests that need other packages.
+    /// Files and folders that the base leaves out, such as tests that need other packages.
     #[serde(default)]
     pub(crate) leave_out: Vec<String>,
-    /// What people saw; its first line is the summary.
+    /// Report of a user. Its first line is the summary.
     pub(crate) ticket: String,
     pub(crate) test_file: String,
     pub(crate) test: String,
-    /// Runs the tests, without network.
+    /// Test command; it works without network.
     pub(crate) command: String,
     pub(crate) fails: Vec<String>,
     pub(crate) passes: Vec<String>,
-    /// Where relative folders begin.
+    /// Base of relative folders.
     #[serde(skip)]
     pub(crate) folder: PathBuf,
 }
@@ -52,33 +52,33 @@ pub(crate) struct Fix {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Release {
-    /// The release; of [`Registry::Folder`] the folder.
+    /// Version of the release; for [`Registry::Folder`] the folder's name.
     pub(crate) version: String,
-    /// Of its archive, in hexadecimal digits; empty for a folder.
+    /// SHA-256 digest of the archive in hexadecimal; empty for a folder.
     #[serde(default)]
     pub(crate) sha256: String,
-    /// The distribution's patch that is the fix; absent: the release is.
+    /// Patch of the distribution that contains the fix; absent if the release contains it.
     pub(crate) patch: Option<String>,
 }
 
-/// Where releases come from.
+/// Registry that releases come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Registry {
     Pypi,
     Npm,
     Crates,
-    /// A source package; its patches are in an archive of their own.
+    /// Source package. Its patches are in a separate archive.
     Debian,
-    /// Beside the catalogue.
+    /// Folder next to the catalogue.
     Folder,
 }
 
 impl Catalogue {
-    /// Our own, or another file.
+    /// Reads our catalogue, or another file.
     ///
     /// # Errors
-    /// A file that cannot be read or is no catalogue.
+    /// When the file cannot be read or parsed.
     pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(file) = file else {
             return toml::from_str(OURS).context("the catalogue");
@@ -90,10 +90,10 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// The fixes of these names, all for none.
+    /// Selects fixes by name; all if `ids` is empty.
     ///
     /// # Errors
-    /// A name that no fix has.
+    /// When no fix has one of the names.
     pub(crate) fn only(self, ids: &[String]) -> anyhow::Result<Vec<Fix>> {
         let unknown = ids.iter().find(|id| self.fix.iter().all(|fix| fix.id != **id));
         ensure!(
@@ -111,7 +111,7 @@ impl Catalogue {
 }
 
 impl Fix {
-    /// The ticket's first line.
+    /// Returns the ticket's first line.
     pub(crate) fn summary(&self) -> &str {
         self.ticket.trim_start().lines().next().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Gets archives of releases by the registries' own clients, compares them with the catalogue, and unpacks them.
+//! Download of release archives by the registries' clients, with verification of their digests.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +8,26 @@ use tokio::process::Command;
 
 use crate::replay::catalogue::{Fix, Registry, Release};
 
-/// Archives that are there already are not asked for again.
+/// Folder of archives. An archive that is already there is not downloaded again.
 pub(crate) struct Store {
     archives: PathBuf,
 }
 
 impl Store {
+    /// Opens the folder `archives` in `out` and creates it if missing.
+    ///
     /// # Errors
-    /// A folder that cannot be made.
+    /// When the folder cannot be created.
     pub(crate) fn open(out: &Path) -> anyhow::Result<Self> {
         let archives = out.join("archives");
         std::fs::create_dir_all(&archives)?;
         Ok(Self { archives })
     }
 
-    /// Puts the files of a release into a new folder.
+    /// Extracts the files of a release into a new folder.
     ///
     /// # Errors
-    /// A release that cannot be had, or is not the one of the catalogue.
+    /// When the release cannot be downloaded, or its digest differs from the catalogue's.
     pub(crate) async fn unpack(&self, fix: &Fix, release: &Release, into: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(into)?;
         if fix.registry == Registry::Folder {
@@ -50,7 +52,7 @@ impl Store {
         .await
     }
 
-    /// The archive with this digest.
+    /// Finds the archive with this digest.
     fn kept(&self, sha256: &str) -> anyhow::Result<Option<PathBuf>> {
         for entry in std::fs::read_dir(&self.archives)? {
             let path = entry?.path();
@@ -85,7 +87,8 @@ impl Store {
         kept.with_context(|| format!("what {package} {version} is now has not the digest of the catalogue"))
     }
 
-    /// Cargo has no command that gets one archive: a package that depends on it makes cargo get it.
+    /// Downloads a crate's archive. Cargo has no command for one archive, so a package that depends on it
+    /// makes cargo download it.
     async fn crate_archive(&self, package: &str, version: &str) -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let manifest = format!(
@@ -113,7 +116,8 @@ impl Store {
         bail!("cargo did not keep {name}")
     }
 
-    /// Sources are mostly not among the machine's lists: those of its binaries name the same servers.
+    /// Downloads a source package. Package lists of a machine seldom contain sources, so those of its
+    /// binaries are rewritten: they name the same servers.
     async fn source_package(&self, package: &str, version: &str) -> anyhow::Result<()> {
         let apt = self.archives.join("apt");
         let (parts, lists) = (apt.join("parts"), apt.join("lists"));
@@ -163,18 +167,18 @@ fn hex(content: &[u8]) -> String {
         .collect()
 }
 
-/// Runs a program that has to end well.
+/// Runs a program and expects success.
 ///
 /// # Errors
-/// With the end of what it said.
+/// When it cannot start or fails; the error contains the end of its standard error.
 pub(crate) async fn run(command: &mut Command) -> anyhow::Result<()> {
     output(command).await.map(drop)
 }
 
-/// What a program prints that has to end well.
+/// Runs a program, expects success and returns its standard output.
 ///
 /// # Errors
-/// With the end of what it said.
+/// When it cannot start or fails; the error contains the end of its standard error.
 pub(crate) async fn output(command: &mut Command) -> anyhow::Result<String> {
     let name = command.as_std().get_program().display().to_string();
     let ran = command

@@ -1,4 +1,4 @@
-//! A fix as an instance of `journeyman eval`, and what a model does that knows it.
+//! Fix as an instance of `journeyman eval`, and the script of a model that knows the fix.
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +16,17 @@ pub(crate) struct Instance {
     pub(crate) fix: Fix,
     folder: PathBuf,
     base: String,
-    /// The fix as a diff.
+    /// Diff of the fix.
     patch: String,
-    /// The test as a diff.
+    /// Diff that adds the test.
     test_patch: String,
 }
 
 impl Instance {
-    /// Makes the repository at the base and the diffs, in a folder below `out` that is made anew.
+    /// Creates the repository at the base and both diffs in a fresh folder below `out`.
     ///
     /// # Errors
-    /// Releases that cannot be had, or do not differ in the files of the catalogue.
+    /// When a release cannot be downloaded, or the releases do not differ in the catalogue's files.
     pub(crate) async fn make(fix: Fix, store: &Store, out: &Path) -> anyhow::Result<Self> {
         let folder = out.join("instances").join(&fix.id);
         if folder.exists() {
@@ -47,6 +47,7 @@ impl Instance {
         let patch = git(&folder, &["diff"]).await?;
         git(&folder, &["checkout", "-q", "--", "."]).await?;
         write(&folder.join(&fix.test_file), fix.test.trim_start())?;
+        // `git diff` ignores untracked files; intent-to-add makes the new test file part of it.
         git(&folder, &["add", "--intent-to-add", "--all"]).await?;
         let test_patch = git(&folder, &["diff"]).await?;
         for arguments in [&["reset", "-q", "--hard"][..], &["clean", "-q", "-f", "-d"]] {
@@ -66,7 +67,7 @@ impl Instance {
         })
     }
 
-    /// Its line of the data set.
+    /// Line of the instance in the data set.
     pub(crate) fn line(&self) -> Value {
         let fix = &self.fix;
         json!({
@@ -77,7 +78,7 @@ impl Instance {
         })
     }
 
-    /// Look, write the test and see it fail, repair, see it pass, hand over.
+    /// Script of the model: read, write the test, see it fail, fix, see it pass, finish.
     pub(crate) fn script(&self) -> Vec<Step> {
         let fix = &self.fix;
         let test = Step::call("run_command", json!({"command": fix.command, "timeout_s": 300}));
@@ -108,7 +109,7 @@ impl Instance {
     }
 }
 
-/// The base: the release, how to test it, and nothing that would need other packages.
+/// Writes the base: the release with its test command, without files that need other packages.
 fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
     for path in files(release)? {
         let relative = path.strip_prefix(release)?;
@@ -132,6 +133,8 @@ fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
             &manifest,
             &without_dependencies(&std::fs::read_to_string(&manifest)?)?,
         )?;
+        // These files name the dependencies that the manifest no longer has, or describe the published
+        // package.
         for name in ["Cargo.lock", "Cargo.toml.orig", ".cargo_vcs_info.json"] {
             drop(std::fs::remove_file(folder.join(name)));
         }
@@ -140,7 +143,8 @@ fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Optional and development dependencies would have to be fetched before cargo does anything.
+/// Removes the dependencies from a manifest. Cargo would download optional and development dependencies
+/// before any command.
 fn without_dependencies(manifest: &str) -> anyhow::Result<String> {
     let whole: toml::Table = toml::from_str(manifest)?;
     let package = whole
@@ -159,7 +163,7 @@ fn without_dependencies(manifest: &str) -> anyhow::Result<String> {
     Ok(toml::to_string(&own)?)
 }
 
-/// Puts the fixed files into the folder.
+/// Writes the fixed files into the folder.
 async fn repair(fix: &Fix, to: &Release, store: &Store, folder: &Path) -> anyhow::Result<()> {
     let release = tempfile::tempdir()?;
     store.unpack(fix, to, release.path()).await?;

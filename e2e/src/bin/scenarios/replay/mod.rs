@@ -1,4 +1,5 @@
-//! Real bug fixes of published packages, played from the ticket to the patch by a model that repeats what the maintainers did.
+//! Real bug fixes of published packages, played from the ticket to the patch by a model that repeats the
+//! maintainers' fix.
 
 mod catalogue;
 mod fetch;
@@ -16,7 +17,7 @@ use crate::replay::{catalogue::Catalogue, fetch::Store, instance::Instance};
 /// `replay ID LANGUAGE OUTCOME EVIDENCE MILLISECONDS`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Play these fixes alone
+    /// Fixes to play; all if absent
     ids: Vec<String>,
     /// Another catalogue of fixes
     #[arg(long, value_name = "FILE")]

@@ -1,4 +1,4 @@
-//! Plays the instances with `journeyman eval` and a model that knows each fix.
+//! Play of the instances with `journeyman eval` and a model that knows each fix.
 
 use std::{path::Path, process::Stdio};
 
@@ -9,10 +9,10 @@ use tokio::process::Command;
 
 use crate::replay::instance::Instance;
 
-/// Plays all; true when each is resolved.
+/// Plays all instances. Returns true if each is resolved.
 ///
 /// # Errors
-/// An evaluation that does not begin.
+/// When the evaluation does not start or leaves no summary.
 pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow::Result<bool> {
     let model = ScriptedModel::start(Vec::new()).await?;
     for instance in instances {
@@ -31,7 +31,7 @@ pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow
     let ran = Command::new(e2e::binary("journeyman")?)
         .arg("eval")
         .arg(&dataset)
-        // The price of a model without one would be no price.
+        // The name of a model with a known price, so that the results contain costs.
         .args([
             "--model",
             "claude-haiku-4-5",

@@ -1,4 +1,4 @@
-//! A day of tickets on a virtual clock: who asks when, whose turn it is for a slot, and what that takes of everybody.
+//! Day of tickets on a virtual clock: requests, the queue for slots, and the load on all services.
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
@@ -16,24 +16,24 @@ use crate::scale_sim::{
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// How long a pull request is open, on average.
+/// Mean time for which a pull request is open.
 const OPEN_FOR: f64 = (3 * DAY) as f64;
-/// How long a review is waited for, on average.
+/// Mean time until a review.
 const REVIEW_AFTER: f64 = (10 * HOUR) as f64;
-/// Slot time of the work, of a repair and of a review's answer: 40, 15 and 20 turns of half a minute.
+/// Slot time of the work, of a repair and of an answer to a review: 40, 15 and 20 turns of half a minute.
 const WORK: [u64; 3] = [20 * MINUTE, 8 * MINUTE, 10 * MINUTE];
 const CHECKS: u64 = 8 * MINUTE;
-/// Nine of ten tickets are asked for in these hours.
+/// Office hours, in which nine of ten tickets arrive.
 const OFFICE: std::ops::Range<u64> = 8..18;
 const IN_OFFICE: f64 = 0.9;
-/// Webhooks of a repository's other life, an hour of the office: pushes, checks and pull requests of people.
+/// Webhooks of a repository per office hour without Journeyman: pushes, checks and pull requests of users.
 const OTHERS: f64 = 12.0;
-/// Of these, one in so many changes a pull request.
+/// One of this many webhooks changes a pull request.
 const CHANGES: u64 = 4;
-/// Webhooks that a ticket's own way brings.
+/// Webhooks that a ticket itself causes.
 const OWN_WEBHOOKS: u64 = 40;
 
-/// What happens to a ticket next.
+/// Next event of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Asked,
@@ -43,17 +43,17 @@ enum Event {
     Merged,
 }
 
-/// The day and what it took.
+/// Simulated day and its load.
 pub(crate) struct Day {
     pub(crate) minutes: Vec<Minute>,
     pub(crate) tickets: u64,
-    /// The most runs at once, and the most that waited for a slot.
+    /// Largest number of concurrent runs, and of runs that wait for a slot.
     pub(crate) busiest_slots: usize,
     pub(crate) longest_queue: usize,
     pub(crate) longest_wait: Duration,
-    /// How late a look at checks came that a webhook had not told.
+    /// Longest delay of a poll of checks whose webhook was missing.
     pub(crate) latest_look: Duration,
-    /// How long a write waited for the pace that GitHub bears.
+    /// Longest delay of a write by the pace that GitHub permits.
     pub(crate) latest_write: Duration,
 }
 
@@ -64,18 +64,18 @@ struct Simulation<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     polls: Polls,
     open: Vec<Open>,
-    /// Which ticket each of `open` is of.
+    /// Ticket of each entry of `open`.
     owners: Vec<u64>,
     queue: SlotQueue,
     free: u32,
     repositories: usize,
     slots: usize,
-    /// Since when each bucket of writes is ahead of the clock, in seconds.
+    /// Time in seconds up to which each bucket of writes is filled.
     buckets: Vec<(Bucket, f64)>,
     day: Day,
 }
 
-/// Simulates one day.
+/// Simulates one day of tickets.
 pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
     let start = Instant::now();
     let mut simulation = Simulation {
@@ -112,7 +112,7 @@ pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
 }
 
 impl Simulation<'_> {
-    /// Pull requests that are open at midnight, and the tickets of the day: as many as keep that number.
+    /// Adds the pull requests that are open at midnight, and as many tickets as keep their number constant.
     fn begin(&mut self, scale: &Scale) {
         for number in 0..scale.pull_requests {
             self.opened(number, 0, true);
@@ -183,7 +183,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The ticket's run takes a slot when it is its turn, by the queue that planners keep; else it waits in it.
+    /// Takes a slot for the ticket's run if it is next in the planners' queue; otherwise the run joins the
+    /// queue.
     fn wants_slot(&mut self, second: u64, ticket: u64, stage: usize) {
         let run = run_id(ticket, stage);
         if self.queue.is_turn(&run, self.free) {
@@ -210,7 +211,7 @@ impl Simulation<'_> {
             return;
         };
         if self.queue.is_turn(&first.run, self.free) && self.queue.leave(&first.run) {
-            // The record, and the wake-up.
+            // One write for the queue's record, one for the wake-up.
             self.minute(second).stored += 2.0;
             let waited = Timestamp::from_unix_ms((second * 1000).cast_signed()).since(first.since);
             self.day.longest_wait = self.day.longest_wait.max(waited);
@@ -219,14 +220,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// A part of the measured way of a ticket: there are five, of about the same cost.
+    /// Adds a fifth of the measured ticket. Its path has five parts of similar cost.
     fn part(&mut self, second: u64) {
         let shares = self.shares;
         self.minute(second).add_part(shares);
         self.write(second, shares.writes_a_part());
     }
 
-    /// Writes come as fast as the pace lets them.
+    /// Spreads writes by the pace of the buckets.
     fn write(&mut self, second: u64, writes: f64) {
         let now = second as f64;
         for (bucket, ahead) in &mut self.buckets {
@@ -248,7 +249,7 @@ impl Simulation<'_> {
         self.owners.push(ticket);
     }
 
-    /// A new head, or a new pull request.
+    /// Records a new head, or opens a pull request.
     fn pushed(&mut self, second: u64, ticket: u64) {
         let now = self.at(second);
         let Some(place) = self.owners.iter().position(|owner| *owner == ticket) else {
@@ -262,7 +263,7 @@ impl Simulation<'_> {
         self.polls.changed(open.repository, true);
     }
 
-    /// What people do in the same repositories.
+    /// Adds the activity of users in the same repositories.
     fn others(&mut self, second: u64) {
         let share = if OFFICE.contains(&(second / HOUR)) {
             1.0
@@ -285,7 +286,7 @@ impl Simulation<'_> {
         (0..count).for_each(|_| self.polls.delivered(now));
         let minute = self.minute(second);
         minute.webhooks += count as f64;
-        // A delivery is stored, asked for and acknowledged.
+        // A delivery is one stored message, one pull request to the consumer and one acknowledgment.
         minute.stored += count as f64;
         minute.acknowledged += count as f64;
         minute.asked += count as f64;
@@ -301,7 +302,7 @@ impl Simulation<'_> {
         minute.jira_reader += round.jira as f64;
     }
 
-    /// Runs that hold a slot for this minute, and services that are there.
+    /// Adds the minute's load of runs with a slot, and of idle services.
     fn hold(&mut self, second: u64) {
         let (shares, active) = (self.shares, self.slots - self.free as usize);
         self.minute(second).add_minute(shares, active as f64);
@@ -315,13 +316,13 @@ impl Simulation<'_> {
         self.start + Duration::from_secs(second)
     }
 
-    /// A wait without memory.
+    /// Draws an exponentially distributed time.
     fn after(&mut self, mean: f64) -> u64 {
         (-self.rng.f64().max(f64::EPSILON).ln() * mean) as u64
     }
 }
 
-/// A name that keeps ticket and stage.
+/// Returns a run id that encodes ticket and stage.
 #[expect(clippy::unwrap_used, reason = "the name is well formed")]
 fn run_id(ticket: u64, stage: usize) -> RunId {
     let sequence = ticket * 10 + stage as u64;

@@ -1,5 +1,4 @@
-//! What one ticket takes of everybody on its longest way, and what services take that have nothing to do: measured in this
-//! run, with real services, a real NATS and a real Redis.
+//! Load of one ticket on its longest path, and of idle services, measured with real services, NATS and Redis.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,18 +15,19 @@ use tokio::time::Instant;
 
 use crate::scale_sim::relay::{Counts, Protocol, Relay, since};
 
-/// Enough for every loop that comes within seconds; those of minutes are simulated.
+/// Observation of idle services. It covers every loop with a period of seconds; loops with a period of
+/// minutes are simulated.
 const IDLE: Duration = Duration::from_secs(12);
 
-/// Counts of one ticket, and of a minute without any.
+/// Counts of one ticket, and rates per minute without tickets.
 pub(crate) struct Measured {
-    /// Calls of GitHub, by account and kind.
+    /// GitHub calls by account and kind.
     pub(crate) github: BTreeMap<(Account, Kind), u64>,
-    /// Calls of Jira, by account.
+    /// Jira calls by account.
     pub(crate) jira: BTreeMap<Account, u64>,
     pub(crate) nats: Counts,
     pub(crate) redis: Counts,
-    /// Of one process of each service, a minute.
+    /// Messages per minute of one process of each service.
     pub(crate) idle_nats: BTreeMap<&'static str, f64>,
     pub(crate) idle_redis: BTreeMap<&'static str, f64>,
 }
@@ -60,7 +60,7 @@ pub(crate) async fn measure() -> anyhow::Result<Measured> {
     let world = Box::pin(world).await?;
     let (idle_nats, idle_redis) = idle(&before_nats, &before_redis).await;
     let (nats, redis, start) = (before_nats.counts(), before_redis.counts(), Instant::now());
-    // The first round of polls is over.
+    // The first round of polls ended during the idle observation.
     let (github, jira) = (world.github.requests().len(), world.jira.requests().len());
     whole::play(&world, Source::Jira).await?;
     let minutes = start.elapsed().as_secs_f64() / 60.0;
@@ -98,7 +98,7 @@ async fn idle(nats: &Relay, redis: &Relay) -> (Rates, Rates) {
     )
 }
 
-/// Without what would have come anyway.
+/// Subtracts the idle services' share.
 fn beyond(counts: Counts, idle: &Rates, minutes: f64) -> Counts {
     let less = |(kind, count): (&'static str, u64)| {
         let anyway = idle.get(kind).copied().unwrap_or_default() * minutes;
@@ -107,14 +107,14 @@ fn beyond(counts: Counts, idle: &Rates, minutes: f64) -> Counts {
     counts.into_iter().map(less).collect()
 }
 
-/// A person's token stands in the pair of a user and its password.
+/// True if the request has this token. Basic authentication contains it as the password.
 fn is_of(request: &RecordedRequest, token: &str) -> bool {
     let pair = request.authorization.strip_prefix("Basic ");
     let pair = pair.and_then(|pair| STANDARD.decode(pair).ok());
     pair.is_some_and(|pair| String::from_utf8_lossy(&pair).contains(token))
 }
 
-/// Clones and pushes are not calls, and what an App does as itself counts for no installation.
+/// True for API calls that count for an installation: no clones, no pushes, no calls of the App itself.
 fn is_call(request: &RecordedRequest) -> bool {
     !request.path.contains(".git/") && !request.path.contains("/app")
 }
@@ -128,7 +128,7 @@ fn kind_of(request: &RecordedRequest) -> Kind {
     }
 }
 
-/// Only the writer writes, so its tokens are those that wrote.
+/// Counts GitHub calls by account and kind. Only the writer writes, so a token with a write is the writer's.
 fn by_kind(requests: &[RecordedRequest]) -> BTreeMap<(Account, Kind), u64> {
     let calls = || requests.iter().filter(|request| is_call(request));
     let writers: BTreeSet<&str> = calls()

@@ -1,5 +1,7 @@
-//! What many repositories take of GitHub, Jira, NATS and Redis: a day on a virtual clock, with ingest's own plan of looks and the
-//! planners' own queue for slots, and with the cost of a ticket measured in the same run.
+//! Load of many repositories on GitHub, Jira, NATS and Redis: a day on a virtual clock.
+//!
+//! It uses ingest's plan of polls, the planners' queue for slots, and the cost of a ticket that it measures
+//! in the same run.
 
 mod day;
 mod measured;
@@ -13,25 +15,25 @@ use std::{process::ExitCode, time::Duration};
 use clap::Args;
 use shares::Shares;
 
-/// Measuring and simulating.
+/// Time limit of the measurement; the simulation follows.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints one line for each kind of call or message: `scale NAME MEAN BUSIEST a_minute`.
 #[derive(Args)]
 pub(crate) struct Scale {
-    /// How many repositories have rules
+    /// Number of repositories with rules
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repositories: u32,
-    /// How many pull requests of ours are open
+    /// Number of open pull requests of Journeyman
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pull_requests: u64,
-    /// How many executors there are, with one slot each
+    /// Number of executors with one slot each
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     executors: u32,
     /// Seconds between two polls [default: that of the settings]
     #[arg(long, default_value_t = ingest::Settings::default().poll_interval_s, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     poll_interval_s: u64,
-    /// Repeats the same day
+    /// Seed of the day; an equal seed repeats it
     #[arg(long, default_value_t = 7)]
     seed: u64,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Scale {
 pub(crate) async fn run(scale: Scale) -> ExitCode {
     let measured = tokio::select! {
         measured = tokio::time::timeout(LIMIT, Box::pin(measured::measure())) => measured,
-        // Dropping the services ends them.
+        // Dropping the services stops them.
         _ = tokio::signal::ctrl_c() => return ExitCode::from(130),
     };
     match measured {

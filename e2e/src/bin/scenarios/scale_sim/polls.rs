@@ -1,48 +1,50 @@
-//! The polls of ingest, by its own plan of looks and its own allowance, on a virtual clock.
+//! Polls of ingest on a virtual clock, with ingest's plan and allowance.
 
 use std::time::Duration;
 
 use ingest::{Allowance, OVERLAP_MS, Tracked};
 use tokio::time::Instant;
 
-/// Deliveries on one page of GitHub's log, and tickets on one of Jira's search.
+/// Page size of GitHub's delivery log and of Jira's search.
 const PAGE: u64 = 100;
-/// Of one look at the checks of a commit: runs and statuses.
+/// Calls per poll of a commit's checks: check runs and statuses.
 const CALLS_A_LOOK: u64 = 2;
-/// Of a pull request of ours that a listing shows as changed: its reviews.
+/// Calls per changed pull request of ours: its reviews.
 const CALLS_A_CHANGE: u64 = 1;
-/// Of a project: tickets that ask for work, and what changed.
+/// Searches per project: requested tickets, and changed tickets.
 const SEARCHES_A_PROJECT: u64 = 2;
-/// A change of ours is certain when two listings saw it as of the same second.
+/// Listings per change of ours. GitHub's times have whole seconds, so a change is certain after two listings
+/// within the same second.
 const LISTINGS_A_CHANGE: u8 = 2;
 
-/// An open pull request of ours.
+/// Open pull request of ours.
 pub(crate) struct Open {
     pub(crate) repository: usize,
     pub(crate) tracked: Tracked,
-    /// When its checks are complete.
+    /// Time at which its checks are complete.
     pub(crate) checked: Instant,
 }
 
-/// What one round asked.
+/// Requests of one round of polls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// Answered with 'not modified', which GitHub does not count.
+    /// Requests that GitHub answers with 304, which do not count against the rate limit.
     pub(crate) unchanged: u64,
     pub(crate) counted: u64,
     pub(crate) jira: u64,
-    /// The longest that a look at checks came after it was due.
+    /// Longest delay of a poll of checks.
     pub(crate) latest: Duration,
 }
 
-/// What polls remember.
+/// State of the polls.
 pub(crate) struct Polls {
     pub(crate) interval: Duration,
     projects: u64,
     allowance: Allowance,
-    /// For each repository how many listings will not be 'not modified', and how many of these show a change of ours.
+    /// Number of coming listings without a 304 answer for each repository, and number of those with a change
+    /// of ours.
     changed: Vec<(u8, u8)>,
-    /// When webhooks were sent, oldest first.
+    /// Times of the webhooks, oldest first.
     delivered: std::collections::VecDeque<Instant>,
 }
 
@@ -52,13 +54,13 @@ impl Polls {
             interval,
             projects,
             allowance: Allowance::new(now),
-            // Nothing is known at first.
+            // The first listing of a repository is never a 304.
             changed: vec![(1, 0); repositories],
             delivered: std::collections::VecDeque::new(),
         }
     }
 
-    /// A pull request changed in a repository, one of ours or of somebody else.
+    /// Records a changed pull request in a repository.
     pub(crate) fn changed(&mut self, repository: usize, is_ours: bool) {
         if let Some((listings, ours)) = self.changed.get_mut(repository) {
             let wanted = if is_ours { LISTINGS_A_CHANGE } else { 1 };
@@ -67,12 +69,12 @@ impl Polls {
         }
     }
 
-    /// GitHub sent a webhook.
+    /// Records a webhook that GitHub sent.
     pub(crate) fn delivered(&mut self, at: Instant) {
         self.delivered.push_back(at);
     }
 
-    /// One round.
+    /// Simulates one round of polls.
     pub(crate) fn round(&mut self, open: &mut [Open], now: Instant) -> Round {
         let mut round = Round {
             counted: self.pages_of_deliveries(now),
@@ -104,7 +106,7 @@ impl Polls {
         round
     }
 
-    /// The log is read back to some minutes before the last round.
+    /// Counts the pages of the delivery log back to an overlap before the previous round.
     fn pages_of_deliveries(&mut self, now: Instant) -> u64 {
         let window = Duration::from_millis(OVERLAP_MS.unsigned_abs()) + self.interval;
         while self.delivered.front().is_some_and(|at| *at + window < now) {

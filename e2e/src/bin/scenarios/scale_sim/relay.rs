@@ -1,4 +1,4 @@
-//! A relay before NATS or Redis that counts what passes, by kind.
+//! Relay in front of NATS or Redis that counts messages by kind.
 
 use std::{
     collections::BTreeMap,
@@ -11,17 +11,17 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// How many of each kind.
+/// Number of messages by kind.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
-/// What is spoken.
+/// Protocol of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nats,
     Redis,
 }
 
-/// A relay on a free port of its own.
+/// Relay on a free port.
 pub(crate) struct Relay {
     address: String,
     counts: Arc<Mutex<Counts>>,
@@ -29,7 +29,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Before the server at an address such as `127.0.0.1:4222`.
+    /// Starts a relay to a server at an address such as `127.0.0.1:4222`.
     pub(crate) async fn start(protocol: Protocol, server: String) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
@@ -56,7 +56,7 @@ impl Relay {
     }
 }
 
-/// What came to it since an earlier count.
+/// Counts since an earlier count.
 pub(crate) fn since(now: Counts, before: &Counts) -> Counts {
     let less =
         |(kind, count): (&'static str, u64)| (kind, count - before.get(kind).copied().unwrap_or_default());
@@ -78,7 +78,7 @@ async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Ar
     }
 }
 
-/// Passes on what a client sends and counts each of its messages or commands.
+/// Forwards the client's data and counts each message or command.
 async fn count(
     protocol: Protocol,
     mut from: impl AsyncBufRead + Unpin,
@@ -109,7 +109,7 @@ async fn count(
     }
 }
 
-/// The kind of a line of NATS's protocol, and how many bytes follow it.
+/// Returns the kind of a NATS protocol line, and the number of payload bytes that follow.
 fn nats(line: &str) -> (Option<&'static str>, usize) {
     let mut words = line.split_whitespace();
     let verb = words.next().unwrap_or_default();
@@ -137,7 +137,8 @@ fn kind_of(subject: &str) -> &'static str {
     found.map_or("read and managed", |(_, kind)| kind)
 }
 
-/// A command of Redis begins with the number of its parts; each part is a line with its size and a line of its own.
+/// Returns the kind of a Redis protocol line, and the number of bytes that follow. A command starts with the
+/// number of its parts; each part is a line with its size and a line with its content.
 fn redis(line: &str) -> (Option<&'static str>, usize) {
     if let Some(size) = line.strip_prefix('$') {
         let size: usize = size.trim().parse().unwrap_or_default();

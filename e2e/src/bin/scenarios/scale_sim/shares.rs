@@ -1,14 +1,14 @@
-//! What a minute takes: shares of the measured ticket, heartbeats by the settings' defaults, and services that are there.
+//! Load of a minute: shares of the measured ticket, heartbeats by default settings, and idle services.
 
 use std::time::Duration;
 
 use crate::scale_sim::measured::{Account, Kind, Measured};
 
-/// The parts of a ticket's way that the simulation knows: asked, opened, repaired, answered, merged.
+/// Parts of a ticket's path in the simulation: requested, opened, repaired, answered, merged.
 const PARTS: f64 = 5.0;
-/// Of ingest, planner and reporter in the manifests.
+/// Replicas of ingest, planner and reporter in the manifests.
 const REPLICAS: f64 = 2.0;
-/// How often a session looks at its ticket's log anyway.
+/// Periodic reads of a session's log, per minute.
 const LOOKS_A_MINUTE: f64 = 4.0;
 
 /// Calls and messages of one minute.
@@ -29,12 +29,12 @@ pub(crate) struct Minute {
     pub(crate) redis: f64,
 }
 
-/// What each adds.
+/// Contributions to a minute.
 pub(crate) struct Shares {
     part: Minute,
-    /// Of services without a ticket.
+    /// Load of idle services.
     idle: Minute,
-    /// Of a run that holds a slot.
+    /// Load of a run with a slot.
     active: Minute,
 }
 
@@ -94,7 +94,7 @@ impl Minute {
         self.add(&shares.part, 1.0);
     }
 
-    /// So many runs hold a slot during it.
+    /// Adds a minute with this number of runs with a slot.
     pub(crate) fn add_minute(&mut self, shares: &Shares, active: f64) {
         self.add(&shares.idle, 1.0);
         self.add(&shares.active, active);

@@ -1,14 +1,14 @@
-//! What is printed.
+//! Output of the simulation.
 
 use crate::scale_sim::{Scale, day::Day, measured::Measured, shares::Minute};
 
-/// Prints one line.
+/// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the output is what this is run for")]
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// A column of the day.
+/// Column of the output.
 type Column = (&'static str, fn(&Minute) -> f64);
 
 const COLUMNS: [Column; 13] = [
@@ -27,7 +27,8 @@ const COLUMNS: [Column; 13] = [
     ("redis_commands", |minute| minute.redis),
 ];
 
-/// What GitHub allows the installation of an App in an hour: 5,000, 50 more for each repository beyond 20, at most 12,500.
+/// Returns GitHub's hourly limit for an App installation: 5,000, plus 50 for each repository beyond 20, at
+/// most 12,500.
 fn installation_limit(repositories: u32) -> f64 {
     f64::from(5_000 + 50 * repositories.saturating_sub(20)).min(12_500.0)
 }
@@ -77,7 +78,7 @@ pub(crate) fn print(scale: &Scale, measured: &Measured, day: &Day) {
     waits(day);
 }
 
-/// The busiest hour of a column beside its limit.
+/// Prints a column's busiest hour and its limit.
 fn share(name: &str, day: &Day, of: fn(&Minute) -> f64, limit: f64) {
     let hours = day
         .minutes

@@ -1,35 +1,35 @@
-//! Which services are of which release, and when that changes.
+//! Cases: the release of each service, and the changes of releases.
 
-/// One way in which two releases meet.
+/// Combination of two releases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Services that start as the previous release.
+    /// Services that start with the previous release.
     pub(crate) behind: &'static [&'static str],
     /// Changes before the first ticket.
     pub(crate) before: &'static [Change],
-    /// Changes while tickets are under way, one after another.
+    /// Sequential changes while tickets are in progress.
     pub(crate) during: &'static [Change],
 }
 
-/// A service is drained and started again as another release.
+/// Replacement of a service by another release: drain, then restart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) service: &'static str,
     pub(crate) to: Release,
 }
 
-/// Of two.
+/// One of the two releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Release {
     Previous,
     This,
 }
 
-/// All services.
+/// Names of all services.
 pub(crate) const ALL: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
-/// The names of the cases, for the command line.
+/// Case names for the command line.
 pub(crate) const NAMES: [&str; 6] = [
     "upgrade",
     "ingest_behind",
@@ -39,7 +39,8 @@ pub(crate) const NAMES: [&str; 6] = [
     "rollback",
 ];
 
-/// The order of docs/upgrades.md: the reporter owns the topology and knows every report before anybody asks for it.
+/// Order of docs/upgrades.md. The reporter owns the topology, and it knows every report before another
+/// service requests one.
 const UPGRADE: [Change; 5] = [
     up("reporter"),
     up("egress"),
@@ -47,7 +48,7 @@ const UPGRADE: [Change; 5] = [
     up("planner"),
     up("ingest"),
 ];
-/// The same backwards.
+/// Reverse order of the upgrade.
 const ROLLBACK: [Change; 5] = [
     down("ingest"),
     down("planner"),
@@ -69,7 +70,7 @@ pub(crate) const CASES: [Case; 6] = [
     Case {
         name: NAMES[4],
         behind: &[],
-        // The topology is this release's.
+        // This release creates the topology before the previous reporter starts.
         before: &[down("reporter")],
         during: &[],
     },
@@ -95,7 +96,7 @@ const fn down(service: &'static str) -> Change {
     }
 }
 
-/// Some services are of the previous release from beginning to end.
+/// Case in which some services have the previous release from start to end.
 const fn behind(name: &'static str, services: &'static [&'static str]) -> Case {
     Case {
         name,

@@ -1,4 +1,5 @@
-//! Skew: the previous release and this one share the queue while tickets go from a move on Jira to their merge.
+//! Version skew: the previous release and this one share the queue while tickets go from a request in Jira to
+//! the merge.
 
 mod cases;
 mod play;
@@ -12,16 +13,18 @@ use play::say;
 /// Plays tickets with services of two releases and prints a line for each case: `skew case=NAME tickets=N outcome=OUTCOME ms=N`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The folder of the previous release's binaries
+    /// Folder of the previous release's binaries
     #[arg(long, value_name = "FOLDER")]
     previous: PathBuf,
-    /// The previous release's journeyman.example.toml: settings that it does not name are not told to it
+    /// The previous release's journeyman.example.toml. Settings that it does not name are not passed to that
+    /// release
     #[arg(long, value_name = "FILE")]
     example: PathBuf,
-    /// Back up what the previous release stored over whole tickets to this folder, and play no case
+    /// Folder for a backup of the records that the previous release stores for whole tickets; no case is
+    /// played
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// These cases alone
+    /// Cases to play; all if absent
     #[arg(value_parser = cases::NAMES)]
     cases: Vec<String>,
 }
@@ -30,7 +33,7 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let outcome = tokio::select! {
         outcome = Box::pin(perform(arguments)) => outcome,
-        // Dropping the services ends their processes.
+        // Dropping the services kills their processes.
         () = interrupted => return ExitCode::from(130),
     };
     match outcome {
@@ -43,7 +46,7 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// True when every case went well.
+/// Plays the cases. Returns true if all succeed.
 async fn perform(arguments: Arguments) -> anyhow::Result<bool> {
     let previous = Previous::read(arguments.previous, &arguments.example)?;
     if let Some(folder) = arguments.keep {

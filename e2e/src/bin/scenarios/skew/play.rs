@@ -1,4 +1,4 @@
-//! Tickets from a move on Jira to their merge, while releases change.
+//! Tickets from a request in Jira to the merge while releases change.
 
 use std::{path::Path, time::Duration};
 
@@ -10,20 +10,20 @@ use tokio::time::Instant;
 use crate::skew::cases::{ALL, Case, Change, Release};
 
 const TICKETS: usize = 4;
-/// So that a service is replaced in the middle of the work.
+/// Model latency, long enough that a service is replaced during the work.
 const THINKING: Duration = Duration::from_millis(200);
-/// All tickets, after the last change; far above what they take.
+/// Time limit for all tickets after the last change; far above their duration.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The user that may back up.
+/// NATS user with the permission to back up.
 const BACKUP: &str = "backup";
 
-/// Prints one line.
+/// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the output is what this is run for")]
 pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// Plays one case and prints what became of it; true when every ticket is merged once.
+/// Plays a case and prints its outcome. Returns true if every ticket is merged exactly once.
 pub(crate) async fn play(case: Case, previous: &Previous) -> bool {
     let start = Instant::now();
     let played = Box::pin(tickets(case, previous)).await;
@@ -90,7 +90,7 @@ async fn make(world: &mut World, change: Change, previous: &Previous) -> anyhow:
     processes.restart(service).await
 }
 
-/// Waits until every ticket is merged and Done, and looks whether everything is there once.
+/// Waits until every ticket is merged and Done, and checks that every result exists once.
 async fn finish(world: &World, notes: &mut [Note]) -> anyhow::Result<()> {
     let over = async || Note::attend_all(world, notes).ok()?.then_some(());
     eventually("every ticket is merged and Done", PATIENCE, over).await?;
@@ -106,12 +106,12 @@ async fn finish(world: &World, notes: &mut [Note]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays tickets with the previous release alone and backs up what NATS keeps then.
+/// Plays tickets with the previous release alone and backs up the streams.
 pub(crate) async fn keep(previous: &Previous, folder: &Path) -> anyhow::Result<()> {
     let mut world = start(&ALL, previous).await?;
     let mut notes = ask(&world)?;
     finish(&world, &mut notes).await?;
-    // A backup names the streams of this release, which its reporter makes; it writes no record.
+    // A backup requires the streams of this release, which its reporter creates. It writes no records.
     let reporter = Change {
         service: "reporter",
         to: Release::This,

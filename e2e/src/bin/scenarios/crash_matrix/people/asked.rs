@@ -1,4 +1,4 @@
-//! The people of two tickets of Jira that are triaged, and of work that a comment asks for and people have to end.
+//! Users of two triaged Jira tickets, and of work that a comment requests and a user has to complete.
 
 use anyhow::Context;
 use domain::TicketKey;
@@ -16,18 +16,18 @@ const PERSON: &str = "ada";
 const TRIAGE: &str = "Sort this ticket";
 const FAILURE: [(&str, Conclusion, &str); 1] = [("notes", Conclusion::Failure, "AssertionError: no note")];
 
-/// What the story needs beside the usual rules.
+/// Rules of the story, in addition to the default ones.
 pub(crate) const RULES: &str = "agent:\n  assign: true\ntriage:\n  labels: [bug]\n  priorities: [Highest, High]\n  \
      duplicate_label: twin\npull_request:\n  reviewers: [grace]\n";
 
-/// What people remember of it.
+/// Memory of the users.
 #[derive(Default)]
 pub(crate) struct PeopleOfAsked {
-    /// The key of the second ticket, once it is filed.
+    /// Key of the second ticket, after its creation.
     second: Option<String>,
-    /// Somebody has asked for the work.
+    /// True after a user has requested the work.
     has_asked: bool,
-    /// The heads that CI has reported on.
+    /// Head commits that CI has reported on.
     checked: Vec<String>,
 }
 
@@ -44,10 +44,11 @@ impl Stage {
         self.model.set_script_of("Answer this question", "", takes_it);
     }
 
-    /// What people and CI do next; true when a person is called for checks that a repair did not mend.
+    /// Performs the next action of users and CI. Returns true after a user is called because a repair did not
+    /// fix the checks.
     ///
     /// # Errors
-    /// When the outside forbids it.
+    /// When a stand-in refuses the action.
     pub(crate) fn act_on_asked(&mut self) -> anyhow::Result<bool> {
         if self.tickets.is_empty() {
             self.key = self.file();
@@ -97,7 +98,7 @@ impl Stage {
         self.jira.labels(key).iter().any(|label| label == "triaged")
     }
 
-    /// What is there of both tickets in the end.
+    /// Returns the final state of both tickets.
     pub(crate) fn seen_of_asked(&self) -> anyhow::Result<Vec<String>> {
         let second = self
             .people
@@ -117,7 +118,7 @@ impl Stage {
     }
 }
 
-/// What must be there of both tickets. A person who is called gets the ticket back.
+/// Expected state of both tickets. The first one is assigned back to the called user.
 pub(crate) const SEEN: [&str; 5] = [
     "ours: false",
     "labels bug, triaged, twin",

@@ -1,4 +1,4 @@
-//! The people of an issue of GitHub.
+//! Users of a GitHub issue.
 
 use anyhow::Context;
 use domain::TicketKey;
@@ -13,28 +13,28 @@ use crate::crash_matrix::stage::Stage;
 
 const AGENT: &str = "journeyman-agent";
 const PERSON: &str = "rita";
-/// The note that a person adds to the branch.
+/// Note that a user adds to the branch.
 const NOTE: [(&str, &str); 1] = [("notes/person.md", "By a person.\n")];
 
-/// What the story needs beside the usual rules.
+/// Rules of the story, in addition to the default ones.
 pub(crate) const RULES: &str = "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n\
      triage:\n  labels: [bug, docs]\n  types: [Bug]\n  priorities: [High]\n  \
      project: {owner: acme, number: 3, priority_field: Urgency}\npull_request:\n  labels: [by an agent]\n";
 
-/// What people remember of it.
+/// Memory of the users.
 #[derive(Default)]
 pub(crate) struct PeopleOfIssue {
-    /// Its number, once it is open.
+    /// Number of the issue, after its creation.
     number: Option<u64>,
-    /// How often it was assigned.
+    /// Number of assignments so far.
     assigned: u32,
-    /// The commits that were approved.
+    /// Commits that a user has approved.
     approved: Vec<String>,
-    /// CI has failed for a reason of its own.
+    /// True after CI has failed with an infrastructure error.
     failed: bool,
-    /// The jobs that ran again have ended.
+    /// True after the rerun jobs have ended.
     ended: bool,
-    /// A person has pushed.
+    /// True after a user has pushed.
     pushed: bool,
 }
 
@@ -52,10 +52,10 @@ impl Stage {
         Ok(())
     }
 
-    /// What people and CI do next; true when the issue is closed.
+    /// Performs the next action of users and CI. Returns true when the issue is closed.
     ///
     /// # Errors
-    /// When the outside forbids it.
+    /// When a stand-in refuses the action.
     pub(crate) fn act_on_issue(&mut self) -> anyhow::Result<bool> {
         let Some(number) = self.people.of_issue.number else {
             let (title, text) = fixture::ticket();
@@ -70,9 +70,9 @@ impl Stage {
         let said = self.said_on(number);
         let is_given_back = issue.assignees.is_empty() && said.contains("assign the issue once more");
         match self.people.of_issue.assigned {
-            // The model goes down.
+            // The model fails from now on.
             0 if is_triaged => self.assign(number, u32::MAX)?,
-            // It is up again.
+            // The model works again.
             1 if is_given_back => self.assign(number, 0)?,
             _ => {}
         }
@@ -84,7 +84,7 @@ impl Stage {
         Ok(!issue.open && said.contains("merged"))
     }
 
-    /// What we say on an issue or pull request.
+    /// Returns our comments on an issue or pull request.
     pub(crate) fn said_on(&self, number: u64) -> String {
         let comments = self.github.comments(REPOSITORY, number).into_iter();
         let ours = comments.filter(|comment| comment.author == WRITER_LOGIN);
@@ -97,7 +97,7 @@ impl Stage {
         self.github.assign_issue(REPOSITORY, number, AGENT, PERSON)
     }
 
-    /// Each commit that somebody is asked about is approved, once.
+    /// Approves each commit that a comment asks about, once.
     fn approve(&mut self, number: u64, said: &str) -> anyhow::Result<()> {
         let asked = said.rsplit_once("/approve ").map(|(_, rest)| rest);
         let commit: String = asked
@@ -113,7 +113,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The runner of CI breaks once; then a person pushes what no check looks at, and merges.
+    /// Reports one CI failure of the runner, then pushes a change without checks as a user, and merges.
     fn look_at_work(&mut self, pull: &PullRequestState, said: &str) -> anyhow::Result<()> {
         let people = &mut self.people.of_issue;
         let runs_again = self.github.reruns(REPOSITORY)? == 1 && said.contains("The failed jobs run again");
@@ -134,7 +134,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What is there of the issue in the end.
+    /// Returns the final state of the issue.
     pub(crate) fn seen_of_issue(&self) -> anyhow::Result<Vec<String>> {
         let number = self.people.of_issue.number.context("the issue")?;
         let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
@@ -151,13 +151,13 @@ impl Stage {
         ])
     }
 
-    /// The number of the issue, once it is open.
+    /// Number of the issue, after its creation.
     pub(crate) fn issue_number(&self) -> Option<u64> {
         self.people.of_issue.number
     }
 }
 
-/// What must be there of the issue.
+/// Expected state of the issue.
 pub(crate) const SEEN: [&str; 6] = [
     "type Bug",
     "fields Some({\"Urgency\": \"High\"})",

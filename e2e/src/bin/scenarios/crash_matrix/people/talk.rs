@@ -1,4 +1,4 @@
-//! The people of a discussion, and of a pull request that a person wrote.
+//! Users of a discussion, and of a pull request that a user wrote.
 
 use anyhow::Context;
 use domain::TicketKey;
@@ -14,19 +14,20 @@ use crate::crash_matrix::stage::Stage;
 const REVIEWER: &str = "journeyman-agent";
 const PERSON: &str = "rita";
 const AUTHOR: &str = "sam";
-/// A line of the fixture.
+/// Line of the fixture that answers quote.
 const LINE: &str = "return full * (100 - discount_percent) // 100";
-/// What the pull request adds.
+/// File that the pull request adds.
 const MEAN: [(&str, &str); 1] = [(
     "shop/mean.py",
     "def mean(prices):\n    return sum(prices) / len(prices)\n",
 )];
 
-/// What the story needs beside the usual rules.
+/// Rules of the story, in addition to the default ones.
 pub(crate) const RULES: &str = "issues:\n  most_planned: 2\ndiscussions:\n  enabled: true\n  threads: 2\n\
      pull_request:\n  reviewer: journeyman-agent\n";
 
-/// What is ordered, each when the words of the one before it are there. The beginning of the discussion orders its research.
+/// Commands of the story, each with the text that completes it and permits the next one. The start of the
+/// discussion orders the research.
 const ORDERS: [(&str, &str); 4] = [
     ("", "Two things are asked."),
     ("/summarize", "Rita asks how we round."),
@@ -34,16 +35,16 @@ const ORDERS: [(&str, &str); 4] = [
     ("/complete", "We round half up."),
 ];
 
-/// What people remember of it.
+/// Memory of the users.
 #[derive(Default)]
 pub(crate) struct PeopleOfTalk {
-    /// The numbers of the discussion and of the pull request, once they are there.
+    /// Numbers of the discussion and the pull request, after their creation.
     numbers: Option<(u64, u64)>,
-    /// How many of the orders were given.
+    /// Number of commands given so far.
     ordered: usize,
 }
 
-/// The model reads the line and says this about it.
+/// Model replies that read the line and answer with `said`.
 fn answer(said: &str) -> Vec<Step> {
     let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
     vec![
@@ -97,10 +98,11 @@ impl Stage {
         }
     }
 
-    /// What people do next; true when the discussion is closed and the review is there.
+    /// Performs the users' next action. Returns true when the discussion is closed and the review is
+    /// submitted.
     ///
     /// # Errors
-    /// When the outside forbids it.
+    /// When a stand-in refuses the action.
     pub(crate) fn act_in_talk(&mut self) -> anyhow::Result<bool> {
         let Some((discussion, pull)) = self.people.of_talk.numbers else {
             self.begin_talk()?;
@@ -158,14 +160,14 @@ impl Stage {
             .collect())
     }
 
-    /// What we said in the discussion.
+    /// Returns our comments in the discussion.
     pub(crate) fn words_in_talk(&self) -> anyhow::Result<Vec<String>> {
         let (discussion, _) = self.people.of_talk.numbers.context("the discussion")?;
         let said = self.said_in(discussion)?.into_iter();
         Ok(said.map(|said| said.body).collect())
     }
 
-    /// What is there of all of it in the end.
+    /// Returns the final state of discussion, issues and review.
     pub(crate) fn seen_of_talk(&self) -> anyhow::Result<Vec<String>> {
         let (discussion, pull) = self.people.of_talk.numbers.context("the discussion")?;
         let end = self.github.discussion(REPOSITORY, discussion)?;
@@ -186,7 +188,7 @@ impl Stage {
     }
 }
 
-/// What must be there of all of it.
+/// Expected state of discussion, issues and review.
 pub(crate) const SEEN: [&str; 5] = [
     "closed as resolved",
     "the last word is the answer: true",
