@@ -91,6 +91,7 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
 /// Connects to the next ready replica. If no replica is ready, it tries all of them, as kube-proxy does with
 /// terminating endpoints: a replica that stops may be noticed before its successor.
 async fn connect(replicas: &[Replica], turn: &AtomicUsize) -> Option<TcpStream> {
+    // Only the distribution matters, so relaxed order suffices.
     let first = turn.fetch_add(1, Ordering::Relaxed);
     let in_turn = || (0..replicas.len()).map(|step| &replicas[(first + step) % replicas.len()]);
     let is_ready = |replica: &&Replica| replica.ready.load(Ordering::Acquire);

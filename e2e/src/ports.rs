@@ -9,14 +9,14 @@ use std::{
 
 use anyhow::Context;
 
-/// Range below the system's ephemeral ports, which outgoing connections use.
+// Range below the system's ephemeral ports, which outgoing connections use.
 const PORTS: Range<u16> = 12_000..30_000;
 const TRIES: usize = 1_000;
-/// Maximum number of reservations of a process. The oldest is released for a new one.
+// Maximum number of reservations of a process. The oldest is released for a new one.
 const MOST_RESERVED: usize = 256;
 
-/// Reservations: UDP sockets with the same port numbers. Another process or call cannot bind them, and no
-/// program here uses these UDP ports.
+// Reservations: UDP sockets with the same port numbers. Another process or call cannot bind them, and no
+// program here uses these UDP ports.
 static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 
 /// Returns a free loopback port. No other call in any process gets it until this process ends or reserves 256

@@ -54,6 +54,7 @@ fn settings_of(example: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     let mut section = String::new();
     for line in example.lines() {
+        // A setting in a comment is optional, but known to the release.
         let line = line.strip_prefix('#').unwrap_or(line).trim_start();
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             let (outer, inner) = name.split_once('.').unwrap_or((name, ""));

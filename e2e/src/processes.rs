@@ -131,6 +131,7 @@ impl Processes {
 
     /// Starts the planned processes and waits until they are ready.
     pub(crate) async fn begin(mut self) -> anyhow::Result<Self> {
+        // A single replica of each service needs no balancer.
         if self.replicas.len() > SERVICES.len() {
             self.join().await?;
         }
@@ -271,6 +272,7 @@ impl Processes {
                 is_untraced: false,
             });
         }
+        // Further replicas need their own port and data folder.
         let section = service.to_uppercase();
         let mut own = vec![(
             format!("JOURNEYMAN__{section}__LISTEN"),
@@ -382,6 +384,7 @@ impl Processes {
             .chain(self.credentials.of(replica.service))
             .chain(&replica.own);
         let child = Command::new(binary)
+            // A clean environment proves that a service needs its settings alone.
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
             .envs(settings.filter(|(name, _)| is_known(name)).cloned())

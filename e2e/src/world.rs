@@ -19,7 +19,7 @@ use testkit::{JiraOptions, Step, eventually, fixture};
 
 use crate::{Dialect, Previous, Processes, Vendors, inside::Inside, private::Private, sign_webhook};
 
-/// Time limit of one step of a story, far above its duration even on loaded machines.
+// Time limit of one step of a story, far above its duration even on loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Process model of the services.
@@ -146,6 +146,7 @@ impl World {
         if let Some(inside) = &inside {
             inside.secure(&mut environment, &mut credentials);
         }
+        // The backup is restored before a service creates or reads a stream.
         if let Some(backup) = &options.restored {
             let queue = connect(&environment, &credentials, Role::Backup.name()).await?;
             queue.restore(backup, |_| ()).await?;
@@ -153,6 +154,7 @@ impl World {
         let services = match options.mode {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
+                // The servers keep running while the services become separate processes.
                 let servers = prepared.release();
                 let count = options.replicas.max(1);
                 let mut processes =

@@ -10,6 +10,7 @@ const LIMITED_S: u32 = 1;
 /// Returns the generator for a label, such as the third write to one path. Equal seeds and labels give equal
 /// generators.
 pub(crate) fn draw(seed: u64, label: &str) -> fastrand::Rng {
+    // A digest spreads similar labels over all seeds; its first eight bytes are enough.
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{seed} {label}").as_bytes());
     let first = digest.as_ref().iter().take(8);
     fastrand::Rng::with_seed(first.fold(0, |seed, byte| (seed << 8) | u64::from(*byte)))

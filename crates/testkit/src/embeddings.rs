@@ -16,10 +16,10 @@ use crate::fault::Fault;
 use crate::http::{RequestLog, Server, answer, header_text, lock};
 use crate::model::MODEL_API_KEY;
 
-/// Maximum number of texts in one request, as `OpenAI` documents it.
+// Maximum number of texts in one request, as `OpenAI` documents it.
 const MOST_INPUTS: usize = 2_048;
-/// Maximum length of a text in bytes. `OpenAI` limits texts to 8,192 tokens; the stand-in assumes four bytes
-/// per token.
+// Maximum length of a text in bytes. `OpenAI` limits texts to 8,192 tokens; the stand-in assumes four bytes
+// per token.
 const LONGEST: usize = 32 * 1024;
 
 /// Server of the embeddings API. Dropping it stops the server.
@@ -35,6 +35,7 @@ struct Desk {
 }
 
 #[derive(Deserialize)]
+// Unknown fields are refused, so that a typo of our client fails a test.
 #[serde(deny_unknown_fields)]
 struct Request {
     model: String,
@@ -141,6 +142,7 @@ async fn embed(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -
             |(index, text)| json!({"object": "embedding", "index": index, "embedding": desk.vector(text)}),
         );
     let data: Vec<Value> = vectors.collect();
+    // An estimate of four bytes per token, like `LONGEST`.
     let tokens = request.input.iter().map(|text| text.len() / 4 + 1).sum::<usize>();
     lock(&desk.inputs).push(request.input);
     answer(

@@ -50,6 +50,7 @@ pub fn mutated(text: &[u8], edits: &[Edit]) -> Vec<u8> {
 }
 
 fn changed(mut text: Vec<u8>, (what, first, second): Edit) -> Vec<u8> {
+    // Positions wrap around, so that any two numbers are a valid edit.
     let at = usize::from(first) % (text.len() + 1);
     let end = (at + usize::from(second) % 40).min(text.len());
     match what % 6 {
@@ -66,6 +67,7 @@ fn changed(mut text: Vec<u8>, (what, first, second): Edit) -> Vec<u8> {
         }
         4 => {
             if let Some(byte) = text.get_mut(at) {
+                // `max(1)` changes at least one bit.
                 *byte ^= second.to_le_bytes()[0].max(1);
             }
         }

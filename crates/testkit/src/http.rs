@@ -22,7 +22,7 @@ use crate::chaos::{self, WriteFaults};
 use crate::exchanges;
 use crate::fault::{Fault, FaultPoint};
 
-/// Maximum size of a request body in bytes. Pushed packs are the largest bodies.
+// Maximum size of a request body in bytes. Pushed packs are the largest bodies.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 /// Time limit for requests under way when a server stops.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -226,6 +226,7 @@ impl Server {
 
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
+        // A held answer can outlast the limit.
         if tokio::time::timeout(DRAIN, &mut self.task).await.is_err() {
             self.task.abort();
         }
@@ -260,6 +261,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
     let mut response = match fault {
         Some(fault) => {
             if fault.point == FaultPoint::AfterEffect {
+                // The effect happens, and its answer is dropped.
                 drop(next.run(Request::from_parts(parts, Body::from(bytes))).await);
             }
             tokio::time::sleep(fault.hold).await;

@@ -191,6 +191,7 @@ impl Shared {
         };
         if is(Twist::Nonce) {
             claims["nonce"] = json!("of-another-login");
+        // A refreshed token has no nonce.
         } else if !login.nonce.is_empty() {
             claims["nonce"] = json!(login.nonce);
         }

@@ -93,6 +93,7 @@ impl Webhooks {
         // The call fails if another part of the process has already installed a provider, which serves as
         // well.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        // The receiver is on loopback, which a proxy of the environment cannot reach.
         let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
         let (queue, mut waiting) = mpsc::unbounded_channel::<(Delivery, Target)>();
         let deliveries = Arc::new(Mutex::new(Vec::<Delivery>::new()));
@@ -161,6 +162,7 @@ impl Webhooks {
     }
 
     pub(crate) fn redeliver_all(&self) {
+        // Redeliveries are left out; otherwise each call would double their number.
         for delivery in self
             .deliveries()
             .into_iter()
@@ -175,6 +177,7 @@ impl Webhooks {
     }
 
     fn enqueue(&self, event: &str, payload: Value, guid: String, redelivery: bool) {
+        // Without a target the event is lost, as on a site without webhooks.
         let Some(target) = lock(&self.target).clone() else {
             return;
         };

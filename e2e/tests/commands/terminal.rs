@@ -11,10 +11,10 @@ pub(crate) const DOWN: &str = "\u{1b}[B";
 pub(crate) const UP: &str = "\u{1b}[A";
 pub(crate) const ENTER: &str = "\r";
 
-/// Driver of the terminal. It waits for each text after the previous one.
-///
-/// Keys that start with `!` are replaced by the output of that shell command. It exits with the command's
-/// code, or with 99 if a text is missing.
+// Driver of the terminal. It waits for each text after the previous one.
+//
+// Keys that start with `!` are replaced by the output of that shell command. It exits with the command's
+// code, or with 99 if a text is missing.
 const DRIVER: &str = r#"
 import json, os, pty, select, subprocess, sys, time
 steps, command = json.loads(sys.argv[1]), sys.argv[2:]

@@ -4,8 +4,8 @@ use tokio::process::Command;
 
 use crate::lock_machine;
 
-/// Step of the sampled points. All points take twenty minutes on two cores, which `make crash-matrix` spends.
-/// An odd step alternates between points before and after an effect.
+// Step of the sampled points. All points take twenty minutes on two cores, which `make crash-matrix` spends.
+// An odd step alternates between points before and after an effect.
 const STEP: &str = "7";
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::process::{Child, Command};
 
 use crate::lock_machine;
 
-/// Time limit far above the duration, for loaded machines. The program also limits itself.
+// Time limit far above the duration, for loaded machines. The program also limits itself.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Time in which it ends the processes that it started.
 const END: Duration = Duration::from_secs(20);

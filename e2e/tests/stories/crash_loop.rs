@@ -21,7 +21,7 @@ use tokio::{
     process::{Child, ChildStdin, Command},
 };
 
-/// Time limit far above the duration, for loaded machines.
+// Time limit far above the duration, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 

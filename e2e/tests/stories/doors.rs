@@ -9,7 +9,7 @@ use testkit::{Fault, Step, fixture, fixture::REPOSITORY, github::Conclusion};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-/// URL without a listener.
+// URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
 /// Options with polls alone, every second.

@@ -15,8 +15,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::{comment_with, decisions::named, end_of, only_pull_request};
 
-/// Metrics that this story does not cause, with the test that does; docs/observability.md documents name and
-/// labels of each.
+// Metrics that this story does not cause, with the test that does; docs/observability.md documents name and
+// labels of each.
 const ELSEWHERE: [(&str, &str); 7] = [
     (
         "journeyman_wakeups_swept_total",

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 const TICKETS: usize = 8;
 const THINKING: Duration = Duration::from_millis(300);
-/// Time limit for loaded machines, far below ten times the delay of a lost wake-up or lease.
+// Time limit for loaded machines, far below ten times the delay of a lost wake-up or lease.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Returns each ticket's takeovers without progress, from its row.

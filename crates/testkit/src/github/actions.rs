@@ -91,6 +91,7 @@ impl Repo {
 
     fn run_json(&self, run: u64, url: &str) -> Option<Value> {
         let mut checks = self.checks.iter().filter(|check| check.suite == run);
+        // A suite without checks is not a run.
         let first = checks.next()?;
         let again = self.again.get(&run);
         let is_under_way = again.is_some_and(|again| again.is_under_way);
@@ -167,6 +168,7 @@ pub(super) async fn rerun_failed_jobs(
         let checks = || repo.checks.iter().filter(|check| check.suite == run);
         checks().next().ok_or_else(not_found)?;
         let again = repo.again.get(&run);
+        // GitHub refuses a rerun while the previous one is under way.
         if again.is_some_and(|again| again.is_under_way) {
             return Err(refuse(StatusCode::FORBIDDEN, "This workflow is already running"));
         }
@@ -233,6 +235,7 @@ impl FakeGitHub {
     pub fn end_reruns(&self, repository: &str, conclusion: Conclusion, output: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let count = world.repo(repository)?.checks.len();
+        // The ids are drawn before `repo` borrows the world.
         let mut ids: Vec<u64> = (0..count).map(|_| world.fresh_id()).collect();
         let repo = world.repo(repository)?;
         let mut again = repo.again.iter_mut();

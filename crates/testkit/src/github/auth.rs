@@ -20,7 +20,7 @@ use super::{
 use crate::http::{answer, header_text};
 
 const APP_PUBLIC_KEY: &[u8] = include_bytes!("../../data/app_public_key.der");
-/// Longest validity of an App's token in seconds. GitHub documents ten minutes.
+// Longest validity of an App's token in seconds. GitHub documents ten minutes.
 const MAX_APP_TOKEN_AGE: i64 = 600;
 /// Tolerated clock difference in seconds.
 const CLOCK_SKEW: i64 = 60;
@@ -57,11 +57,13 @@ impl FromRequestParts<Arc<Hub>> for Caller {
         let token =
             token_of(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
         let writes = token.writes;
+        // A classic token with the scope `project` reaches GraphQL alone.
         if token.is_for_projects() && parts.uri.path() != "/graphql" {
             hub.log
                 .violation(format!("the token for projects called {}", parts.uri.path()));
             return Err(not_found());
         }
+        // All calls of GraphQL are POST requests; the handlers of mutations check the permission to write.
         let reads = parts.method == Method::GET || parts.uri.path() == "/graphql";
         if !writes && !reads {
             hub.log
@@ -173,6 +175,7 @@ impl FromRequestParts<Arc<Hub>> for AppCaller {
 }
 
 fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
+    // GitHub answers 403 to requests without a user agent.
     if header_text(headers, "user-agent").is_empty() {
         return Err(refuse(
             StatusCode::FORBIDDEN,
@@ -202,6 +205,7 @@ fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
     };
     let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| "not base64url");
     let json = |part: &str| serde_json::from_slice::<Value>(&decode(part)?).map_err(|_| "not JSON");
+    // Another algorithm, such as `none`, would permit forged tokens.
     if json(header)?["alg"] != "RS256" {
         return Err("alg is not RS256");
     }
@@ -212,6 +216,7 @@ fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
     let claims = json(claims)?;
     let issued = claims["iat"].as_i64().ok_or("no iat")?;
     let expires = claims["exp"].as_i64().ok_or("no exp")?;
+    // The claims tolerate a clock difference in both directions.
     if issued > now + CLOCK_SKEW || expires <= now || expires > now + MAX_APP_TOKEN_AGE + CLOCK_SKEW {
         return Err("iat or exp out of bounds");
     }

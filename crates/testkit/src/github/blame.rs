@@ -14,7 +14,7 @@ use super::graphql::failed;
 use super::hub::Hub;
 use crate::http::answer;
 
-/// Maximum number of files in a query. Our client asks for at most this many.
+// Maximum number of files in a query. Our client asks for at most this many.
 const MAX_FILES: usize = 20;
 
 impl FakeGitHub {

@@ -57,6 +57,7 @@ impl Hub {
         let Some(early) = lock(&self.early).clone() else {
             return Ok(Duration::ZERO);
         };
+        // The lock is released here, because `run_checks` takes it again.
         let path = self.world().repo(name)?.path.clone();
         let after = repository::branches(&path);
         let moved = after

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::http::{answer, iso_now};
 
-/// Maximum length of an output's summary in characters, as GitHub documents it.
+// Maximum length of an output's summary in characters, as GitHub documents it.
 const MAX_SUMMARY: usize = 65_535;
 
 #[derive(Deserialize)]
@@ -112,6 +112,7 @@ pub(super) async fn create(
     } = read(&headers, &body)?;
     apps_only(&caller)?;
     refused(&said)?;
+    // The ids are drawn first, because `with_repo` holds the lock.
     let (id, suite) = {
         let mut world = hub.world();
         (world.fresh_id(), world.fresh_id())
@@ -155,6 +156,7 @@ pub(super) async fn update(
     with_repo(&hub, &owner, &name, |repo| {
         let known = repo.checks.iter_mut().find(|check| check.id == id);
         let known = known.ok_or_else(not_found)?;
+        // GitHub lets an App change its own check runs alone.
         if known.app != caller.login() {
             return Err(refuse(StatusCode::FORBIDDEN, "Invalid app_id for check run"));
         }

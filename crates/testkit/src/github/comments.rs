@@ -125,6 +125,7 @@ pub(super) async fn update(
     let text = read_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let find = |repo: &Repo| repo.comments.iter().find(|comment| comment.id == id).cloned();
+    // The comment is cloned, because `edit_comment` takes the lock again.
     let comment = with_repo(&hub, &owner, &name, |repo| find(repo).ok_or_else(not_found))?;
     if comment.author != caller.login() {
         hub.log.violation(format!(

@@ -26,6 +26,7 @@ pub(super) async fn compare(
         let base_commit = history::commit(&repo.path, base).map_err(|_| not_found())?;
         let left = history::merge_base(&repo.path, base, head).map_err(|_| not_found())?;
         let left = history::commit(&repo.path, &left).map_err(|_| not_found())?;
+        // `pushed` returns at most 20 commits, which suffices for the stand-in's branches.
         let ahead = history::pushed(&repo.path, Some(&base.to_owned()), head).unwrap_or_default();
         let behind = history::pushed(&repo.path, Some(&head.to_owned()), base).unwrap_or_default();
         let status = match (ahead.is_empty(), behind.is_empty()) {

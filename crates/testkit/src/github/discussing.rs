@@ -23,6 +23,7 @@ impl Hub {
         let id = world.fresh_id();
         let repo = world.repo(name)?;
         let discussion = repo.discussion(number)?;
+        // GitHub has two levels of comments, so a reply to a reply is refused.
         let mut first = discussion.comments.iter().filter(|said| said.reply_to.is_none());
         ensure!(
             reply_to.is_none_or(|to| first.any(|said| said.id == to)),

@@ -30,6 +30,7 @@ const MUTATIONS: [(&str, Change); 6] = [
 
 /// Answers queries and mutations of discussions; returns nothing for other queries.
 pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value) -> Option<Response> {
+    // Our client sends fixed queries, so that a name in the text identifies each of them.
     if let Some((name, change)) = MUTATIONS.iter().find(|(name, _)| query.contains(name)) {
         if !caller.writes {
             hub.log.violation(format!("the reader called {name}"));
@@ -269,6 +270,7 @@ fn react(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'stat
     let talk = id.strip_prefix("DC_kwDO").and_then(|id| id.parse().ok());
     let to = talk.map_or(Reacted::Discussion(number), Reacted::DiscussionComment);
     let reaction = (to, caller.login().to_owned(), content.to_lowercase());
+    // A repeated reaction changes nothing, as on GitHub.
     if !repo.reactions.contains(&reaction) {
         repo.reactions.push(reaction);
     }

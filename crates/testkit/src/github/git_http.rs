@@ -36,6 +36,7 @@ pub(super) async fn handle(
     };
     let writes = token.writes;
     let full_name = format!("{owner}/{}", name.strip_suffix(".git").unwrap_or(&name));
+    // The clone releases the lock before git runs.
     let Some(repo) = hub.world().repos.get(&full_name).cloned() else {
         return (StatusCode::NOT_FOUND, "Repository not found.").into_response();
     };
@@ -140,6 +141,7 @@ fn parse(output: &[u8]) -> Response {
             .into_response();
     };
     let mut response = Response::builder();
+    // CGI replaces the status line of HTTP by a header `Status`.
     for line in String::from_utf8_lossy(&output[..end]).lines() {
         match line.split_once(": ") {
             Some(("Status", status)) => {

@@ -15,7 +15,7 @@ use super::rest::{Handled, read};
 use super::{blame, discussions, issues, projects};
 use crate::http::answer;
 
-/// Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
+// Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
 const MERGES: [&str; 4] = [
     "mergePullRequest",
     "enablePullRequestAutoMerge",
@@ -80,6 +80,7 @@ pub(super) async fn handle(
         hub.log.violation(format!("the reader called {mutation}"));
         return Ok(failed("FORBIDDEN", "Resource not accessible by integration"));
     }
+    // The node id may be in a variable or in the query's text.
     let given = format!("{} {}", body.variables, body.query);
     let Some((name, number)) = find(&hub, &given) else {
         return Ok(failed(
@@ -87,6 +88,7 @@ pub(super) async fn handle(
             "Could not resolve to a node with the global id given",
         ));
     };
+    // The draft state requires both permissions.
     for needed in [("pull_requests", "write"), ("contents", "write")] {
         if caller.token.may(Some(&name), &[needed]).is_err() {
             return Ok(failed("FORBIDDEN", "Resource not accessible by integration"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use git2::{Delta, Diff, Oid, Repository, Sort};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// Maximum number of commits in a `push` webhook. GitHub's own limit is 2,048.
+// Maximum number of commits in a `push` webhook. GitHub's own limit is 2,048.
 const MAX_COMMITS: usize = 20;
 
 pub(super) struct Person {
@@ -83,6 +83,7 @@ pub(super) fn changes(path: &Path, base: &str, head: &str) -> anyhow::Result<Cha
 fn describe(repository: &Repository, id: Oid) -> anyhow::Result<Commit> {
     let commit = repository.find_commit(id)?;
     let tree = commit.tree()?;
+    // As on GitHub, a merge commit is compared with its first parent.
     let before = commit.parent(0).ok().map(|parent| parent.tree()).transpose()?;
     let diff = repository.diff_tree_to_tree(before.as_ref(), Some(&tree), None)?;
     let person = |signature: git2::Signature<'_>| Person {

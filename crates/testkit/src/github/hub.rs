@@ -199,6 +199,7 @@ impl Hub {
         let mut world = self.world();
         let repo = world.repo(name)?;
         let after = repository::branches(&repo.path);
+        // A deleted branch is missing after the push, a new branch before it.
         let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for branch in names {
             let (old, new) = (before.get(branch), after.get(branch));
@@ -241,6 +242,7 @@ impl Hub {
                 let moved = json!({"before": before, "after": new});
                 self.tell_pull_with(repo, &pull, "synchronize", moved, by);
             } else {
+                // GitHub closes the pull requests of a deleted branch.
                 pull.open = false;
                 pull.closed = Some(iso_now());
                 let pull = pull.clone();
@@ -268,6 +270,7 @@ impl Hub {
         (author, by): (&str, &str),
         files: &[(&str, &str)],
     ) -> anyhow::Result<String> {
+        // The block releases the lock, because `after_push` takes it again.
         let (path, default_branch) = {
             let mut world = self.world();
             let repo = world.repo(name)?;
@@ -343,6 +346,7 @@ impl Hub {
         let pull = pull.clone();
         self.tell_pull(repo, &pull, "closed", by);
         let old = before.get(&pull.base);
+        // The merge is also a push to the base branch. GitHub reports it after the pull request.
         self.branch_moved(repo, &pull.base, old, Some(&id), by);
         if pull.base == repo.default_branch {
             self.close_fixed(repo, &pull, by);
@@ -372,6 +376,7 @@ impl Hub {
         pull.draft = draft;
         pull.updated = iso_now();
         let pull = pull.clone();
+        // An unchanged state causes no webhook.
         if changed {
             self.tell_pull(
                 repo,

@@ -64,6 +64,7 @@ fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
     let mut hunks: Vec<(Vec<&str>, u64)> = Vec::new();
     for line in patch.lines() {
         if let Some(header) = line.strip_prefix("@@ ") {
+            // The header is `@@ -OLD,COUNT +NEW,COUNT @@`; a count of one may be missing.
             let new = header.split_once('+').map_or("", |(_, new)| new);
             let first = new.split([',', ' ']).next().unwrap_or_default();
             hunks.push((vec![line], first.parse().unwrap_or_default()));
@@ -77,6 +78,7 @@ fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
 /// True if one hunk shows these lines of the new file. GitHub accepts comments on such lines alone.
 pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
     hunks(patch).into_iter().any(|(lines, from)| {
+        // Removed lines, and the mark for a missing final newline, are not lines of the new file.
         let count = lines[1..]
             .iter()
             .filter(|line| !line.starts_with(['-', '\\']))

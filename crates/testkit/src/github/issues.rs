@@ -216,6 +216,7 @@ impl Hub {
 
     /// Closes the issues that a merged pull request names with a closing keyword.
     pub(super) fn close_fixed(&self, repo: &mut Repo, pull: &Pull, by: &str) {
+        // A keyword and its reference are adjacent words. Punctuation may follow the number.
         let words: Vec<&str> = pull.body.split_whitespace().collect();
         let fixed = words.windows(2).filter_map(|pair| {
             let is_closing = CLOSING.iter().any(|known| known.eq_ignore_ascii_case(pair[0]));

@@ -70,6 +70,7 @@ pub(super) async fn list(
         let pulls = pulls.filter(|pull| query.wants(pull.open, &pull.updated, &pull.author));
         let pulls = pulls.map(|pull| repo.pull_as_issue_json(pull, &hub.url));
         let mut items: Vec<Value> = issues.chain(pulls).collect();
+        // The order `comments` is accepted and treated like `created`.
         let by = match query.sort.as_deref() {
             Some("updated") => "updated_at",
             _ => "created_at",
@@ -121,6 +122,7 @@ pub(super) async fn update(
 ) -> Handled {
     let change: UpdateBody = read(&headers, &body)?;
     let (full_name, by) = (format!("{owner}/{name}"), caller.login());
+    // An issue closes as completed unless the request has another reason.
     let reason = change.state_reason.as_deref().unwrap_or("completed");
     let closed_as = match (change.state.as_deref(), reason) {
         (None, _) => None,
@@ -175,6 +177,7 @@ pub(super) async fn add_assignees(
         }
     }
     let mut found = get(State(hub), caller, Path((owner, name, number))).await?;
+    // The route answers 201 even if no login was added.
     *found.status_mut() = StatusCode::CREATED;
     Ok(found)
 }

@@ -71,6 +71,7 @@ pub(super) fn slow(response: Response, hub: &Arc<Hub>) -> Response {
     let hub = Arc::clone(hub);
     let (head, body) = response.into_parts();
     let mut sent = 0_u64;
+    // Chunks of any size arrive here; equal pieces keep the speed even.
     let pieces = body.into_data_stream().flat_map(|data| {
         let pieces: Vec<_> = match data {
             Ok(data) => (0..data.len().div_ceil(PIECE))
@@ -87,6 +88,7 @@ pub(super) fn slow(response: Response, hub: &Arc<Hub>) -> Response {
         async move {
             let piece = piece?;
             let length = piece.len() as u64;
+            // `checked_div` returns nothing for the speed 0, which means unlimited.
             if let Some(micros) = (length * 1_000_000).checked_div(speed) {
                 tokio::time::sleep(Duration::from_micros(micros)).await;
             }

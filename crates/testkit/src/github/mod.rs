@@ -117,6 +117,7 @@ impl FakeGitHub {
     /// When no port can be bound, or the data directory cannot be made.
     pub async fn start(options: GitHubOptions) -> anyhow::Result<Self> {
         let log = Arc::new(RequestLog::of("github"));
+        // The router needs the hub, and the hub needs the server's address, so the closure creates both.
         let mut hub = None;
         let server = Server::start(Arc::clone(&log), |address| {
             let shared = Arc::new(new_hub(options, log, address)?);

@@ -43,6 +43,7 @@ enum Resolved {
 fn resolve(hub: &Hub, request: &Request) -> Resolved {
     let uri = request.uri();
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    // The rest of the path stays whole, because it may contain a branch name.
     let parts: Vec<&str> = uri.path().trim_start_matches('/').splitn(4, '/').collect();
     let world = hub.world();
     match parts.as_slice() {

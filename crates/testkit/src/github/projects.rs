@@ -62,6 +62,7 @@ impl Project {
 }
 
 fn option_id(name: &str) -> String {
+    // Equal names have equal ids in every run, so that tests can compute them.
     let digits = name
         .bytes()
         .fold(7_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 100_000_000);
@@ -166,6 +167,7 @@ fn set(world: &mut World, variables: &Value) -> Answered {
         "TEXT" => value["text"].as_str().map(str::to_owned),
         _ => None,
     };
+    // A value has exactly one member.
     let is_one = value.as_object().is_some_and(|parts| parts.len() == 1);
     let Some(set) = set.filter(|_| is_one) else {
         let why = format!("The value is not valid for the field {}", field.name);

@@ -195,6 +195,7 @@ pub(super) async fn update(
         let pull = repo.pull(number).map_err(|_| not_found())?;
         let was_open = pull.open;
         if let Some(state) = &change.state {
+            // A merged pull request cannot be reopened.
             pull.open = match state.as_str() {
                 "open" if pull.merged_by.is_none() => true,
                 "closed" => false,
@@ -214,6 +215,7 @@ pub(super) async fn update(
         pull.updated = iso_now();
         pull.closed = (!pull.open).then(iso_now);
         let pull = pull.clone();
+        // A change of the state is reported alone, even if a text changes too.
         let (action, more) = match (was_open, pull.open) {
             (true, false) => ("closed", json!({})),
             (false, true) => ("reopened", json!({})),
@@ -251,6 +253,7 @@ pub(super) async fn request_reviewers(
     let wanted: ReviewersBody = read(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
+        // GitHub refuses a review request to the author.
         if wanted.reviewers.contains(&pull.author) {
             hub.log.violation(format!(
                 "the author of {owner}/{name}#{number} was asked for a review"
@@ -265,6 +268,7 @@ pub(super) async fn request_reviewers(
         Ok(new.cloned().collect::<Vec<String>>())
     })
     .and_then(|new| {
+        // Outside `with_repo`, because `ask_reviewer` takes the lock.
         for login in new {
             let asked = hub.ask_reviewer(&format!("{owner}/{name}"), number, &login, caller.login(), 0);
             asked.map_err(|_| not_found())?;

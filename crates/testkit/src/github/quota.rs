@@ -47,6 +47,7 @@ impl Quota {
     }
 
     fn turn(&mut self) {
+        // A window starts with the first call after the end of the previous one.
         if now() >= self.reset {
             (self.used, self.reset) = (0, now() + HOUR_S);
         }
@@ -73,6 +74,7 @@ fn now() -> i64 {
 /// Counts API calls without git, answers 304 to a matching `if-none-match`, and refuses calls beyond the
 /// limit.
 pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    // Git over HTTP does not count against the API's rate limit.
     if request.uri().path().starts_with("/git/") {
         return next.run(request).await;
     }
@@ -95,6 +97,7 @@ pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: N
     } else {
         response
     };
+    // The call is counted after the answer, because the status shows whether it was free.
     let mut quota = lock(&hub.quota);
     quota.used += u64::from(response.status() != StatusCode::NOT_MODIFIED);
     (quota.headers(), response).into_response()

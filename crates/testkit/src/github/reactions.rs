@@ -132,6 +132,7 @@ fn react(
             reactions.push(reaction);
         }
         let status = known.map_or(StatusCode::CREATED, |_| StatusCode::OK);
+        // Positions are stable, because reactions are never removed.
         let id = repo.id * 1_000 + at as u64;
         let reaction = json!({
             "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,

@@ -22,7 +22,7 @@ use super::shape::{account as account_json, app as app_json, installation as ins
 use super::{APP_PRIVATE_KEY, FakeGitHub, READER_APP_ID, WRITER_APP_ID};
 use crate::http::answer;
 
-/// Maximum length of an App's name, as GitHub documents it.
+// Maximum length of an App's name, as GitHub documents it.
 const MAX_NAME: usize = 34;
 
 /// Answers with an account by its login. The route is public.
@@ -102,6 +102,7 @@ fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), Stri
     if manifest.public || manifest.url.is_empty() || manifest.name.len() > MAX_NAME {
         return Err("the manifest is not as it should be".to_owned());
     }
+    // A manifest with a hook but without its URL gets GitHub's own message.
     let hook = manifest.hook_attributes;
     if hook.as_ref().is_some_and(|hook| hook.url.is_none()) {
         return Err("\"url\" wasn't supplied.".to_owned());

@@ -36,6 +36,7 @@ pub(super) fn commit(
     files: &[(&str, &str)],
 ) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
+    // A new branch starts at `start`. The first commit of a repository has no parent.
     let parent = head(&repository, branch).or_else(|| start.and_then(|start| head(&repository, start)));
     let mut index = Index::new()?;
     if let Some(parent) = &parent {
@@ -56,6 +57,7 @@ pub(super) fn commit(
 }
 
 fn entry(path: &str, id: Oid) -> IndexEntry {
+    // A tree contains mode, id and path; the other fields describe files on a disk.
     let zero = IndexTime::new(0, 0);
     IndexEntry {
         ctime: zero,

@@ -73,6 +73,7 @@ pub(super) struct PageQuery {
 impl PageQuery {
     /// Returns the items of the requested page and the `link` header for the other pages.
     pub(super) fn slice(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> (Vec<Value>, Option<String>) {
+        // GitHub's pages have 30 entries by default and at most 100.
         let per_page = self.per_page.unwrap_or(30).clamp(1, 100);
         let page = self.page.unwrap_or(1).max(1);
         let last = items.len().div_ceil(per_page).max(1);
@@ -169,6 +170,7 @@ pub(super) async fn access_token(
     headers: HeaderMap,
     body: Bytes,
 ) -> Handled {
+    // An App may create tokens for its own installation alone.
     if id != installation_id(&caller) {
         return Err(not_found());
     }
@@ -188,7 +190,9 @@ pub(super) async fn access_token(
     let given = caller.permissions(&hub);
     let minted = Token::minted(caller.writes(), repositories, wanted.permissions, &given)?;
     let token = format!("ghs_{}", uuid::Uuid::new_v4().simple());
+    // GitHub's installation tokens are valid for one hour.
     let expires = time::OffsetDateTime::now_utc() + time::Duration::hours(1);
+    // Whole seconds, as GitHub writes times.
     let expires = expires.replace_nanosecond(0).unwrap_or(expires);
     let expires = expires
         .format(&time::format_description::well_known::Rfc3339)
@@ -245,6 +249,7 @@ pub(super) async fn permission(
     Path((owner, name, login)): Path<(String, String, String)>,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
+        // Users have write permission by default, see `FakeGitHub::create_repository`.
         let permission = repo.permissions.get(&login).map_or("write", String::as_str);
         let body = json!({"permission": permission, "role_name": permission, "user": collaborator(&login, permission)});
         Ok(answer(StatusCode::OK, body))

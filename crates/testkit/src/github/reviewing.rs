@@ -153,6 +153,7 @@ pub(super) async fn submit(
         Some("COMMENT") => "commented",
         Some("REQUEST_CHANGES") => "changes_requested",
         Some("APPROVE") => {
+            // Journeyman never approves. Approvals come from users.
             hub.log
                 .violation(format!("{} approved {owner}/{name}#{number}", caller.login()));
             return Err(refuse(StatusCode::FORBIDDEN, "Only people approve"));
@@ -163,6 +164,7 @@ pub(super) async fn submit(
             ));
         }
     };
+    // GitHub requires a body for both remaining events.
     if wanted.body.trim().is_empty() {
         return Err(invalid(
             &json!([{"resource": "PullRequestReview", "code": "missing_field", "field": "body"}]),

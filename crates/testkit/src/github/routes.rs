@@ -56,6 +56,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/repos/{owner}/{repo}", get(rest::get_repo))
         .nest("/repos/{owner}/{repo}", repo)
         .fallback(unknown)
+        // A push may exceed the default limit of axum; `http::record` has the stand-in's limit.
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
         .with_state(hub)
@@ -121,6 +122,7 @@ fn issues() -> Router<Arc<Hub>> {
 }
 
 async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+    // A missing route is a violation. Otherwise a test could pass because of an ignored 404.
     hub.log.violation(format!(
         "the stand-in has no {} {}",
         request.method(),

@@ -9,8 +9,8 @@ use anyhow::ensure;
 use super::FakeGitHub;
 use super::state::{Pull, Repo};
 
-/// Start of the `update` hook. Git calls it with a reference, its old commit and its new commit; the old
-/// commit of a new reference is all zeros.
+// Start of the `update` hook. Git calls it with a reference, its old commit and its new commit; the old
+// commit of a new reference is all zeros.
 const REFUSE: &str = r#"#!/bin/sh
 refuse() { echo "error: GH013: Repository rule violations found. $1" >&2; exit 1; }
 new=0000000000000000000000000000000000000000
@@ -112,6 +112,7 @@ fn guard(repository: &Path, rulesets: &[Ruleset]) -> anyhow::Result<()> {
     let hook = hooks.join("update");
     let rules: String = rulesets.iter().map(Ruleset::script).collect();
     std::fs::write(&hook, format!("{REFUSE}{rules}"))?;
+    // Git ignores hooks that are not executable.
     Ok(std::fs::set_permissions(&hook, Permissions::from_mode(0o755))?)
 }
 

@@ -113,6 +113,7 @@ impl Token {
                 .is_none_or(|covered| covered.iter().any(|known| known.eq_ignore_ascii_case(name)))
         };
         if repository.is_some_and(|name| !is_covered(name)) {
+            // 404 hides the existence of repositories outside the token's limits.
             return Err(not_found());
         }
         let is_held = |(name, level): &(&str, &str)| {
@@ -148,6 +149,7 @@ pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'sta
     };
     let needed = match rest {
         ["pulls", ..] => vec![("pull_requests", level)],
+        // The routes of issues also serve pull requests.
         ["issues", ..] => vec![("issues", level), ("pull_requests", level)],
         ["commits", _, "check-runs"] | ["check-runs", ..] => vec![("checks", level)],
         ["actions", ..] => vec![("actions", level)],

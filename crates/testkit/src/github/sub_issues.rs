@@ -99,6 +99,7 @@ struct PartBody {
 
 /// True if `of` is `number` or one of its sub-issues, at any depth.
 fn contains(repo: &Repo, number: u64, of: u64) -> bool {
+    // The chain ends, because `add` refuses a circle.
     let mut next = Some(of);
     while let Some(at) = next {
         if at == number {

@@ -73,6 +73,7 @@ fn replaced(text: &str, first: u64, last: u64, by: &[&str]) -> anyhow::Result<St
     let mut all: Vec<&str> = text.lines().collect();
     lines(text, first, last)?;
     all.splice(index(first)?..usize::try_from(last)?, by.iter().copied());
+    // `lines` drops a final newline, which must survive.
     Ok(all.join("\n") + if text.ends_with('\n') { "\n" } else { "" })
 }
 

@@ -54,6 +54,7 @@ impl Hub {
         let lines = lines.iter().map(line).collect();
         let repo = world.repo(name)?;
         let pull = repo.pull(number)?;
+        // GitHub lets authors comment on their pull requests, but neither approve nor request changes.
         ensure!(
             pull.author != by || state == "commented",
             "the author cannot approve or request changes"
@@ -68,6 +69,7 @@ impl Hub {
             lines,
             made: Instant::now(),
         };
+        // A submitted review completes its request.
         pull.reviewers.retain(|login| login != by);
         pull.updated = iso_now();
         pull.reviews.push(review.clone());

@@ -31,6 +31,7 @@ impl Desk {
 
     pub(super) fn groups(&self, account: &str) -> Vec<String> {
         let own = lock(&self.groups).get(account).cloned();
+        // Users without explicit groups are in the common groups. The two service accounts are in none.
         own.unwrap_or_else(|| match account.starts_with(PEOPLE) {
             true => self.common_groups.clone(),
             false => Vec::new(),

@@ -92,6 +92,7 @@ fn check_node(node: &Value) -> Result<(), String> {
         _ => {}
     }
     let children = node["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    // Jira refuses these nodes without content.
     if matches!(
         kind,
         "bulletList" | "orderedList" | "listItem" | "blockquote" | "panel"
@@ -140,6 +141,7 @@ fn check_text(node: &Value) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|name| !MARKS.contains(name)) {
         return Err(format!("{unknown:?} is no known mark"));
     }
+    // In ADF the mark `code` excludes all others except links.
     if names.contains(&"code") && names.iter().any(|name| !matches!(*name, "code" | "link")) {
         return Err("the mark \"code\" goes with \"link\" only".to_owned());
     }

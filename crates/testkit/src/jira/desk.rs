@@ -120,6 +120,7 @@ impl Desk {
             summary: summary.to_owned(),
             description,
             kind: kind.to_owned(),
+            // `Medium`, the default of Jira.
             priority: PRIORITIES[2],
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             components: Vec::new(),
@@ -319,6 +320,7 @@ impl Desk {
             items,
         };
         issue.updated.clone_from(&history.created);
+        // Jira names the kind after the first changed field.
         let kind = match history.items.first().map(|item| &item["field"]) {
             Some(field) if field == "assignee" => "issue_assigned",
             Some(field) if field == "status" => "issue_generic",
@@ -336,6 +338,7 @@ impl Desk {
         link.id = issues.fresh_id();
         let links = &mut issues.named(key)?.links;
         let mut known = links.iter_mut();
+        // A link without a `globalId` is always new.
         match known.find(|known| !link.global_id.is_empty() && known.global_id == link.global_id) {
             Some(known) => {
                 link.id = known.id;

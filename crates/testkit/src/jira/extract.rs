@@ -72,6 +72,7 @@ fn authenticate(headers: &HeaderMap, desk: &Desk) -> Option<Account> {
             .violation("a Data Center was called with an address and a token");
         return None;
     }
+    // A bearer token names no account, so the token itself decides.
     let (email, token) = match basic {
         Some(pair) => pair,
         None => match bearer(header_text(headers, "authorization"))? {

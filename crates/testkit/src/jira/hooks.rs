@@ -18,7 +18,7 @@ use super::site::Site;
 use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind, data_center};
 use crate::http::{answer, basic_auth, header_text, lock};
 
-/// Events that Jira accepts in registrations. Journeyman subscribes to three of them.
+// Events that Jira accepts in registrations. Journeyman subscribes to three of them.
 const EVENTS: [&str; 5] = [
     "jira:issue_created",
     "jira:issue_updated",
@@ -155,6 +155,7 @@ pub(super) async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: a
     let mut hooks = lock(&desk.hooks);
     let id = hooks.len() as u64 + 1;
     let hook = Hook { id, sent };
+    // The latest registration receives all deliveries.
     desk.webhooks.set_target(&hook.sent.url, &hook.sent.secret);
     let body = hook.json(&desk.site);
     hooks.push(hook);

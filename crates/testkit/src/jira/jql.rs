@@ -184,6 +184,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 loop {
                     match rest.next() {
                         None => return Err("a quoted string is not closed".to_owned()),
+                        // A backslash escapes any character of a quoted string.
                         Some('\\') => word.extend(rest.next()),
                         Some(c) if c == quote => break,
                         Some(c) => word.push(c),
@@ -199,6 +200,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 quoted: false,
             }),
             first => {
+                // Operators need no spaces around them, so symbols and words are separate tokens.
                 let symbol = is_symbol(first);
                 let mut word = String::from(first);
                 while let Some(next) = rest.next_if(|next| {

@@ -66,6 +66,7 @@ impl FakeJira {
         let names = moves
             .filter(|item| item["field"] == "status")
             .filter_map(|item| item["toString"].as_str());
+        // Tickets start in the first status; the changelog contains the later ones alone.
         std::iter::once(self.desk.statuses[0].name.as_str())
             .chain(names)
             .map(str::to_owned)

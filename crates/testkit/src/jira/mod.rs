@@ -166,6 +166,7 @@ impl FakeJira {
     /// # Errors
     /// When the ticket or status does not exist, or the workflow forbids the transition.
     pub fn move_issue(&self, key: &str, status: &str, by: &str) -> anyhow::Result<String> {
+        // An unknown status becomes an index that `transition` refuses with `NoStatus`.
         let to = self
             .desk
             .statuses

@@ -33,6 +33,7 @@ pub(super) async fn statuses(
     let statuses: Vec<Value> = statuses
         .map(|(index, status)| status.json(index, &desk.site))
         .collect();
+    // The stand-in lists the workflow of the type `Task` alone.
     let task = shape::issue_type("Task", &desk.site);
     let mut of_task = json!({"statuses": statuses});
     for name in ["self", "id", "name", "subtask"] {

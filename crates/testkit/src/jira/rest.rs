@@ -98,6 +98,7 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
         .split(',')
         .map(|name| name.trim().to_owned())
         .collect();
+    // Without `fields` Jira returns all fields.
     let wanted = if query.fields.is_empty() {
         vec!["*all".to_owned()]
     } else {

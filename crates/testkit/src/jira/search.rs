@@ -75,6 +75,7 @@ pub(super) async fn search_from_start(
     Body(search): Body<DataCenterBody>,
 ) -> Handled {
     let found = found(&desk, &search.jql)?;
+    // A Data Center has up to 1,000 issues per page, the Cloud up to 100.
     let limit = search.max_results.clamp(1, 1000);
     let page = page(&desk, &found, search.start_at, limit, &search.fields);
     let body = json!({
@@ -101,6 +102,7 @@ fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
         desk.log.violation(format!("JQL {wanted:?}: {problem}"));
         bad(format!("Error in the JQL Query: {problem}"))
     })?;
+    // Jira refuses a query with an unknown key.
     let unseen = query.keys.iter().find(|key| desk.issue(key).is_none());
     if let Some(key) = unseen {
         return Err(bad(format!(
@@ -115,6 +117,7 @@ fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
         .into_iter()
         .filter(|issue| matches(desk, &query, issue))
         .collect();
+    // All supported orders are treated like the order by update, which the poller uses.
     found.sort_by(|left, right| left.updated.cmp(&right.updated));
     if !query.ascending {
         found.reverse();

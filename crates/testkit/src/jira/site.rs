@@ -121,6 +121,7 @@ impl Site {
         if self.is_cloud() {
             return named.to_owned();
         }
+        // The ids of the two service accounts have another prefix than those of users.
         match named.strip_prefix("journeyman-") {
             Some(_) => format!("712020:{named}"),
             None => format!("{PEOPLE}{named}"),
@@ -145,6 +146,7 @@ impl Account {
 
     /// Returns the user key on a Data Center, which differs from the name.
     pub(super) fn key(&self) -> String {
+        // The name in hexadecimal digits, so that the key can be converted back.
         let bytes = self.user_name().bytes();
         bytes.fold("JIRAUSER".to_owned(), |key, byte| format!("{key}{byte:02x}"))
     }

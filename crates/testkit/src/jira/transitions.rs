@@ -104,6 +104,7 @@ pub(super) async fn perform(
         .into_iter()
         .find(|(id, ..)| *id == wanted)
         .ok_or_else(invalid)?;
+    // A required field may be in `fields` or in `update`.
     let lacking: Map<String, Value> = transition
         .asks_for
         .iter()

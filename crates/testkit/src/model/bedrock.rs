@@ -22,6 +22,7 @@ pub(super) fn unwrapped(uri: &Uri, mut body: Value) -> Result<Value, String> {
     if fields.remove("anthropic_version") != Some(json!(VERSION)) {
         return Err(format!("anthropic_version: {VERSION} is required"));
     }
+    // On Bedrock the path names the model, and the route selects the stream.
     for extra in ["model", "stream"] {
         if fields.contains_key(extra) {
             return Err(format!("{extra}: Extra inputs are not permitted"));
@@ -90,6 +91,7 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         sha256(body),
     );
     let text = format!("AWS4-HMAC-SHA256\n{at}\n{scope}\n{}", sha256(request.as_bytes()));
+    // The signing key is derived step by step from day, region, service and terminator.
     let mut key = format!("AWS4{MODEL_SECRET_ACCESS_KEY}").into_bytes();
     for part in scope.split('/') {
         key = hmac_of(&key, part);
@@ -143,6 +145,7 @@ pub(super) fn framed(events: &[Value]) -> Vec<u8> {
 /// Renders a message of an AWS event stream with text headers.
 #[must_use]
 pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    // Header type 7 is a string. Two lengths and two checksums of four bytes surround headers and payload.
     const TEXT: u8 = 7;
     const AROUND: usize = 16;
     let mut head = Vec::new();

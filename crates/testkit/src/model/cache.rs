@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-/// Number of blocks before a marker in which the provider searches for a stored prefix, as Anthropic
-/// documents it.
+// Number of blocks before a marker in which the provider searches for a stored prefix, as Anthropic documents
+// it.
 const LOOKBACK: usize = 20;
 /// Approximate bytes per token.
 const TOKEN: usize = 4;
-/// Smallest shared prefix in tokens and its granularity for automatic caching, as `OpenAI` documents them.
+// Smallest shared prefix in tokens and its granularity for automatic caching, as `OpenAI` documents them.
 const LEAST_SHARED: usize = 1024;
 const STEP: usize = 128;
 
@@ -48,6 +48,7 @@ impl Cache {
         let is_short = |block: &Block| block.ttl.as_deref() == Some("5m");
         let first_short = blocks.iter().position(is_short).unwrap_or(blocks.len());
         let is_long = |block: &Block| block.ttl.as_deref() == Some("1h");
+        // A longer lifetime must precede a shorter one.
         if blocks[first_short.min(blocks.len())..].iter().any(is_long) {
             return Err(
                 "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"

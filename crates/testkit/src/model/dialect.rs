@@ -66,6 +66,7 @@ impl Dialect {
                     .split(',')
                     .any(|beta| beta == OAUTH);
                 let key = header_text(headers, "x-api-key");
+                // A bearer token requires the beta flag and excludes the API key.
                 match bearer(headers) {
                     Some(token) => allowed && token == MODEL_AUTH_TOKEN && key.is_empty(),
                     None => key == MODEL_API_KEY,

@@ -37,7 +37,7 @@ use script::{Scripts, Transcript, scripts};
 /// Only version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
-/// Bytes per network chunk of a stream. The odd number splits events at any position.
+// Bytes per network chunk of a stream. The odd number splits events at any position.
 const CHUNK: usize = 61;
 /// Pause of a broken stream before its end.
 const BEFORE_CUT: Duration = Duration::from_millis(50);
@@ -314,6 +314,7 @@ impl Model {
     }
 
     fn respond(&self, dialect: Dialect, reply: &PlayedReply, request: &Value) -> Response {
+        // The call counts as played: a garbled reply is lost after the model has answered.
         if self.garbled() {
             return (
                 StatusCode::OK,
@@ -376,6 +377,7 @@ impl Play {
     fn step_for(&self, transcript: &Transcript) -> Result<((String, String), Step), String> {
         let (key, steps) = script::chosen(&self.scripts, &transcript.opening)
             .ok_or("there is no script for this conversation")?;
+        // A request for a summary is not a step of the script.
         if transcript.latest.contains(script::SUMMARY_ASKED) {
             return Ok((key.clone(), script::summary()));
         }

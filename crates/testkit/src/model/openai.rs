@@ -171,6 +171,7 @@ impl Reader {
     }
 
     fn take(&mut self, text: &str) {
+        // All texts between two assistant turns form one answer.
         if std::mem::take(&mut self.fresh) {
             self.transcript.latest.clear();
             self.transcript.answers.push(String::new());

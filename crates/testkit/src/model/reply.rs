@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cache::Counts;
 use super::script::Step;
 
-/// Characters per streamed piece. The small number splits tool arguments into several events.
+// Characters per streamed piece. The small number splits tool arguments into several events.
 const PIECE: usize = 12;
 
 /// Reply independent of the dialect.

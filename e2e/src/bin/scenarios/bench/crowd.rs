@@ -100,6 +100,7 @@ async fn fill(world: &World) -> anyhow::Result<()> {
     let tickets = stream::iter(1..=RUNS / 2).map(|number| {
         let (rows, records, overview) = (rows.clone(), records.clone(), overview.clone());
         async move {
+            // Numbers that the stand-in's tickets never reach.
             let ticket = TicketKey::jira(&format!("ENG-{}", 100_000 + number))?;
             let ids = [number * 2 - 1, number * 2].map(|sequence| RunId::new(ticket.clone(), sequence));
             let row = Row {
@@ -183,6 +184,7 @@ async fn watched(world: &World, services: &Services, tokens: &[SecretString]) ->
     let plan = async || world.client.run(&run).await.ok()?.overview?.decides_about;
     let plan = world.until("a plan", plan).await?;
     let mut viewers = look(world, &run, tokens).await?;
+    // All viewers are connected, so the figure contains no connection setup.
     let before = services.cpu_of("ingest")?;
     let approve = Act::Decide {
         run: &run,

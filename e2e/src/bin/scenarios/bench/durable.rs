@@ -24,7 +24,7 @@ const APPENDS: u64 = 500;
 const WRITERS: u64 = 64;
 const TEXT_BYTES: usize = 1_000;
 const CRASHES: usize = 3;
-/// Far below the default, so that the other parts of a recovery remain visible.
+// Far below the default, so that the other parts of a recovery remain visible.
 const ACK_WAIT: Duration = Duration::from_secs(3);
 const LEASE: Duration = Duration::from_secs(2);
 const PARKED: usize = 1_000;
@@ -131,6 +131,7 @@ pub(crate) async fn crashes_and_crowds() -> anyhow::Result<()> {
         settings: vec![
             ("NATS__ACK_WAIT_MS", ACK_WAIT.as_millis().to_string()),
             ("REDIS__TTL_MS", LEASE.as_millis().to_string()),
+            // Twice the active runs, so that no run waits for a slot.
             ("PLANNER__SLOTS", (ACTIVE * 2).to_string()),
             ("PLANNER__RETRY_BASE_MS", "900000".to_owned()),
             ("EXECUTOR__SLOTS", (ACTIVE * 2).to_string()),
@@ -235,6 +236,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
     }
     figure("parked_1000_wall", start.elapsed().as_secs_f64(), "s");
     watched(&services, "parked_1000").await?;
+    // The parked runs stay parked for 15 minutes, while new runs get real replies.
     world.model.garble_next(0);
     world.model.set_latency(THOUGHT);
     for number in 0..ACTIVE {
@@ -246,6 +248,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
         world.ask_for_work(&key)?;
     }
     let before = world.model.call_count();
+    // After two calls per run, every run is in its second turn.
     tickets::wait("everybody at work", || {
         world.model.call_count() >= before + 2 * ACTIVE
     })

@@ -55,6 +55,7 @@ impl Samples {
     pub(crate) fn quantile(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
+        // Nearest rank, limited to the last sample.
         let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
         sorted.get(at).copied().unwrap_or_default()
     }

@@ -12,7 +12,7 @@ use crate::bench::measure::{figure, say};
 
 const PULL_REQUESTS: u64 = 500;
 const ROUNDS: usize = 10;
-/// Poll interval of the bench, far below the default.
+// Poll interval of the bench, far below the default.
 const INTERVAL_S: u64 = 1;
 const HOUR_S: u64 = 3_600;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -63,6 +63,7 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
 
 /// Opens pull requests in GitHub and records them in the index. They stay unchanged.
 async fn open_many(world: &World) -> anyhow::Result<()> {
+    // Only the reporter's user may write the index.
     let index = world.queue_as("reporter").await?.pull_requests();
     for number in 1..=PULL_REQUESTS {
         let branch = format!("feat/many-{number}");

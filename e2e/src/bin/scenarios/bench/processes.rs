@@ -14,7 +14,7 @@ const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
 /// Rest before idle memory is read.
 const REST: Duration = Duration::from_secs(2);
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Linux reports a process's CPU time in units of 1/100 s (`USER_HZ`), independent of the kernel's tick.
+// Linux reports a process's CPU time in units of 1/100 s (`USER_HZ`), independent of the kernel's tick.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Process ids of services and servers, by name.
@@ -57,6 +57,7 @@ impl Services {
         let mine = table();
         let mut servers = Vec::new();
         for name in SERVERS {
+            // Servers of other worlds are children of other processes.
             let found = mine
                 .iter()
                 .find(|(_, stat)| stat.parent == std::process::id() && stat.name == name);
@@ -145,6 +146,7 @@ fn table() -> BTreeMap<u32, Stat> {
 
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may itself contain spaces and parentheses.
     let (head, tail) = text.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_whitespace().collect();
     // utime, stime, cutime and cstime are fields 14 to 17 of the line; the fields after the name start at 3.

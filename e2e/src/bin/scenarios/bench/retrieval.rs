@@ -18,7 +18,7 @@ use crate::bench::measure::{figure, say};
 /// Files of the repository, and the number of files that the second commit changes.
 const FILES: usize = 50_000;
 const CHANGED: usize = 100;
-/// Definitions per file, about 8 kB.
+// Definitions per file, about 8 kB.
 const DEFINITIONS: usize = 20;
 const SEARCHES: u32 = 200;
 const SAMPLE: Duration = Duration::from_millis(50);
@@ -122,6 +122,7 @@ async fn index(repository: &Path, revision: &str, query: &str, times: u32) -> an
 /// Returns the anonymous memory of a process and its children in MiB. Mapped pages of the index are left out,
 /// because the kernel can drop them at any time.
 fn own_memory(pid: u32) -> f64 {
+    // `children` lists those of one thread, so the files of all threads are read.
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let threads = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()

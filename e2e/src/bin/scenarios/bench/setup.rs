@@ -131,6 +131,7 @@ impl Home {
     /// Runs a command and returns its success and output.
     async fn runs(&self, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
         let folder = self.folder.path();
+        // A clean environment proves that the commands need nothing else.
         let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER");
         let ran = Command::new(e2e::binary("journeyman")?)
             .args(arguments)

@@ -12,7 +12,7 @@ use crate::bench::{
 };
 
 const TURNS: usize = 50;
-/// 8 kB in every turn add up to about 130,000 tokens in 50 turns.
+// 8 kB in every turn add up to about 130,000 tokens in 50 turns.
 const READ: &str = "head -c 8000 notes.txt";
 /// Context size from which the planner clears old tool results.
 const ROOM: u64 = 40_000;
@@ -80,6 +80,7 @@ fn script() -> Vec<Step> {
     let mut steps = vec![Step::call("run_command", json!({"command": write}))];
     let read = |number| Step::call("run_command", json!({"command": format!("{READ} # {number}")}));
     steps.extend((2..TURNS - 1).map(read));
+    // The run ends without a change, so the file must be gone.
     let undo = json!({"command": "rm notes.txt"});
     steps.push(Step::call("run_command", undo));
     steps.push(fixture::nothing_to_do());

@@ -26,7 +26,7 @@ const COMMANDS_EACH: usize = 10;
 const READS: usize = 300;
 const YES: &str = "timeout 3 yes; true";
 const SAMPLE: Duration = Duration::from_millis(50);
-/// CPU seconds per interval below which the executor counts as idle.
+// CPU seconds per interval below which the executor counts as idle.
 const REST: f64 = 0.03;
 
 /// Slots of the executor that this part needs.
@@ -97,6 +97,7 @@ async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> a
     let tree = folder
         .join(format!("{}.0", repository.replace('/', ".")))
         .join("tree");
+    // ripgrep may be missing on this machine.
     let has_rg = Command::new("rg")
         .arg("--version")
         .stdout(Stdio::null())

@@ -10,8 +10,8 @@ use crate::cluster_test::{kubectl, names::INSIDE};
 
 /// Interval of reading the number of executors.
 const TICK: Duration = Duration::from_secs(1);
-/// Time limit to reach the minimum. The kustomization must permit an immediate scale-down, not one pod per
-/// ten minutes.
+// Time limit to reach the minimum. The kustomization must permit an immediate scale-down, not one pod per ten
+// minutes.
 const AT_REST: Duration = Duration::from_secs(420);
 
 /// Limits and observed maximum of the number of executors.

@@ -100,6 +100,7 @@ fn ports_of_pod(spec: &Value) -> Vec<u16> {
 
 /// Builds a command that connects to all addresses at once and prints its own address and each reached one.
 pub(crate) fn command(targets: &Targets) -> String {
+    // The pod's line in `/etc/hosts` contains its address.
     let mut script = String::from("grep -w \"$(cat /etc/hostname)\" /etc/hosts | sed \"s/^/own /\"\n");
     for address in targets.keys() {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
@@ -108,6 +109,7 @@ pub(crate) fn command(targets: &Targets) -> String {
             "(timeout 3 bash -c \"exec 3<>/dev/tcp/{host}/{port}\" 2>/dev/null && echo reached {address}) &"
         );
     }
+    // The quotes split the mark, so that the command's text does not contain it.
     format!("bash -c '{script}wait\necho tried \"all\" {}'", targets.len())
 }
 
@@ -153,6 +155,7 @@ fn after<'a>(output: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
 fn allowed(what: &str, port: &str) -> Option<&'static str> {
     let (_, name) = what.split_once('/').unwrap_or(("", what));
     let is_it = |service: &str, number: u16| {
+        // Pods have the name of their workload with a suffix.
         let rest = name.strip_prefix(service);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && port == number.to_string()
     };

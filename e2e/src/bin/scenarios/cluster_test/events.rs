@@ -7,8 +7,7 @@ use crate::cluster_test::names::WebhookLoad;
 /// Webhooks per second in the round about them, and during other disturbances.
 const MANY_WEBHOOKS: u32 = 20;
 const SOME_WEBHOOKS: u32 = 10;
-/// Shortest duration of the webhooks in seconds. It covers a disturbance even if the tickets are done
-/// earlier.
+// Shortest duration of the webhooks in seconds. It covers a disturbance even if the tickets are done earlier.
 const LEAST_S: u64 = 40;
 
 /// Kind of a round.

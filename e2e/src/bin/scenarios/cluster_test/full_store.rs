@@ -15,7 +15,7 @@ use crate::cluster_test::{
     nats_monitor::{StreamReport, report_streams},
 };
 
-/// Storage for the tickets of the round in MiB. Objects may use half of it.
+// Storage for the tickets of the round in MiB. Objects may use half of it.
 const ROOM_MIB: u64 = 48;
 /// Bytes that a ticket's command leaves in its worktree.
 const NOISE_BYTES: u64 = 4_000_000;
@@ -51,6 +51,7 @@ impl StoreSize {
         let store_mib = ROOM_MIB + 2 * used.bytes.div_ceil(1 << 20);
         Self {
             store_mib,
+            // The server counts in MB of 1,000,000 bytes; 900,000 of them keep the reporter below 90 %.
             server_mb: (store_mib << 20).div_ceil(900_000) + 4,
         }
     }

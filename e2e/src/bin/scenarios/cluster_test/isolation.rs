@@ -11,8 +11,8 @@ use crate::cluster_test::{
     names::{INSIDE, OUTSIDE, POD},
 };
 
-/// Duration of the isolation. It also blocks the kubelet's probes, and after 60 s the liveness probe of an
-/// executor would restart it, which does not happen on a lost node.
+// Duration of the isolation. It also blocks the kubelet's probes, and after 60 s the liveness probe of an
+// executor would restart it, which does not happen on a lost node.
 const CUT_OFF: Duration = Duration::from_secs(50);
 /// Time limit of a container's start, and of the report of its end.
 const STARTED: Duration = Duration::from_secs(60);
@@ -60,6 +60,7 @@ async fn add_containers(pods: &[String], container: &str, image: &str) -> anyhow
     );
     let relaxed = format!("{STANDARD}=privileged");
     kubectl(&["label", "--overwrite", "namespace", INSIDE, &relaxed]).await?;
+    // The label is restored even if a pod refuses its container.
     let mut added = Ok(());
     for pod in pods {
         added = add_container(pod, container, image).await;

@@ -18,17 +18,17 @@ use rustix::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// `RTM_NEWRULE` and `RTM_DELRULE` of `linux/rtnetlink.h`.
+// `RTM_NEWRULE` and `RTM_DELRULE` of `linux/rtnetlink.h`.
 const NEW_RULE: u16 = 32;
 const DELETE_RULE: u16 = 33;
 /// `NLM_F_REQUEST | NLM_F_ACK`, and the same with `NLM_F_CREATE | NLM_F_EXCL`.
 const REQUEST: u16 = 0x005;
 const CREATE: u16 = 0x605;
-/// `FRA_DST`, `FRA_PRIORITY` and `FRA_TABLE` of `linux/fib_rules.h`.
+// `FRA_DST`, `FRA_PRIORITY` and `FRA_TABLE` of `linux/fib_rules.h`.
 const DESTINATION: u16 = 1;
 const PRIORITY: u16 = 6;
 const TABLE: u16 = 15;
-/// `FR_ACT_TO_TBL` and `FR_ACT_BLACKHOLE` of the same header.
+// `FR_ACT_TO_TBL` and `FR_ACT_BLACKHOLE` of the same header.
 const LOOK_UP: u8 = 1;
 const DROP: u8 = 6;
 /// `RT_TABLE_LOCAL`, the table of the pod's own addresses.
@@ -71,8 +71,8 @@ enum RoutingRule {
 
 /// Default rule of a new network namespace.
 const FIRST: RoutingRule = RoutingRule::Local { priority: 0 };
-/// Rules that replace the default rule. The dropping rule is added last, so that no packet is lost before
-/// loopback has its own rule.
+// Rules that replace the default rule. The dropping rule is added last, so that no packet is lost before
+// loopback has its own rule.
 const ISOLATING: [RoutingRule; 3] = [
     RoutingRule::Loopback { priority: 5 },
     RoutingRule::Local { priority: 20 },
@@ -89,6 +89,8 @@ impl RoutingRule {
         };
         let (address, bits) = family.loopback();
         let table = if action == LOOK_UP { LOCAL } else { 0 };
+        // `struct fib_rule_hdr`: family, two prefix lengths, type of service, table, two reserved bytes,
+        // action, flags.
         let mut body = vec![
             family.number(),
             if is_loopback { bits } else { 0 },
@@ -108,6 +110,7 @@ impl RoutingRule {
             body.extend(encode_attribute(DESTINATION, &address));
         }
         let flags = if kind == NEW_RULE { CREATE } else { REQUEST };
+        // The netlink header has 16 bytes.
         let length = u32::try_from(16 + body.len()).unwrap_or(u32::MAX);
         let mut message = length.to_ne_bytes().to_vec();
         message.extend(kind.to_ne_bytes());
@@ -186,6 +189,7 @@ fn isolate_family(family: RuleFamily) -> io::Result<()> {
             Ok(())
         })
         .and_then(|()| ask_kernel(&FIRST.encode(family, DELETE_RULE)));
+    // A half-changed family would leave the pod without its addresses.
     if changed.is_err() {
         for rule in added.iter().rev() {
             let _ = ask_kernel(&rule.encode(family, DELETE_RULE));
@@ -197,6 +201,7 @@ fn isolate_family(family: RuleFamily) -> io::Result<()> {
 /// Restores the default rules and ignores errors, because the pod's network ends with the pod.
 fn restore_rules(families: &[RuleFamily]) {
     for family in families {
+        // The default rule returns first, so that the pod is never without its addresses.
         let _ = ask_kernel(&FIRST.encode(*family, NEW_RULE));
         for rule in ISOLATING.iter().rev() {
             let _ = ask_kernel(&rule.encode(*family, DELETE_RULE));

@@ -41,6 +41,7 @@ impl StreamReport {
         for stream in streams {
             let state = |name: &str| stream["state"][name].as_u64().unwrap_or_default();
             found.bytes += state("bytes");
+            // `last_seq` counts every message ever stored, including consumed ones.
             match stream["name"].as_str() {
                 Some(DELIVERIES) => found.deliveries = state("last_seq"),
                 Some(OBJECTS) => {
@@ -87,6 +88,7 @@ pub(crate) async fn report_streams() -> anyhow::Result<StreamReport> {
 async fn report_of(pod: &str) -> anyhow::Result<StreamReport> {
     let mut forward = Command::new("kubectl")
         .args(["-n", INSIDE, "port-forward", &format!("pod/{pod}")])
+        // An empty local port lets `kubectl` choose a free one.
         .arg(format!(":{MONITOR_PORT}"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -125,6 +125,7 @@ impl Overlay {
                 "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
             ),
         )?;
+        // Kustomize needs paths relative to the overlay's folder.
         let up = folder
             .components()
             .filter(|part| matches!(part, Component::Normal(_)));

@@ -20,7 +20,7 @@ use crate::cluster_test::{
 
 /// Interval between two reads of the round's progress.
 const TICK: Duration = Duration::from_secs(2);
-/// Delay of the disturbance. By then some tickets are in progress and the others wait.
+// Delay of the disturbance. By then some tickets are in progress and the others wait.
 const UNDER_WAY: Duration = Duration::from_secs(10);
 /// Additional time for the tickets' last steps, and for a command that tries every address.
 const AFTER_ALL: Duration = Duration::from_secs(60);
@@ -62,6 +62,7 @@ async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
         anyhow::Ok((note, start.elapsed()))
     };
     let played = play_tickets(&order, disturbance).await;
+    // The number returns to the base's value, even after a failed round.
     if event == ClusterEvent::Scale {
         inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
     }
@@ -92,6 +93,7 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
         anyhow::Ok((filled?, took?))
     };
     let played = play_tickets(&order, filled).await;
+    // A failed round must not leave a small store behind.
     if played.is_err() {
         store.give_room().await?;
     }

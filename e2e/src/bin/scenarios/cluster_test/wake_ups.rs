@@ -62,6 +62,7 @@ async fn follow_all(found: LogLines, start: Instant) {
     let mut followers = JoinSet::new();
     let mut followed = HashSet::new();
     loop {
+        // A failed call is repeated with the next pass.
         for pod in kubectl::list_running_pods("ingest").await.unwrap_or_default() {
             if followed.insert(pod.clone()) {
                 followers.spawn(follow_pod(pod, Arc::clone(&found), start));

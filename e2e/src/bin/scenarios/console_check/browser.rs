@@ -109,6 +109,7 @@ fn arguments(look: Look, profile: &TempDir) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     arguments.push(format!("--user-data-dir={}", profile.path().display()));
+    // Values of Blink's enumeration: 0 is dark, 1 is light.
     let scheme = if look == Look::Dark { 0 } else { 1 };
     arguments.push(format!("--blink-settings=preferredColorScheme={scheme}"));
     arguments

@@ -64,6 +64,7 @@ async fn to_the_end(stage: &mut Stage, watch: &Watch) -> anyhow::Result<(Ending,
     let mut services = start(stage, watch).await?;
     let mut queue: Option<Queue> = None;
     loop {
+        // `next` is cancel safe, so a timeout loses no event.
         let heard = tokio::time::timeout(LOOK, services.next()).await;
         match heard.ok().transpose()? {
             Some(Heard::Ended(status)) if was_aborted(status) && watch.arm.is_some() && !has_crashed => {

@@ -106,6 +106,7 @@ impl Services {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
+            // Ctrl-C reaches only the matrix, which then ends the services.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()

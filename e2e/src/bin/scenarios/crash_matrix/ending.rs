@@ -322,6 +322,7 @@ fn words_on_issue(stage: &Stage) -> Vec<String> {
 
 /// Normalizes a text: removes numbers, commits and the time since the start, which a crash prolongs.
 fn plain(text: &str) -> String {
+    // Abbreviated commit ids have 12 digits, full ones 40.
     let is_commit = |word: &str| matches!(word.len(), 12 | 40) && word.chars().all(|c| c.is_ascii_hexdigit());
     let parts = text
         .split_inclusive(|c: char| !c.is_ascii_alphanumeric())

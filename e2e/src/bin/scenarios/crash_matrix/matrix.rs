@@ -15,10 +15,10 @@ use crate::crash_matrix::{
     stage::{NatsServers, Story},
 };
 
-/// Sites that crash at every passing, because each passing is another step of the story.
+// Sites that crash at every passing, because each passing is another step of the story.
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
-/// Sites that only read. A crash before the answer leaves the same state as one after it.
+// Sites that only read. A crash before the answer leaves the same state as one after it.
 const READS: [&str; 48] = [
     "ingest.github.branch_checks",
     "ingest.github.changed",
@@ -70,11 +70,11 @@ const READS: [&str; 48] = [
     "reporter.github.token",
 ];
 
-/// Sites that the stories need not pass, because separate tests cover them.
-///
-/// They read for lost commands, GitHub issues, lists of tickets, reviews of others' pull requests and the
-/// approval gate. The rest summarizes a long conversation, and corrects a comment that exists twice because
-/// of lagging lists.
+// Sites that the stories need not pass, because separate tests cover them.
+//
+// They read for lost commands, GitHub issues, lists of tickets, reviews of others' pull requests and the
+// approval gate. The rest summarizes a long conversation, and corrects a comment that exists twice because of
+// lagging lists.
 const UNPLAYED: [&str; 21] = [
     "ingest.github.comments",
     "ingest.github.commits",
@@ -99,7 +99,7 @@ const UNPLAYED: [&str; 21] = [
     "reporter.ledger.correct",
 ];
 
-/// Effects that no story of the matrix has, because separate stories cover them.
+// Effects that no story of the matrix has, because separate stories cover them.
 const UNPLAYED_EFFECTS: [&str; 1] = ["record_open"];
 
 /// Attempts for a point that depends on timing and may be missed.
@@ -168,6 +168,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         tried.len(),
         begun.elapsed().as_secs()
     ));
+    // An empty selection is a failure, so that a typo in a filter does not pass.
     Ok(ExitCode::from(u8::from(
         tried.is_empty() || survived < tried.len(),
     )))

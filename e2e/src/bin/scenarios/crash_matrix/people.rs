@@ -20,7 +20,7 @@ use crate::crash_matrix::stage::{Stage, Story};
 /// Time after which a user repeats a command that had no effect.
 const SAY_AGAIN: Duration = Duration::from_secs(4);
 const UNREADABLE: &str = "{\"action\":1,\"check_run\":{}}";
-/// Constant delivery id, because a sender repeats a delivery with the same id.
+// Constant delivery id, because a sender repeats a delivery with the same id.
 const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Model replies to failed checks: the model adds a note.

@@ -18,7 +18,7 @@ use testkit::{
 
 use crate::crash_matrix::people::{self, People, asked, issue, talk};
 
-/// Short timeouts, so that a story with a crash takes seconds.
+// Short timeouts, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
     ("NATS__ACK_WAIT_MS", "1000"),
     ("REDIS__TTL_MS", "700"),
@@ -31,7 +31,7 @@ const SETTINGS: [(&str, &str); 6] = [
 /// Branch of a pull request that was closed unmerged before the story.
 pub(crate) const REFUSED: &str = "cart-total";
 
-/// URL without a listener.
+// URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
 /// Story of the crash matrix.
@@ -246,7 +246,9 @@ impl Stage {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github.set_webhook(NOWHERE, WEBHOOK_SECRET);
                 self.jira.set_groups("ada", &["agents"]);
+                // The model fails until a user's `/retry` repairs it, see `order_a_retry`.
                 self.model.garble_next(u32::MAX);
+                // One rate-limited transition, and one comment whose answer is lost after its effect.
                 let limited = Fault::new("/transitions", 1, 429).on("POST").retry_after(6);
                 self.jira.fail_next(limited);
                 let lost = Fault::new("/comment", 1, 502).on("POST").after_effect();

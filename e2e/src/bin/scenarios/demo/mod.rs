@@ -35,6 +35,7 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         say("\neverything keeps running: look around in the console; Ctrl-C ends it");
         first.cancelled().await;
     }
+    // The next signal interrupts the shutdown.
     let at_once = if first.is_cancelled() { second } else { first };
     let ended = match stage {
         Some(play) => tokio::select! {

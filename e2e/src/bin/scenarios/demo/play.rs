@@ -83,6 +83,7 @@ impl Play {
         let credentials = prepared.credentials.clone();
         let servers = prepared.release();
         let processes = Processes::start(environment, credentials, folder.path()).await?;
+        // The webhooks start after the services, so that none of them is lost.
         standins.ask(&Ask::SendWebhooks { url: url.clone() }).await?;
         let console = Console::start(&url, arguments.stay.then_some(client.token())).await?;
         say(&format!(
@@ -296,6 +297,7 @@ impl Play {
             .args(["-c", &credentials])
             .args(arguments)
             .kill_on_drop(true);
+        // Git must neither ask for a password nor read the user's configuration.
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_CONFIG_GLOBAL", "/dev/null");

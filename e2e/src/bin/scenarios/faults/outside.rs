@@ -7,8 +7,8 @@ use testkit::{DeliveryFaults, EarlyChecks, WriteFaults};
 
 use crate::faults::schedule::Schedule;
 
-/// Hourly rate limit of GitHub Enterprise. The stand-in counts both accounts together, and a ticket under
-/// strikes causes more than 20 calls.
+// Hourly rate limit of GitHub Enterprise. The stand-in counts both accounts together, and a ticket under
+// strikes causes more than 20 calls.
 const AN_HOUR: u64 = 15_000;
 /// Share of writes that fail, in thousandths.
 const WRITES: u32 = 100;
@@ -52,6 +52,7 @@ pub(crate) fn trouble(world: &World, schedule: &Schedule) {
     world.jira.set_delivery_faults(Some(deliveries));
     world.jira.set_list_lag(schedule.list_lag);
     world.model.set_latency(THINKING);
+    // A model repeats a call whose result reports an interruption.
     world.model.repeat_after("was cut");
 }
 

@@ -6,8 +6,8 @@ use e2e::{Note, Vendors};
 use testkit::github::PullRequestState;
 use tokio::time::Instant;
 
-/// Strikes without progress after which a ticket is spared. One strike can cost two takeovers, and the fifth
-/// takeover quarantines a ticket.
+// Strikes without progress after which a ticket is spared. One strike can cost two takeovers, and the fifth
+// takeover quarantines a ticket.
 const MOST_STRIKES: usize = 2;
 
 /// Ticket with its progress.

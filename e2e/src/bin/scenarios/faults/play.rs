@@ -43,6 +43,7 @@ pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
     let mut tickets = Vec::new();
     let mut summary = Summary::default();
     Box::pin(run(&schedule, &mut stage, &mut tickets, &mut summary)).await?;
+    // The invariants hold only while all processes run.
     stage.mend_all().await?;
     let problems = settled(&stage, &tickets).await;
     summary.print(&stage, &schedule, &tickets, &problems).await;

@@ -10,7 +10,7 @@ pub(crate) const REPLICAS: usize = 2;
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(3);
 /// Duration of a planner's lease without renewal.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
-/// Freeze of a process: twice the longer of the two, so that it has certainly lost its message and lease.
+// Freeze of a process: twice the longer of the two, so that it has certainly lost its message and lease.
 const FROZEN: Duration = Duration::from_secs(6);
 /// Start of the faults, after the first tickets are in progress.
 const FIRST_STRIKE_MS: u64 = 4_000;
@@ -20,8 +20,8 @@ const GAP_MS: std::ops::Range<u64> = 3_500..4_500;
 const MS_PER_TICKET: u64 = 1_500;
 /// Maximum number of tickets in progress.
 pub(crate) const IN_FLIGHT: usize = 12;
-/// Number of tickets from which the external services are as slow as the real ones. Below it, their lags and
-/// our windows are shorter.
+// Number of tickets from which the external services are as slow as the real ones. Below it, their lags and
+// our windows are shorter.
 const FULL: u32 = 100;
 
 /// Fault of a process or server.

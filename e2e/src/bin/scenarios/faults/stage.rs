@@ -16,11 +16,11 @@ use crate::faults::{
 const SWEEP_S: &str = "2";
 /// Interval of polls, in seconds.
 const POLL_S: &str = "4";
-/// First of five backoffs of a failed run. Their sum exceeds the longest fault.
+// First of five backoffs of a failed run. Their sum exceeds the longest fault.
 const RETRY_BASE_MS: &str = "500";
-/// Executor slots: more than there are tickets in progress.
+// Executor slots: more than there are tickets in progress.
 const SLOTS: &str = "64";
-/// Reporter slots: more than there are writes without an answer at once.
+// Reporter slots: more than there are writes without an answer at once.
 const REPORTER_SLOTS: &str = "16";
 
 /// Running parts of the test.

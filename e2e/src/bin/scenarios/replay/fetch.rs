@@ -34,10 +34,12 @@ impl Store {
             let from = fix.folder.join(&release.version).join(".");
             return run(Command::new("cp").arg("-r").arg(from).arg(into)).await;
         }
+        // The digest identifies an archive under any file name.
         let archive = match self.kept(&release.sha256)? {
             Some(archive) => archive,
             None => self.fetch(fix, release).await?,
         };
+        // A wheel is a zip archive, which GNU tar does not read.
         if archive.extension().is_some_and(|kind| kind == "whl") {
             let unzip = ["-m", "zipfile", "-e"];
             return run(Command::new("python3").args(unzip).arg(archive).arg(into)).await;
@@ -136,6 +138,7 @@ impl Store {
             parts.join("sources.list"),
             list.replacen("deb ", "deb-src ", usize::from(list.starts_with("deb "))),
         )?;
+        // Separate lists leave the machine's state of apt unchanged.
         let options = [
             "Dir::Etc::sourcelist=/dev/null".to_owned(),
             format!("Dir::Etc::sourceparts={}", parts.display()),

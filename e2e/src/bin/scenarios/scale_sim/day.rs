@@ -215,6 +215,7 @@ impl Simulation<'_> {
             self.minute(second).stored += 2.0;
             let waited = Timestamp::from_unix_ms((second * 1000).cast_signed()).since(first.since);
             self.day.longest_wait = self.day.longest_wait.max(waited);
+            // The run id encodes ticket and stage, see `run_id`.
             let (ticket, stage) = (first.run.sequence() / 10, (first.run.sequence() % 10) as usize);
             self.take_slot(second, ticket, stage);
         }
@@ -271,6 +272,7 @@ impl Simulation<'_> {
             0.1
         };
         let a_second = OTHERS * self.repositories as f64 / HOUR as f64 * share;
+        // The fraction of a webhook becomes a probability.
         let count = a_second.floor() as u64 + u64::from(self.rng.f64() < a_second.fract());
         self.webhooks(second, count);
         for _ in 0..count {
@@ -318,6 +320,7 @@ impl Simulation<'_> {
 
     /// Draws an exponentially distributed time.
     fn after(&mut self, mean: f64) -> u64 {
+        // The logarithm of 0 would be infinite.
         (-self.rng.f64().max(f64::EPSILON).ln() * mean) as u64
     }
 }

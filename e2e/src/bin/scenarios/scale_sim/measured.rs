@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::scale_sim::relay::{Counts, Protocol, Relay, since};
 
-/// Observation of idle services. It covers every loop with a period of seconds; loops with a period of
-/// minutes are simulated.
+// Observation of idle services. It covers every loop with a period of seconds; loops with a period of minutes
+// are simulated.
 const IDLE: Duration = Duration::from_secs(12);
 
 /// Counts of one ticket, and rates per minute without tickets.

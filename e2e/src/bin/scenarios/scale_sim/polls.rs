@@ -13,8 +13,8 @@ const CALLS_A_LOOK: u64 = 2;
 const CALLS_A_CHANGE: u64 = 1;
 /// Searches per project: requested tickets, and changed tickets.
 const SEARCHES_A_PROJECT: u64 = 2;
-/// Listings per change of ours. GitHub's times have whole seconds, so a change is certain after two listings
-/// within the same second.
+// Listings per change of ours. GitHub's times have whole seconds, so a change is certain after two listings
+// within the same second.
 const LISTINGS_A_CHANGE: u8 = 2;
 
 /// Open pull request of ours.
@@ -94,6 +94,7 @@ impl Polls {
             }
         }
         let mut due: Vec<&mut Open> = open.iter_mut().filter(|open| open.tracked.due() <= now).collect();
+        // The longest overdue polls get the allowance first.
         due.sort_by_key(|open| open.tracked.due());
         for open in due {
             round.latest = round.latest.max(now - open.tracked.due());

@@ -117,6 +117,7 @@ fn nats(line: &str) -> (Option<&'static str>, usize) {
         return (None, 0);
     }
     let subject = words.next().unwrap_or_default();
+    // The last word is the total size. A reply subject may precede it.
     let size: usize = words
         .next_back()
         .and_then(|size| size.parse().ok())

@@ -39,8 +39,8 @@ pub(crate) const NAMES: [&str; 6] = [
     "rollback",
 ];
 
-/// Order of docs/upgrades.md. The reporter owns the topology, and it knows every report before another
-/// service requests one.
+// Order of docs/upgrades.md. The reporter owns the topology, and it knows every report before another service
+// requests one.
 const UPGRADE: [Change; 5] = [
     up("reporter"),
     up("egress"),

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use crate::skew::cases::{ALL, Case, Change, Release};
 
 const TICKETS: usize = 4;
-/// Model latency, long enough that a service is replaced during the work.
+// Model latency, long enough that a service is replaced during the work.
 const THINKING: Duration = Duration::from_millis(200);
-/// Time limit for all tickets after the last change; far above their duration.
+// Time limit for all tickets after the last change; far above their duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// NATS user with the permission to back up.
 const BACKUP: &str = "backup";

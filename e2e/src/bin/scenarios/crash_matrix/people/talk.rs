@@ -26,8 +26,8 @@ const MEAN: [(&str, &str); 1] = [(
 pub(crate) const RULES: &str = "issues:\n  most_planned: 2\ndiscussions:\n  enabled: true\n  threads: 2\n\
      pull_request:\n  reviewer: journeyman-agent\n";
 
-/// Commands of the story, each with the text that completes it and permits the next one. The start of the
-/// discussion orders the research.
+// Commands of the story, each with the text that completes it and permits the next one. The start of the
+// discussion orders the research.
 const ORDERS: [(&str, &str); 4] = [
     ("", "Two things are asked."),
     ("/summarize", "Rita asks how we round."),
