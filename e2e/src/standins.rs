@@ -227,6 +227,7 @@ struct Stage(Vendors);
 
 impl Stage {
     async fn start(repository: Option<&Path>) -> anyhow::Result<(Self, Outside)> {
+        // Declared outside the branch, because `files` borrows from it.
         let read;
         let files: Vec<(&str, &str)> = if let Some(folder) = repository {
             read = read_folder(folder)?;

@@ -66,6 +66,7 @@ impl Vendors {
         jira: JiraOptions,
         script: Vec<Step>,
     ) -> anyhow::Result<Self> {
+        // The stand-ins learn their public names before the front serves them.
         let urls = names.iter().map(|name| format!("https://{name}")).collect();
         let mut vendors = Self::start_at(urls, &fixture::files(), jira, script).await?;
         let behind: BTreeMap<_, _> = names.iter().cloned().zip(vendors.addresses()).collect();

@@ -14,6 +14,7 @@ const FILE: &str = "JOURNEYMAN_EXCHANGES";
 
 /// Records a request with its answer and returns the answer unchanged.
 pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: Response) -> Response {
+    // Without a published description, or without the variable, the body is not copied.
     let Some(service) = service.filter(|_| file().is_some()) else {
         return answer;
     };
@@ -56,6 +57,7 @@ fn write(line: &str) {
         .append(true)
         .open(&path)
         .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    // A lost exchange makes the comparison incomplete, but the test's result stays right.
     if let Err(error) = written {
         tracing::error!(%error, path = %path.display(), "an exchange could not be written down");
     }

@@ -168,6 +168,7 @@ impl Inner {
 
     fn drawn(&mut self, method: &str, path: &str) -> Option<Fault> {
         let (faults, limit) = self.write_faults.as_ref()?;
+        // The count of earlier writes selects the fault, so that a repeated test meets the same faults.
         let met = self.writes.entry(format!("{method} {path}")).or_default();
         *met += 1;
         faults.of(method, path, *met - 1, *limit)

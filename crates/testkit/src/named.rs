@@ -79,6 +79,7 @@ async fn pass_on(
     outer.set_nodelay(true)?;
     let mut outer = acceptor.accept(outer).await?;
     let name = outer.get_ref().1.server_name().unwrap_or_default();
+    // An unknown name closes the connection.
     let Some(address) = behind.get(name) else {
         return Ok(());
     };

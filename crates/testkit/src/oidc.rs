@@ -171,6 +171,7 @@ impl Shared {
     }
 
     fn id_token(&self, login: Login) -> anyhow::Result<String> {
+        // `take` limits the fault to one token.
         let twist = self.lock().twist.take();
         let is = |wanted| twist == Some(wanted);
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
@@ -299,6 +300,7 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     if field("grant_type") == "refresh_token" {
         return refreshed(&shared, &field("refresh_token"));
     }
+    // OAuth requires the same `redirect_uri` in both requests.
     let uri = shared.lock().redirect_uri.clone();
     if field("grant_type") != "authorization_code" || field("redirect_uri") != uri {
         return shared.refuse("not the grant of a code, or another redirect_uri");

@@ -105,6 +105,7 @@ impl Webhooks {
         let trouble = Arc::new(Mutex::new(Trouble::default()));
         let met = Arc::clone(&trouble);
         let task = tokio::spawn(async move {
+            // Deliveries with faults are sent concurrently, so that others can overtake late ones.
             let mut apart = JoinSet::new();
             while let Some((delivery, target)) = waiting.recv().await {
                 let delays = lock(&met).delays(&delivery);
@@ -263,6 +264,7 @@ async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, targe
 }
 
 async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+    // The signature covers exactly these bytes, so the body is rendered once.
     let body = delivery.payload.to_string();
     let signature = format!("sha256={}", sign(&target.secret, body.as_bytes()));
     let request = client

@@ -13,8 +13,10 @@ async fn main() -> anyhow::Result<()> {
     let github = FakeGitHub::start(GitHubOptions::default()).await?;
     let jira = FakeJira::start(JiraOptions::default()).await?;
     let begin = json!({"github": furnish_github(&github)?, "jira": furnish_jira(&jira)?});
+    // The addresses come first, so that the parent process can send requests.
     stdout().write_all(format!("{begin}\n").as_bytes()).await?;
     stdout().flush().await?;
+    // The end of standard input is the parent's signal to stop.
     stdin().read_to_end(&mut Vec::new()).await?;
     github.stop().await;
     jira.stop().await;

@@ -51,6 +51,7 @@ impl RunState {
     /// Returns the run's `status` and `conclusion`.
     const fn words(self) -> (&'static str, Option<&'static str>) {
         match self {
+            // GitHub reports a required approval as a completed run.
             Self::ActionRequired => ("completed", Some("action_required")),
             Self::Waiting => ("waiting", None),
             Self::Queued => ("queued", None),

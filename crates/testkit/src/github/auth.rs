@@ -135,6 +135,7 @@ impl AppCaller {
             return set.clone();
         }
         let level = if self.writes() { "write" } else { "read" };
+        // The writer pushes contents; the reader also reads statuses.
         let own = match self.writes() {
             true => ("contents", "write"),
             false => ("statuses", "read"),
@@ -187,6 +188,7 @@ fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
 
 fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
     let value = header_text(headers, "authorization");
+    // GitHub accepts the schemes `Bearer` and `token`, in any case.
     let token = value
         .split_once(' ')
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token"));

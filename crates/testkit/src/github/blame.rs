@@ -55,6 +55,7 @@ pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Resp
         return failed("NOT_FOUND", "Could not resolve to a Repository");
     };
     let mut files = Map::from_iter([("__typename".to_owned(), Value::from("Commit"))]);
+    // The variables are numbered without gaps.
     for file in 0..MAX_FILES {
         let Some(path) = variables[format!("p{file}")].as_str() else {
             break;

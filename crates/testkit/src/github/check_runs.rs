@@ -81,6 +81,7 @@ pub(super) async fn list(
     Query(only): Query<ListQuery>,
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
+        // The route accepts the name of a branch or the id of a commit.
         let branch = repository::branches(&repo.path)
             .get(&sha)
             .cloned()

@@ -26,6 +26,7 @@ struct CommentBody {
 
 fn read_body(headers: &HeaderMap, body: &Bytes) -> Result<String, axum::response::Response> {
     let comment: CommentBody = read(headers, body)?;
+    // GitHub counts characters, not bytes.
     let length = comment.body.chars().count();
     if comment.body.trim().is_empty() || length > MAX_BODY {
         return Err(invalid(

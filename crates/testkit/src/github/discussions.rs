@@ -153,6 +153,7 @@ fn add(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static
     let body = body_of(variables)?;
     let reply_to = match &variables["thread"] {
         Value::Null => None,
+        // A node id has the comment's number as its suffix.
         id => id
             .as_str()
             .and_then(|id| id.strip_prefix("DC_kwDO")?.parse().ok()),

@@ -44,6 +44,7 @@ pub(super) async fn handle(
         hub.log.violation(format!("a merge was tried: {merge}"));
         return Ok(failed("FORBIDDEN", "Only people merge"));
     }
+    // Projects come first, because the project token may call nothing else.
     if let Some(answered) = projects::handle(&hub, &caller, &body.query, &body.variables) {
         return Ok(answered);
     }

@@ -337,6 +337,7 @@ impl Hub {
             "Merge pull request #{number} from {}\n\n{}",
             pull.head, pull.title
         );
+        // The merge precedes the changes of state, so that a conflict leaves the pull request open.
         let id = repository::merge(&path, &pull.base, &pull.head_sha, &message, by)?;
         pull.open = false;
         pull.merged_by = Some(by.to_owned());

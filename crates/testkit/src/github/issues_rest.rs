@@ -134,6 +134,7 @@ pub(super) async fn update(
             ));
         }
     };
+    // The type comes first, because an invalid type must not leave a partial edit.
     if let Some(wanted) = &change.r#type {
         with_repo(&hub, &owner, &name, |repo| {
             repo.issue(number).map(drop).map_err(|_| not_found())

@@ -133,6 +133,7 @@ impl FakeGitHub {
 
     /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
+        // The server stops first, because its requests cause webhooks.
         self.server.stop().await;
         self.hub.webhooks.stop().await;
     }

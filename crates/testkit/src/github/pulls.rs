@@ -123,6 +123,7 @@ pub(super) async fn create(
     let full_name = format!("{owner}/{name}");
     let mut world = hub.world();
     let repo = world.repo(&full_name).map_err(|_| not_found())?;
+    // `head` may have the owner's prefix. The stand-in has no forks.
     let head = new
         .head
         .strip_prefix(&format!("{owner}:"))

@@ -109,6 +109,7 @@ async fn tagged(response: Response, known: &str) -> Response {
     let Ok(body) = axum::body::to_bytes(body, MAX_ANSWER).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
+    // The hash is stable within a process, which is the lifetime of a tag.
     let mut hasher = DefaultHasher::new();
     // The tag covers the header `link`: a page's body may be equal while its successors change.
     body.hash(&mut hasher);

@@ -78,6 +78,7 @@ impl PageQuery {
         let page = self.page.unwrap_or(1).max(1);
         let last = items.len().div_ceil(per_page).max(1);
         let link = |to: usize, rel: &str| {
+            // The links keep the other parameters of the request.
             let kept = uri
                 .query()
                 .unwrap_or_default()

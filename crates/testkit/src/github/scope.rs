@@ -41,6 +41,7 @@ pub(super) struct Wanted {
 }
 
 fn contains(held: &str, wanted: &str) -> bool {
+    // The level `write` includes `read`.
     held == wanted || held == "write"
 }
 

@@ -42,6 +42,7 @@ impl Hub {
         lines: &[OnLines<'_>],
     ) -> anyhow::Result<Review> {
         let mut world = self.world();
+        // The review takes the first id and its comments the following ones, which `next_id` promises.
         let id = world.fresh_id();
         let line = |on: &OnLines<'_>| LineComment {
             id: world.fresh_id(),

@@ -161,6 +161,7 @@ fn kind(node: &Value) -> &str {
 
 /// Returns a document's text with each block on a separate line. Wiki markup is trimmed alone.
 pub(super) fn plain(document: &Value) -> String {
+    // On a Data Center a text is wiki markup in a string.
     if let Value::String(wiki) = document {
         return wiki.trim().to_owned();
     }

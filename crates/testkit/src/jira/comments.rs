@@ -16,6 +16,7 @@ impl Desk {
         properties: Vec<Value>,
     ) -> Option<Comment> {
         let mut issues = lock(&self.issues);
+        // The id is drawn before the issue is borrowed.
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let now = jira_now();

@@ -231,6 +231,7 @@ impl Desk {
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.description, description);
+        // Jira's changelog has null for an empty text.
         let text = |document: &Value| match adf::text(document) {
             text if text.is_empty() => Value::Null,
             text => Value::String(text),
@@ -293,6 +294,7 @@ impl Desk {
             return None;
         }
         let relation = Relation::new(issues.fresh_id(), kind, from, to)?;
+        // Both locks are held, so that no other link is added between check and insertion.
         let mut relations = lock(&self.relations);
         if !relations.iter().any(|known| known.is_like(&relation)) {
             relations.push(relation);

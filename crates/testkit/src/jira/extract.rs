@@ -107,6 +107,7 @@ impl FromRequestParts<Arc<Desk>> for Read {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
+        // The caller is authenticated first, so that strangers learn nothing about keys.
         Caller::from_request_parts(parts, desk).await?;
         let path = Path::<String>::from_request_parts(parts, desk).await;
         let Path(key) = path.map_err(IntoResponse::into_response)?;

@@ -59,6 +59,7 @@ impl FromRequestParts<Arc<Desk>> for Admin {
         if is_admin {
             return Ok(Self);
         }
+        // A caller with other valid credentials gets 403, a caller without gets 401 from here.
         Caller::from_request_parts(parts, desk).await?;
         let problem = "Only Jira administrators can manage webhooks.";
         Err(refuse(StatusCode::FORBIDDEN, problem))
@@ -153,6 +154,7 @@ pub(super) async fn list(State(desk): State<Arc<Desk>>, _admin: Admin) -> Respon
 pub(super) async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::Bytes) -> Handled {
     let sent = checked(&desk.site, &body)?;
     let mut hooks = lock(&desk.hooks);
+    // Registrations are never deleted, so the count is a unique id.
     let id = hooks.len() as u64 + 1;
     let hook = Hook { id, sent };
     // The latest registration receives all deliveries.

@@ -30,6 +30,7 @@ pub(super) struct Query {
 /// ```
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let tokens = tokens(text)?;
+    // A quoted word is a value, never a keyword.
     let order = tokens.iter().position(|token| token.is("ORDER"));
     let (conditions, order) = tokens.split_at(order.unwrap_or(tokens.len()));
     let mut query = Query {
@@ -144,6 +145,7 @@ fn period(text: &str) -> Option<OffsetDateTime> {
 fn minute(text: &str) -> Option<OffsetDateTime> {
     let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
     let at = time::PrimitiveDateTime::parse(text, format).ok()?;
+    // JQL has times in the user's zone, which is UTC for all accounts here.
     Some(at.assume_utc())
 }
 

@@ -124,6 +124,7 @@ impl FakeJira {
 
     /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
+        // The server stops first, because its requests cause webhooks.
         self.server.stop().await;
         self.desk.webhooks.stop().await;
     }

@@ -38,6 +38,7 @@ pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
         ("subtasks", Some(json!(parts))),
         ("parent", parent),
     ];
+    // A ticket without a parent has no field `parent`.
     all.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()

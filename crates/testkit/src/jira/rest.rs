@@ -320,6 +320,7 @@ async fn put_link(
         ));
     }
     let link = RemoteLink {
+        // `put_link` assigns the id.
         id: 0,
         global_id: link.global_id,
         object: link.object,

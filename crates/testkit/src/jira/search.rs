@@ -52,6 +52,7 @@ pub(super) async fn search(
     _caller: Caller,
     Body(search): Body<CloudBody>,
 ) -> Handled {
+    // The stand-in's page token is the offset of the next page.
     let start = match search.next_page_token.as_deref() {
         None => 0,
         Some(token) => token

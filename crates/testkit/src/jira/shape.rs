@@ -110,6 +110,7 @@ impl History {
 
 impl RemoteLink {
     pub(super) fn json(&self, issue: &str, site: &Site) -> Value {
+        // Jira returns `icon` and `status` even if the request omits them.
         let mut object = json!({"icon": {}, "status": {"icon": {}}});
         if let (Some(all), Value::Object(given)) = (object.as_object_mut(), self.object.clone()) {
             all.extend(given);

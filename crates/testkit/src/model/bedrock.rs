@@ -75,6 +75,7 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
     }
     let signed = field("SignedHeaders")?;
     let names: Vec<&str> = signed.split(';').collect();
+    // Without these headers a signature would be valid on any host and at any time.
     if !["host", "x-amz-date"].iter().all(|needed| names.contains(needed)) {
         return Some(false);
     }
@@ -84,6 +85,8 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         .collect();
     // Signature Version 4 encodes each path segment a second time for every service except S3.
     let path: Vec<String> = uri.path().split('/').map(encoded).collect();
+    // Canonical request of Signature Version 4: method, path, query, headers, names of the headers, digest of
+    // the body.
     let request = format!(
         "{method}\n{}\n{}\n{lines}\n{signed}\n{}",
         path.join("/"),
@@ -157,6 +160,7 @@ pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
         head.extend(value.as_bytes());
     }
     let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
+    // Total length, length of the headers, checksum of both, headers, payload, checksum of everything.
     let mut message = Vec::new();
     message.extend(length(AROUND + head.len() + payload.len()));
     message.extend(length(head.len()));

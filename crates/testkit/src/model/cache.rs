@@ -119,6 +119,7 @@ fn blocks(request: &Value) -> Vec<Block> {
             .as_object_mut()
             .and_then(|fields| fields.remove("cache_control"));
         let text = format!("{context}{bare}");
+        // The hash continues over all blocks, so that each value identifies the whole prefix.
         text.hash(&mut hasher);
         bytes += text.len();
         let ttl = marker.map(|marker| marker["ttl"].as_str().unwrap_or("5m").to_owned());

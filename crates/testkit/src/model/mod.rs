@@ -283,6 +283,7 @@ impl Model {
     }
 
     fn play(&self, dialect: Dialect, headers: &HeaderMap, request: &Value) -> Result<PlayedReply, String> {
+        // The time is taken before the lock, so that waiting does not count.
         let at = Instant::now();
         if !is_json(headers) {
             return Err("content-type: application/json is required".to_owned());

@@ -121,6 +121,7 @@ impl Reader {
             "user" => {
                 let text = text_of(&message["content"])?;
                 self.take(&text);
+                // All texts before the first reply form the opening.
                 if self.transcript.turns == 0 {
                     let opening = &mut self.transcript.opening;
                     opening.push_str(if opening.is_empty() { "" } else { "\n" });

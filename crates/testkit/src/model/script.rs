@@ -123,6 +123,7 @@ pub(super) fn summary() -> Step {
 
 /// Returns the number of turns that a summary in the first message replaces.
 pub(super) fn left_out(opening: &str) -> usize {
+    // The sentence is part of the planner's prompt for a summarized conversation.
     let (_, rest) = opening.split_once("\nThe first ").unwrap_or_default();
     let (count, _) = rest
         .split_once(" turns of your work are left out")

@@ -51,6 +51,7 @@ async fn pages() -> anyhow::Result<()> {
     let world = Box::pin(World::start(options)).await?;
     fill(&world).await?;
     let console = Console::start(&world.url).await?;
+    // The client follows no redirect, because the login's redirect carries the cookie.
     let client = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

@@ -68,6 +68,7 @@ async fn beside_idle(sender: &WebhookSender) -> anyhow::Result<()> {
     figure("floor_webhook_p99_alone", ms(alone.quantile(99)), "ms");
     let address = sender.url().trim_start_matches("http://").split('/').next();
     let address = address.context("an address")?.to_owned();
+    // Dropping the set at the end closes the connections.
     let mut idle = JoinSet::new();
     let open = Arc::new(Semaphore::new(0));
     for _ in 0..IDLE {

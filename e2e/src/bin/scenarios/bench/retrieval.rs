@@ -200,6 +200,7 @@ fn first_commit() -> anyhow::Result<String> {
 
 fn second_commit() -> anyhow::Result<String> {
     let mut stream = head("second", "from refs/heads/first\n")?;
+    // Every 500th file, so that the changes are spread over all folders.
     for number in (0..FILES).step_by(FILES / CHANGED) {
         file(&mut stream, number, "changed")?;
     }

@@ -185,6 +185,7 @@ pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::
     bench.call(1, "write_file", &write).await?;
 
     let read = json!({"path": FILE});
+    // Each call has another id, because the executor answers a known id with the stored result.
     Samples::sequential(READS, |number| {
         bench.call(1000 + number as u64, "read_file", &read)
     })

@@ -66,6 +66,7 @@ async fn drain_node() -> anyhow::Result<String> {
         &node,
         "--ignore-daemonsets",
         "--delete-emptydir-data",
+        // Only the pods of this test are evicted.
         "--pod-selector=app.kubernetes.io/instance=cluster-test",
         "--timeout=240s",
     ];
@@ -135,6 +136,7 @@ async fn delete_pods_by_force() -> anyhow::Result<String> {
 async fn take_redis_away() -> anyhow::Result<String> {
     let away = async {
         inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;
+        // The scaling alone would let Redis end in order.
         let pods = "--selector=app.kubernetes.io/name=redis";
         inside(CHANGE, &["delete", "pod", pods, "--force", "--grace-period=0"]).await?;
         sleep(WITHOUT_REDIS).await;

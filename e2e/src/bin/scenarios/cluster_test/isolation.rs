@@ -34,6 +34,7 @@ pub(crate) async fn cut_off_pods() -> anyhow::Result<String> {
         pods.push(kubectl::last_pod(workload).await?);
     }
     let image = stand_ins_image().await?;
+    // A pod keeps its ephemeral containers, and their names are unique.
     let container = format!("isolation-{}", fastrand::u32(..));
     add_containers(&pods, &container, &image).await?;
     for pod in &pods {

@@ -214,6 +214,7 @@ fn restore_rules(families: &[RuleFamily]) {
 /// # Errors
 /// When the kernel refuses a rule.
 pub(crate) async fn hold_isolation(time: Duration) -> anyhow::Result<()> {
+    // The handler precedes the first rule, so that no signal leaves the pod isolated.
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     let families = isolate_network()?;
     tokio::select! {

@@ -98,6 +98,7 @@ pub(crate) async fn list_running_pods(workload: &str) -> anyhow::Result<Vec<Stri
 
 fn running_pods(list: &Value) -> Vec<String> {
     let pods = list["items"].as_array().into_iter().flatten();
+    // A terminating pod keeps the phase `Running` until its end.
     let running = pods
         .filter(|pod| pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null());
     let names = running.filter_map(|pod| pod["metadata"]["name"].as_str());

@@ -127,6 +127,7 @@ fn outputs(vendors: &Vendors, notes: &[Note]) -> Vec<String> {
     for call in vendors.model.calls().iter().filter(|call| is_ours(&call.marker)) {
         texts(&call.request, &mut found);
     }
+    // Each request repeats the earlier outputs.
     found.sort();
     found.dedup();
     found

@@ -117,6 +117,7 @@ async fn play_tickets<T>(
     kubectl::ready().await?;
     let observation = RoundObservation::start().await?;
     begin(order).await?;
+    // The round ends even if the disturbance fails, so that the next one starts at rest.
     let (disturbed, round) = tokio::join!(disturbance, end());
     let mut round = round?;
     let wake_ups = observation.end(&mut round).await;

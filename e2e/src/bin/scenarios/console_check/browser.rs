@@ -51,6 +51,7 @@ impl Driver {
             .kill_on_drop(true)
             .spawn()
             .context("chromedriver cannot be started")?;
+        // Port 0 selects a free port, which the driver prints.
         let said = first_line(&mut process, "ChromeDriver was started successfully").await?;
         let port: String = said.chars().filter(char::is_ascii_digit).collect();
         Ok(Self {

@@ -67,6 +67,7 @@ async fn to_the_end(stage: &mut Stage, watch: &Watch) -> anyhow::Result<(Ending,
         // `next` is cancel safe, so a timeout loses no event.
         let heard = tokio::time::timeout(LOOK, services.next()).await;
         match heard.ok().transpose()? {
+            // Only the armed process may abort, and only once.
             Some(Heard::Ended(status)) if was_aborted(status) && watch.arm.is_some() && !has_crashed => {
                 has_crashed = true;
                 services = start(stage, &Watch::default()).await?;

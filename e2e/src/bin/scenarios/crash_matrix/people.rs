@@ -142,6 +142,7 @@ impl Stage {
 
     /// Reviews with a request on one line.
     fn review(&mut self, number: u64) -> anyhow::Result<()> {
+        // The review takes the next id and its comment the one after.
         let comment = self.github.next_id() + 1;
         let review = around_review(comment);
         self.model

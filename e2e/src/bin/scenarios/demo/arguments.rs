@@ -66,6 +66,7 @@ impl Arguments {
         };
         let mut environment = outside.environment(dialect, &rules);
         if self.model != Model::Scripted {
+            // The settings of the scripted model give way to those of the real one.
             environment.retain(|(name, _)| !name.starts_with("JOURNEYMAN__MODEL__"));
             environment.extend(self.real_model(dialect)?);
         }

@@ -107,6 +107,7 @@ impl Schedule {
             arrivals: (0..tickets).map(|number| apart * number).collect(),
             strikes,
             list_lag: Duration::from_secs(if is_full { 5 } else { 1 }),
+            // 21 s exceed the total timeout of our clients of GitHub and Jira, which is 20 s.
             silence: Duration::from_secs(if is_full { 21 } else { 3 }),
         }
     }

@@ -25,6 +25,7 @@ pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow
         .collect();
     std::fs::write(&dataset, lines)?;
     let results = out.join("results");
+    // `journeyman eval` would otherwise resume the previous evaluation.
     if results.exists() {
         std::fs::remove_dir_all(&results)?;
     }

@@ -47,6 +47,7 @@ pub(crate) enum Kind {
 
 pub(crate) async fn measure() -> anyhow::Result<Measured> {
     let (nats, redis) = tokio::try_join!(NatsServer::start(), RedisServer::start())?;
+    // The relays count what the services send to NATS and Redis.
     let before_nats = Relay::start(Protocol::Nats, address(&nats.url())).await?;
     let before_redis = Relay::start(Protocol::Redis, address(&redis.url())).await?;
     let world = World::start(Options {

@@ -70,6 +70,7 @@ async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Ar
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, mut to_client) = client.into_split();
     let (mut from_server, to_server) = server.into_split();
+    // Only messages of the clients are counted.
     let up = count(protocol, BufReader::new(from_client), to_server, &counts);
     let down = tokio::io::copy(&mut from_server, &mut to_client);
     tokio::select! {

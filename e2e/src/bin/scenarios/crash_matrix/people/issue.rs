@@ -99,6 +99,7 @@ impl Stage {
 
     /// Approves each commit that a comment asks about, once.
     fn approve(&mut self, number: u64, said: &str) -> anyhow::Result<()> {
+        // The last question is the current one.
         let asked = said.rsplit_once("/approve ").map(|(_, rest)| rest);
         let commit: String = asked
             .into_iter()
