@@ -1,4 +1,4 @@
-//! What follows from an approval: the job, or why there is none.
+//! Job request or refusal that follows from an approval of a ticket.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
     standing::{Approval, changed_by},
 };
 
-/// What follows from an approval by somebody who may give it: the job, or why there is none.
+/// Job request or skip reason that follows from an approval by an authorized account.
 pub(crate) fn approved(
     ticket: &TicketKey,
     issue: &Issue,
@@ -38,7 +38,7 @@ pub(crate) fn approved(
     Ok(Ok(with_requester(reason, ticket, approval.by.as_ref())))
 }
 
-/// The comments that are not ours.
+/// Comments of an issue without those of our own accounts.
 pub(crate) fn of_people(issue: &Issue, facts: &Facts) -> Vec<Comment> {
     let ours = &facts.own_accounts;
     let is_ours = |comment: &&Comment| ours.contains(&comment.author_id) || ours.contains(&comment.author);
@@ -46,7 +46,7 @@ pub(crate) fn of_people(issue: &Issue, facts: &Facts) -> Vec<Comment> {
     people.cloned().collect()
 }
 
-/// The accounts whose comments, or edits since the approval, count as instructions.
+/// Accounts whose comments, or whose edits since the approval, count as instructions.
 pub(crate) fn instructors(
     ticket: &TicketKey,
     issue: &Issue,
@@ -63,7 +63,7 @@ pub(crate) fn instructors(
     let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
     let mut instructors = BTreeSet::new();
     for (id, name) in people {
-        // Jira is asked by the id alone, which keeps one question for each account, whatever it is called.
+        // Jira is queried by account id alone. One cache entry then serves an account under every display name.
         let asked_by_name = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
         let account = domain::Account {
             id: id.to_owned(),
@@ -81,8 +81,8 @@ pub(crate) fn instructors(
     Ok(instructors)
 }
 
-/// What follows when a program asks for work that the rules do not name. It is told once: what answers each act of a
-/// program may never end.
+/// Skip reason for a program that requests work without being named in the rules. Posted once per ticket: two programs
+/// that answer each other would never end.
 pub(crate) fn refused_program(
     ticket: &TicketKey,
     by: Option<&domain::Account>,
@@ -99,8 +99,8 @@ pub(crate) fn actor(approval: &Approval) -> Option<String> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// The job that a ticket asks for, or why there is none. `instructors` are the accounts, of those that the issue names,
-/// whose words count as instructions.
+/// Job that a ticket requests, or the reason to skip it. `instructors` are the accounts of the issue whose comments and
+/// edits count as instructions.
 fn implement(
     issue: &Issue,
     approval: &Approval,
@@ -122,7 +122,7 @@ fn implement(
     requested(repository, text, rules)
 }
 
-/// The job of a ticket of a folder, which is this text and nothing else; or the skip rule that forbids it.
+/// Job of a ticket in a folder, whose text is its summary and description alone; or the skip rule that forbids it.
 pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> Result<Reason, RulesProblem> {
     let raw = TicketText {
         summary,
@@ -136,7 +136,7 @@ pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> 
     Ok(requested(rules.repository()?, text, rules))
 }
 
-/// Names the person who asked for the work, as commits do.
+/// Sets the requester of the job, in the form that commits name people.
 fn with_requester(mut reason: Reason, ticket: &TicketKey, by: Option<&domain::Account>) -> Reason {
     if let Reason::JobRequested(job) = &mut reason {
         job.background.requester = requester(ticket, &job.text.url, by);
@@ -144,7 +144,8 @@ fn with_requester(mut reason: Reason, ticket: &TicketKey, by: Option<&domain::Ac
     reason
 }
 
-/// The account of a person at the GitHub that the ticket is at. Mail addresses of a Jira never go into a commit.
+/// GitHub account of the requester, on the server of the ticket. Jira accounts have none: a mail address of Jira never
+/// goes into a commit.
 fn requester(ticket: &TicketKey, ticket_url: &str, by: Option<&domain::Account>) -> Option<CommitAuthor> {
     let is_github = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
     let by = by.filter(|by| is_github && !by.is_bot)?;
@@ -164,7 +165,7 @@ fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Rea
     }))
 }
 
-/// An account as people know it, cleaned; `somebody` when there is no name.
+/// Sanitized display name of an account, at most 100 characters; a placeholder for a missing or empty name.
 pub(crate) fn name(account: Option<&domain::Account>) -> String {
     let name = account.map_or("", |account| account.display_name.as_str());
     let clean = pin::cut(&pin::sanitise(name), 100);

@@ -1,5 +1,5 @@
-//! What the trackers know of a ticket beside its text. It is gathered once, when work is asked for, and pinned with the job.
-//! Nothing of it decides whether there is a job: what cannot be read is missing, and the job says so.
+//! Background of a ticket: earlier pull requests, linked tickets and similar tickets. The router reads it once, when a job
+//! is requested, and pins it with the job.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     router::Router,
 };
 
-/// A part that takes longer is left out, so that the work begins.
+// A part that takes longer is left out, so that the job starts without it.
 const PATIENCE: Duration = Duration::from_secs(6);
 const EARLIER_SINCE: Duration = Duration::from_secs(180 * 24 * 3600);
 const EARLIER: usize = 3;
@@ -26,18 +26,18 @@ const REMARKS_CHARS: usize = 16_000;
 const LINKED: usize = 10;
 const DESCRIPTION_CHARS: usize = 1_000;
 const SIMILAR: usize = 5;
-/// Words of a title that others are searched with.
+// Words of the title that go into the search for similar tickets.
 const WORDS: usize = 8;
-/// Titles with less in common, in percent, are about something else.
+// Percentage of shared title words below which two tickets are about different subjects.
 const LIKENESS: usize = 60;
-/// For a triage: a model reads them.
+// Limits for triage. They are wider than those of a job, because the model judges the candidates itself.
 const CANDIDATES: usize = 10;
 const RELATED: usize = 30;
 const TITLE_CHARS: usize = 300;
 const LINE_CHARS: usize = 100;
 
 impl Router {
-    /// Everything about a ticket, read side by side.
+    /// Reads all parts of the background concurrently. A part that fails or times out is listed in `unread`.
     pub(crate) async fn background(
         &self,
         ticket: &TicketKey,
@@ -49,6 +49,7 @@ impl Router {
             patient(self.linked(ticket, issue)),
             patient(similar(&self.outside, ticket, issue, (SIMILAR, LIKENESS))),
         );
+        // A failed part never blocks the job: it is logged and listed, so that the prompt can state that it is missing.
         let mut unread = Vec::new();
         let mut known = |part, error: &ReadError| {
             tracing::warn!(%ticket, ?part, error = %chain(error), "a part of what is known of a ticket is not read");
@@ -66,7 +67,7 @@ impl Router {
         }
     }
 
-    /// What a triage looks for duplicates in.
+    /// Candidates among which a triage searches for duplicates.
     pub(crate) async fn candidates(&self, ticket: &TicketKey, issue: &Issue) -> Background {
         let similar = patient(similar(&self.outside, ticket, issue, (CANDIDATES, RELATED))).await;
         let similar = similar.inspect_err(|error| {
@@ -78,7 +79,7 @@ impl Router {
         }
     }
 
-    /// Pull requests that name the ticket and are over, the latest first.
+    /// Closed pull requests that name the ticket, the latest first.
     async fn earlier(
         &self,
         ticket: &TicketKey,
@@ -117,7 +118,7 @@ impl Router {
         }
     }
 
-    /// The tickets that a ticket is linked with. Their descriptions are a second read, and no reason to know nothing.
+    /// Tickets linked with a ticket. Failure to read their descriptions leaves the descriptions empty.
     async fn linked(&self, ticket: &TicketKey, issue: &Issue) -> Result<Vec<LinkedTicket>, ReadError> {
         let related = &issue.related[..issue.related.len().min(LINKED)];
         let keys: Vec<&TicketKey> = related.iter().map(|other| &other.key).collect();
@@ -145,7 +146,7 @@ impl Router {
     }
 }
 
-/// Unfinished tickets of the same project that seem to ask for the same; linked ones are known already.
+/// Unfinished tickets of the same project with a similar title, without the ticket itself and its linked tickets.
 async fn similar(
     outside: &Outside,
     ticket: &TicketKey,
@@ -173,9 +174,10 @@ async fn similar(
     Ok(alike.into_iter().take(most).map(|(_, ticket)| ticket).collect())
 }
 
-/// The latest remarks that there is room for, the earliest of them first.
+/// Latest remarks that fit into the character limit, oldest first.
 fn latest(remarks: Vec<Remark>) -> Vec<ReviewRemark> {
     let mut room = REMARKS_CHARS;
+    // The loop starts at the newest remark, so that the limit drops the oldest ones.
     let mut kept = Vec::new();
     for remark in remarks.into_iter().rev().take(REMARKS) {
         let text = pin::cut(&pin::sanitise(&remark.text), REMARK_CHARS);

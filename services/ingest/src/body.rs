@@ -1,5 +1,5 @@
-//! A webhook's body as the door looks at it, before anything reads what it says: one JSON object without a key that stands
-//! twice, which has at its top what the event of the header has.
+//! Validation of a webhook body before it is parsed: a single JSON object without duplicate keys, whose top-level keys
+//! match the event in the header.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -9,7 +9,7 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// The events of GitHub that are read, and what tells their bodies apart: the names of [`MARKS`] that each has at its top.
+/// Events of GitHub that ingest reads, each with the names of [`MARKS`] that its body has at the top level.
 const EVENTS: [(&str, &[&str]); 11] = [
     ("check_run", &["check_run"]),
     ("check_suite", &["check_suite"]),
@@ -24,7 +24,7 @@ const EVENTS: [(&str, &[&str]); 11] = [
     ("workflow_run", &["workflow_run"]),
 ];
 
-/// Every name of [`EVENTS`], and `thread` and `deployment`, which stand in bodies of other events beside such names.
+/// Every name of [`EVENTS`], and `thread` and `deployment`, which occur only in bodies of other events.
 const MARKS: [&str; 14] = [
     "check_run",
     "check_suite",
@@ -42,7 +42,7 @@ const MARKS: [&str; 14] = [
     "workflow_run",
 ];
 
-/// Why a body is not taken, for log and metrics; nothing of the body stands in it.
+/// Reason why a body is rejected, for log and metrics. It contains nothing of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unfit(pub(crate) &'static str);
 
@@ -51,13 +51,13 @@ const TOO_DEEP: Unfit = Unfit("nested too deep");
 const KEY_TWICE: Unfit = Unfit("a key twice in one object");
 const OTHER_EVENT: Unfit = Unfit("not of the event in the header");
 
-/// The names at the top of a body that was looked through.
+/// Top-level keys of a validated body.
 #[derive(Debug)]
 pub(crate) struct Body(BTreeSet<String>);
 
 impl Body {
-    /// Looks through a whole body. Of two values under one key, two readers could take different ones, so such a body is
-    /// refused; so is one that is nested deeper than the readers go.
+    /// Validates a whole body. Rejects duplicate keys, because two parsers could pick different values, and nesting deeper
+    /// than the payload parsers accept.
     pub(crate) fn look(body: &[u8]) -> Result<Self, Unfit> {
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'{') {
@@ -65,17 +65,18 @@ impl Body {
         }
         let body = json::replace_broken_characters(body);
         let mut deserializer = json::deserializer(&body).map_err(|_| TOO_DEEP)?;
-        // It begins as an object and any value is good, so what is wrong with the data is a key.
+        // The body starts with `{` and every value type is accepted, so a data error can only be a duplicate key.
         let wrong = |error: serde_json::Error| if error.is_data() { KEY_TWICE } else { NO_OBJECT };
         let Object(names) = Object::deserialize(&mut deserializer).map_err(wrong)?;
         deserializer.end().map_err(wrong)?;
         Ok(Self(names))
     }
 
-    /// The signature does not cover the header that names the event: a signed body could be sent as another event.
+    /// Checks that the top-level keys match the event in the header. The signature does not cover that header: a signed
+    /// body could be replayed as another event.
     pub(crate) fn must_be(&self, event: &str) -> Result<(), Unfit> {
         let Some((_, wanted)) = EVENTS.iter().find(|(name, _)| *name == event) else {
-            // Nothing is read of the others.
+            // Ingest ignores all other events, so their shape does not matter.
             return Ok(());
         };
         let marks = MARKS.iter().filter(|mark| self.0.contains(**mark));
@@ -87,10 +88,10 @@ impl Body {
     }
 }
 
-/// The keys of an object, each of which stands once, as in every object below it.
+/// Top-level keys of an object without duplicate keys at any depth.
 struct Object(BTreeSet<String>);
 
-/// Any value whose objects are such.
+/// Any JSON value whose objects have no duplicate keys.
 struct Anything;
 
 struct Look;
@@ -107,7 +108,7 @@ impl<'de> Deserialize<'de> for Anything {
     }
 }
 
-/// Of what is no object there are no keys.
+/// Values other than objects have no keys.
 macro_rules! no_keys {
     ($($visit:ident: $type:ty),+) => {
         $(fn $visit<E: Error>(self, _: $type) -> Result<Object, E> {
@@ -237,7 +238,7 @@ mod tests {
         assert!(MARKS.is_sorted());
     }
 
-    /// The names at the top of bodies of GitHub's other events, after its description of them.
+    /// Top-level names in bodies of GitHub's other events, from the descriptions that GitHub publishes.
     #[test]
     fn bodies_of_events_that_are_not_read_count_as_none_that_is() {
         for body in [

@@ -1,4 +1,4 @@
-//! The second door for what only a webhook tells: orders in comments, and new or edited tickets to triage.
+//! Polling fallback for events that only webhooks report: commands in comments, and new or edited tickets to triage.
 
 use bytes::Bytes;
 use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp, cause::chain};
@@ -14,12 +14,15 @@ use crate::{
     router::Router,
 };
 
-/// After so many tickets that could not be read, and none that could, the rest waits for the next round.
+// Number of unreadable tickets, without a single readable one, after which the rest waits for the next round: the
+// tracker itself probably fails.
 const ENOUGH: usize = 5;
 
 impl Router {
-    /// Reads what changed at a Jira project since the last look, and gives how much of it no webhook had told. A ticket
-    /// that cannot be read keeps neither the others nor, in the end, the look from going on.
+    /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
+    /// missed.
+    ///
+    ///  An unreadable ticket blocks neither the other tickets nor, after some rounds, the poll mark.
     pub(crate) async fn catch_up_jira(
         &self,
         sharing: &[&Rules],
@@ -55,8 +58,9 @@ impl Router {
                 break;
             }
         }
+        // The poll mark must not pass a ticket that is retried, otherwise the next listing would not contain it.
         let waits_from = self.settle_left(&mut round, changed.issues.len(), memory).await?;
-        // When there are more, the next look begins at the last of these.
+        // An incomplete listing is sorted by change time. The next poll starts at its last ticket.
         let last = changed
             .issues
             .last()
@@ -69,13 +73,14 @@ impl Router {
         Ok(round.recovered)
     }
 
-    /// Gives up what has failed too often, with a dead letter; gives when the oldest of the rest happened.
+    /// Dead-letters findings that failed too often. Returns the time of the oldest finding that is still retried.
     async fn settle_left(
         &self,
         round: &mut Round,
         found: usize,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Failure> {
+        // Failures of all findings at once point to an outage, so `is_hopeless` then allows more rounds.
         let others_were_read = round.left.len() < found;
         let mut waits_from: Option<Timestamp> = None;
         for left in round.left.drain(..) {
@@ -105,7 +110,8 @@ impl Router {
         Ok(waits_from)
     }
 
-    /// Whether the ticket itself is not there any more. A part of it that alone cannot be read is an error to be seen.
+    /// True when the ticket itself is deleted. A missing part of an existing ticket is an error that needs a dead
+    /// letter.
     async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &Failure) -> bool {
         match (ticket, failure) {
             (Some(ticket), Failure::Unknown(_)) => {
@@ -115,7 +121,7 @@ impl Router {
         }
     }
 
-    /// Leaves a finding out, visibly.
+    /// Gives up a finding: logs an error and publishes a dead letter.
     pub(crate) async fn give_up(
         &self,
         finding: &str,
@@ -123,6 +129,7 @@ impl Router {
         failure: &Failure,
     ) -> Result<(), Failure> {
         tracing::error!(finding, error = %chain(failure), "found by poll and left out");
+        // A dry run stores nothing.
         if self.seen.is_some() {
             return Ok(());
         }
@@ -167,7 +174,7 @@ impl Router {
         Ok(outcomes)
     }
 
-    /// What became of a comment that was not seen before.
+    /// Handles a comment that no earlier round handled. Returns `None` for own and known comments.
     async fn remark_in(
         &self,
         ticket: &TicketKey,
@@ -185,15 +192,15 @@ impl Router {
         Ok(Some(outcome))
     }
 
-    /// Whether a comment may ask us for something: most on GitHub do not, and looking costs reads.
+    /// True for a comment that may address Journeyman. Most comments on GitHub do not, and handling one costs reads.
     pub(crate) fn is_for_us(&self, said: &Comment) -> bool {
         let group = self.instructors.group().to_owned();
         let ours = self.own_accounts.names();
         said.is_order() || said.names_us(&Facts::new(Source::Poll, self.rules.book(), ours, group))
     }
 
-    /// Reads the comments of a repository's pull requests and issues since the last look, for orders that no webhook
-    /// told.
+    /// Reads the comments on pull requests and issues of a repository since the last poll, for commands whose webhook
+    /// was missed. Returns their number.
     pub(crate) async fn catch_up_github(
         &self,
         repository: &RepositoryName,
@@ -230,23 +237,23 @@ impl Router {
     }
 }
 
-/// What one round of looking found.
+/// Result of one polling round.
 #[derive(Default)]
 struct Round {
     recovered: u64,
     left: Vec<Left>,
 }
 
-/// A finding that could not be read.
+/// Finding that could not be read.
 struct Left {
-    /// As the memory knows it.
+    /// Key of the finding in [`Memory`].
     finding: String,
     ticket: Option<TicketKey>,
     at: Timestamp,
     failure: Failure,
 }
 
-/// How many of them the ticket's log did not know.
+/// Number of triggers that are new in their ticket's log. Each is logged.
 pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
     let new = outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Appended {

@@ -1,4 +1,4 @@
-//! The census: how many tickets and runs there are in which state, as gauges for dashboards, alerts and autoscalers.
+//! Census of tickets and runs by state, exported as gauges for dashboards, alerts and autoscalers.
 
 use std::{
     collections::BTreeMap,
@@ -13,38 +13,38 @@ use queue::{Bucket, Mirror, Queue, Role};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// How often it is counted.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What was counted last; empty in a process that does not count. One for the process, as its meters are.
+/// Latest census; `None` in a process that does not count. Static, because the meters are global per process.
 static COUNTED: LazyLock<Mutex<Option<Counted>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
-/// Counts, in the one process of a cluster whose turn it is: two would be added up.
+/// Counter of tickets and runs. It runs in one process of the cluster, because dashboards add up the gauges of all
+/// processes.
 pub(crate) struct Census {
     queue: Queue,
     rules: Arc<RulesStore>,
     rows: Mirror<Row>,
 }
 
-/// How many there are.
+/// Figures of one census.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counted {
     /// Live runs by job and state.
     runs: BTreeMap<(&'static str, &'static str), u64>,
-    /// Tickets with a run whose turn has not come.
+    /// Tickets with a queued run.
     waiting: u64,
-    /// Since when the run waits that has waited longest, in seconds.
+    /// Waiting time of the run that is queued longest, in seconds.
     oldest_wait_s: u64,
-    /// Tickets that are set aside until a person asks to try again.
+    /// Tickets in quarantine until a user retries them.
     quarantined: u64,
     dead_letters: u64,
     disabled_rules: u64,
-    /// Bytes that all streams take at each server, and may take.
+    /// Bytes used by all streams at each server, and the limit in bytes.
     store: (u64, u64),
-    /// Bytes by stream.
+    /// Used bytes by stream.
     streams: BTreeMap<String, u64>,
-    /// Limit in bytes of each stream that has one of its own.
+    /// Limit in bytes of each stream that has a limit.
     stream_limits: BTreeMap<String, u64>,
 }
 
@@ -54,7 +54,7 @@ impl Census {
         Self { queue, rules, rows }
     }
 
-    /// Counts again and again until shutdown; afterwards this process tells nothing more.
+    /// Counts periodically until shutdown. Afterwards this process exports no figures.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         OBSERVED.call_once(observe);
         let mut ticks = interval(EVERY);
@@ -62,13 +62,14 @@ impl Census {
         let counting = async {
             loop {
                 ticks.tick().await;
+                // The gauges keep the previous figures until the next count.
                 match self.count(bootstrap::now()).await {
                     Ok(counted) => keep(Some(counted)),
                     Err(error) => tracing::debug!(error = %chain(&error), "not counted"),
                 }
             }
         };
-        // Dropped also when another process takes over.
+        // Drop also runs when another process takes over the singleton and this future is canceled.
         let _forget = Forget;
         shutdown.run_until_cancelled(counting).await;
     }
@@ -127,7 +128,7 @@ fn count_rows<'a>(rows: impl Iterator<Item = &'a Row>, now: Timestamp) -> Counte
     counted
 }
 
-/// `None` for a run that is over.
+/// Label of a run's state; `None` for a finished run.
 const fn state_of(status: &RunStatus) -> Option<&'static str> {
     match status {
         RunStatus::Queued => Some("queued"),
@@ -137,10 +138,10 @@ const fn state_of(status: &RunStatus) -> Option<&'static str> {
     }
 }
 
-/// Name, unit, and where it is counted.
+/// Name, unit and accessor of a gauge.
 type Number = (&'static str, &'static str, fn(&Counted) -> u64);
 
-/// Name, and where it is counted for each stream.
+/// Name and accessor of a gauge with one value per stream.
 type NumberByStream = (&'static str, fn(Counted) -> BTreeMap<String, u64>);
 
 fn observe() {

@@ -1,31 +1,31 @@
-//! Orders in comments: the first line begins with a slash.
+//! Commands in comments: a first line that starts with a slash.
 
 use domain::DiscussionTask;
 
-/// The shortest abbreviation of a commit that counts, in characters.
+/// Shortest accepted abbreviation of a commit, in hexadecimal characters.
 pub(crate) const SHORTEST: usize = 12;
 
-/// An order in a comment.
+/// Command in a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// End every live run of the ticket.
+    /// Stops every live run of the ticket.
     Stop,
-    /// Try again.
+    /// Retries the last request.
     Retry,
-    /// Say what it has cost.
+    /// Reports the cost of the ticket.
     Cost,
-    /// Do this in the discussion.
+    /// Runs a task in the discussion.
     Discuss(DiscussionTask),
-    /// Go on with this commit or plan; abbreviated, empty when none is named.
+    /// Approves a commit or plan. `head` may be abbreviated; empty: the only open decision.
     Approve { head: String },
-    /// Stop the run that waits for a decision about this; empty when it is not named.
+    /// Stops the run that waits for this decision. `head` may be empty.
     Reject { head: String },
-    /// Change this first.
+    /// Requests changes before the approval.
     Feedback { head: String, text: String },
 }
 
 impl Command {
-    /// The order that a comment gives.
+    /// Parses the command of a comment; `None` for a comment without one.
     pub(crate) fn of(comment: &str) -> Option<Self> {
         let comment = comment.trim();
         let line = comment.lines().next()?.trim();
@@ -39,7 +39,8 @@ impl Command {
             ("/complete", "") => Some(Self::Discuss(DiscussionTask::Complete)),
             ("/approve", rest) => {
                 let (head, rest) = head_of(rest);
-                // An abbreviation that is too short is an order that names nothing, and is answered.
+                // A short or malformed abbreviation stays a command without a head. The user then
+                // gets an answer instead of silence.
                 (rest.is_empty() || is_hexadecimal(rest)).then_some(Self::Approve { head })
             }
             ("/reject", rest) => Some(Self::Reject {
@@ -55,7 +56,8 @@ impl Command {
     }
 }
 
-/// The commit that a text begins with, empty when it begins with something else, and the rest.
+/// Splits a text into the commit at its start and the rest. The commit is empty when the first word
+/// is none.
 fn head_of(text: &str) -> (String, &str) {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! The settings of ingest.
+//! Settings of ingest.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,67 +16,67 @@ use crate::{
     networks::Networks,
 };
 
-/// A shorter secret can be guessed from one signed delivery.
+// A stranger can brute-force a shorter secret offline from one signed delivery.
 const SHORTEST_SECRET: usize = 16;
 
-/// The sections of the settings that ingest reads.
+/// Sections of the settings that ingest reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// `[nats]`.
+    /// Section `[nats]`.
     pub nats: queue::Settings,
-    /// `[redis]`.
+    /// Section `[redis]`.
     pub redis: lease::Settings,
-    /// `[telemetry]`.
+    /// Section `[telemetry]`.
     pub telemetry: bootstrap::telemetry::Settings,
-    /// `[rules]`.
+    /// Section `[rules]`.
     pub rules: bootstrap::rules::Settings,
-    /// `[ingest]`.
+    /// Section `[ingest]`.
     pub ingest: Settings,
-    /// `[github_reader]`.
+    /// Section `[github_reader]`.
     pub github_reader: github::Settings,
-    /// `[jira_reader]`.
+    /// Section `[jira_reader]`.
     pub jira_reader: jira::Settings,
-    /// `[github.<instance>]`: GitHub servers besides the default one.
+    /// `[github.<instance>]`: GitHub servers in addition to the default one.
     #[serde(deserialize_with = "github::readers")]
     pub github: BTreeMap<Instance, github::Settings>,
-    /// `[jira.<instance>]`: Jira sites besides the default one.
+    /// `[jira.<instance>]`: Jira sites in addition to the default one.
     #[serde(deserialize_with = "jira::readers")]
     pub jira: BTreeMap<Instance, jira::Settings>,
-    /// `[folder.<name>]`: that there is such a folder; where it is is for the reporter alone.
+    /// `[folder.<name>]`: names of the folders. Their paths are settings of the reporter alone.
     pub folder: BTreeMap<Instance, IgnoredAny>,
 }
 
-/// Secrets of the webhooks of instances, by their names.
+/// Webhook secrets of instances, by instance name.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InstanceSecrets {
-    /// Of `[github.<instance>]`.
+    /// Secrets of `[github.<instance>]`.
     pub github: BTreeMap<Instance, SecretList>,
-    /// Of `[jira.<instance>]`.
+    /// Secrets of `[jira.<instance>]`.
     pub jira: BTreeMap<Instance, SecretList>,
 }
 
 impl Config {
-    /// The default GitHub; absent where folders are all that is worked on.
+    /// Settings of the default GitHub; absent when folders are configured and GitHub is not.
     pub(crate) fn default_github(&self) -> Option<&github::Settings> {
         let is_off = !self.folder.is_empty() && self.github_reader.is_without_account();
         (!is_off).then_some(&self.github_reader)
     }
 
-    /// The default Jira; absent where tickets live in folders or on GitHub.
-    /// When our credentials end, as far as the settings say so.
+    /// Expiry times of the reader credentials that the settings contain.
     pub(crate) fn credential_ends(&self) -> domain::CredentialEnds {
         jira::ends("jira_reader", Some(&self.jira_reader), &self.jira)
     }
 
+    /// The default Jira; absent when folders or GitHub are configured and Jira is not.
     pub(crate) fn default_jira(&self) -> Option<&jira::Settings> {
         let is_elsewhere = !self.folder.is_empty() || !self.github_reader.is_without_account();
         let is_off = is_elsewhere && self.jira_reader.is_empty();
         (!is_off).then_some(&self.jira_reader)
     }
 
-    /// Those of the two default accounts that there are, and that their webhooks are signed.
+    /// Checks the default accounts that are configured, and requires a secret for each of their webhooks.
     fn check_defaults(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
         if let Some(github) = self.default_github() {
@@ -92,7 +92,7 @@ impl Config {
         Ok(())
     }
 
-    /// Each instance is usable, and its webhooks are signed.
+    /// Checks the settings of each instance, and requires a secret for its webhook.
     fn check_instances(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
         let secrets = &self.ingest.webhook_secrets;
@@ -118,63 +118,66 @@ impl Config {
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Address that webhooks and the API are served on.
+    /// Address on which webhooks and the API are served.
     pub listen: SocketAddr,
-    /// Secrets of the GitHub webhook; several while they rotate.
+    /// Secrets of the GitHub webhook; several during a rotation.
     pub github_webhook_secrets: SecretList,
-    /// Secrets of the Jira webhook; several while they rotate.
+    /// Secrets of the Jira webhook; several during a rotation.
     pub jira_webhook_secrets: SecretList,
     /// Secrets of the webhooks of `[github.<instance>]` and `[jira.<instance>]`.
     pub webhook_secrets: InstanceSecrets,
-    /// Networks that webhooks are taken from, signed as ever, e.g. `192.30.252.0/22`; empty: from anywhere.
+    /// Networks from which webhooks are accepted, in addition to the signature check, e.g. `192.30.252.0/22`; empty: any
+    /// network.
     pub webhook_networks: TextList,
-    /// Who may use the API: a name for each token.
+    /// Tokens of the API, by caller name.
     pub api_tokens: BTreeMap<String, ApiToken>,
-    /// Names, logins and account ids of Journeyman's own accounts, as a list or separated by commas; what they do
-    /// never starts a job.
+    /// Names, logins and account ids of Journeyman's own accounts, as a list or separated by commas. Their actions never start
+    /// a job.
     #[serde(deserialize_with = "names")]
     pub own_accounts: BTreeSet<String>,
     /// Seconds between two polls of Jira and GitHub, 1 to 86,400.
     pub poll_interval_s: u64,
-    /// Seconds after which a commit on which no check reports counts as one without checks, 1 to 86,400. CI that is slow to
-    /// begin needs more.
+    /// Seconds after which a commit without any reported check counts as a commit without checks, 1 to 86,400. CI that starts
+    /// late needs more.
     pub checks_absent_s: u64,
-    /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600: more may begin
-    /// once one has ended. Checks that GitHub requires are waited for longer, for `checks_absent_s` at most.
+    /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600, because a finished
+    /// check may start others.
+    ///
+    ///  Checks that GitHub requires get `checks_absent_s` at most.
     pub checks_settle_s: u64,
-    /// Seconds after which a ticket is told once that checks of its pull request have not ended, 60 to 604,800. CI that takes
-    /// longer needs more.
+    /// Seconds after which Journeyman comments once on a ticket that checks of its pull request have not ended, 60 to 604,800.
+    /// CI that takes longer needs more.
     pub checks_pending_s: u64,
-    /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
+    /// Seconds between two sweeps for tickets with a lost wake-up, 1 to 86,400.
     pub sweep_interval_s: u64,
-    /// Days that the journal of a run is kept after its end; 0: for ever. The reporter keeps to it.
+    /// Days that the journal of a run is kept after its end; 0: forever. The reporter enforces it.
     pub journal_days: u32,
-    /// Hours that an object (pack, large body) is kept after it was stored last, though nothing refers to it, at most
-    /// 8,760; 0: for ever. The reporter keeps to it.
+    /// Hours that an unreferenced object (pack, large body) is kept after its last write, at most 8,760; 0: forever. The
+    /// reporter enforces it.
     pub object_grace_h: u32,
-    /// The Jira group whose members may ask for work, order `/stop` and `/retry` in comments, and whose comments are
-    /// instructions; `*`: everybody who can act on the ticket; empty: nobody.
+    /// Jira group whose members may request work and use `/stop` and `/retry` in comments, and whose comments are instructions;
+    /// `*`: every account that can act on the ticket; empty: no account.
     pub jira_trigger_group: String,
-    /// A role of the ticket's Jira project whose members may do the same; empty: no role. The reader's account has to
-    /// administer each project for it.
+    /// Role of the ticket's Jira project with the same rights as `jira_trigger_group`; empty: no role. The reader account needs
+    /// the right to administer each project.
     pub jira_trigger_role: String,
-    /// Deliveries of one origin handled at once, 1 to 256.
+    /// Concurrently handled deliveries of one origin, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes, at least 1,024.
     pub max_body_bytes: usize,
-    /// MiB of memory for all webhook bodies that are being read; when it is used up, the body that has been coming for
-    /// longest is refused. At least `max_body_bytes`.
+    /// MiB of memory for all webhook bodies in transit. At the limit, ingest refuses the body that has been in transit longest.
+    /// At least `max_body_bytes`.
     pub body_memory_mib: usize,
-    /// Milliseconds until a delivery that NATS has not acknowledged is answered with 503, 100 to 9,000: the senders wait
-    /// ten seconds.
+    /// Milliseconds to wait for NATS to acknowledge a delivery before the answer is 503, 100 to 9,000. GitHub and Jira wait ten
+    /// seconds.
     pub publish_timeout_ms: u64,
-    /// Connections at once, at least 8.
+    /// Maximum concurrent connections, at least 8.
     pub connections: usize,
-    /// Connections at once of one IPv4 address or one IPv6 /64 network, at least 8. Peers behind a load balancer share
-    /// its address.
+    /// Maximum concurrent connections of one IPv4 address or one IPv6 /64 network, at least 8. Peers behind a load balancer
+    /// share its address.
     pub connections_per_address: usize,
-    /// Milliseconds after SIGTERM in which requests are still accepted while `/readyz` says not ready, at most 60,000:
-    /// the time that a load balancer needs to send them elsewhere.
+    /// Milliseconds after SIGTERM in which requests are still accepted while `/readyz` reports not ready, at most 60,000. A
+    /// load balancer needs that time to route requests elsewhere.
     pub drain_ms: u64,
 }
 
@@ -208,12 +211,12 @@ impl Default for Settings {
     }
 }
 
-/// Secrets from a list, or from one text separated by commas. Empty ones are dropped.
+/// Secrets from a list, or from one text separated by commas. Empty entries are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct SecretList(Vec<SecretString>);
 
 impl SecretList {
-    /// A list of these secrets.
+    /// Creates a list of trimmed, non-empty secrets.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let trimmed = secrets.into_iter().map(|secret| secret.trim().to_owned());
         Self(
@@ -261,8 +264,10 @@ impl bootstrap::ServiceConfig for Config {
 }
 
 impl Config {
-    /// Where everybody's words on Jira are instructions, our own comments would be some, and answer each other for ever: ingest
-    /// reads with another account than the reporter writes with, so it cannot learn who that is.
+    /// Requires `own_accounts` when every Jira account may instruct.
+    ///
+    ///  Otherwise Journeyman's own comments would be instructions, and it would answer itself forever: the reader account
+    /// cannot discover the writer account of the reporter.
     fn check_own_accounts(&self) -> Result<(), Error> {
         let reads_jira = self.default_jira().is_some() || !self.jira.is_empty();
         if reads_jira && self.ingest.jira_trigger_group.trim() == "*" && self.ingest.own_accounts.is_empty() {
@@ -342,13 +347,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Where webhooks may come from.
+    /// Networks from which webhooks are accepted.
     pub(crate) fn networks(&self) -> Result<Networks, Error> {
         Networks::new(&self.webhook_networks)
             .map_err(|problem| Error::new("ingest.webhook_networks", problem))
     }
 
-    /// What the peers of the listener may hold on to.
+    /// Connection limits of the listener.
     pub(crate) fn limits(&self) -> bootstrap::http::Limits {
         bootstrap::http::Limits {
             connections: self.connections,
@@ -370,7 +375,7 @@ mod tests {
         serde_json::from_str(text).expect("settings")
     }
 
-    /// Both default accounts, and these settings of ingest.
+    /// Settings with both default accounts and the given `[ingest]` section.
     fn with(ingest: &str) -> Config {
         let rest = r#""github_reader": {"token": "t"}, "jira_reader": {"base_url": "https://a.example", "api_token": "t"}"#;
         serde_json::from_str(&format!(r#"{{"ingest": {ingest}, {rest}}}"#)).expect("settings")

@@ -1,11 +1,11 @@
-//! What the runs of a ticket have taken, from their journals.
+//! Cost of the runs of a ticket, summed over their journals.
 
 use domain::{Amount, Dollars, Fact, RunCost, RunId, TicketCost};
 
-/// More are not told one by one.
+// The status comment lists at most this many runs; earlier ones count in the total only.
 const MOST_RUNS: usize = 20;
 
-/// A sum over journals.
+/// Sum over the journals of a ticket.
 #[derive(Debug, Default)]
 pub(crate) struct Cost {
     runs: Vec<RunCost>,
@@ -14,12 +14,12 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// True for a fact about the cost of a run.
+    /// True for a fact that the sum needs: the start of a run, or an amount spent.
     pub(crate) fn reads(fact: &Fact) -> bool {
         matches!(fact, Fact::RunStarted { .. }) || fact.taken().is_some()
     }
 
-    /// Adds a run; one that asked no model is none to tell of.
+    /// Adds a run. A run without any model tokens is omitted from the list.
     pub(crate) fn add<'a>(&mut self, run: RunId, facts: impl Iterator<Item = &'a Fact>) {
         let (mut job, mut taken) = (None, Amount::default());
         for fact in facts {
@@ -27,6 +27,7 @@ impl Cost {
                 job = trigger.reason.job();
             }
             if let Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } = fact {
+                // One reply without a known price makes the whole sum incomplete.
                 self.is_unpriced |= reply.cost_micros.is_none();
             }
             taken = fact.taken().map_or(taken, |amount| taken.plus(amount));

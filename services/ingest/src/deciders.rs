@@ -1,9 +1,9 @@
-//! Who is asked where only a person can go on.
+//! Users to notify when a decision needs a person.
 
 use domain::{Job, Reason, Rules, Source, TicketKey, Trigger};
 
-/// Their logins: the reviewers that the rules name, else whoever asked for the work on GitHub. Empty when nobody is known
-/// there by a login.
+/// Logins of the users to notify: the reviewers that the rules name, else the GitHub user who requested the work. Empty
+/// without a known login.
 pub(crate) fn deciders(ticket: &TicketKey, rules: &Rules, history: &[Trigger]) -> Vec<String> {
     let named = &rules.pull_request.reviewers;
     if !named.is_empty() {
@@ -17,14 +17,14 @@ pub(crate) fn deciders(ticket: &TicketKey, rules: &Rules, history: &[Trigger]) -
     by.into_iter().collect()
 }
 
-/// Whoever asks through the API is named as the settings name the token.
+/// True for a job request from a tracker. A request through the API names its token, which is not a login.
 fn is_work(trigger: &Trigger) -> bool {
     let is_implement =
         matches!(&trigger.reason, Reason::JobRequested(request) if request.job == Job::Implement);
     is_implement && matches!(trigger.source, Source::Webhook | Source::Poll)
 }
 
-/// A program is no person.
+/// True for a valid login of a person. `[bot]` accounts fail the character check.
 fn is_login(by: &str) -> bool {
     !by.is_empty() && by.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

@@ -1,4 +1,4 @@
-//! Polls of discussions: new ones, and comments that may ask us for something.
+//! Polls of discussions: new discussions, and comments that may address Journeyman.
 
 use domain::{RepositoryName, Source, TicketKey, cause::chain};
 use github::DiscussionStub;
@@ -12,8 +12,8 @@ use crate::{
     router::Router,
 };
 
-/// Looks at the discussions of a repository that changed since the last look. Gives how many findings no webhook had
-/// told.
+/// Reads the discussions of a repository that changed since the last poll. Returns the number of events whose
+/// webhook was missed.
 pub(crate) async fn poll(
     router: &Router,
     repository: &RepositoryName,
@@ -56,6 +56,7 @@ pub(crate) async fn poll(
         }
     }
     if is_whole {
+        // The poll mark moves only after a complete round, so that the next round lists a failed discussion again.
         router.looked(&look, look.now).await?;
     }
     Ok(recovered)
@@ -68,7 +69,8 @@ fn ticket(repository: &RepositoryName, stub: &DiscussionStub) -> TicketKey {
     }
 }
 
-/// What was said before the last look was told then. An old discussion that changes is not a new one.
+/// Handles a changed discussion. Earlier polls handled the comments from before `since`, and an old discussion with
+/// a new comment is not a new discussion.
 async fn look_at(
     router: &Router,
     repository: &RepositoryName,

@@ -1,13 +1,11 @@
-//! How much of ingest runs.
-
-/// How much of ingest runs.
+/// Parts of ingest that run in a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// Everything: webhooks, polls and the API.
     #[default]
     Whole,
-    /// What the API is asked for reaches the planners; nothing comes in by webhooks and polls.
+    /// The API and the wake-up of planners; no webhooks and no polls.
     OnRequest,
-    /// The API alone: it reads, and wakes nobody.
+    /// The API alone. It reads and starts no work.
     Answers,
 }

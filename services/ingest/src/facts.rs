@@ -1,5 +1,4 @@
-//! What a decision knows. A decision is a pure function that is asked again after each thing that was read for it; what it
-//! misses is the error that it returns. So it reads no more than it needs, and says itself what that is.
+//! Facts of a decision. A decision is a pure function that the router repeats after each read.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,31 +11,31 @@ use github::{Check, CommitRun, PullRequest, Review, ReviewRequest};
 
 use crate::{gates::Gate, mention, outside::Issue};
 
-/// Somebody, as the tracker knows them where they acted.
+/// Actor of an event, as the tracker identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Person {
-    /// An account of a Jira site; without an id when Jira does not say who it was.
+    /// Account of a Jira site; without an id when Jira does not report the actor.
     Jira {
         instance: Option<Instance>,
-        /// Where they acted.
+        /// Key of the project in which the account acted.
         project: String,
         account: Account,
     },
-    /// An account of GitHub that acts on a repository.
+    /// Account of GitHub that acts on a repository.
     GitHub {
         repository: RepositoryName,
         login: String,
-        /// What counts: a login can become somebody else's. Absent when the account was deleted.
+        /// Stable identity: a login can pass to another user. Absent for a deleted account.
         id: Option<u64>,
-        /// Whether it belongs to a program.
+        /// True for an account of a program.
         is_bot: bool,
     },
-    /// A caller of the API, whose token was checked there.
+    /// Caller of the API, whose token the API has checked.
     Api { name: String },
 }
 
 impl Person {
-    /// An account of the tracker of a ticket.
+    /// Actor from an account of the tracker of a ticket.
     pub(crate) fn on(ticket: &TicketKey, account: &Account) -> Self {
         match ticket {
             TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => Self::GitHub {
@@ -58,7 +57,7 @@ impl Person {
         }
     }
 
-    /// The name that people see.
+    /// Display name of the actor.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Jira { account, .. } => &account.display_name,
@@ -68,7 +67,7 @@ impl Person {
     }
 }
 
-/// What was read, by what was asked for.
+/// Values read so far, by key.
 #[derive(Clone, Debug)]
 struct Read<K, V>(Vec<(K, V)>);
 
@@ -91,55 +90,56 @@ impl<K: PartialEq, V> Read<K, V> {
     }
 }
 
-/// Why nothing follows from what a program did.
+/// Reason for ignoring the event of a program.
 pub(crate) const PROGRAM: &str = "a program did it that the rules do not name";
 
-/// A ticket as its tracker has it, or why that cannot be read.
+/// Ticket as its tracker has it, or the reason why it is unreadable.
 pub(crate) type ReadIssue = Result<Issue, String>;
 
-/// Whether a condition holds, or why Jira does not understand it.
+/// Result of a JQL condition, or the parse error of Jira.
 pub(crate) type Matching = Result<bool, String>;
 
-/// How long the checks of a commit are waited for after one has ended.
+/// Waiting times for the checks of a commit after one has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// More may begin.
+    /// Time for further checks to start.
     pub(crate) settle: Duration,
-    /// One that GitHub requires has not reported.
+    /// Time for a check that GitHub requires to report.
     pub(crate) required: Duration,
 }
 
-/// What the runs of a ticket do. Both come from one read: two reads could see the state before and after a planner took
-/// something in, and call work under way that never began.
+/// Progress of the runs of a ticket. Both flags come from one read: two reads could straddle a planner's update and report
+/// work as live that never started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunProgress {
-    /// A run takes news in.
+    /// True while a run accepts news.
     pub(crate) is_live: bool,
-    /// Something that was asked for is not taken in yet: what its runs do is not known then.
+    /// True while a trigger in the log is not handled yet. The state of the runs is then unknown.
     pub(crate) is_behind: bool,
 }
 
-/// Everything that a decision knows so far.
+/// All facts that a decision has so far.
 #[derive(Clone)]
 pub(crate) struct Facts {
-    /// The door that the event came through.
+    /// Channel of the event.
     pub(crate) source: Source,
     pub(crate) now: Timestamp,
     pub(crate) book: Arc<RulesBook>,
     /// Ids and names of our accounts.
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
-    /// The Jira group that one has to be in to instruct us; empty when none is set.
+    /// Jira group whose members may instruct; empty: none.
     pub(crate) group: String,
-    /// The role of a Jira project that does as well; empty when none is set.
+    /// Role of a Jira project whose members may instruct; empty: none.
     pub(crate) role: String,
     pub(crate) patience: Patience,
     read: Everything,
 }
 
-/// Each kind of fact is a row: how it is looked up and put in, and the need that stands for it until it is read.
+/// Generates, for each kind of fact, its lookup, its setter and the need that the lookup returns while the fact is
+/// missing.
 macro_rules! facts {
     ($($(#[$doc:meta])* $get:ident, $put:ident: $need:ident($($key:ident: $type:ty),+) -> $value:ty;)+) => {
-        /// One thing that can be read.
+        /// Fact that a decision needs and the router can read.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub(crate) enum Need {
             $($(#[$doc])* $need($($type),+),)+
@@ -171,62 +171,62 @@ macro_rules! facts {
 }
 
 facts! {
-    /// Where the ticket's log holds a key already.
+    /// Sequence of a key in the ticket's log.
     known, put_known: Known(ticket: TicketKey, key: TriggerKey) -> Option<u64>;
-    /// The ticket as its tracker has it.
+    /// Ticket as its tracker has it.
     issue, put_issue: Issue(ticket: TicketKey) -> ReadIssue;
-    /// A ticket that a pull request names; absent: there is none that can be read.
+    /// Ticket that a pull request names; absent when it does not exist or is unreadable.
     named, put_named: Named(ticket: TicketKey) -> Option<Issue>;
-    /// The values that fields of a ticket of Jira have, each with the field's name.
+    /// Values of fields of a Jira ticket, each with the field's name.
     fields, put_fields: Fields(ticket: TicketKey, names: Vec<String>) -> Vec<(String, String)>;
-    /// Open pull requests of anybody that name the ticket.
+    /// Open pull requests of any author that name the ticket.
     open, put_open: OpenPullRequests(repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>;
-    /// The ticket's row; an empty one when there is none yet.
+    /// Row of the ticket; an empty one for a new ticket.
     row, put_row: Row(ticket: TicketKey) -> Row;
-    /// What the runs of the ticket do, from one look at its row and its log.
+    /// Progress of the ticket's runs, from one read of its row and its log.
     progress, put_progress: Progress(ticket: TicketKey) -> RunProgress;
-    /// What we pushed to a branch.
+    /// Record of our last push to a branch.
     branch, put_branch: Branch(repository: RepositoryName, branch: String) -> Option<BranchRecord>;
     /// Our record of a pull request.
     record, put_record: Record(repository: RepositoryName, number: u64) -> Option<PullRequestRecord>;
-    /// A pull request as it is now.
+    /// Current state of a pull request.
     pull_request, put_pull_request: PullRequest(repository: RepositoryName, number: u64) -> PullRequest;
-    /// The checks of a commit.
+    /// Checks of a commit.
     checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<Check>;
-    /// The checks that GitHub requires before a merge into a branch, as far as our account may know.
+    /// Checks that GitHub requires before a merge into a branch, as far as the reader account may see them.
     required, put_required: Required(repository: RepositoryName, branch: String) -> Vec<String>;
-    /// The runs of GitHub Actions for a commit, those that wait for a person too.
+    /// Runs of GitHub Actions for a commit, including those that wait for a person.
     workflow_runs, put_workflow_runs: WorkflowRuns(repository: RepositoryName, head: CommitId) -> Vec<CommitRun>;
-    /// The end of the log of a check that failed; absent when there is none.
+    /// End of the log of a failed check; absent without a log.
     log, put_log: Log(repository: RepositoryName, check: Box<Check>) -> Option<String>;
-    /// The checks of the tip of a branch.
+    /// Checks at the tip of a branch.
     branch_checks, put_branch_checks: BranchChecks(repository: RepositoryName, branch: String) -> Vec<Check>;
-    /// What was asked for on the ticket so far, oldest first.
+    /// Triggers of the ticket so far, oldest first.
     history, put_history: History(ticket: TicketKey) -> Vec<Trigger>;
-    /// What the ticket's runs have taken.
+    /// Cost of the ticket's runs.
     cost, put_cost: Cost(ticket: TicketKey) -> TicketCost;
-    /// The decisions that runs of the ticket wait for.
+    /// Decisions that runs of the ticket wait for.
     gates, put_gates: Gates(ticket: TicketKey) -> Vec<(RunId, Gate)>;
-    /// The decision that a run waits for.
+    /// Decision that a run waits for.
     gate, put_gate: Gate(run: RunId) -> Option<Gate>;
-    /// The submitted reviews of a pull request, oldest first.
+    /// Submitted reviews of a pull request, oldest first.
     reviews, put_reviews: Reviews(repository: RepositoryName, number: u64) -> Vec<Review>;
-    /// What a pull request changes.
+    /// Changed files of a pull request.
     files, put_files: ChangedFiles(repository: RepositoryName, number: u64) -> Vec<ChangedFile>;
-    /// What a commit changes since another; nothing where that is gone.
+    /// Changed files between two commits; empty when the base is gone.
     changed_since, put_changed_since: ChangedSince(repository: RepositoryName, base: CommitId, head: CommitId) -> Vec<ChangedFile>;
-    /// The commits of a pull request, oldest first.
+    /// Commits of a pull request, oldest first.
     commits, put_commits: Commits(repository: RepositoryName, number: u64) -> Vec<CommitId>;
-    /// The requests for reviews of a pull request, oldest first.
+    /// Review requests of a pull request, oldest first.
     review_requests, put_review_requests: ReviewRequests(repository: RepositoryName, number: u64) -> Vec<ReviewRequest>;
-    /// Whether a condition in Jira's query language holds for a ticket.
+    /// Result of a JQL condition for a ticket.
     matches, put_matches: Matches(ticket: TicketKey, condition: String) -> Matching;
-    /// Whether somebody may instruct us where they acted, at this moment.
+    /// Authority of an actor to instruct at this moment.
     authority, put_authority: Authority(person: Person) -> bool;
 }
 
 impl Facts {
-    /// Nothing is read yet.
+    /// Creates facts without any read.
     pub(crate) fn new(
         source: Source,
         book: Arc<RulesBook>,
@@ -245,7 +245,7 @@ impl Facts {
         }
     }
 
-    /// Whether the account is one of ours.
+    /// True for an account of ours.
     pub(crate) fn is_ours(&self, person: &Person) -> bool {
         match person {
             Person::Jira { account, .. } => {
@@ -259,7 +259,7 @@ impl Facts {
         }
     }
 
-    /// Whether it is a program that no rules there name: what it does starts nothing.
+    /// True for a program that no rules name. Its events start nothing.
     pub(crate) fn is_program(&self, person: &Person) -> bool {
         match person {
             Person::Jira {
@@ -284,19 +284,19 @@ impl Facts {
         }
     }
 
-    /// Whether a text, or the list of the accounts that its document mentions, names an account of ours.
+    /// True when a text, or the mention list of its document, names an account of ours.
     pub(crate) fn names_us(&self, text: &str, mentioned: &[String]) -> bool {
         mentioned.iter().any(|id| self.own_accounts.contains(id))
             || mention::names_account(text, &self.own_accounts)
     }
 
-    /// The rules of the repository that the ticket belongs to, when there are some and it is clear which.
+    /// Rules of the repository that the ticket belongs to; `None` for an unknown or ambiguous repository.
     pub(crate) fn rules(&self, ticket: &TicketKey) -> Result<Option<&Rules>, Need> {
         Ok(self.place(ticket)?.rules())
     }
 
-    /// The repositories that the ticket may belong to. The ticket is read only where its project is shared; one that
-    /// cannot be read has no components and no labels.
+    /// Repositories that the ticket may belong to. The ticket is read only when its project is shared. An unreadable
+    /// ticket counts as one without components and labels.
     pub(crate) fn place(&self, ticket: &TicketKey) -> Result<Place<'_>, Need> {
         if !self.book.is_shared(ticket) {
             return Ok(self.book.place(ticket, TicketMarks::default()));

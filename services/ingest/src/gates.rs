@@ -1,31 +1,31 @@
-//! Where runs wait for people's decisions.
+//! Open decisions of runs.
 
 use domain::{
     CommitId, Entry, Fact, GateStep, ObjectRef, Reason, Receipt, ReportId, ReportOutcome, ReportSettled,
     RunId, RunStatus, Source, Trigger, WaitsFor,
 };
 
-/// Where a run waits for a decision.
+/// Point at which a run waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gate {
-    /// Position of the entry that says so.
+    /// Position of the journal entry that parked the run.
     pub(crate) position: u64,
-    /// The commit or plan that is decided about.
+    /// Commit or plan to decide about.
     pub(crate) head: CommitId,
-    /// The report that asked people.
+    /// Report that asks for the decision.
     pub(crate) report: ReportId,
-    /// True for a plan, which has no difference.
+    /// True for a plan, which has no diff.
     pub(crate) is_plan: bool,
 }
 
 impl Gate {
-    /// The key of the one decision that it takes, through whatever door.
+    /// Trigger key of the decision. All channels share it, so a gate accepts one decision.
     pub(crate) fn key(&self, run: &RunId) -> String {
         format!("decision:{run}:{}", self.position)
     }
 
-    /// True when the reporter put this very question to people, by its own triggers. The planner writes the journal that the
-    /// gate was read from, and could name another commit there than the one that people see.
+    /// True when the reporter's own triggers confirm this question. A compromised planner could write another commit into the
+    /// journal than the one that users see.
     pub(crate) fn is_shown<'a>(&self, run: &RunId, triggers: impl Iterator<Item = &'a Trigger>) -> bool {
         settled(run, triggers).any(|settled| {
             settled.report == self.report
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// The change of a run that the reporter showed to people last, and its difference, as the reporter's triggers say.
+/// Change of a run that the reporter showed last, and its diff, according to the reporter's triggers.
 pub(crate) fn last_shown<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
@@ -62,6 +62,7 @@ fn settled<'a>(
     triggers: impl Iterator<Item = &'a Trigger>,
 ) -> impl Iterator<Item = &'a ReportSettled> {
     triggers.filter_map(move |trigger| match &trigger.reason {
+        // The source is checked: only the reporter may confirm what users saw.
         Reason::ReportSettled(settled) if trigger.source == Source::Reporter && settled.run == *run => {
             Some(settled)
         }
@@ -69,8 +70,8 @@ fn settled<'a>(
     })
 }
 
-/// Whether a run may wait for a decision, as far as the ticket's row tells. One that asks is queued again when the answer to its
-/// report comes; on a busy planner people decide before its turn has come.
+/// True when the ticket's row allows an open decision. A run that asks is queued again when its report settles, and on a busy
+/// planner users decide before the run continues.
 pub(crate) const fn may_ask(status: &RunStatus) -> bool {
     match status {
         RunStatus::Queued | RunStatus::Active | RunStatus::Parked { .. } => true,
@@ -78,7 +79,7 @@ pub(crate) const fn may_ask(status: &RunStatus) -> bool {
     }
 }
 
-/// True for an entry about decisions that a run waits for.
+/// True for a journal entry that opens or closes a decision.
 pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
     matches!(
         entry.fact,
@@ -118,8 +119,7 @@ pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<
     gate
 }
 
-/// Whether the run is about to wait for a decision: people may have read the question already, and answer it before the run
-/// has noted that it was asked.
+/// True while the run is about to wait for a decision. Users may read and answer the question before the run has parked.
 pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
     let mut asked = None;
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Reads what decisions need.
+//! Reads of the facts that decisions need.
 
 use domain::{
     BranchRecord, ChangedFile, CommitId, RepositoryName, Row, RunId, TicketCost, TicketKey, Trigger,
@@ -16,7 +16,7 @@ use crate::{
     router::Router,
 };
 
-/// Puts what was read to the facts, under what it was asked for.
+/// Reads a value and adds it to the facts under its key.
 macro_rules! keep {
     ($facts:ident.$put:ident($($key:ident),+), $read:expr) => {{
         let value = $read?;
@@ -25,7 +25,7 @@ macro_rules! keep {
 }
 
 impl Router {
-    /// Reads one thing and adds it to what is known.
+    /// Reads one fact and adds it.
     pub(crate) async fn read(&self, need: Need, facts: &mut Facts) -> Result<(), Failure> {
         match need {
             Need::Known(ticket, key) => keep!(facts.put_known(ticket, key), self.known(&ticket, &key).await),
@@ -106,7 +106,7 @@ impl Router {
         Ok(())
     }
 
-    /// The ticket, or why it cannot be read however often one tries.
+    /// Reads the ticket. The inner error is permanent.
     async fn issue(&self, ticket: &TicketKey) -> Result<ReadIssue, Failure> {
         match self.outside.issue(ticket).await {
             Ok(issue) => Ok(Ok(issue)),
@@ -115,7 +115,7 @@ impl Router {
         }
     }
 
-    /// What is only named may not exist.
+    /// Reads a ticket that a pull request names. It may not exist.
     async fn named(&self, ticket: &TicketKey) -> Result<Option<Issue>, Failure> {
         match self.outside.issue(ticket).await {
             Ok(issue) => Ok(Some(issue)),
@@ -124,7 +124,8 @@ impl Router {
         }
     }
 
-    /// The repository that rules name must be visible; until an operator fixes that, the finding waits.
+    /// Lists open pull requests of a repository of the rules. A repository that the reader cannot see is an operator's
+    /// mistake, so the event is retried until it is fixed.
     async fn open_pull_requests(
         &self,
         repository: &RepositoryName,
@@ -136,7 +137,7 @@ impl Router {
         }
     }
 
-    /// A commit that a push took away is no base of anything any more.
+    /// Changed files since a commit; empty when a force push removed that commit.
     async fn changed_since(
         &self,
         repository: &RepositoryName,
@@ -169,13 +170,13 @@ impl Router {
         Ok(known.map(|(record, _)| record))
     }
 
-    /// One that cannot be read asks for nothing that could be counted.
+    /// Triggers of a ticket. Unreadable records are skipped: they could not be counted anyway.
     async fn history(&self, ticket: &TicketKey) -> Result<Vec<Trigger>, Failure> {
         let read = self.queue.triggers().read_each_after(ticket, 0).await?;
         Ok(read.into_iter().filter_map(|(_, trigger)| trigger.ok()).collect())
     }
 
-    /// A journal that cannot be read counts nothing.
+    /// Cost of a ticket. A corrupt journal counts as 0, so that the other runs are still reported.
     async fn cost(&self, ticket: &TicketKey) -> Result<TicketCost, Failure> {
         let (journal, mut sum) = (self.queue.journal(), Cost::default());
         for run in journal.runs_of(ticket).await? {
@@ -190,7 +191,8 @@ impl Router {
         Ok(sum.into_ticket_cost())
     }
 
-    /// Where the ticket's runs wait for decisions. Whoever decides before the run has noted its question is heard when it has.
+    /// Open decisions of the ticket's runs. A decision that arrives before the run has parked fails with [`Failure::Early`]
+    /// and is retried.
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
         let mut gates = Vec::new();
         for run in self.row(ticket).await?.runs {
@@ -217,7 +219,7 @@ impl Router {
         Ok(self.is_shown(run, &gate).await?.then_some(gate))
     }
 
-    /// Nobody decides about what the reporter has not shown.
+    /// True when the reporter has shown the question to users.
     async fn is_shown(&self, run: &RunId, gate: &Gate) -> Result<bool, Failure> {
         let read = self.queue.triggers().read_each_after(run.ticket(), 0).await?;
         let triggers = read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
@@ -234,7 +236,8 @@ impl Router {
         Ok(row.map(|(row, _)| row).unwrap_or_default())
     }
 
-    /// The row is read before the log: what comes between them makes the planner look behind, never work look live.
+    /// The row is read before the log. A trigger that arrives in between makes the planner appear behind, never finished work
+    /// appear live.
     async fn progress(&self, ticket: &TicketKey) -> Result<RunProgress, Failure> {
         let row = self.row(ticket).await?;
         let last = self.queue.triggers().last_sequence(ticket).await?;
@@ -256,7 +259,7 @@ impl Router {
                 Ok(self.instructors.include(&self.outside, place, id).await?)
             }
             Person::Api { .. } => Ok(true),
-            // The account is gone, and with it what it was allowed.
+            // A deleted account loses its rights.
             Person::GitHub { id: None, .. } => Ok(false),
             Person::GitHub {
                 repository,

@@ -1,8 +1,8 @@
-//! Hexadecimal digits and SHA-256 in them.
+//! Hexadecimal encoding and SHA-256 digests.
 
 use ring::digest::{SHA256, digest};
 
-/// Lower-case digits.
+/// Encodes bytes as lower-case digits.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
@@ -12,7 +12,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The 32 bytes of 64 digits in either case.
+/// Decodes 64 digits of either case into 32 bytes.
 pub(crate) fn decode(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;

@@ -1,14 +1,14 @@
-//! What a text says without showing it: removed once, before anybody pins or judges the text. It is hygiene, not a
-//! boundary: the model is told that tickets are information.
+//! Removal of text that a reader does not see. It runs once, before the text is pinned or judged. It is hygiene, not a
+//! security boundary: the prompt also declares tickets to be information.
 
 use std::ops::Range;
 
 use domain::text;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 
-/// Elements whose content no page shows.
+/// Elements whose content browsers do not render.
 const UNSHOWN: [&str; 6] = ["script", "style", "template", "noscript", "head", "datalist"];
-/// Parts of attributes that hide an element.
+/// Attribute fragments that hide an element.
 const HIDING: [&str; 7] = [
     "hidden",
     "display:none",
@@ -18,14 +18,16 @@ const HIDING: [&str; 7] = [
     "aria-hidden=\"true\"",
     "aria-hidden='true'",
 ];
-/// Numeric and named references that are no letter, at most this long.
+// Longest reference that is parsed, in bytes. Valid names and numbers are shorter.
 const LONGEST_REFERENCE: usize = 32;
-/// Taking one thing out may join the halves of another; deeper than this is an attack.
+// Removing one construct may join the halves of another. Deeper nesting than this is an attack, so all markup
+// characters are dropped then.
 const ROUNDS: usize = 8;
 
-/// Removes what a person does not see: hidden characters, written out or as references, HTML comments, declarations and
-/// processing instructions, hidden elements, and the texts that show up on hovering only (of images, titles of links).
-/// What is left is what the page shows.
+/// Removes invisible content: hidden characters, literal or as references, HTML comments, declarations and processing
+/// instructions, hidden elements, and hover texts (of images, titles of links).
+///
+///  The result is the rendered text.
 pub(crate) fn sanitise(raw: &str) -> String {
     let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
     let mut clean = once(&text::without_hidden(&unified));
@@ -43,7 +45,7 @@ fn once(raw: &str) -> String {
     without_unshown(&without_comments(&without_references(raw)))
 }
 
-/// Removes references to hidden characters: `&#8203;`, `&#x202E;`, `&shy;` and their like.
+/// Removes references to hidden characters, such as `&#8203;`, `&#x202E;` and `&shy;`.
 fn without_references(raw: &str) -> String {
     let mut kept = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -91,16 +93,17 @@ fn is_hidden_reference(name: &str) -> bool {
         Some(Err(decimal)) => decimal.parse().ok(),
         None => return named.contains(&name),
     };
-    // What is no character shows nothing either.
+    // A number that is not a valid character renders nothing either.
     code.is_some_and(|code| char::from_u32(code).is_none_or(text::is_hidden))
 }
 
-/// A comment at the start of a line that is never closed hides the rest, as renderers do; elsewhere the four characters
-/// stand for themselves. The same comments are removed when they are written with references.
+/// Removes HTML comments, also those written with references. An unclosed comment at the start of a line hides the
+/// rest, as in CommonMark renderers; elsewhere `<!--` is literal text.
 fn without_comments(raw: &str) -> String {
     let mut kept = String::with_capacity(raw.len());
     let mut rest = raw;
-    // Once nothing closes a comment, nothing closes a later one; looking again each time would be quadratic.
+    // An unclosed comment means that no later comment closes either. Searching again for each opener would be
+    // quadratic.
     let mut may_close = true;
     while let Some((start, opener)) = first_of(rest, ["<!--", "&lt;!--"]) {
         let (before, comment) = rest.split_at(start);
@@ -121,12 +124,12 @@ fn without_comments(raw: &str) -> String {
     kept
 }
 
-/// Whether nothing stands before on the line.
+/// True for a missing or blank line prefix.
 fn is_blank(line: Option<&str>) -> bool {
     line.is_none_or(|line| line.trim().is_empty())
 }
 
-/// Which of two texts comes first, and where; in one pass.
+/// First of two patterns in a text and its offset, in one pass.
 fn first_of(text: &str, [one, other]: [&'static str; 2]) -> Option<(usize, &'static str)> {
     let starts = [one, other].map(|part| part.chars().next().unwrap_or_default());
     text.match_indices(starts).find_map(|(at, _)| {
@@ -135,7 +138,9 @@ fn first_of(text: &str, [one, other]: [&'static str; 2]) -> Option<(usize, &'sta
     })
 }
 
-/// Applies what Markdown's own reading of the text tells; code stays as it is.
+/// Removes hidden elements, hover texts and attributes at the positions that the Markdown parser reports. Code is
+/// unchanged.
+// The parser decides what is code: the same characters in a code block are visible and must survive.
 fn without_unshown(raw: &str) -> String {
     let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
     let mut hidden: Option<(String, usize)> = None;
@@ -178,7 +183,7 @@ fn without_unshown(raw: &str) -> String {
     apply(raw, cuts)
 }
 
-/// A link's text reaches as far as the text within it. Links do not hold links, so it is the last one.
+/// Extends the end of the enclosing link's text. Links do not nest, so the enclosing link is the last one.
 fn note_end(links: &mut [(Range<usize>, String, usize)], text: &Range<usize>) {
     if let Some((range, _, end)) = links.last_mut()
         && range.contains(&text.start)
@@ -187,14 +192,14 @@ fn note_end(links: &mut [(Range<usize>, String, usize)], text: &Range<usize>) {
     }
 }
 
-/// One tag, or a declaration or instruction, which has no name.
+/// HTML tag; the name is empty for a declaration or processing instruction.
 struct HtmlTag<'a> {
     range: Range<usize>,
     name: &'a str,
     is_end: bool,
 }
 
-/// The tags of a piece of HTML.
+/// Tags in a piece of HTML.
 fn tags(raw: &str, piece: Range<usize>) -> Vec<HtmlTag<'_>> {
     let mut found = Vec::new();
     let mut at = piece.start;
@@ -218,7 +223,7 @@ fn tags(raw: &str, piece: Range<usize>) -> Vec<HtmlTag<'_>> {
     found
 }
 
-/// Takes out a hidden element as a whole, declarations, and every attribute but where a link or an image leads.
+/// Removes hidden elements, declarations, and all attributes except `href` and `src`.
 fn cut_tag(
     raw: &str,
     tag: &HtmlTag<'_>,
@@ -250,7 +255,7 @@ fn cut_tag(
     }
 }
 
-/// The attribute that tells where an element leads, when it has one.
+/// Attribute with the target of an element; empty without one.
 fn target(attributes: &str) -> String {
     let lower = attributes.to_ascii_lowercase();
     let found = ["href=", "src="].into_iter().find_map(|name| {
@@ -266,7 +271,7 @@ fn target(attributes: &str) -> String {
     found.unwrap_or_default()
 }
 
-/// Replaces pieces; of two that overlap, the one that begins first counts.
+/// Applies replacements. Of two overlapping ones, the earlier start wins.
 fn apply(raw: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
     cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut kept = String::with_capacity(raw.len());
@@ -374,7 +379,7 @@ mod tests {
         assert!(!sanitise(&deep).contains("&#8203;"));
     }
 
-    /// Pieces of text that hide something beside each other.
+    /// Pieces of markup that hide text when they are adjacent.
     const PIECES: [&str; 24] = [
         "<!-",
         "<!--",

@@ -1,4 +1,4 @@
-//! Who may instruct Journeyman on Jira: ask for work, give orders, and be followed in comments.
+//! Authorization on Jira: accounts that may request work and give commands, and whose comments are instructions.
 
 use std::{
     collections::HashMap,
@@ -11,17 +11,17 @@ use tokio::time::Instant;
 
 use crate::outside::{Outside, ReadError};
 
-/// How long an answer of Jira's counts, so that a ticket with many comments costs one question for each of its people.
+// Lifetime of a cached answer of Jira. A ticket with many comments then costs one request per author.
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST_REMEMBERED: usize = 10_000;
 
-/// An account in a project of an instance.
+/// Account id in a project of an instance.
 type Whose = (Option<Instance>, String, String);
 
-/// The people whose words count, by the settings `ingest.jira_trigger_group` and `ingest.jira_trigger_role`.
+/// Accounts with authority on Jira, by the settings `ingest.jira_trigger_group` and `ingest.jira_trigger_role`.
 pub(crate) struct Instructors {
     who: Who,
-    /// A role of projects; empty: none.
+    /// Project role with authority; empty: none.
     role: String,
     known: Mutex<HashMap<Whose, (Instant, bool)>>,
 }
@@ -34,7 +34,8 @@ enum Who {
 }
 
 impl Instructors {
-    /// The settings: a group's name, `*` for everybody who can act on the ticket, empty for nobody; and a role's name.
+    /// Parses the settings: a group name, `*` for every account that can act on the ticket, empty for no account; and a
+    /// role name.
     pub(crate) fn new(group: &str, role: &str) -> Self {
         let who = match group.trim() {
             "" => Who::Nobody,
@@ -48,7 +49,7 @@ impl Instructors {
         }
     }
 
-    /// The group that one has to be in; empty when none is set.
+    /// Group whose members have authority; empty: none.
     pub(crate) fn group(&self) -> &str {
         match &self.who {
             Who::Members(group) => group,
@@ -56,12 +57,12 @@ impl Instructors {
         }
     }
 
-    /// The role of the ticket's project that does as well; empty when none is set.
+    /// Project role whose members have authority; empty: none.
     pub(crate) fn role(&self) -> &str {
         &self.role
     }
 
-    /// Whether an account is one of them where it acts. No account, that of a deleted person, is one of nobody's group.
+    /// True when the account has authority in the project. A missing account, such as that of a deleted user, has none.
     pub(crate) async fn include(
         &self,
         outside: &Outside,
@@ -77,7 +78,7 @@ impl Instructors {
         if self.who == Who::Nobody && self.role.is_empty() {
             return Ok(false);
         }
-        // A group is the same in every project.
+        // Group membership is independent of the project. Without a role, one cache entry serves all projects.
         let place = if self.role.is_empty() { "" } else { project };
         let whose = (instance.cloned(), place.to_owned(), account.to_owned());
         if let Some(known) = self.remembered(&whose) {
@@ -85,6 +86,7 @@ impl Instructors {
         }
         let may = self.look(outside, (instance, project), account).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // The cache is only an optimization, so dropping it whole is simpler than an eviction order.
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }

@@ -1,4 +1,4 @@
-//! Polls of issues: what changed since the last look and may ask for work or for a triage.
+//! Polls of issues that changed since the last poll and may request work or a triage.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::{
     router::Router,
 };
 
-/// What polls of issues know from one round to the next.
+/// State of the issue polls between rounds.
 #[derive(Default)]
 pub(crate) struct ChangedIssues {
-    /// While a tag is good, nothing changed, and asking costs nothing.
+    /// ETags of the listings. GitHub answers a matching ETag with 304, which costs nothing of the rate limit.
     tags: BTreeMap<RepositoryName, ETag>,
 }
 
 impl ChangedIssues {
-    /// Looks at the open issues of a repository that changed since the last look, and at those that are given to us,
-    /// however old. Gives how many findings no webhook had told.
+    /// Reads the open issues of a repository that changed since the last poll, and those assigned to Journeyman
+    /// regardless of their age. Returns the number of events whose webhook was missed.
     pub(crate) async fn poll(
         &mut self,
         router: &Router,
@@ -65,8 +65,8 @@ impl ChangedIssues {
                 }
             }
         }
-        // What failed, or may change within the same second, is found again only when the next answer is no mere 'nothing
-        // changed'.
+        // A 304 would hide an issue that failed, or that may change again within the same second. The ETag is kept only
+        // after a complete round.
         match etag.filter(|_| is_whole) {
             Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
             None => drop(self.tags.remove(repository)),
@@ -85,7 +85,7 @@ fn ticket(repository: &RepositoryName, issue: &IssueStub) -> TicketKey {
     }
 }
 
-/// As far as a list tells.
+/// True when the listed assignees or labels request work.
 fn is_given(issue: &IssueStub, rules: &IssueRules) -> bool {
     let assigned = &issue.assigned;
     assigned.assignees.iter().any(|login| rules.is_assignee(login))
@@ -96,12 +96,12 @@ fn finding(repository: &RepositoryName, issue: &IssueStub) -> String {
     format!("{repository}#{} updated {}", issue.number, issue.updated_at)
 }
 
-/// What a look at an issue found.
+/// Result of the poll of one issue.
 struct Seen {
-    /// Findings that no webhook had told.
+    /// Findings whose webhook was missed.
     news: u64,
-    /// Whether an earlier look saw the issue as of the same second, too. GitHub tells whole seconds: what happens in the
-    /// second of the first look changes nothing that a list shows.
+    /// True when an earlier poll saw the issue with the same update time. GitHub reports whole seconds: a change within
+    /// the second of the first poll is not visible in a listing.
     is_certain: bool,
 }
 
@@ -112,6 +112,7 @@ async fn look_at(
     memory: &mut Memory,
 ) -> Result<Seen, Failure> {
     let finding = finding(repository, issue);
+    // Two keys per issue and update time: the second one records the repeated poll of the same second.
     let again = format!("{finding}, again");
     if memory.knows(&again) {
         return Ok(Seen {

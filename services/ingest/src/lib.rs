@@ -1,4 +1,4 @@
-//! Ingest: the only service that listens to and reads the outside, and the one that serves the API. It writes nothing
+//! Ingest: the only service that receives and reads outside events, and the server of the API. It writes nothing
 //! outside, calls no model and runs no code.
 
 pub mod api;
@@ -68,13 +68,13 @@ use tokio_util::sync::CancellationToken;
 /// Serves webhooks and the API, routes deliveries, polls and wakes tickets, until shutdown.
 ///
 /// # Errors
-/// When NATS stays unreachable for a minute, when its streams differ from what is wanted, or when settings turn out
-/// not to work.
+/// When NATS stays unreachable for a minute, when its streams differ from the topology, or when settings turn out not
+/// to work.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     serve_as(Extent::Whole, config, listener, shutdown).await
 }
 
-/// The same as [`serve`], with a part of what ingest does, for as long as one command lasts.
+/// Variant of [`serve`] that runs a part of ingest, for the duration of one command.
 ///
 /// # Errors
 /// Those of [`serve`].

@@ -1,4 +1,4 @@
-//! What follows when a listing of pull requests shows one as changed.
+//! Events that follow from a changed pull request in a listing.
 
 use domain::{PullRequestStatus, RepositoryName, Source};
 use github::PullRequest;
@@ -19,10 +19,11 @@ use crate::{
     router::Router,
 };
 
-/// A repository and the number of a pull request there.
+/// Repository and number of a pull request.
 pub(crate) type Place = (RepositoryName, u64);
 
-/// What may have happened to an open pull request of ours that a listing shows as changed: a push, a review.
+/// Handles a listed change of our open pull request: a push, a review or a review request. Returns the number of events
+/// whose webhook was missed.
 pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
     let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await? else {
         return Ok(0);
@@ -42,8 +43,8 @@ pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) 
     Ok(news(&outcomes))
 }
 
-/// A pull request that is not an open one of ours; its merge is of interest, whether one of ours is open
-/// again, and whether it waits for our review, or does not any more.
+/// Handles a listed change of any other pull request: a merge, a close, a reopening, or a review request for Journeyman
+/// and its withdrawal. Returns the number of events whose webhook was missed.
 pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
     if !is_closed(now)
         && let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await?
@@ -72,8 +73,8 @@ pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullReques
     Ok(news(&outcomes))
 }
 
-/// The repositories of the rules that are on a server: a pull request there may be merged for a ticket, opened again, or
-/// ask for our review.
+/// Repositories of the rules that are on a server. Their pull requests may be merged for a ticket, reopened, or request
+/// our review.
 pub(crate) fn of_the_rules(router: &Router) -> Vec<RepositoryName> {
     let book = router.rules.book();
     let on_servers = book.repositories().filter(|rules| rules.repo.folder.is_none());

@@ -1,25 +1,25 @@
-//! What matters of a job's log: the step that failed, its first error, and its end.
+//! Essence of a job's log: the step that failed, its first error, and its end.
 
-/// How much of one log is kept, in characters, and of all logs of a commit.
+// Characters kept of one log, and of all logs of a commit.
 const CHARS: usize = 64 * 1024;
 pub(crate) const ALL_CHARS: usize = 192 * 1024;
-/// How much of what a step runs is kept.
+// Characters kept of the command of a step.
 const COMMAND_CHARS: usize = 4_000;
-/// Lines before and after the first error.
+// Lines kept before and after the first error.
 const BEFORE: usize = 15;
 const AFTER: usize = 150;
 
-/// What matters of a log.
+/// Essence of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Essence {
-    /// The step that failed; empty when the log does not show steps.
+    /// Step that failed; empty when the log does not show steps.
     pub(crate) step: String,
-    /// Everything that the step runs, where that is more than one line.
+    /// Full command of the step; empty for a single line, which the step name contains.
     pub(crate) command: String,
     pub(crate) text: String,
 }
 
-/// What matters of a log of GitHub Actions, or of any other, within so many characters.
+/// Extracts the essence of a log of GitHub Actions or of any other CI, within `room` characters.
 pub(crate) fn essence(raw: &str, room: usize) -> Essence {
     let clean = domain::text::without_hidden(&without_escapes(raw));
     let lines: Vec<&str> = clean.lines().map(without_time).collect();
@@ -31,7 +31,7 @@ pub(crate) fn essence(raw: &str, room: usize) -> Essence {
     }
 }
 
-/// The lines of the step that failed, with its name; every line where no step is marked as failed.
+/// Name and lines of the step that failed; every line for a log without a step marked as failed.
 fn failing_step<'a>(lines: &'a [&'a str]) -> (&'a str, &'a [&'a str]) {
     let Some(error) = lines.iter().rposition(|line| line.starts_with("##[error]")) else {
         return ("", lines);
@@ -51,7 +51,8 @@ fn failing_step<'a>(lines: &'a [&'a str]) -> (&'a str, &'a [&'a str]) {
     }
 }
 
-/// What the step runs: the lines that Actions print before the step's shell and output. Its name is the first of them.
+/// Command of the step: the lines that Actions prints before the shell and the output. The first line is the step
+/// name.
 fn command(lines: &[&str]) -> String {
     let Some(first) = lines.first().and_then(|line| line.strip_prefix("##[group]Run ")) else {
         return String::new();
@@ -61,14 +62,14 @@ fn command(lines: &[&str]) -> String {
     let is_told = lines[1..]
         .get(rest.len())
         .is_some_and(|next| next.starts_with("shell: "));
-    // The first line is printed once as the name and once more where there are several.
+    // Actions prints the first line as the name, and repeats it for commands of several lines.
     match rest.as_slice() {
         [again, _, ..] if is_told && again.trim() == first.trim() => rest.join("\n"),
         _ => String::new(),
     }
 }
 
-/// All of it where that fits; else around the first error, and the end.
+/// Whole text when it fits, else the part around the first error and the end.
 fn shortened(lines: &[&str], most: usize) -> String {
     let chars = |lines: &[&str]| lines.iter().map(|line| line.chars().count() + 1).sum::<usize>();
     if chars(lines) <= most {
@@ -90,7 +91,7 @@ fn shortened(lines: &[&str], most: usize) -> String {
     )
 }
 
-/// As many lines as fit, from the beginning or from the end.
+/// As many whole lines as fit, from the start or from the end.
 fn cut<'a>(lines: &'a [&'a str], most: usize, is_end: bool) -> &'a [&'a str] {
     let mut room = most;
     let mut fits = |line: &&&str| {
@@ -115,7 +116,7 @@ fn is_error(line: &str) -> bool {
         .any(|word| lower.contains(word))
 }
 
-/// A line without the time that Actions put before it: `2026-11-21T10:00:00.0000000Z `.
+/// Line without the timestamp prefix of Actions: `2026-11-21T10:00:00.0000000Z `.
 fn without_time(line: &str) -> &str {
     match line.split_once(' ') {
         Some((time, rest)) if time.len() >= 20 && time.ends_with('Z') && time.contains('T') => rest,
@@ -123,7 +124,7 @@ fn without_time(line: &str) -> &str {
     }
 }
 
-/// A text without the sequences that colour it and move the cursor.
+/// Text without ANSI escape sequences (colors, cursor movement).
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();

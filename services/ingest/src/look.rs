@@ -1,4 +1,4 @@
-//! A round of polls for somebody who only wants to see what would follow: nothing is stored.
+//! Dry run of one polling round. It stores nothing.
 
 use std::{
     fmt::{Debug, Write as _},
@@ -23,16 +23,16 @@ use crate::{
     work::{Service, connect_once},
 };
 
-/// What a round of polls found.
+/// Result of a dry-run polling round.
 #[derive(Debug)]
 pub struct Look {
-    /// What would be appended to the logs of tickets.
+    /// Triggers that a real round would append to the logs of tickets.
     pub triggers: Vec<Trigger>,
-    /// What could not be looked at, as an operator is told.
+    /// Reads that failed, as log messages for an operator.
     pub problems: Vec<String>,
 }
 
-/// Looks at everything that polls look at, once, and takes nothing up.
+/// Runs one round of all polls without storing anything.
 ///
 /// # Errors
 /// When NATS cannot be reached or settings turn out not to work.
@@ -54,7 +54,8 @@ pub async fn look(config: &Config) -> anyhow::Result<Look> {
     })
 }
 
-/// Collects warnings and errors. Polls go on over them, and who looks should know what is missing.
+/// Log subscriber that collects warnings and errors. Polls continue after a failure, and the user
+/// should see what is missing.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -88,7 +89,7 @@ impl Subscriber for Told {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// One log line as a sentence: its fields, what happened, and why.
+/// Log line as a sentence: its fields, the message and the error.
 #[derive(Default)]
 struct Line {
     about: String,
@@ -120,7 +121,7 @@ impl Visit for Line {
             "message" => &mut self.message,
             "error" => &mut self.error,
             _ => {
-                // Writing to a text does not fail.
+                // Writing to a `String` does not fail.
                 let _ = write!(self.about, "{value:?}: ");
                 return;
             }

@@ -1,9 +1,9 @@
-//! When a look at something on GitHub need not be repeated.
+//! Repeated reads of a changed object on GitHub.
 
 use domain::Timestamp;
 
-/// What the last looks at a pull request saw of its last change. GitHub tells whole seconds: what happens in the second of the
-/// first look changes nothing that a listing shows, so only a second look can be relied on.
+/// Update times that the last reads of a pull request reported. GitHub reports whole seconds: a change within the second of
+/// the first read is not visible in a listing, so only a second read is reliable.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Looks {
     updated: Option<Timestamp>,
@@ -11,23 +11,23 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Whether nothing can have happened since the last look.
+    /// True when no change is possible since the last read.
     pub(crate) fn know(self, updated: Option<Timestamp>) -> bool {
         self.is_certain && updated.is_some() && self.updated == updated
     }
 
-    /// One more look.
+    /// Records a read.
     pub(crate) fn saw(&mut self, updated: Option<Timestamp>) {
         self.is_certain = self.updated == updated;
         self.updated = updated;
     }
 
-    /// Whether the last two looks saw it as of the same second.
+    /// True when the last two reads reported the same update time.
     pub(crate) const fn are_certain(self) -> bool {
         self.is_certain
     }
 
-    /// As of the last look.
+    /// Update time at the last read.
     pub(crate) const fn updated(self) -> Option<Timestamp> {
         self.updated
     }

@@ -1,4 +1,4 @@
-//! What ingest does beside answering: in every process, and once in a cluster.
+//! Background loops of ingest: per process, and once per cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     sweeper::Sweeper,
 };
 
-/// How soon another process takes over a loop whose process died.
+// Time until another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Starts the loops; they end at shutdown.
+/// Starts the loops of the given extent. They end at shutdown.
 pub(crate) fn spawn(
     extent: Extent,
     settings: &Settings,
@@ -63,7 +63,7 @@ fn spawn_all_that_comes_in(
     }));
 }
 
-/// Loops over everything that there is: one process of a cluster does each of them, so that their cost does not grow
+/// Starts the loops over all tickets. One process of the cluster runs each of them, so that their cost does not grow
 /// with the replicas.
 fn spawn_once(
     settings: &Settings,
@@ -110,7 +110,7 @@ where
     }
 }
 
-/// Runs a loop that ends by itself at shutdown; after an error it starts again.
+/// Runs a loop until shutdown, and restarts it after an error.
 async fn again<F, Fut>(name: &'static str, shutdown: CancellationToken, run: F) -> anyhow::Result<()>
 where
     F: Fn() -> Fut + Send,

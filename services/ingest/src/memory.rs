@@ -1,17 +1,16 @@
-//! What polls remember from one round to the next, so that a known finding costs no reads and one that cannot be read
-//! does not stand in the way of the others.
+//! Memory of polls between rounds. A known finding costs no reads, and an unreadable one does not block the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much is remembered; beyond that it begins anew, at the price of reads.
+// Limit of remembered findings. At the limit the memory is cleared, at the price of repeated reads.
 const MOST: usize = 20_000;
-/// How long one finding is tried again: about five rounds when others could be read meanwhile, half an hour of rounds
-/// of a minute when it was the only one, for then the service itself may be what fails.
+// Retries of one finding: five rounds when other findings were readable meanwhile, 30 rounds (half an hour at the
+// default interval) when it was the only one, because then the service itself may fail.
 const PATIENCE: u32 = 30;
 const ALONE: u32 = 1;
 const AMONG_OTHERS: u32 = 6;
 
-/// What polls remember.
+/// Findings that polls have handled or failed to read.
 #[derive(Default)]
 pub(crate) struct Memory {
     settled: BTreeSet<String>,
@@ -19,12 +18,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Whether a finding needs no second look.
+    /// True for a settled finding.
     pub(crate) fn knows(&self, finding: &str) -> bool {
         self.settled.contains(finding)
     }
 
-    /// A finding that needs no second look.
+    /// Records a finding as handled for good.
     pub(crate) fn settle(&mut self, finding: String) {
         if self.settled.len() >= MOST {
             self.settled.clear();
@@ -33,7 +32,7 @@ impl Memory {
         self.settled.insert(finding);
     }
 
-    /// A finding that could not be read for now; true when it has failed so often that it has to be given up.
+    /// Counts a failed read. True when the finding has failed so often that the caller should give it up.
     pub(crate) fn is_hopeless(&mut self, finding: &str, others_were_read: bool) -> bool {
         if self.failed.len() >= MOST {
             self.failed.clear();

@@ -1,15 +1,17 @@
-//! Mentions of our accounts in Markdown, as GitHub and Jira read them: not in code, quotations or addresses.
+//! Mentions of our accounts in Markdown, by the rules of GitHub and Jira: outside of code, quotations and addresses.
 
 use std::collections::BTreeSet;
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
 
-/// The start of a mention by account id in wiki markup, `[~accountid:712020:1a2b]`, behind its sign.
+/// Prefix of a mention by account id in wiki markup, `[~accountid:712020:1a2b]`, after the sign.
 const BY_ID: &str = "accountid:";
 
-/// Whether a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, whatever the case) or by
-/// `@accountid:ID`.
+/// True when a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, case-insensitive) or
+/// by `@accountid:ID`.
 pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
+    // Parsing Markdown is the expensive part, and most comments contain no sign. The sign may also be a character
+    // reference.
     if !text.contains('@') && !text.contains("&#") && !text.contains("&commat") {
         return false;
     }
@@ -44,7 +46,7 @@ fn fold_name(account: &str) -> String {
     account.to_lowercase().trim_end_matches("[bot]").to_owned()
 }
 
-/// What stands behind each sign that may begin a mention: one that is no part of a mail address, a path or a word.
+/// Text after each sign that may start a mention. A sign within a mail address, a path or a word does not.
 fn mentions_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').filter_map(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -72,7 +74,7 @@ fn is_named(rest: &str, accounts: &BTreeSet<String>, names: &[String]) -> bool {
     })
 }
 
-/// Whether a name ends here. A point ends a sentence as well as it stands within an address; a slash names a team.
+/// True at the end of a name. A point may end a sentence or continue an address; a slash names a team.
 fn ends_name(rest: &str) -> bool {
     let mut rest = rest.chars();
     match rest.next() {

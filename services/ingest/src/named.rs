@@ -1,23 +1,23 @@
-//! The tickets that a pull request of somebody names.
+//! Tickets that a pull request names.
 
 use domain::{RepositoryName, Rules, TicketKey};
 
-/// More are not read.
+// Limit of issues per pull request: each costs a read.
 const MOST: usize = 3;
-/// What GitHub closes issues by.
+/// Keywords by which GitHub closes issues (docs.github.com, "Linking a pull request to an issue").
 const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];
 
-/// What a pull request says of itself.
+/// Texts of a pull request that may name a ticket.
 pub(crate) struct Texts<'a> {
     pub(crate) title: &'a str,
     pub(crate) branch: &'a str,
     pub(crate) body: &'a str,
 }
 
-/// The ticket that a pull request of the repository is for: one of the rules' Jira project in title or branch; else an issue
-/// of the repository, by `#12` in title or branch, or by a closing keyword.
+/// Ticket of a pull request: a key of the rules' Jira project in title or branch; else an issue of the repository, by `#12`
+/// in title or branch, or by a closing keyword.
 pub(crate) fn named(texts: &Texts<'_>, repository: &RepositoryName, rules: &Rules) -> Option<TicketKey> {
     let places = [texts.title, texts.branch];
     let number = places.into_iter().find_map(|text| numbers(text).next());
@@ -29,7 +29,7 @@ pub(crate) fn named(texts: &Texts<'_>, repository: &RepositoryName, rules: &Rule
         })
 }
 
-/// The ticket of the rules' Jira project that one of these texts names.
+/// Ticket of the rules' Jira project that one of these texts names.
 pub(crate) fn on_jira(texts: &[&str], rules: &Rules) -> Option<TicketKey> {
     let project = rules.jira.project_key.as_str();
     if project.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn on_jira(texts: &[&str], rules: &Rules) -> Option<TicketKey> {
     })
 }
 
-/// The issues of the repository that a text says it closes: `Fixes #7`, `closes acme/shop#7`.
+/// Issues of the repository that a text closes by keyword: `Fixes #7`, `closes acme/shop#7`.
 pub(crate) fn closed_by(text: &str, repository: &RepositoryName) -> Vec<TicketKey> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let closes = |word: &str| {
@@ -87,7 +87,7 @@ fn issue(repository: &RepositoryName, number: u64) -> TicketKey {
     }
 }
 
-/// The numbers after `#` that stand as words of their own. `shop#12` is of somewhere else.
+/// Numbers after `#` that form separate words. `shop#12` refers to another repository.
 fn numbers(text: &str) -> impl Iterator<Item = u64> + '_ {
     text.match_indices('#').filter_map(|(at, _)| {
         let digits = text[at + 1..].split(|c: char| !c.is_ascii_digit()).next()?;

@@ -1,16 +1,16 @@
-//! The networks that webhooks are taken from: a wall before the signature, never in its place.
+//! Networks from which webhooks are accepted. The check precedes the signature and never replaces it.
 
 use std::net::IpAddr;
 
 use bootstrap::settings::TextList;
 use ipnet::IpNet;
 
-/// `ingest.webhook_networks`.
+/// Setting `ingest.webhook_networks`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Networks(Vec<IpNet>);
 
 impl Networks {
-    /// Says what is wrong with the setting.
+    /// Parses the setting. The error names the invalid entry.
     pub(crate) fn new(setting: &TextList) -> Result<Self, String> {
         let read = |text: &String| {
             text.parse::<IpNet>()
@@ -19,9 +19,10 @@ impl Networks {
         setting.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a webhook may come from there. Without networks any may; with some, none whose address is not known.
+    /// True when a webhook may come from the address. An empty setting admits every peer; otherwise an unknown
+    /// address is rejected.
     pub(crate) fn admit(&self, peer: Option<IpAddr>) -> bool {
-        // A listener for both kinds of addresses shows IPv4 peers as IPv6 ones.
+        // A dual-stack listener reports IPv4 peers as IPv4-mapped IPv6 addresses.
         let peer = peer.map(|peer| peer.to_canonical());
         let is_inside = |peer| self.0.iter().any(|network| network.contains(&peer));
         self.0.is_empty() || peer.is_some_and(is_inside)

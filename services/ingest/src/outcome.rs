@@ -1,4 +1,4 @@
-//! What becomes of a finding, and what that means for the delivery that brought it.
+//! Result of handling an event, and its effect on the delivery.
 
 use std::time::Duration;
 
@@ -7,32 +7,33 @@ use queue::{Appended, Disposition};
 
 use crate::{outside::ReadError, payload};
 
-/// How long an event may wait for the record of its pull request.
+// Longest wait of an event for the record of its pull request, in milliseconds. The webhook may overtake
+// the reporter's write.
 const EARLY_LIMIT_MS: i64 = 10 * 60 * 1000;
 const EARLY_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_FIRST_MS: i64 = 5_000;
 const RETRY_MOST_MS: i64 = 300_000;
 
-/// What became of a finding.
+/// Result of handling an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// The ticket's log has it.
+    /// Appended to the ticket's log, or found there by the same key.
     Appended {
         trigger: Box<Trigger>,
         appended: Appended,
     },
-    /// The ticket's log had it before, at this sequence.
+    /// Known in the ticket's log, at this sequence.
     Known(u64),
     /// No check has reported on the commit yet.
     NoChecks,
     /// Every check passed.
     NothingFailed,
-    /// Nothing follows from it.
+    /// Ignored, for this reason.
     Nothing(String),
 }
 
 impl Outcome {
-    /// Its place in the ticket's log; absent: nothing is there.
+    /// Sequence in the ticket's log; absent when nothing was appended.
     pub(crate) const fn sequence(&self) -> Option<u64> {
         match self {
             Self::Appended {
@@ -44,7 +45,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the checks of a head have ended for good. Failed jobs that run again will have another end.
+    /// True when the checks of a head have ended for good. Rerun jobs will end again.
     pub(crate) fn is_settled(&self) -> bool {
         let runs_again = |trigger: &Trigger| match &trigger.reason {
             Reason::ChecksCompleted(checks) => !checks.rerun.is_empty(),
@@ -57,7 +58,7 @@ impl Outcome {
         }
     }
 
-    /// Why nothing is there.
+    /// Reason why nothing was appended.
     pub(crate) fn why_nothing(&self) -> &str {
         match self {
             Self::Nothing(why) => why,
@@ -67,7 +68,7 @@ impl Outcome {
         }
     }
 
-    /// For the operator.
+    /// Logs the outcome for the operator.
     pub(crate) fn log(&self) {
         match self {
             Self::Appended { trigger, appended } => {
@@ -81,38 +82,38 @@ impl Outcome {
     }
 }
 
-/// Why a finding has no outcome.
+/// Reason why an event has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Not now.
+    /// Temporary failure; `after` is the pause that the service asked for.
     #[error("{detail}")]
     Later { detail: String, after: Option<Duration> },
-    /// The facts for it come soon, or it never was ours.
+    /// The record that the event needs is expected soon, or the event does not concern Journeyman.
     #[error("{0}")]
     Early(String),
-    /// More may happen with it until then.
+    /// The state may still change until then.
     #[error("{why}")]
     Unsettled { why: String, after: Duration },
-    /// It does not exist.
+    /// The object does not exist.
     #[error("{0}")]
     Unknown(String),
-    /// It cannot be handled.
+    /// Permanent failure.
     #[error("{0}")]
     Never(String),
 }
 
 impl Failure {
-    /// A service asks to be left alone for a while.
+    /// True when a service asks for a pause.
     pub(crate) const fn is_limit(&self) -> bool {
         matches!(self, Self::Later { after: Some(_), .. })
     }
 
-    /// Nothing failed: what follows is not known yet, however long that takes.
+    /// True when nothing failed but the result is not final yet. There is no limit for it.
     pub(crate) const fn is_unsettled(&self) -> bool {
         matches!(self, Self::Unsettled { .. })
     }
 
-    /// Another try may succeed.
+    /// True when a retry may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
         matches!(self, Self::Later { .. } | Self::Early(_) | Self::Unsettled { .. })
     }
@@ -150,7 +151,8 @@ impl From<payload::Unreadable> for Failure {
     }
 }
 
-/// A retry waits half of the delivery's age, within limits, so that pauses grow without counting tries.
+/// Effect of a result on its delivery. A retry waits half of the delivery's age, within limits, so that
+/// pauses grow without a counter.
 pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Disposition {
     match result {
         Ok(()) => Disposition::Done,
@@ -166,6 +168,7 @@ pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Dispositi
                 after: Duration::from_millis(pause.unsigned_abs()),
             }
         }
+        // After the limit the record is not expected any more: a dead letter shows the event to operators.
         Err(Failure::Early(_)) if age_ms < EARLY_LIMIT_MS => Disposition::Retry { after: EARLY_PAUSE },
         Err(Failure::Early(reason) | Failure::Unknown(reason) | Failure::Never(reason)) => {
             Disposition::Reject { reason }

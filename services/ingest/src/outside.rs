@@ -1,4 +1,4 @@
-//! Reading Jira and GitHub: the facts that decisions need, and two kinds of failure.
+//! Reads of Jira and GitHub for decisions, with two kinds of failure.
 
 mod ci_logs;
 mod of_github;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(crate) use crate::read_error::ReadError;
 use domain::{Account, TicketKey, Timestamp};
 
-/// An issue as read from its tracker; raw text.
+/// Issue from its tracker, with raw text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Issue {
     pub(crate) summary: String,
@@ -17,78 +17,77 @@ pub(crate) struct Issue {
     pub(crate) kind: String,
     pub(crate) priority: String,
     pub(crate) labels: Vec<String>,
-    /// At Jira.
+    /// Components of Jira; empty for GitHub.
     pub(crate) components: Vec<String>,
     pub(crate) status: String,
     pub(crate) url: String,
     pub(crate) created: Option<Timestamp>,
     pub(crate) creator: Option<Account>,
-    /// Moves between statuses at Jira, oldest first.
+    /// Status changes of Jira, oldest first.
     pub(crate) moves: Vec<jira::StatusChange>,
-    /// Edits of summary and description, oldest first. They are read after the text: whoever changes it in between is
-    /// here.
+    /// Edits of summary and description, oldest first. They are read after the text, so an edit in between is included.
     pub(crate) edits: Vec<Edit>,
     pub(crate) comments: Vec<Comment>,
-    /// The accounts that wrote comments with our marker: ours.
+    /// Accounts that wrote comments with our marker; they are ours.
     pub(crate) our_accounts: BTreeSet<String>,
     /// Issues that it is linked with.
     pub(crate) related: Vec<jira::Related>,
-    /// Whose it is.
+    /// Current assignees of the ticket.
     pub(crate) assignees: Vec<Account>,
-    /// Assignments, and labels at GitHub, oldest first.
+    /// Assignments, and labels of GitHub, oldest first.
     pub(crate) gifts: Vec<Gift>,
-    /// Whether it is closed, or in one of the last statuses.
+    /// True for a closed issue, or one in a status of the category "done".
     pub(crate) is_over: bool,
 }
 
-/// A comment of an issue; raw text.
+/// Comment of an issue, with raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
     pub(crate) author: String,
     pub(crate) author_id: String,
-    /// Whether a program wrote it.
+    /// True for a comment of a program.
     pub(crate) by_bot: bool,
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
     pub(crate) text: String,
 }
 
-/// Something that gave a ticket to somebody.
+/// Assignment of a ticket, directly or by a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gift {
-    /// Its entry in the changelog at Jira, in the timeline at GitHub.
+    /// Id of the entry in the changelog of Jira or the timeline of GitHub.
     pub(crate) id: String,
     pub(crate) at: Timestamp,
-    /// Absent when the tracker does not know any more.
+    /// Absent when the tracker has lost the account.
     pub(crate) by: Option<Account>,
     pub(crate) how: How,
 }
 
-/// How a ticket was given to somebody.
+/// Kind of an assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Assigned(Account),
     Labeled(String),
 }
 
-/// An edit of a ticket's text.
+/// Edit of a ticket's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edit {
-    /// Its changelog entry at Jira; empty at GitHub, where edits have no names.
+    /// Id of the changelog entry of Jira; empty for GitHub, where edits have no ids.
     pub(crate) id: String,
     pub(crate) at: Timestamp,
-    /// Absent when the tracker does not know any more.
+    /// Absent when the tracker has lost the account.
     pub(crate) by: Option<Account>,
 }
 
-/// A ticket that waits in the status that asks for work.
+/// Ticket in the status that requests work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) ticket: TicketKey,
     pub(crate) status: String,
 }
 
-/// An open ticket, as a list of them shows it.
+/// Open ticket as listed by its tracker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Titled {
     pub(crate) key: TicketKey,
@@ -96,7 +95,7 @@ pub(crate) struct Titled {
     pub(crate) status: String,
 }
 
-/// The reader accounts, of each instance one at Jira and one at GitHub.
+/// Reader accounts: one of Jira and one of GitHub for each instance.
 pub(crate) struct Outside {
     jira: jira::Reader,
     github: github::Reader,
@@ -107,8 +106,8 @@ impl Outside {
         Self { jira, github }
     }
 
-    /// Names of those of our accounts that are programs, as far as they can be asked. An account that a person may use is
-    /// none of these: what that person does counts, unless the settings say otherwise.
+    /// Names of our reader accounts that are programs, and the failed requests. An account that a person may use is not
+    /// included: actions of that person count, unless the settings name the account.
     pub(crate) async fn programs(&self) -> (Vec<String>, Vec<ReadError>) {
         let (mut names, mut failures) = (Vec::new(), Vec::new());
         for instance in self.github.instances() {
@@ -142,7 +141,7 @@ impl Outside {
 
 impl From<jira::Issue> for Issue {
     fn from(issue: jira::Issue) -> Self {
-        // A marker stands on comments of ours only: what we said is no wish of a person.
+        // A marker is on our comments only. Our text is not a request of a user.
         let (ours, people): (Vec<_>, Vec<_>) = issue
             .comments
             .into_iter()
@@ -198,7 +197,7 @@ impl From<github::Issue> for Issue {
     }
 }
 
-/// The kind of a discussion is its category.
+/// Conversion of a discussion. Its category becomes the kind.
 impl From<github::Discussion> for Issue {
     fn from(discussion: github::Discussion) -> Self {
         Self {
@@ -232,7 +231,7 @@ impl From<github::DiscussionComment> for Comment {
     }
 }
 
-/// An assignment to somebody that Jira's changelog has.
+/// Converts an assignment from Jira's changelog; `None` for an unassignment or an entry without time.
 fn gift(assignment: jira::Assignment) -> Option<Gift> {
     Some(Gift {
         id: assignment.id.0,
@@ -256,7 +255,7 @@ impl From<github::IssueEvent> for Gift {
     }
 }
 
-/// An account of GitHub of which its login alone is known.
+/// Account of GitHub of which only the login is known.
 fn by_login(login: String) -> Account {
     Account {
         id: String::new(),
@@ -265,7 +264,7 @@ fn by_login(login: String) -> Account {
     }
 }
 
-/// GitHub has no kinds of issues that every repository uses; its usual labels say as much.
+/// Kind of a GitHub issue by its usual labels. GitHub has no issue types that every repository uses.
 fn kind_of(labels: &[String]) -> &'static str {
     let has = |name: &str| labels.iter().any(|label| label.eq_ignore_ascii_case(name));
     match (has("bug"), has("enhancement") || has("feature")) {
@@ -275,7 +274,7 @@ fn kind_of(labels: &[String]) -> &'static str {
     }
 }
 
-/// An account of GitHub: its number, and its login as people see it.
+/// Account of GitHub: the numeric id, and the login as display name.
 pub(crate) fn account(user: github::User) -> Account {
     Account {
         id: user.id.map(|id| id.to_string()).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The accounts that are ours: those of the settings, and those of our readers that are programs.
+//! Own accounts: those of the settings, and the reader accounts that are programs.
 
 use std::{
     collections::BTreeSet,
@@ -11,19 +11,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::outside::Outside;
 
-/// Between two attempts to learn who our accounts are.
+// Pause between two attempts to identify the reader accounts.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Names, logins and ids of our accounts.
 pub(crate) struct OwnAccounts(RwLock<Arc<BTreeSet<String>>>);
 
 impl OwnAccounts {
-    /// Those of the setting `ingest.own_accounts`.
+    /// Accounts of the setting `ingest.own_accounts`.
     pub(crate) fn new(configured: BTreeSet<String>) -> Self {
         Self(RwLock::new(configured.into()))
     }
 
-    /// All that are known by now.
+    /// All accounts known so far.
     pub(crate) fn names(&self) -> Arc<BTreeSet<String>> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -34,7 +34,7 @@ impl OwnAccounts {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = names.into();
     }
 
-    /// Asks who the readers are until every one has answered, then waits for the end.
+    /// Identifies the reader accounts, with retries until each is known, then waits for shutdown.
     pub(crate) async fn learn(&self, outside: &Outside, shutdown: CancellationToken) {
         loop {
             let (found, failures) = outside.programs().await;
@@ -43,6 +43,8 @@ impl OwnAccounts {
                 tracing::warn!(error = %chain(error), "it is not known yet who an account of ours is");
             }
             let pause = async {
+                // The task must not return early: the service treats the end of a task as a
+                // failure.
                 match failures.is_empty() {
                     true => std::future::pending().await,
                     false => tokio::time::sleep(PAUSE).await,

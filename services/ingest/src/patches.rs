@@ -1,8 +1,8 @@
-//! What a pull request changes, as far as a model can read it at once.
+//! Patches of a pull request, within the limits of a model's context.
 
 use domain::ChangedFile;
 
-/// How much is kept of one file, and of all, in characters.
+/// Limits of a set of patches in characters: per file and in total.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     file: usize,
@@ -10,19 +10,19 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Where the change is what the work is about.
+    /// Limits for a change that is the subject of the work.
     pub(crate) const WHOLE: Self = Self {
         file: 40_000,
         all: 120_000,
     };
-    /// Where it stands beside what the work is about.
+    /// Limits for a change that is context of the work.
     pub(crate) const BESIDE: Self = Self {
         file: 20_000,
         all: 48_000,
     };
 }
 
-/// The files with their patches, as far as there is room; the others with none.
+/// Files with their patches. A patch that exceeds the remaining room is dropped whole.
 pub(crate) fn bounded(files: &[ChangedFile], room: Room) -> Vec<ChangedFile> {
     let mut left = room.all;
     let bounded = |file: &ChangedFile| {

@@ -1,4 +1,4 @@
-//! Pinning: text of strangers is cleaned once, here, and hashed, so that a later edit never reaches a running job.
+//! Pinning of ticket text: ingest sanitizes and hashes it once, so that a later edit never reaches a running job.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ pub(crate) use crate::hidden::sanitise;
 
 const SUMMARY_CHARS: usize = 500;
 const BODY_CHARS: usize = 65_536;
-/// Of a label, a kind, a priority, a name.
+// Limit of a label, a kind, a priority or a name, in characters.
 const LINE_CHARS: usize = 100;
 const LABELS: usize = 50;
 const CHANGED_COMMENT: &str = "(This comment was edited after work was asked for, so it is left out.)";
 
-/// Cuts a text to this many characters, and says at its end how many are left out.
+/// Truncates a text to this many characters, with a note about the number of omitted ones.
 fn cut_visibly(text: &str, chars: usize) -> String {
     let left_out = text.chars().count().saturating_sub(chars);
     if left_out == 0 {
@@ -27,13 +27,13 @@ fn cut_visibly(text: &str, chars: usize) -> String {
     )
 }
 
-/// Cuts a text to this many characters.
+/// Truncates a text to this many characters.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// The ticket's text with everything cleaned, without comments made at or after `at`, and hashed. A comment that was
-/// changed since has lost the text that stood there at that moment, which is said in its place.
+/// Sanitizes, truncates and hashes the ticket's text, without comments from `at` or later. A comment that was edited
+/// since is replaced by a note, because its text at that moment is lost.
 pub(crate) fn pin(
     text: TicketText,
     comments: &[Comment],
@@ -57,7 +57,7 @@ pub(crate) fn pin(
     pinned
 }
 
-/// The text with what somebody who may instruct adds to it, as its last comment.
+/// Adds instructions of an authorized user to the text, as its last comment.
 pub(crate) fn with_words(mut text: TicketText, by: &str, at: Timestamp, said: &str) -> TicketText {
     text.comments.push(TicketComment {
         author: line(by),
@@ -70,19 +70,19 @@ pub(crate) fn with_words(mut text: TicketText, by: &str, at: Timestamp, said: &s
     text
 }
 
-/// Marks what was said after `since` by those who may instruct.
+/// Marks instructions from after `since` as new.
 pub(crate) fn mark_new(text: &mut TicketText, since: Timestamp) {
     for comment in &mut text.comments {
         comment.is_new = comment.may_instruct && comment.at > since;
     }
 }
 
-/// Somebody's words, sanitised and cut with a note.
+/// Sanitized text of a comment, truncated with a note.
 pub(crate) fn words(text: &str) -> String {
     cut_visibly(&sanitise(text), BODY_CHARS)
 }
 
-/// A short text of one line.
+/// Sanitized text on one line.
 fn line(text: &str) -> String {
     cut(&sanitise(text).replace('\n', " "), LINE_CHARS)
 }
@@ -102,7 +102,7 @@ fn pin_comment(comment: &Comment, at: Timestamp, instructors: &BTreeSet<String>)
     }
 }
 
-/// Each part is preceded by its length, so that moving text from one part to the next changes the hash.
+/// SHA-256 of the text. A length prefix precedes each part, so that moving text between parts changes the hash.
 fn digest(text: &TicketText) -> String {
     let comments = text
         .comments

@@ -1,4 +1,4 @@
-//! The second door: polls find what no webhook told, under the same keys.
+//! Polling fallback: finds events whose webhook was missed, under the same trigger keys.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,8 @@ use crate::{
     router::Router,
 };
 
-/// Polls Jira for tickets that ask for work and for what changed, GitHub for our pull requests and orders in comments.
+/// Poller of Jira (requests for work, changed tickets) and GitHub (our pull requests, issues, discussions, commands in
+/// comments).
 pub(crate) struct Poller {
     router: Router,
     interval: Duration,
@@ -32,7 +33,7 @@ pub(crate) struct Poller {
     pull_requests: OpenPullRequests,
     reminders: Reminders,
     issues: ChangedIssues,
-    /// Jira asked to be left alone until then.
+    /// End of the pause that Jira asked for.
     jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
 }
@@ -71,14 +72,14 @@ impl Poller {
                 () = shutdown.cancelled() => return,
                 () = Box::pin(self.poll()) => {}
             }
-            // Installations that are started together must not poll in step for ever.
+            // A random offset after the first round, so that installations that start together do not poll in step.
             if std::mem::take(&mut is_first) {
                 ticks.reset_after(self.interval.mul_f64(fastrand::f64()));
             }
         }
     }
 
-    /// One round. A failure of one repository does not keep the others from their turn.
+    /// Runs one round. A failure of one repository does not block the others.
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
         self.poll_issues().await;
@@ -91,7 +92,8 @@ impl Poller {
             .await;
     }
 
-    /// GitHub's own log of deliveries; where our account has none, the comments of each repository.
+    /// Replays failed deliveries from GitHub's delivery log. An account without such a log polls the comments of each
+    /// repository.
     async fn reconcile_github(&mut self) {
         for instance in self.router.outside.github_instances() {
             match self.router.reconcile(instance.as_ref(), &mut self.memory).await {
@@ -109,7 +111,7 @@ impl Poller {
         }
     }
 
-    /// Issues that ask for work or for a triage, where the rules let them.
+    /// Polls issues that request work or a triage, where the rules allow them.
     async fn poll_issues(&mut self) {
         let book = self.router.rules.book();
         for rules in book.repositories() {
@@ -129,7 +131,7 @@ impl Poller {
         }
     }
 
-    /// Discussions, where the rules let people ask us there.
+    /// Polls discussions, where the rules enable them.
     async fn poll_discussions(&mut self) {
         let book = self.router.rules.book();
         for rules in book.repositories() {
@@ -169,7 +171,7 @@ impl Poller {
         }
     }
 
-    /// A limit of Jira holds for all projects, so they all wait for its end.
+    /// Polls the Jira projects. A rate limit of Jira applies to all projects, so all wait for its end.
     async fn poll_projects(&mut self) {
         let book = self.router.rules.book();
         for ((_, project), sharing) in by_project(&book) {
@@ -243,7 +245,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Tickets that the condition of the rules holds for. A wrong condition keeps nothing else from being looked at.
+    /// Polls tickets that match the JQL condition of the rules. An invalid condition is logged and blocks no other
+    /// poll.
     async fn poll_condition(&mut self, rules: &Rules) -> Result<(), Failure> {
         if rules.jira.jql.is_empty() {
             return Ok(());
@@ -302,7 +305,7 @@ impl Poller {
         Ok(())
     }
 }
-/// The rules that share each Jira project, in their order.
+/// Rules that share each Jira project, in their order.
 fn by_project(book: &RulesBook) -> BTreeMap<(Option<&Instance>, &str), Vec<&Rules>> {
     let mut projects: BTreeMap<_, Vec<&Rules>> = BTreeMap::new();
     let with_project = book

@@ -1,4 +1,4 @@
-//! The projector: keeps the records of runs, which lists and pages show, up with the journals.
+//! Projector: updates the records of runs from the journals, for lists and pages.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use queue::{Queue, Runs};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How long entries gather before they are taken in: a run at work writes several a second.
+// Time for entries to accumulate before they are projected: an active run writes several a second.
 const GATHER: Duration = Duration::from_millis(150);
-/// Pause after a failure.
+// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Follows all journals.
+/// Follower of all journals.
 pub(crate) struct Projector {
     queue: Queue,
     runs: Runs,
@@ -25,7 +25,7 @@ impl Projector {
         Self { queue, runs }
     }
 
-    /// Takes in what is written, until shutdown.
+    /// Projects new entries until shutdown.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let work = async {
             loop {
@@ -38,8 +38,8 @@ impl Projector {
         shutdown.run_until_cancelled(Box::pin(work)).await;
     }
 
-    /// The journals' new entries only tell when to look; they are read in order from where the last look ended, so none is
-    /// lost when the stream of them breaks.
+    /// Projects entries in order from the stored position. Subscribed entries are only a signal: a gap in the subscription
+    /// loses none.
     async fn follow(&self) -> Result<(), queue::Error> {
         let mut news = self.queue.journal().follow_all().await?;
         let mut from = self.runs.place().await?;
@@ -52,6 +52,7 @@ impl Projector {
                 return Ok(());
             }
             sleep(GATHER).await;
+            // Drains the signals that have accumulated, because one pass covers them all.
             while let Some(Some(_)) = futures::FutureExt::now_or_never(news.next()) {}
         }
     }

@@ -1,8 +1,8 @@
 //! Polls of our open pull requests: one conditional listing for each repository, and the checks of a few.
 //!
-//! The listing costs nothing of GitHub's limit while nothing changed. Checks change without their pull request, so they
-//! are read one pull request after another, within an allowance that does not grow with the number of them; what a
-//! webhook or GitHub's log of deliveries tells needs none of this.
+//! The listing costs nothing of GitHub's limit while nothing changed. Checks change without their pull request, so the
+//! poller reads them one pull request after another, within an allowance that is independent of their number. Webhooks
+//! and GitHub's delivery log need none of this.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,23 +28,23 @@ use crate::{
     tracked::{Allowance, Tracked},
 };
 
-/// Our open pull requests, as the index and GitHub tell.
+/// Our open pull requests, from the index and from GitHub.
 pub(crate) struct OpenPullRequests {
     open: BTreeMap<Place, Tracked>,
-    /// How far the index is read; absent: not yet.
+    /// Revision up to which the index is read; absent before the first read.
     read_to: Option<Revision>,
     tags: BTreeMap<RepositoryName, ETag>,
-    /// Between two rounds.
+    /// Time between two rounds.
     interval: Duration,
-    /// How long a commit without checks may still get some.
+    /// Time in which a commit without checks may still get some.
     settle: Duration,
-    /// How long checks may run before the ticket is told.
+    /// Time that checks may run before a comment on the ticket.
     pending: Duration,
     allowance: Allowance,
-    /// Recorded since the last round. A listing that looks back to the last round only does not show one that ended
+    /// Pull requests recorded since the last round. A listing since the last round does not contain one that ended
     /// before its record was written.
     recorded: BTreeSet<Place>,
-    /// GitHub asked to be left alone until then.
+    /// End of the pause that GitHub asked for.
     rests_until: Option<Instant>,
 }
 
@@ -63,15 +63,15 @@ impl OpenPullRequests {
         }
     }
 
-    /// Those that are open, each with its last change as far as it was seen.
+    /// Open pull requests, each with the last change that was seen.
     pub(crate) fn open(&self) -> Vec<(Place, Option<Timestamp>)> {
         let open = self.open.iter();
         open.map(|(place, tracked)| (place.clone(), tracked.looks.updated()))
             .collect()
     }
 
-    /// One round; gives how much of what it found no webhook had told. A failure of one repository does not keep the
-    /// others from their turn, a limit of GitHub does.
+    /// Runs one round. Returns the number of events whose webhook was missed. A failure of one repository does not
+    /// block the others; a rate limit of GitHub ends the round.
     pub(crate) async fn poll(&mut self, router: &Router) -> u64 {
         if self.rests_until.is_some_and(|end| Instant::now() < end) {
             return 0;
@@ -106,7 +106,7 @@ impl OpenPullRequests {
         failure.is_limit()
     }
 
-    /// What the reporter wrote since the last round.
+    /// Reads the records that the reporter wrote since the last round.
     async fn read_index(&mut self, router: &Router) -> Result<(), queue::Error> {
         let index = router.queue.pull_requests();
         let read_to = self.read_to.unwrap_or_default();
@@ -115,7 +115,8 @@ impl OpenPullRequests {
             let place = place(&record);
             match record.status {
                 PullRequestStatus::Open => {
-                    // It may have ended between the last listing and now.
+                    // The pull request may have ended between the last listing and now. Without the ETag the next
+                    // listing is complete.
                     self.tags.remove(&place.0);
                     let tracked = Tracked::new(record.head, self.interval, Instant::now());
                     let is_new = self.open.insert(place.clone(), tracked).is_none();
@@ -133,9 +134,9 @@ impl OpenPullRequests {
         Ok(())
     }
 
-    /// What changed in one repository since the last look.
+    /// Polls the changes of one repository since the last poll.
     async fn look_at(&mut self, router: &Router, repository: &RepositoryName) -> Result<u64, Failure> {
-        // The first look sees everything: a pull request may have ended before there was one.
+        // The first poll lists everything, because a pull request may have ended before it.
         let look = router
             .look_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
             .await?;
@@ -174,7 +175,8 @@ impl OpenPullRequests {
         Ok(recovered)
     }
 
-    /// Asks for each of ours that a listing does not show: all, when more changed than it shows; else the new ones.
+    /// Reads each of our pull requests that a listing may have missed: all of them after an incomplete listing, else
+    /// the newly recorded ones.
     async fn look_at_others(
         &mut self,
         router: &Router,
@@ -196,7 +198,7 @@ impl OpenPullRequests {
         Ok(recovered)
     }
 
-    /// How a pull request is now; those that are not ours are of no interest.
+    /// Handles the current state of a pull request.
     async fn saw(&mut self, router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
         let Some(tracked) = self.open.get_mut(place) else {
             return saw_another(router, place, now).await;
@@ -221,7 +223,7 @@ impl OpenPullRequests {
         Ok(news(&[outcome]))
     }
 
-    /// What the index says now: somebody may have purged the ticket, which no change of the index tells.
+    /// Current record in the index. A purge of the ticket removes records without a change that the index would list.
     async fn still_open(
         &mut self,
         router: &Router,
@@ -235,7 +237,7 @@ impl OpenPullRequests {
         Ok(open)
     }
 
-    /// The checks that are due, as far as the allowance goes.
+    /// Reads the checks that are due, within the allowance.
     async fn look_at_checks(&mut self, router: &Router) -> u64 {
         let now = Instant::now();
         let mut due: Vec<(Instant, Place)> = self
@@ -273,7 +275,7 @@ impl OpenPullRequests {
         let Some(tracked) = self.open.get_mut(place) else {
             return Ok(0);
         };
-        // What fails comes again later, too.
+        // The next time is set first, so that a failure is retried later instead of at once.
         tracked.looked(false, Instant::now());
         let Some(head) = tracked.head.clone() else {
             return Ok(0);
@@ -316,7 +318,7 @@ impl OpenPullRequests {
     }
 }
 
-/// Whether the rules let a pull request be ready without checks; the reporter looks whether any are configured.
+/// True when the rules accept a pull request without checks. The reporter checks whether any are configured.
 fn may_lack_checks(router: &Router, repository: &RepositoryName) -> bool {
     let book = router.rules.book();
     let rules = book.for_repository(repository);

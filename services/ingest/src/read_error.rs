@@ -1,24 +1,24 @@
-//! Why something outside could not be read: two kinds of failure.
+//! Reasons for a failed read outside: permanent and temporary.
 
 use std::time::Duration;
 
 use domain::cause::chain;
 
-/// Why something could not be read.
+/// Reason for a failed read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The reader account does not see it.
+    /// The reader account does not see the object.
     #[error("{0}")]
     NotFound(String),
-    /// It came, is JSON, and is too deep or of a wrong shape; the next time it will be no better. A page or an answer that
-    /// was cut is an outage.
+    /// The answer is JSON, but too deep or of a wrong shape, so a retry does not help. An HTML page or a truncated answer
+    /// counts as an outage instead.
     #[error("{0}")]
     Unreadable(String),
-    /// Not now: an outage, a limit, or credentials that an operator can fix.
+    /// Temporary failure: an outage, a limit, or credentials that an operator can fix.
     #[error("{detail}")]
     Later {
         detail: String,
-        /// When the service said how long to wait.
+        /// Pause that the service asked for.
         after: Option<Duration>,
     },
 }
@@ -34,7 +34,7 @@ impl From<github::Error> for ReadError {
                     after: Some(retry_after),
                 }
             }
-            // Whatever is refused now is refused because of credentials or a fault that an operator can fix.
+            // Credentials, or a fault that an operator can fix, cause every refusal. So the event is kept and retried.
             github::Error::Unauthorized { .. }
             | github::Error::Forbidden { .. }
             | github::Error::Moved { .. }

@@ -1,5 +1,4 @@
-//! The third door: GitHub's own log of deliveries tells which webhooks never reached us. And where each look at the
-//! outside begins.
+//! Replay of failed deliveries from GitHub's delivery log, and the poll marks of all polls.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{memory::Memory, outcome::Failure, router::Router};
 
-/// How far each look goes back behind the last one: attempts appear late in the log.
+/// Overlap of a poll with the previous one, in milliseconds. Attempts appear late in GitHub's delivery log.
 pub const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
 
-/// Up to where something outside has been looked through.
+/// Stored poll mark: the time up to which something outside was polled.
 #[derive(Serialize, Deserialize)]
 struct Looked {
     to: Timestamp,
@@ -23,27 +22,29 @@ impl Stored for Looked {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// One look at something outside.
+/// One poll of something outside.
 pub(crate) struct Look {
     key: String,
-    /// Where it begins: some minutes before the end of the last one.
+    /// Start of the polled time: some minutes before the end of the previous poll.
     pub(crate) since: Timestamp,
     pub(crate) now: Timestamp,
     revision: Option<Revision>,
 }
 
 impl Router {
-    /// Begins a look where the last one ended, with an overlap; the first one begins an hour ago.
+    /// Starts a poll at the previous mark, with an overlap. The first poll starts an hour ago.
     pub(crate) async fn look(&self, key: String) -> Result<Look, Failure> {
         self.look_from(key, bootstrap::now().plus_ms(-FIRST_LOOK_MS))
             .await
     }
 
-    /// The same with another beginning of the first one.
+    /// Variant of [`Self::look`] with another start of the first poll.
     pub(crate) async fn look_from(&self, key: String, first: Timestamp) -> Result<Look, Failure> {
         let now = bootstrap::now();
         let (since, revision) = match self.queue.table::<Looked>(Bucket::Control).find(&key).await? {
             Some(Found::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
+            // A mark of a newer version must not be overwritten during a rolling upgrade. Any other unreadable mark
+            // is replaced.
             Some(Found::Unreadable(unreadable)) => (first, Some(unreadable.unless_newer()?.revision())),
             None => (first, None),
         };
@@ -55,27 +56,29 @@ impl Router {
         })
     }
 
-    /// Keeps how far a look came.
+    /// Stores the mark of a poll.
     pub(crate) async fn looked(&self, look: &Look, to: Timestamp) -> Result<(), Failure> {
         if self.seen.is_some() {
             return Ok(());
         }
         let table = self.queue.table::<Looked>(Bucket::Control);
         match table.put(&look.key, &Looked { to }, look.revision).await {
-            // Another ingest was faster; the next look starts at its place.
+            // Another ingest process stored its mark first. The next poll starts there.
             Ok(_) | Err(queue::Error::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Stores the deliveries that GitHub could not deliver, under their own ids, and gives how many were new; absent:
-    /// a reader that is no App has no log. One whose content is gone is left out, visibly, and never asked for again.
+    /// Stores the deliveries that GitHub failed to deliver, under their original ids. Returns the number of new ones,
+    /// or `None` for a reader that is not an App and has no delivery log.
+    ///
+    ///  A delivery without content is dead-lettered and never requested again.
     pub(crate) async fn reconcile(
         &self,
         instance: Option<&Instance>,
         memory: &mut Memory,
     ) -> Result<Option<u64>, Failure> {
-        // Who only looks stores no delivery; comments are listed instead.
+        // A dry run stores no delivery; the caller lists comments instead.
         if self.seen.is_some() {
             return Ok(None);
         }
@@ -117,7 +120,7 @@ impl Router {
         Ok(Some(recovered))
     }
 
-    /// Stores what one attempt carried; false when it is known.
+    /// Stores the delivery of one attempt; false when it is known.
     async fn recover(
         &self,
         origin: &Origin,
@@ -144,7 +147,7 @@ impl Router {
     }
 }
 
-/// One attempt of each delivery of which none was answered with 2xx, oldest first.
+/// One attempt of each delivery without a 2xx answer, oldest first.
 fn undelivered(newest_first: Vec<github::HookDelivery>) -> Vec<github::HookDelivery> {
     let is_good = |attempt: &&github::HookDelivery| (200..300).contains(&attempt.status_code);
     let mut done: BTreeSet<String> = newest_first

@@ -1,4 +1,4 @@
-//! The clock of reminders: which of our open pull requests are looked at for a review that is overdue.
+//! Schedule of review reminders: selects the open pull requests to check for an overdue review.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,30 +7,31 @@ use tokio::time::Instant;
 
 use crate::{kinds::awaited::Awaited, listed::Place, looks::Looks, outcome::Failure, router::Router};
 
-/// Between two looks at a pull request that did not change.
+// Pause between two checks of an unchanged pull request.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Looks in one round, at three requests each.
+// Checks in one round, at three requests each.
 const AT_ONCE: usize = 20;
 
-/// What was looked at.
+/// Times of the last checks by pull request.
 #[derive(Default)]
 pub(crate) struct Reminders {
     looked: BTreeMap<Place, Looked>,
 }
 
-/// The last look, and what it and the one before it saw.
+/// Time of the last check, and the update times that the last two checks reported.
 struct Looked {
     at: Instant,
     looks: Looks,
 }
 
 impl Reminders {
-    /// One round. A failure leaves the rest for a later one.
+    /// Runs one round. A failed pull request does not block the others; a rate limit ends the round.
     pub(crate) async fn remind(&mut self, router: &Router, open: &[(Place, Option<Timestamp>)]) {
         self.looked
             .retain(|place, _| open.iter().any(|(known, _)| known == place));
         for (place, updated) in self.due(router, open) {
-            // What fails comes again later, too.
+            // The time is recorded first, so that a failure is retried at the next interval instead of at
+            // once.
             let mut looks = self
                 .looked
                 .get(&place)
@@ -49,7 +50,8 @@ impl Reminders {
         }
     }
 
-    /// Those that changed since the last look, or were not looked at for long, where the rules want reminders.
+    /// Pull requests that changed since the last check, or whose last check is an interval ago, where the
+    /// rules enable reminders.
     fn due(&self, router: &Router, open: &[(Place, Option<Timestamp>)]) -> Vec<(Place, Option<Timestamp>)> {
         let book = router.rules.book();
         let reminds = |place: &Place| {
@@ -58,7 +60,8 @@ impl Reminders {
         };
         let is_due = |(place, updated): &&(Place, Option<Timestamp>)| {
             let known = self.looked.get(place);
-            // One that no listing has shown since the start has no time of its last change, and did not change.
+            // A pull request that no listing has shown since the start has no update time. It counts as
+            // unchanged.
             let is_new = |looks: Looks| looks.updated() != *updated || !looks.are_certain();
             known.is_none_or(|known| is_new(known.looks) || known.at.elapsed() >= INTERVAL)
         };

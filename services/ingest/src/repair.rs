@@ -1,4 +1,4 @@
-//! Whether red checks are repaired, and why not.
+//! Decision about the repair of failed checks, with the reason against one.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,11 @@ use crate::{
     patches::{Room, bounded},
 };
 
-/// The job that repairs the checks, or what people are told of them.
+/// Repair job for failed checks, or a report of the checks with the reason why there is no repair.
 pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Facts) -> Result<Reason, Need> {
     let rules = facts.book.for_repository(&checks.pull_request.repository);
     let rules = rules.filter(|rules| rules.cover(ticket));
+    // Reruns come first: a failure of the infrastructure or a flaky check costs no repair.
     if rules.is_some_and(|rules| rules.ci.rerun) && is_all_not_ours(&checks) {
         let is_tried = has_run_again(&checks, facts.history(ticket)?);
         checks.rerun = if is_tried {
@@ -33,6 +34,7 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
         return Ok(Reason::ChecksCompleted(checks));
     };
     let history = facts.history(ticket)?;
+    // The text is pinned at the last request for work, so that a later edit of the ticket does not steer the repair.
     let asked = match (end(&checks, &rules.ci, history), asked_for(history)) {
         (None, Some(asked)) => asked,
         (why, _) => {
@@ -55,7 +57,8 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
     })))
 }
 
-/// What was changed since the checks last passed; where they never did, what the pull request changes.
+/// Changes that may have caused the failure: those since the last success, or the whole pull request when its checks
+/// never passed.
 pub(crate) fn suspects(checks: &ChecksSummary, history: &[Trigger], facts: &Facts) -> Result<Suspects, Need> {
     let PullRequestRef {
         repository, number, ..
@@ -90,7 +93,7 @@ fn is_all_not_ours(checks: &ChecksSummary) -> bool {
     checks.failed.iter().all(|check| !check.class.is_real())
 }
 
-/// Whether the failed jobs of this commit were started again once.
+/// True when the failed jobs of this commit were rerun before.
 fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
     history.iter().any(|trigger| match &trigger.reason {
         Reason::ChecksCompleted(earlier) => {
@@ -102,8 +105,8 @@ fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
     })
 }
 
-/// The runs of GitHub Actions in which the machine failed, or a check that can pass on this commit. What exists nowhere,
-/// takes too long or breaks a rule about pull requests ends the same way each time.
+/// Runs of GitHub Actions worth a rerun: those with an infrastructure failure or a flaky check. Missing files, timeouts
+/// and policy violations fail again in the same way.
 fn reruns(failed: &[FailedCheck]) -> Vec<u64> {
     let may_pass = |check: &&FailedCheck| matches!(check.class, FailureClass::Infra | FailureClass::Flaky);
     let runs = failed.iter().filter(may_pass);
@@ -111,7 +114,7 @@ fn reruns(failed: &[FailedCheck]) -> Vec<u64> {
     runs.into_iter().collect()
 }
 
-/// What the ticket was last worked on for: its text as it was approved then.
+/// Last request for work on the ticket, with the text as approved at that time.
 pub(crate) fn asked_for(history: &[Trigger]) -> Option<&JobRequest> {
     history.iter().rev().find_map(implement)
 }
@@ -130,7 +133,7 @@ fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<R
             false => RepairEnd::NotOurs,
         });
     }
-    // Whoever asks for the work once more asks for its repairs too.
+    // A new request for the work also resets the limits of its repairs.
     let since = history.iter().rposition(|trigger| implement(trigger).is_some());
     let history = &history[since.unwrap_or_default()..];
     let repairs: Vec<Repair<'_>> = repairs(history, &checks.pull_request).collect();
@@ -141,8 +144,8 @@ fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<R
     if of_head.count() >= rules.repairs_per_commit as usize {
         return Some(RepairEnd::PerHead);
     }
-    // Another head is the push that meant to mend it, unless somebody pushed before the repair did. What comes back later
-    // comes back too.
+    // A push to another head is the earlier repair itself, unless someone else pushed before it. The same fingerprint at
+    // another head therefore means that the repair failed.
     let before = repairs
         .iter()
         .filter(|repair| repair.checks.head != checks.head && !repair.was_cut);
@@ -151,10 +154,10 @@ fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<R
     is_repeated.then_some(RepairEnd::Repeated)
 }
 
-/// A repair that was asked for.
+/// Requested repair in the history.
 struct Repair<'a> {
     checks: &'a ChecksSummary,
-    /// Whether a push by somebody else came before anything that it pushed.
+    /// True when another author pushed before the repair did.
     was_cut: bool,
 }
 
@@ -175,7 +178,7 @@ fn repairs<'a>(history: &'a [Trigger], ours: &'a PullRequestRef) -> impl Iterato
     })
 }
 
-/// Whether the first push to the pull request is one by somebody else.
+/// True when another author made the first push to the pull request.
 fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
     let by_others = history.iter().find_map(|trigger| match &trigger.reason {
         Reason::HeadMoved { pull_request, .. } if pull_request == ours => Some(true),
@@ -188,7 +191,7 @@ fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
     by_others == Some(true)
 }
 
-/// What stays the same when the same checks fail in the same way again.
+/// Fingerprints of the failed checks. They are equal when the same checks fail again in the same way.
 fn prints(checks: &ChecksSummary) -> Vec<String> {
     let real = checks.failed.iter().filter(|check| check.class.is_real());
     let print = |check: &FailedCheck| fingerprint(&check.name, check.output());

@@ -1,5 +1,7 @@
-//! The router: events of webhooks, polls and the API become triggers of their tickets, or a reason why not. What follows
-//! from an event is decided by its kind; the router reads what the decision needs, and appends.
+//! Router: turns events of webhooks, polls and the API into triggers of their tickets, or into a reason against one.
+//!
+//! The kind of an event decides what follows. The router reads the facts that the decision needs, and appends the
+//! trigger.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,24 +21,24 @@ use crate::{
     tracker::Tracker,
 };
 
-/// How long one delivery may occupy a slot; a service that does not answer must not hold back the others.
+// Time limit of one delivery in a slot. A service that does not answer must not block the deliveries of the others.
 const HANDLING_LIMIT: Duration = Duration::from_secs(20);
-/// How many things one decision may ask for: one for each person of a ticket, and some more.
+// Limit of reads for one decision: one per author of a ticket, with a margin. It stops a decision that never has enough.
 const MOST_READS: usize = 1_000;
 
-/// Everything that a finding is judged with.
+/// Shared context of all decisions.
 #[derive(Clone)]
 pub(crate) struct Router {
     pub(crate) queue: Queue,
     pub(crate) outside: Arc<Outside>,
     pub(crate) rules: Arc<RulesStore>,
     pub(crate) own_accounts: Arc<OwnAccounts>,
-    /// Whether Jira knows what the rules name.
+    /// Check of the rules against Jira's projects and statuses.
     pub(crate) tracker: Arc<Tracker>,
-    /// Who may instruct us on Jira.
+    /// Authorization on Jira.
     pub(crate) instructors: Arc<Instructors>,
     pub(crate) patience: Patience,
-    /// What follows is kept here and not in the tickets' logs, for somebody who only looks.
+    /// Sink of a dry run. When set, it receives the triggers instead of the tickets' logs.
     pub(crate) seen: Option<Arc<Seen>>,
 }
 
@@ -74,7 +76,7 @@ impl Router {
         Ok(outcomes)
     }
 
-    /// Decides what follows from an event, and appends it to the ticket's log.
+    /// Decides about an event, and appends the resulting trigger to the ticket's log.
     pub(crate) async fn take(&self, event: &dyn Kind, source: Source) -> Result<Outcome, Failure> {
         match self.judge(event, source).await? {
             Ok(follows) => {
@@ -88,7 +90,7 @@ impl Router {
         }
     }
 
-    /// Decides what follows from an event; nothing is appended.
+    /// Decides about an event without appending anything. `Err` of the inner result is an outcome without a trigger.
     pub(crate) async fn judge(
         &self,
         event: &dyn Kind,
@@ -99,6 +101,7 @@ impl Router {
         facts.patience = self.patience;
         self.instructors.role().clone_into(&mut facts.role);
         let mut stands_for_it: Option<Box<dyn Kind>> = None;
+        // Each iteration reads one fact and decides again from the start: decisions are pure and cheap, reads are not.
         for _ in 0..MOST_READS {
             let decided = stands_for_it.as_deref().unwrap_or(event).decide(&facts);
             let outcome = match decided {
@@ -127,12 +130,12 @@ impl Router {
         )))
     }
 
-    /// What is known of a ticket beside its text belongs to the work on it. Nothing of it decides whether there is work.
+    /// Adds the background of the ticket to a job request. The background has no influence on the decision.
     async fn with_background(&self, mut follows: Follows, facts: &Facts) -> Follows {
         if let Reason::JobRequested(job) = &mut follows.reason
             && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
         {
-            // What a comment may turn out to ask for is work like any other.
+            // A job that a question may start gets the same background as a direct request.
             let job = match &mut job.about {
                 About::Question(question) => match &mut question.work {
                     Some(work) => work,
@@ -140,6 +143,7 @@ impl Router {
                 },
                 _ => job,
             };
+            // The decision has set the requester; the background must not overwrite it.
             let requester = job.background.requester.take();
             let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
             job.background = match job.job {
@@ -152,13 +156,13 @@ impl Router {
         follows
     }
 
-    /// Whether one of these names, an id or what people see, is an account of ours.
+    /// True when one of these names or ids is an account of ours.
     pub(crate) fn is_ours(&self, names: &[&str]) -> bool {
         let ours = self.own_accounts.names();
         names.iter().any(|name| ours.contains(*name))
     }
 
-    /// The rules of the ticket's project, or the reason why it has none.
+    /// Rules of the ticket's project; [`Failure::Never`] without any.
     pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<Rules, Failure> {
         let book = self.rules.book();
         book.for_ticket(ticket)
@@ -181,12 +185,12 @@ impl Router {
         Failure::Never(format!("no rules name the project of {ticket}{hint}"))
     }
 
-    /// Where the ticket's log holds this key already.
+    /// Sequence of a key in the ticket's log.
     pub(crate) async fn known(&self, ticket: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, Failure> {
         Ok(self.queue.triggers().sequence_of(ticket, key.as_str()).await?)
     }
 
-    /// Appends a trigger, once per ticket and key.
+    /// Appends a trigger. The log accepts a key once per ticket.
     pub(crate) async fn append(&self, trigger: Trigger) -> Result<Outcome, Failure> {
         let appended = match &self.seen {
             Some(seen) => seen.add(&trigger),

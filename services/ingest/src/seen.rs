@@ -1,16 +1,16 @@
-//! Where triggers are kept for somebody who only looks.
+//! Sink for the triggers of a dry run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::Trigger;
 use queue::Appended;
 
-/// Triggers that are kept for nobody but who looks.
+/// Triggers collected by a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<Vec<Trigger>>);
 
 impl Seen {
-    /// Keeps a trigger once for each ticket and key, as the log does.
+    /// Adds a trigger once per ticket and key, like the log does.
     pub(crate) fn add(&self, trigger: &Trigger) -> Appended {
         let mut kept = self.triggers();
         let is_it = |other: &Trigger| other.ticket == trigger.ticket && other.key == trigger.key;
@@ -21,7 +21,7 @@ impl Seen {
         Appended::New(0)
     }
 
-    /// What was kept.
+    /// Removes and returns the collected triggers.
     pub(crate) fn take(&self) -> Vec<Trigger> {
         std::mem::take(&mut *self.triggers())
     }

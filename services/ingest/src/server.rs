@@ -1,4 +1,4 @@
-//! The webhooks: a signature, raw bytes within bounds, one durable publish, and an answer.
+//! Webhook endpoints: bounded body, signature check, one durable publish, answer.
 
 use std::{
     collections::BTreeMap,
@@ -34,14 +34,14 @@ use crate::{
 
 const ID_CHARS: usize = 200;
 const EVENT_CHARS: usize = 60;
-/// Pause between two log lines about refused webhooks, which anybody can cause.
+// Pause between two log lines about refused webhooks. Any peer can cause them.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
-/// Time that a client may need for another server of NATS, and the pause between two looks.
+// Time for the NATS client to reconnect to another server, and the pause between two checks.
 const RECONNECTION: Duration = Duration::from_secs(1);
 const RECONNECTION_PAUSE: Duration = Duration::from_millis(20);
 
-/// What the webhook handlers share. The queue comes when it is connected; until then they answer 503.
+/// State of the webhook handlers. They answer 503 until the queue is connected.
 #[derive(Clone)]
 pub(crate) struct Webhooks {
     inner: Arc<Inner>,
@@ -55,12 +55,12 @@ struct Inner {
     bodies: Bodies,
     publish_timeout: Duration,
     refusals: SparseLog,
-    /// Since when NATS is not connected, as far as a webhook met it.
+    /// Start of the current disconnection from NATS, as observed by webhooks.
     away_since: Mutex<Option<Instant>>,
 }
 
 impl Inner {
-    /// Keeps since when NATS is away; gives for how long.
+    /// Records the connection state. Returns the duration of the current disconnection.
     fn note_connection(&self, is_connected: bool) -> Duration {
         let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         if is_connected {
@@ -72,7 +72,7 @@ impl Inner {
     }
 }
 
-/// What the webhooks of one sender are signed with: of the default instance and of the named ones.
+/// Keys for the webhooks of one sender: of the default instance and of the named ones.
 struct SenderKeys {
     default: Keys,
     named: BTreeMap<Instance, Keys>,
@@ -89,7 +89,7 @@ impl SenderKeys {
         }
     }
 
-    /// Nothing for a name that the settings do not have.
+    /// Keys of an instance; `None` for a name that the settings do not contain.
     fn of(&self, instance: Option<&str>) -> Option<(Option<&Instance>, &Keys)> {
         let Some(wanted) = instance else {
             return Some((None, &self.default));
@@ -100,12 +100,12 @@ impl SenderKeys {
     }
 }
 
-/// How one sender signs and names its deliveries.
+/// Header conventions of one sender.
 struct Sender {
     source: fn(Option<Instance>) -> Origin,
     signature: &'static str,
     id: &'static str,
-    /// Absent: the body names the event.
+    /// Header with the event name; absent: the body names the event.
     event: Option<&'static str>,
 }
 
@@ -122,8 +122,7 @@ const JIRA: Sender = Sender {
     event: None,
 };
 
-/// Why a webhook was not accepted: the status, and the reason for log and metrics. The sender gets no reason: it may be
-/// anybody.
+/// Refusal of a webhook: the status, and the reason for log and metrics. The sender gets no reason, because it may be any peer.
 struct Refused(StatusCode, &'static str);
 
 static ACCEPTED: LazyLock<Counter<u64>> = LazyLock::new(|| {
@@ -144,7 +143,10 @@ struct JiraName {
 }
 
 impl Webhooks {
-    /// Nothing is served when a setting cannot be read.
+    /// Creates the state.
+    ///
+    /// # Errors
+    /// When the setting of the networks is invalid.
     pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Result<Self, Error> {
         Ok(Self {
             inner: Arc::new(Inner {
@@ -178,7 +180,7 @@ impl Webhooks {
     ) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|peer| peer.0.ip());
-        // A stranger is told what he is told without a signature.
+        // Answer as for a missing signature, so an unknown address learns nothing.
         if !self.inner.networks.admit(peer) {
             return self.refuse(sender, peer, Refused(StatusCode::UNAUTHORIZED, "address"));
         }
@@ -198,6 +200,7 @@ impl Webhooks {
             KeyValue::new("journeyman.reason", reason),
         ];
         REFUSED.add(1, &labels);
+        // Limits the log, because any peer can send unsigned webhooks at any rate.
         if let Some(others) = self.inner.refusals.pass() {
             let peer = peer.map(tracing::field::display);
             tracing::warn!(
@@ -212,7 +215,7 @@ impl Webhooks {
         status
     }
 
-    /// What the head says is looked at before the body is read, so that a stranger cannot make the service read.
+    /// Checks the headers before the body, so that an unauthenticated peer cannot make the service read a body.
     async fn take(
         &self,
         sender: &Sender,
@@ -229,6 +232,7 @@ impl Webhooks {
         let verified = keys.verify(&claimed, body).map_err(unauthorized)?;
         let named = Named::read(sender, &head.headers)?;
         let unfit = |Unfit(reason)| Refused(StatusCode::BAD_REQUEST, reason);
+        // The body is validated only after its signature, so that parsing costs are limited to authenticated senders.
         let body = Body::look(verified.body()).map_err(unfit)?;
         body.must_be(named.event.as_deref().unwrap_or_default())
             .map_err(unfit)?;
@@ -236,11 +240,11 @@ impl Webhooks {
         self.publish(queue, &delivery).await
     }
 
-    /// The queue, when it is connected.
+    /// Queue, once it is connected.
     ///
-    /// A client whose NATS server stops finds another one within milliseconds, and GitHub does not repeat a refused webhook, so a
-    /// webhook waits for the new connection. After [`RECONNECTION`] without one, webhooks are refused at once, because senders wait
-    /// only seconds for an answer.
+    /// A client whose NATS server stops reconnects to another one within milliseconds, and GitHub does not repeat a refused
+    /// webhook. So a webhook waits for the new connection. After [`RECONNECTION`] without one, webhooks are refused at once,
+    /// because senders wait only seconds for an answer.
     async fn connected(&self) -> Result<&Queue, Refused> {
         loop {
             let queue = self.inner.queue.get().filter(|queue| queue.is_connected());
@@ -292,14 +296,14 @@ impl Webhooks {
     }
 }
 
-/// A delivery's id and event as far as headers name them.
+/// Id and event of a delivery from its headers.
 struct Named {
     id: Option<String>,
     event: Option<String>,
 }
 
 impl Named {
-    /// Refuses a delivery that lacks what its sender always sends.
+    /// Reads the headers. Refuses a delivery without a header that its sender always sends.
     fn read(sender: &Sender, headers: &HeaderMap) -> Result<Self, Refused> {
         let header = |name: &str| {
             let value = headers.get(name).and_then(|value| value.to_str().ok());
@@ -307,6 +311,7 @@ impl Named {
         };
         let missing = Refused(StatusCode::BAD_REQUEST, "headers");
         let (id, event) = (header(sender.id), sender.event.and_then(header));
+        // Only GitHub always sends both. A Jira delivery without an id gets the hash of its body.
         if sender.event.is_some() && (id.is_none() || event.is_none()) {
             return Err(missing);
         }
@@ -333,7 +338,7 @@ impl Named {
     }
 }
 
-/// The part of the path that names an instance; absent for the default one.
+/// Path segment with the name of an instance; absent for the default one.
 type InstancePath = Option<Path<String>>;
 
 async fn github(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {

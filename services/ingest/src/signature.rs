@@ -1,4 +1,4 @@
-//! Webhook signatures: HMAC-SHA256 over the raw body, checked before anything reads it.
+//! Webhook signatures: HMAC-SHA256 over the raw body, checked before the body is parsed.
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -6,19 +6,19 @@ use ring::hmac;
 
 use crate::{config::SecretList, hex};
 
-/// The active secrets of one webhook.
+/// Active secrets of one webhook.
 pub(crate) struct Keys(Vec<hmac::Key>);
 
-/// A well-formed signature that nothing has been compared with yet. It is read from the head alone, so that a request
-/// without one is refused before its body is read.
+/// Well-formed signature that is not verified yet. It comes from the headers alone, so that a request without one is
+/// refused before its body is read.
 #[derive(Debug)]
 pub(crate) struct Claimed([u8; 32]);
 
-/// A body whose sender knows a secret of ours. Only [`Keys::verify`] makes one.
+/// Body signed with one of our secrets. Only [`Keys::verify`] creates one.
 #[derive(Debug)]
 pub(crate) struct Verified(Bytes);
 
-/// Nobody who knows a secret signed this. One error for every cause, so that a caller learns nothing.
+/// Missing or wrong signature. All causes share one error, so that a caller learns nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the signature is missing or wrong")]
 pub(crate) struct BadSignature;
@@ -39,8 +39,9 @@ impl Keys {
         )
     }
 
-    /// Accepts a body that one of the secrets signed with the claimed tag.
+    /// Accepts a body that the claimed tag signs with one of the secrets.
     pub(crate) fn verify(&self, claimed: &Claimed, body: Bytes) -> Result<Verified, BadSignature> {
+        // All keys are tried without a short circuit, so that the time does not reveal the matching key.
         let known = self.0.iter().fold(false, |known, key| {
             known | hmac::verify(key, &body, &claimed.0).is_ok()
         });
@@ -53,7 +54,8 @@ impl Keys {
 }
 
 impl Claimed {
-    /// Exactly one header `name` of the form `sha256=` and 64 hexadecimal digits.
+    /// Parses exactly one header `name` of the form `sha256=` and 64 hexadecimal digits. A repeated header is
+    /// refused.
     pub(crate) fn read(headers: &HeaderMap, name: &str) -> Result<Self, BadSignature> {
         let mut values = headers.get_all(name).iter();
         let (Some(value), None) = (values.next(), values.next()) else {

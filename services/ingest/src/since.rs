@@ -1,12 +1,12 @@
-//! What came to a pull request after our last review of it: the difference between what it changed then, which that
-//! review's trigger has, and what it changes now.
+//! Difference of a pull request since our last review: its current patches against those that the trigger of that
+//! review contains.
 
 use domain::{About, ChangedFile, CommitId, Job, Reason, ReviewedChange, SinceReview, Trigger};
 
-/// More pairs of lines than this are not compared one by one.
+// Limit of compared line pairs. The table of the longest common subsequence takes four bytes for each.
 const MOST_PAIRS: usize = 4_000_000;
 
-/// What came after the review of `reviewed`; absent: what it changed then is not kept any more.
+/// Changes since the review of `reviewed`; `None` when the trigger of that review has aged out.
 pub(crate) fn since(reviewed: &CommitId, history: &[Trigger], now: &[ChangedFile]) -> Option<SinceReview> {
     let mut earlier = history.iter().rev().filter_map(reviewed_change);
     let then = earlier.find(|change| change.head == *reviewed)?;
@@ -26,13 +26,13 @@ fn reviewed_change(trigger: &Trigger) -> Option<&ReviewedChange> {
     }
 }
 
-/// The files that changed in between, each with the lines that are new or gone since then.
+/// Changed files since the review, each with the lines that were added or removed since.
 fn difference(then: &[ChangedFile], now: &[ChangedFile]) -> Vec<ChangedFile> {
     let of = |file: &ChangedFile| {
         let before = then.iter().find(|known| known.path == file.path);
         let patch = match before {
             Some(before) if before.patch == file.patch => return None,
-            // What was not shown then is new as a whole.
+            // A patch that the review did not contain is new as a whole.
             Some(before) if !before.patch.is_empty() => between(&before.patch, &file.patch),
             _ => file.patch.clone(),
         };
@@ -44,12 +44,12 @@ fn difference(then: &[ChangedFile], now: &[ChangedFile]) -> Vec<ChangedFile> {
     now.iter().filter_map(of).collect()
 }
 
-/// A line that a patch adds or takes away.
+/// Added or removed line of a patch.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
-    /// With its sign.
+    /// Text with the sign.
     text: &'a str,
-    /// Where it stands in the new file, or where it stood before what follows there.
+    /// Line number in the new file; for a removed line, that of the following line.
     at: u32,
 }
 
@@ -82,7 +82,7 @@ fn lines(patch: &str) -> Vec<Line<'_>> {
     found
 }
 
-/// Hunks without context: lines that the new patch has and the old one has not, and added lines that are gone again.
+/// Hunks without context: lines that only the new patch adds, and added lines of the old patch that are gone.
 fn between(then: &str, now: &str) -> String {
     let (then, now) = (lines(then), lines(now));
     let kept = common(&then, &now);
@@ -101,11 +101,11 @@ fn between(then: &str, now: &str) -> String {
     hunks.text
 }
 
-/// Text of hunks, made line by line.
+/// Builder of hunks from single lines.
 #[derive(Default)]
 struct Hunks {
     text: String,
-    /// Where the next line of the hunk stands.
+    /// Expected position of the next line in the current hunk.
     next: Option<u32>,
 }
 
@@ -120,7 +120,7 @@ impl Hunks {
     }
 }
 
-/// The longest common sequence of lines by their texts, as places in both, in order.
+/// Longest common subsequence of lines by text, as index pairs in order.
 fn common(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<(usize, usize)> {
     let same = |a: &Line<'_>, b: &Line<'_>| a.text == b.text;
     let start = old.iter().zip(new).take_while(|(a, b)| same(a, b)).count();
@@ -129,7 +129,7 @@ fn common(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<(usize, usize)> {
     let end = ends.take_while(|(a, b)| same(a, b)).count();
     let (a, b) = (&rest.0[..rest.0.len() - end], &rest.1[..rest.1.len() - end]);
     let mut pairs: Vec<(usize, usize)> = (0..start).map(|index| (index, index)).collect();
-    // What is too much to compare counts as new: it is reviewed once more.
+    // Above the limit, the remaining lines count as new and are reviewed again.
     if a.len() * b.len() <= MOST_PAIRS {
         pairs.extend(longest(a, b).into_iter().map(|(i, j)| (start + i, start + j)));
     }

@@ -1,4 +1,4 @@
-//! Skip rules: what forbids work on a ticket.
+//! Skip rules: conditions that forbid work on a ticket.
 
 use domain::{Rules, SkipPlace, SkipReason, TicketText};
 use github::PullRequest;
@@ -8,10 +8,10 @@ use crate::{
     pin,
 };
 
-/// Why nothing follows from what happens to a pull request.
+/// Reason for ignoring an event of a pull request.
 pub(crate) const FORBIDDEN: &str = "a skip rule forbids work on the pull request";
 
-/// The skip rule that forbids work on the ticket, when one does. Our own comments do not count.
+/// Skip rule that forbids work on the ticket, if any. Callers pass the comments of people only.
 pub(crate) fn skip(
     text: &TicketText,
     comments: &[Comment],
@@ -50,7 +50,7 @@ fn skip_phrase(text: &TicketText, comments: &[Comment], phrase: &str) -> Option<
     found(SkipPlace::Comment { author })
 }
 
-/// The skip rule that forbids to review a pull request of somebody, when one does.
+/// Skip rule that forbids the review of another author's pull request, if any.
 pub(crate) fn of_pull_request(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
     let text = TicketText {
         summary: now.title.clone(),
@@ -61,8 +61,8 @@ pub(crate) fn of_pull_request(now: &PullRequest, rules: &Rules) -> Option<SkipRe
     skip(&text, &[], rules, &[])
 }
 
-/// The skip label of a pull request of ours, when it has one. Its text does not count: we wrote it, and it may quote the
-/// phrase.
+/// Skip label of our own pull request, if any. Its text does not count, because Journeyman wrote it and it may quote the
+/// skip phrase.
 pub(crate) fn of_ours(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
     skip_label(&now.labels, &rules.skip.labels)
 }
@@ -72,7 +72,7 @@ fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {
     Some(SkipReason::Label { label: label.clone() })
 }
 
-/// The issue's text, without its comments.
+/// Text of an issue without its comments.
 pub(crate) fn text_of(issue: &Issue) -> TicketText {
     TicketText {
         summary: issue.summary.clone(),

@@ -1,4 +1,4 @@
-//! Whether a ticket that is said to have come into the status that asks for work still asks for it, and who asked.
+//! Check of a ticket that reportedly entered the ready status: its current status, and the account that moved it.
 
 use std::collections::BTreeSet;
 
@@ -6,37 +6,37 @@ use domain::{Rules, Timestamp};
 
 use crate::outside::{Edit, Issue};
 
-/// The act that asks for work: what the ticket said at that moment is what is wanted.
+/// Act that requests work. The ticket's text at that moment defines the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
-    /// The changelog id of the move, where it was one.
+    /// Changelog id of the status change, if it was one.
     pub(crate) changelog: Option<String>,
     pub(crate) at: Timestamp,
-    /// Absent when Jira does not know any more.
+    /// Absent when Jira has lost the account.
     pub(crate) by: Option<domain::Account>,
 }
 
-/// True when this status asks for work under these rules. Jira compares status names without case.
+/// True when this status requests work under these rules. Jira compares status names case-insensitively.
 pub(crate) fn asks_for_work(status: &str, rules: &Rules) -> bool {
     status.to_lowercase() == rules.agent.status.to_lowercase()
 }
 
-/// Where a ticket stands that is said to have come into the status that asks for work.
+/// Result of checking the reported status against Jira.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is there.
+    /// The ticket is still in the status.
     Asks(Approval),
-    /// It is in another status by now.
+    /// The ticket is in another status by now.
     Left {
-        /// That one.
+        /// Current status of the ticket.
         status: String,
     },
-    /// It came there once more since; that later move asks for work.
+    /// The ticket entered the status again since. That later status change requests the work.
     Repeated,
 }
 
-/// Compares what a webhook or a search told with what Jira says now. `told.changelog` is absent for a ticket created in
-/// the status.
+/// Compares a webhook or search result with the current issue. `told.changelog` is absent for a ticket created in the
+/// status.
 pub(crate) fn standing(issue: &Issue, told: Approval, rules: &Rules) -> Standing {
     if !asks_for_work(&issue.status, rules) {
         return Standing::Left {
@@ -57,18 +57,19 @@ pub(crate) fn standing(issue: &Issue, told: Approval, rules: &Rules) -> Standing
             at: issue.created.unwrap_or(told.at),
             by: issue.creator.clone().or(told.by),
         }),
-        // The changelog does not show the move yet; the signed webhook says who made it.
+        // Jira's changelog may lag behind the webhook. The signed webhook names the actor.
         (_, None, Some(_)) | (None, Some(_), _) => Standing::Asks(told),
     }
 }
 
-/// Who changed the ticket's text after it was approved without a right to.
+/// First edit after the approval by an account without authority.
 pub(crate) fn changed_by<'a>(
     issue: &'a Issue,
     approval: &Approval,
     instructors: &BTreeSet<String>,
 ) -> Option<&'a Edit> {
     issue.edits.iter().find(|edit| {
+        // One changelog entry may contain both the status change and an edit; that edit is part of the approval.
         let is_later = edit.at >= approval.at && Some(&edit.id) != approval.changelog.as_ref();
         let may = edit.by.as_ref().is_some_and(|by| instructors.contains(&by.id));
         is_later && !may

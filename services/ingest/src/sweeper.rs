@@ -1,4 +1,4 @@
-//! The sweeper: finds tickets whose wake-up or timer was lost, and wakes them.
+//! Sweeper: finds tickets with a lost wake-up or timer, and wakes them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +11,11 @@ use opentelemetry::metrics::Counter;
 use queue::{Bucket, Found, Key, Keyed, KeyedLog, Queue};
 use tokio_util::sync::CancellationToken;
 
-/// Pause before a ticket with open work is woken. A record that was just appended has its token by then, and work that was in
-/// hand is mostly settled.
+// Pause between the search for open work and the wake-up. A record that was just appended has its token by then, and work in
+// progress is mostly settled.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
-/// Wakes what should be awake.
+/// Periodic search for tickets with open work and without a token.
 pub(crate) struct Sweeper {
     queue: Queue,
     interval: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Sweeper {
     swept: Counter<u64>,
 }
 
-/// The last record of each ticket in a log, as far as it was read.
+/// Sequence of each ticket's last record in a log, as far as the log was read.
 #[derive(Default)]
 struct Heard {
     last: BTreeMap<TicketKey, u64>,
@@ -32,10 +32,11 @@ struct Heard {
 }
 
 impl Heard {
-    /// Everything once, ticket by ticket, and afterwards what was appended: the bodies of a whole log would be much to
-    /// read. A log that was made anew is read anew.
+    /// Reads the last sequence of every ticket once, and afterwards only the appended records, because the bodies of a whole log
+    /// are expensive to read. A log that was recreated is read from the start.
     async fn catch_up<T: Keyed>(&mut self, log: &KeyedLog<T>) -> Result<(), queue::Error> {
         let newest = log.newest().await?.unwrap_or_default();
+        // A sequence below the remembered one means that the stream was deleted and created again.
         match self.read_to.filter(|read_to| *read_to <= newest) {
             Some(read_to) => {
                 let (appended, newest) = log.appended_after(read_to).await?;
@@ -55,7 +56,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Those of the tickets that still have a record; others were purged or have aged out, and are forgotten.
+    /// Tickets that still have a record. Others were purged or have aged out, and are dropped from memory.
     async fn confirmed<T: Keyed>(
         &mut self,
         tickets: BTreeSet<TicketKey>,
@@ -88,8 +89,8 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps after every interval, until shutdown. The first sweep is up to a quarter of it early, so that installations that are
-    /// started together do not sweep in step.
+    /// Sweeps after every interval, until shutdown. The first sweep is up to a quarter of the interval early, so that
+    /// installations that start together do not sweep in step.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let early = jitter::own_start_delay("sweeper", self.interval / 4);
         let mut pause = self.interval.saturating_sub(early);
@@ -113,8 +114,10 @@ impl Sweeper {
         }
     }
 
-    /// One round; gives how many tickets had lost their token. It costs a listing of the rows, one of the cursors, what was
-    /// appended since the last round, and a few requests for each ticket with open work.
+    /// Runs one sweep and returns the number of tickets with a lost token.
+    ///
+    ///  It costs a listing of the rows, one of the cursors, the records appended since the last sweep, and a few requests for each
+    /// ticket with open work.
     async fn sweep(&mut self, now: Timestamp) -> Result<u64, queue::Error> {
         let suspects = self.find_suspects(now).await?;
         if suspects.is_empty() {
@@ -128,7 +131,7 @@ impl Sweeper {
         Ok(woken)
     }
 
-    /// Tickets with open work. Most have a token, or somebody is about to give them one.
+    /// Tickets with open work. Most have a token, or are about to get one.
     async fn find_suspects(&mut self, now: Timestamp) -> Result<Vec<SweptTicket>, queue::Error> {
         let triggers = self.queue.triggers();
         self.triggers.catch_up(&triggers).await?;
@@ -144,7 +147,7 @@ impl Sweeper {
                 suspects.push(SweptTicket::of_triggers(ticket, last));
             }
         }
-        // Those that no planner has seen yet, or whose row cannot be read: a planner mends it.
+        // Tickets that no planner has taken yet, or whose row is unreadable. A planner rebuilds such a row.
         for ticket in self.triggers.confirmed(new, &triggers).await? {
             let last = self.triggers.last.get(&ticket).copied();
             suspects.push(SweptTicket::of_triggers(ticket, last));
@@ -153,7 +156,7 @@ impl Sweeper {
         Ok(suspects)
     }
 
-    /// Tickets with reports that nobody has settled.
+    /// Tickets with unsettled reports.
     async fn find_unsettled(&mut self) -> Result<Vec<SweptTicket>, queue::Error> {
         let reports = self.queue.reports();
         self.reports.catch_up(&reports).await?;
@@ -177,7 +180,7 @@ impl Sweeper {
         Ok(suspects.collect())
     }
 
-    /// Wakes a ticket whose work is still open and that has no token; true when it had lost it.
+    /// Wakes a ticket that has open work and no token. Returns true when the token was lost.
     async fn wake(&self, suspect: &SweptTicket, now: Timestamp) -> Result<bool, queue::Error> {
         if !self.is_open(suspect, now).await? {
             return Ok(false);
@@ -186,7 +189,8 @@ impl Sweeper {
             SweptLog::Triggers { .. } => self.queue.triggers().rewake(&suspect.ticket).await?,
             SweptLog::Reports { .. } => self.queue.reports().rewake(&suspect.ticket).await?,
         };
-        // A token goes after what it stood for is written, which may have been between both requests.
+        // A planner writes its progress before it returns the token. The work may have ended between both requests, so only open
+        // work after the wake-up proves a loss.
         let is_lost = woken && self.is_open(suspect, now).await?;
         if is_lost {
             self.count(suspect);
@@ -194,7 +198,7 @@ impl Sweeper {
         Ok(is_lost)
     }
 
-    /// True when the work that was seen at the first look is open still.
+    /// True when the work of the first search is still open.
     async fn is_open(&self, suspect: &SweptTicket, now: Timestamp) -> Result<bool, queue::Error> {
         let ticket = &suspect.ticket;
         match suspect.log {
@@ -224,14 +228,14 @@ impl Sweeper {
     }
 }
 
-/// A ticket whose work was open at the first look.
+/// Ticket with open work at the first search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SweptTicket {
     ticket: TicketKey,
     log: SweptLog,
 }
 
-/// The log whose token it should have, and the last record that was seen there.
+/// Log whose token the ticket should have, and the last known record there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SweptLog {
     Triggers { last: Option<u64> },
@@ -259,11 +263,12 @@ impl SweptTicket {
     }
 }
 
-/// True when a planner should have the ticket in hand or be about to.
+/// True when a planner should be working on the ticket or about to.
 fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
     let unread = last.is_some_and(|last| last > row.cursor);
     let due = row.due.is_some_and(|due| due <= now);
     let at_work = row.runs.iter().any(|run| matches!(run.status, RunStatus::Active));
+    // A quarantined ticket waits for a user: due timers and unfinished runs must not wake it, a new trigger must.
     unread || (row.quarantined.is_none() && (due || at_work))
 }
 
@@ -308,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A sweeper with a queue of its own, and a report that no token stands for.
+    /// Sweeper with a separate queue, and a report without a token.
     async fn with_report() -> (testkit::NatsServer, Sweeper, u64) {
         let nats = testkit::NatsServer::start().await.unwrap();
         let settings = queue::Settings {

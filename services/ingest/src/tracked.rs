@@ -1,4 +1,4 @@
-//! When an open pull request of ours is looked at, and how many may be. Pure: the clock is told.
+//! Schedule and allowance for reading the checks of our open pull requests. Pure: callers pass the time.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::time::Instant;
 
 use crate::looks::Looks;
 
-/// The longest first wait between two looks at the checks of a head; a shorter interval of polls shortens it.
+// Longest first wait between two reads of the checks of a head. A shorter poll interval shortens it.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
-/// Checks that ended may be run again.
+// Settled checks are read rarely, because only a rerun changes them.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// How many pull requests' checks may be read in an hour, at three requests each.
+/// Pull requests whose checks are read per hour, at three requests each.
 pub const CHECKS_AN_HOUR: f64 = 150.0;
-/// How many at once.
+// Burst limit of the allowance.
 const CHECKS_AT_ONCE: f64 = 20.0;
 
-/// What may be spent on looks at checks, filled up with time.
+/// Token bucket for reads of checks, refilled over time.
 #[derive(Debug)]
 pub struct Allowance {
     left: f64,
@@ -26,7 +26,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// A full one.
+    /// Creates a full allowance.
     pub const fn new(now: Instant) -> Self {
         Self {
             left: CHECKS_AT_ONCE,
@@ -34,7 +34,7 @@ impl Allowance {
         }
     }
 
-    /// Spends one look; false when there is none left.
+    /// Takes one read from the allowance; false when it is exhausted.
     pub fn spend(&mut self, now: Instant) -> bool {
         let filled = now.duration_since(self.filled).as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
         (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), now);
@@ -46,13 +46,13 @@ impl Allowance {
     }
 }
 
-/// An open pull request of ours, as the polls know it.
+/// Open pull request of ours with its polling state.
 #[derive(Debug)]
 pub struct Tracked {
     pub(crate) head: Option<CommitId>,
-    /// At its reviews.
+    /// Reads of its reviews.
     pub(crate) looks: Looks,
-    /// Since when that is its head, as far as this process saw.
+    /// First time that this process saw the current head.
     since: Instant,
     due: Instant,
     first_wait: Duration,
@@ -60,7 +60,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// One that is known since now, where polls come at this interval.
+    /// Starts tracking a pull request now, with polls at this interval.
     pub fn new(head: Option<CommitId>, interval: Duration, now: Instant) -> Self {
         let first_wait = interval.min(FIRST_WAIT);
         Self {
@@ -73,7 +73,7 @@ impl Tracked {
         }
     }
 
-    /// What its head is now.
+    /// Updates the head. A new head is due at once.
     pub fn has_head(&mut self, head: &CommitId, now: Instant) {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
@@ -81,24 +81,25 @@ impl Tracked {
         }
     }
 
-    /// When its checks are looked at next.
+    /// Time of the next read of its checks.
     pub const fn due(&self) -> Instant {
         self.due
     }
 
-    /// No later than that.
+    /// Moves the next read to `end` if it is later.
     pub(crate) fn due_by(&mut self, end: Instant) {
         self.due = self.due.min(end);
     }
 
-    /// The next look, later each time while the checks are not complete.
+    /// Schedules the next read. The wait doubles each time while the checks are incomplete.
     pub fn looked(&mut self, is_settled: bool, now: Instant) {
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = now + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
-    /// Whether no check has reported for so long that none will. While it has not, the next look is no later than that.
+    /// True when no check has reported for `settle`, so none is expected any more. Before that, the next read is
+    /// scheduled for the end of that time at the latest.
     pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
         let end = self.since + settle;
         if now < end {

@@ -1,4 +1,4 @@
-//! Whether Jira knows what the rules name.
+//! Check of projects and statuses in the rules against Jira.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,25 +13,25 @@ use tokio::{
 
 use crate::outside::{Outside, ReadError};
 
-/// How long an answer of Jira's counts.
+// Lifetime of a cached answer of Jira.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// How long somebody waits for the answer.
+// Time limit for an API caller who waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The statuses of a project; absent when Jira knows no such project or shows us none.
+/// Statuses of a project; absent when the project does not exist or is not visible.
 type Statuses = Option<BTreeSet<String>>;
 
-/// A site and the key of a project there.
+/// Site and project key.
 type Project = (Option<Instance>, String);
 
-/// What Jira said of projects.
+/// Cached answers of Jira about projects.
 #[derive(Default)]
 pub(crate) struct Tracker {
     known: Mutex<HashMap<Project, (Instant, Statuses)>>,
 }
 
 impl Tracker {
-    /// What is wrong with the project or the status of a repository's rules; absent as well while Jira does not answer.
+    /// Problem with the project or the status in a repository's rules; `None` also while Jira does not answer.
     pub(crate) async fn problem(&self, outside: &Outside, rules: &Rules) -> Option<String> {
         let (project, status) = (&rules.jira.project_key, &rules.agent.status);
         if project.is_empty() {
@@ -50,6 +50,7 @@ impl Tracker {
 
     async fn statuses(&self, outside: &Outside, project: &JiraRules) -> Option<Statuses> {
         let key = (project.instance.clone(), project.project_key.clone());
+        // The lock is held across the request, so that concurrent callers share one request.
         let mut known = self.known.lock().await;
         if let Some((at, statuses)) = known.get(&key)
             && at.elapsed() < REMEMBERED

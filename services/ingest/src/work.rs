@@ -1,4 +1,4 @@
-//! The service as a whole: connect, start everything, and stop it in order.
+//! The service as a whole: connection, start of all parts, ordered shutdown.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -35,7 +35,7 @@ use crate::{
 
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
-/// What lives as long as the service.
+/// Parts that live as long as the service.
 pub(crate) struct Service {
     health: Health,
     rules: Arc<RulesStore>,
@@ -48,7 +48,8 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        // Ready or not does not depend on Redis: without it each ingest knows the limits that it met itself.
+        // Readiness does not depend on Redis: without it each process knows only the rate limits that it met
+        // itself.
         let limits: Arc<dyn LimitGate> = Arc::new(Limits::open(&config.redis)?);
         let jira = jira::Reader::gated(config.default_jira(), &config.jira, &limits);
         let jira = jira.context("jira_reader or an instance of jira")?;
@@ -70,7 +71,7 @@ impl Service {
         })
     }
 
-    /// Health answers at once, everything else 503 until the queue is connected.
+    /// Serves health checks at once, and 503 for everything else until the queue is connected.
     pub(crate) async fn run(
         self,
         extent: Extent,
@@ -90,13 +91,14 @@ impl Service {
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
+        // Readiness goes first, so that load balancers stop sending requests before the loops end.
         self.health.set_ready(false);
         self.shutdown.cancel();
         let drain = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN_LIMIT, drain).await.is_err() {
             tracing::warn!("some work did not end in time and is cut; nothing is lost");
         }
-        // Longer than the rest where it has a lame-duck period; it ends by itself.
+        // The server ends by itself. With a lame-duck period it outlives the other tasks.
         http.await.context("the http server died")?;
         result
     }
@@ -133,11 +135,12 @@ impl Service {
         loops::spawn(extent, &config.ingest, &router, &self.shutdown, tasks);
         let watching = watch_queue(queue.clone(), self.health.clone(), self.shutdown.clone());
         tasks.spawn(watching.map(Ok));
-        // Both cells are empty: this runs once.
+        // Both cells are empty, because this runs once.
         let _ = self.router.set(router);
         let _ = self.queue.set(queue);
         self.health.set_ready(true);
         tracing::info!("ready");
+        // Every task runs until shutdown. A task that ends earlier has failed, and ends the service.
         tokio::select! {
             () = self.shutdown.cancelled() => Ok(()),
             ended = tasks.join_next() => match ended {
@@ -170,7 +173,7 @@ impl Service {
     }
 }
 
-/// Nobody should look for the reason why nothing comes from a service that is not configured.
+/// Logs disabled sources, so that missing events are not mistaken for a bug.
 fn tell_what_is_off(config: &Config) {
     for (section, is_off) in [
         ("github_reader", config.default_github().is_none()),
@@ -185,19 +188,20 @@ fn tell_what_is_off(config: &Config) {
     }
 }
 
-/// Whether trying again cannot help.
+/// True when a retry cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
     !error.is_passing()
 }
 
-/// Tells in the API when our credentials end. It lasts as long as the service: one whose part has ended ends, too.
+/// Publishes the expiry times of our credentials for the API. It then waits for shutdown, because a task that ends
+/// stops the service.
 async fn tell_ends(queue: Queue, ends: CredentialEnds, shutdown: CancellationToken) {
     let tell = || queue.tell_credential_ends(queue::Role::Ingest, &ends);
     service::see_to("ends of credentials", &shutdown, tell).await;
     shutdown.cancelled().await;
 }
 
-/// Ready means that a delivery can be stored.
+/// Keeps readiness in sync with the queue. Ready means that a delivery can be stored.
 async fn watch_queue(queue: Queue, health: Health, shutdown: CancellationToken) {
     let answers = async || queue.probe(queue::Role::Ingest).await.is_ok();
     service::follow("nats", &health, &shutdown, answers).await;

@@ -1,4 +1,4 @@
-//! The approval gate: what a run would push, and a person's decision about that commit.
+//! Approval gate: the change that a run would push, and a user's decision about that commit.
 
 use std::convert::Infallible;
 
@@ -77,7 +77,7 @@ pub(super) async fn decide(
     }
 }
 
-/// Why a decision is not taken.
+/// Problem for a rejected decision.
 fn refused(outcome: &Outcome) -> Problem {
     Problem::Conflict(match outcome {
         Outcome::Appended { .. } | Outcome::Known(_) => "somebody has decided already".to_owned(),
@@ -94,7 +94,7 @@ fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     }
 }
 
-/// Gives the whole change that a person was asked about last, as text in git's format.
+/// Returns the whole change that a user was last asked about, as text in git's format.
 #[utoipa::path(get, path = "/v1/runs/{id}/diff",
     params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
     responses((status = 200, body = String, content_type = "text/x-diff"),
@@ -120,7 +120,7 @@ pub(super) async fn diff(
         (header::ETAG, format!("\"{head}\"")),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
     ];
-    // A difference may be long: the turn lasts until it is sent.
+    // A diff may be long. The permit lasts until the last byte is sent.
     let text = stream::once(async move {
         let _permit = permit;
         Ok::<_, Infallible>(text)
@@ -128,7 +128,7 @@ pub(super) async fn diff(
     Ok((headers, Body::from_stream(text)))
 }
 
-/// An approval has to name the commit, so that nobody approves what he has not seen.
+/// Requires the commit for an approval, so that no user approves an unseen change.
 fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
     let named = body.head.trim();
     let needs_none = named.is_empty() && body.verdict != Verdict::Approve;
@@ -141,7 +141,8 @@ fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
     )))
 }
 
-/// Change in the journal that awaits no decision any more: triggers are kept for a shorter time.
+/// Last decided change in the journal. It outlives the triggers, which are kept for 30 days. `None`
+/// while a decision is open: only the reporter's triggers prove what users were shown.
 fn decided_before(journal: &[Entry]) -> Option<(CommitId, ObjectRef)> {
     if open_gate(journal.iter()).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! Bearer tokens: known by hash only, compared in constant time, each with a role and a scope.
+//! Bearer tokens: stored as hashes, compared in constant time, each with a role and a scope.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use serde::Deserialize;
 use super::{ApiState, Problem, caller::Caller, person::acting, scope::Scope, ticket_key::OfTicket};
 use crate::hex;
 
-/// A token of the API, known by its hash only.
+/// Token of the API, stored as a hash only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiToken {
-    /// SHA-256 of the token, hexadecimal.
+    /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
-    /// What its bearer may do.
+    /// Role of the bearer.
     pub role: Role,
-    /// The repositories whose issues, pull requests and discussions it reaches. Without this and `projects`: everything.
+    /// Repositories whose issues, pull requests and discussions the token reaches. Without this and `projects`: everything.
     #[serde(default)]
     pub repositories: Option<TextList>,
-    /// The Jira projects whose issues it reaches.
+    /// Jira projects whose issues the token reaches.
     #[serde(default)]
     pub projects: Option<TextList>,
-    /// It speaks for people, as the token of a console does whose people log in elsewhere: every call has to name one, and
-    /// is theirs.
+    /// True for a token that acts for people, such as that of a console with its own login. Every call must name a person,
+    /// and counts as theirs.
     #[serde(default)]
     pub speaks_for_people: bool,
 }
 
-/// Who may use the API.
+/// Tokens that may use the API.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(Vec<Known>);
 
@@ -46,13 +46,17 @@ struct Known {
 }
 
 impl Tokens {
-    /// Refuses a hash or a scope that is none, naming its key.
+    /// Parses the settings.
+    ///
+    /// # Errors
+    /// Names the key of an invalid hash or scope.
     pub(crate) fn new(tokens: &BTreeMap<String, ApiToken>) -> Result<Self, Error> {
         let known = tokens.iter().map(|(name, token)| known(name, token));
         known.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The owner of a token, and whether it speaks for people. Every hash is compared, whole.
+    /// Owner of a token, and whether the token acts for people. Every hash is compared in full, so that the time reveals
+    /// nothing.
     fn owner(&self, token: &str) -> Option<(Caller, bool)> {
         let hash = digest(&SHA256, token.as_bytes());
         self.0.iter().fold(None, |found, known| {
@@ -113,7 +117,7 @@ fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Pro
     }
 }
 
-/// A proof that the caller has a role, whatever the caller's scope.
+/// Proof that the caller has a role, independent of the caller's scope.
 pub(super) trait Proof: Sized + Send {
     const LEAST: Role;
 
@@ -132,10 +136,10 @@ pub(crate) struct Viewer(pub(crate) Caller);
 /// Proof that the caller may dispatch, decide and stop.
 pub(crate) struct Operator(pub(crate) Caller);
 
-/// Proof that the caller may do what nobody can undo.
+/// Proof that the caller may perform irreversible actions.
 pub(crate) struct Admin(pub(crate) Caller);
 
-/// Proof that the caller may do what concerns everybody: no limited token can give it.
+/// Proof that the caller may act on the whole installation. A limited token never has it.
 pub(crate) struct Everybodys(pub(crate) Caller);
 
 macro_rules! proof {
@@ -185,8 +189,8 @@ impl FromRequestParts<ApiState> for Everybodys {
     }
 }
 
-/// The run or ticket that the path names, with the proof that the caller has the role, and that it is in the caller's scope.
-/// Handlers take this instead of the path, so none can reach what the caller must not know of.
+/// Run or ticket from the path, with proof of the caller's role and scope. Handlers take this instead of the path, so none
+/// can reach anything outside the scope.
 pub(super) struct InScope<P, T>(pub(super) P, pub(super) T);
 
 impl<P: Proof, T: OfTicket> FromRequestParts<ApiState> for InScope<P, T> {

@@ -1,4 +1,4 @@
-//! What a caller of `POST /v1/jobs` knows of the job.
+//! Context of a job in `POST /v1/jobs`, as given by the caller.
 
 use api::types::ContextBody;
 use domain::{DiscussionTask, Job, PullRequestRecord, Reactable, TicketKey};
@@ -7,24 +7,25 @@ use serde_json::{Map, Value};
 use super::Problem;
 use crate::router::Router;
 
-/// What of a context counts.
+/// Validated context of a job.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
-    /// The pull request that is meant.
+    /// Number of the pull request.
     pub(super) number: Option<u64>,
     issue: Option<u64>,
     discussion: Option<u64>,
-    /// Any of these three.
+    /// Number of an issue, a pull request or a discussion.
     resource: Option<u64>,
     comment: Option<String>,
-    /// What to do in a discussion.
+    /// Task for a discussion.
     pub(super) task: Option<DiscussionTask>,
-    /// What the caller says.
+    /// Instructions, question or feedback of the caller.
     pub(super) words: Option<String>,
 }
 
 impl Context {
-    /// The context of a job. Words that the job has no use for are refused, so that nobody believes they were heard.
+    /// Validates the context of a job. Text that the job does not use is refused, so that no caller believes it had
+    /// an effect.
     pub(super) fn of(job: Job, given: Option<&Map<String, Value>>) -> Result<Self, Problem> {
         let body = given.map_or_else(|| Ok(ContextBody::default()), read)?;
         let said = [
@@ -63,7 +64,7 @@ impl Context {
         })
     }
 
-    /// Our pull request, when the ticket that was named is one. What the context names must be that ticket.
+    /// Our pull request, when the named ticket is one. Numbers in the context must match the ticket.
     pub(super) async fn about(
         &self,
         router: &Router,
@@ -98,6 +99,7 @@ impl Context {
             TicketKey::GitHub { number, .. } => Some(*number),
             TicketKey::Jira { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => None,
         });
+        // Dispatchers may send the number of the pull request or of the issue that it is for.
         let is_it = |told: &u64| *told == *number || Some(*told) == of_its_ticket;
         let told = [
             ("issue_number", self.issue),
@@ -115,7 +117,7 @@ impl Context {
 }
 
 impl Context {
-    /// The comment that asks, on what was named.
+    /// Comment that requests the job, on the named ticket.
     pub(super) fn comment(&self, named: &TicketKey) -> Result<Option<Reactable>, Problem> {
         let Some(id) = &self.comment else {
             return Ok(None);
@@ -141,13 +143,14 @@ impl Context {
     }
 }
 
-/// Whether it may be a global id of GitHub, as those of comments in discussions are: never digits alone.
+/// True for a possible global id of GitHub, as comments of discussions have it. Such an id never consists of digits
+/// alone.
 fn is_node_id(text: &str) -> bool {
     let is_of_one = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '=');
     text.len() <= 100 && text.chars().all(is_of_one) && text.contains(|c: char| !c.is_ascii_digit())
 }
 
-/// The comment's id for the jobs that answer one.
+/// Id of the comment, for jobs that answer one.
 fn comment(job: Job, given: Option<Value>) -> Result<Option<String>, Problem> {
     let id = match given {
         None | Some(Value::Null) => return Ok(None),
@@ -165,7 +168,7 @@ fn comment(job: Job, given: Option<Value>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// What the job `discuss` is to do; no other job is told.
+/// Task of the job `discuss`; other jobs take none.
 fn task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, Problem> {
     let given = given.filter(|name| !name.is_empty());
     if job != Job::Discuss {
@@ -200,7 +203,7 @@ fn read(given: &Map<String, Value>) -> Result<ContextBody, Problem> {
     read.map_err(|error| problem(format!("context: {error}")))
 }
 
-/// The words that a job has a use for.
+/// Name of the text field that a job uses.
 const fn heard(job: Job) -> Option<&'static str> {
     match job {
         Job::Implement | Job::FixCi | Job::Review => Some("instructions"),
@@ -217,7 +220,7 @@ const fn heard(job: Job) -> Option<&'static str> {
     }
 }
 
-/// A number, or its digits; dispatchers write empty texts for what they do not know.
+/// Parses a number or its digits. Dispatchers send empty strings for missing values.
 fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Problem> {
     let number = match value {
         None | Some(Value::Null) => return Ok(None),

@@ -1,4 +1,4 @@
-//! The switch that stops every planner.
+//! Global stop of all planners.
 
 use api::types::{DryRun, ProblemView, StopAllView};
 use axum::{
@@ -11,7 +11,8 @@ use queue::{Bucket, Table};
 
 use super::{ApiState, Everybodys, Problem, Viewer, decisions::would};
 
-/// Stops every planner within seconds: steps under way are cut, nothing is lost, everything else keeps queueing.
+/// Stops every planner within seconds. Steps in progress are interrupted, nothing is lost, and everything else
+/// stays in the queue.
 #[utoipa::path(post, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn stop_all(
@@ -41,7 +42,7 @@ pub(super) async fn stop_all(
     Ok(Json(on(record)).into_response())
 }
 
-/// Shows whether every planner is stopped.
+/// Shows whether all planners are stopped.
 #[utoipa::path(get, path = "/v1/stop-all", security(("bearer" = [])),
     responses((status = 200, body = StopAllView)))]
 pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Json<StopAllView>, Problem> {
@@ -49,7 +50,7 @@ pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Jso
     Ok(Json(record.map(|(record, _)| on(record)).unwrap_or_default()))
 }
 
-/// Lets the planners go on where they stopped.
+/// Lets the planners continue where they stopped.
 #[utoipa::path(delete, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn resume(

@@ -1,12 +1,14 @@
-//! When the accounts of the services have to be seen to.
+//! Expiry times of the services' credentials.
 
 use api::types::CredentialView;
 use axum::{Json, extract::State};
 
 use super::{ApiState, Problem, Viewer};
 
-/// Shows when credentials of the services end, the first one first, as far as their settings say so. Nothing of the credentials
-/// themselves is known here. They concern everybody, so a limited token is told of none.
+/// Lists expiry times of the services' credentials, earliest first, as far as the settings contain them.
+///
+/// The API knows nothing of the credentials themselves. A limited token gets an empty list, because credentials concern the
+/// whole installation.
 #[utoipa::path(get, path = "/v1/credentials", security(("bearer" = [])),
     responses((status = 200, body = Vec<CredentialView>)))]
 pub(super) async fn list(

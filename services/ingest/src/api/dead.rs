@@ -1,5 +1,3 @@
-//! Dead letters.
-
 use api::types::{DeadDetail, DeadView, DryRun, ProblemView, Would};
 use axum::{
     Json,
@@ -22,7 +20,7 @@ use crate::router::Router;
 const LISTED: usize = 200;
 const BODY_BYTES: usize = 64 * 1024;
 
-/// Lists what could not be handled, newest last, at most 200.
+/// Lists dead letters, newest last, at most 200.
 #[utoipa::path(get, path = "/v1/dead", security(("bearer" = [])),
     responses((status = 200, body = Vec<DeadView>)))]
 pub(super) async fn list(
@@ -34,7 +32,7 @@ pub(super) async fn list(
     Ok(Json(letters.map(view).collect()))
 }
 
-/// Shows one dead letter with what it is about.
+/// Shows one dead letter with the record that it is about.
 #[utoipa::path(get, path = "/v1/dead/{sequence}", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place.")),
     responses((status = 200, body = DeadDetail), (status = 404, body = ProblemView)))]
@@ -51,8 +49,8 @@ pub(super) async fn show(
     }))
 }
 
-/// Tries once more: a delivery is routed again, a quarantined ticket is worked on again, a trigger or report that could
-/// not be read is handed over again. The letter is then forgotten.
+/// Retries a dead letter: routes a delivery again, resumes a quarantined ticket, or hands over an unreadable trigger or
+/// report again. The letter is then deleted.
 #[utoipa::path(post, path = "/v1/dead/{sequence}/retry", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place."), DryRun),
     responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView),
@@ -80,20 +78,20 @@ pub(super) async fn retry(
             drop_letter
         }
         (RecordKind::Delivery | RecordKind::Trigger, _) if letters.resend(sequence).await? => drop_letter,
-        // Reports are the reporter's own to bring back.
+        // Only the reporter may write reports, so it restores them itself.
         (RecordKind::Report, _) => MaintenanceTask::ReviveReport { letter: sequence },
         (what, _) => return Err(not_again(what)),
     };
     let outcome = order_maintenance(&router.queue, &by, task).await?;
     match outcome {
-        // Somebody else dropped the letter meanwhile; it was handed over all the same.
+        // Another caller deleted the letter meanwhile. The record was handed over all the same.
         MaintenanceOutcome::Missing if what != RecordKind::Report => {}
         outcome => answered(outcome, || not_again(what))?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What a retry would do; whether a body that it needs is still there shows when it is done.
+/// Description of a retry for a dry run. A missing body shows only when the retry runs.
 async fn would_try(router: &Router, letter: DeadLetter, actor: String) -> Result<String, Problem> {
     match (letter.what, letter.ticket) {
         (RecordKind::Ticket, Some(ticket)) => would_retry(router, ticket, actor).await,
@@ -114,7 +112,7 @@ fn forgotten(sequence: u64) -> String {
     format!("forget dead letter {sequence}")
 }
 
-/// Forgets a dead letter.
+/// Deletes a dead letter.
 #[utoipa::path(delete, path = "/v1/dead/{sequence}", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place."), DryRun),
     responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView),
@@ -137,7 +135,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The letter with its body, when there is one that the caller may know of.
+/// Letter with its body, when it exists within the caller's scope.
 async fn known(router: &Router, caller: &Caller, sequence: u64) -> Result<(DeadLetter, Bytes), Problem> {
     let found = router.queue.dead_letters().get(sequence).await?;
     found
@@ -145,7 +143,8 @@ async fn known(router: &Router, caller: &Caller, sequence: u64) -> Result<(DeadL
         .ok_or_else(|| gone(sequence))
 }
 
-/// What belongs to no ticket that is known may belong to anybody.
+/// True when the letter is in the caller's scope. A letter without a known ticket may belong to any repository, so a
+/// limited token does not see it.
 fn has(caller: &Caller, letter: &DeadLetter) -> bool {
     match &letter.ticket {
         Some(ticket) => caller.scope.has_ticket(ticket),

@@ -1,4 +1,4 @@
-//! What people decide about runs and tickets: stop, try again.
+//! Decisions of users about runs and tickets: stop, retry.
 
 use api::types::{Accepted, DryRun, ProblemView, RunState, Would};
 use axum::{
@@ -88,7 +88,7 @@ fn in_words(run: &RunId, job: Job) -> String {
     format!("stop run {run} ({job})")
 }
 
-/// Tries again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start.
+/// Retries: a waiting run at once, a quarantined ticket from its current state, a failed job from the start.
 #[utoipa::path(post, path = "/v1/tickets/{key}/retry",
     params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
@@ -106,14 +106,14 @@ pub(super) async fn retry_ticket(
     Ok(retry(router, ticket, caller.name).await?.into_response())
 }
 
-/// The same for every caller.
+/// Retries a ticket on behalf of an API caller.
 pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> Answer {
     let retry = asked_for(ticket, actor);
     let outcome = Box::pin(router.take(&retry, Source::Api)).await?;
     accepted(&retry.ticket, &retry.key, &outcome)
 }
 
-/// What that would do.
+/// Description of a retry for a dry run.
 pub(super) async fn would_retry(
     router: &Router,
     ticket: TicketKey,
@@ -141,13 +141,13 @@ fn asked_for(ticket: TicketKey, by: String) -> Retry {
     }
 }
 
-/// The answer to a dry run.
+/// Response to a dry run.
 pub(super) fn would(lines: impl IntoIterator<Item = String>) -> Response {
     let would = lines.into_iter().collect();
     Json(Would { would }).into_response()
 }
 
-/// The place of a trigger, or why there is none.
+/// Response with the sequence of a trigger, or a conflict with the reason why there is no trigger.
 pub(super) fn accepted(ticket: &TicketKey, key: &TriggerKey, outcome: &Outcome) -> Answer {
     let Some(sequence) = outcome.sequence() else {
         return Err(Problem::Conflict(outcome.why_nothing().to_owned()));

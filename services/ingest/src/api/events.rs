@@ -1,4 +1,4 @@
-//! Live events: journal entries as they are written, over SSE.
+//! Live events: journal entries over SSE as they are written.
 
 use std::convert::Infallible;
 
@@ -55,11 +55,14 @@ pub(super) async fn of_run(
     Ok(respond(&state, place, until_the_first_ends(entries, output)))
 }
 
-/// Journal entries with what tools print between them. Output has no id: it does not come again.
+/// Merges journal entries with live tool output, and ends with the entries. Output has no id, because
+/// it cannot be replayed.
 fn until_the_first_ends(
     entries: impl Stream<Item = Event> + Send + 'static,
     output: BoxStream<'static, LiveOutput>,
 ) -> impl Stream<Item = Event> + Send + 'static {
+    // `None` marks the end of the entries: `select` alone would wait for the output stream, which never
+    // ends.
     let entries = entries.map(Some).chain(stream::iter([None]));
     let output = output.filter_map(async |output| {
         let event = Event::default().event("output").json_data(output);
@@ -70,7 +73,7 @@ fn until_the_first_ends(
         .filter_map(std::future::ready)
 }
 
-/// Streams the new journal entries of every run.
+/// Streams new journal entries of all runs.
 #[utoipa::path(get, path = "/v1/events", security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 429, body = ProblemView)))]
@@ -101,7 +104,7 @@ pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>
 fn respond(state: &ApiState, place: Place, events: impl Stream<Item = Event> + Send + 'static) -> Events {
     let shutdown = state.shutdown.clone().cancelled_owned();
     let events = events.take_until(shutdown).map(move |event| {
-        // Held as long as the stream lives.
+        // The permit lives as long as the stream.
         let _held = &place;
         Ok(event)
     });

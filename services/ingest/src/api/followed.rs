@@ -1,5 +1,6 @@
-//! Runs that are followed: one consumer at the queue for each, however many follow it, and the newest events in memory. A
-//! follower that is further behind reads the journal page by page until it has caught up.
+//! Followed runs: one consumer at the queue per run, shared by all its followers, and the newest events in memory.
+//!
+//!  A follower that is further behind reads the journal page by page until it has caught up.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,23 +16,23 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Problem;
 
-/// Runs that are followed at once.
+// Limit of concurrently followed runs. It bounds the memory to this times `MAX_KEPT_BYTES`.
 const MAX_RUNS: usize = 64;
-/// Bytes of the newest events of one run that are kept; the last one always is.
+// Bytes of a run's newest events that are kept. The last event is always kept.
 const MAX_KEPT_BYTES: usize = 512 * 1024;
 
-/// The runs that somebody follows now.
+/// Runs with at least one follower.
 #[derive(Default)]
 pub(crate) struct FollowedRuns(Mutex<BTreeMap<RunId, Weak<OnceCell<LiveRun>>>>);
 
-/// The newest part of one run's journal as events, for as long as somebody follows it.
+/// Newest part of one run's journal as events, shared by its followers.
 struct LiveRun {
     recent: Arc<RwLock<RecentEvents>>,
     growth: watch::Receiver<RunGrowth>,
     _following: AbortOnDropHandle<()>,
 }
 
-/// Newest events, whose positions follow each other.
+/// Newest events, in order of their positions.
 #[derive(Default)]
 struct RecentEvents {
     events: VecDeque<RecentEvent>,
@@ -47,37 +48,37 @@ struct RecentEvent {
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct RunGrowth {
-    /// The position behind the newest event; 0: there was none yet.
+    /// Position after the newest event; 0: no event yet.
     next: u64,
-    /// The run has ended, or its journal cannot be read now.
+    /// True when the run has ended, or its journal is unreadable at the moment.
     is_over: bool,
 }
 
-/// The event that a follower needs next.
+/// Next event for a follower.
 enum NextEvent {
     Here(Event, u64),
-    /// It is not in memory any more.
+    /// The event is no longer in memory.
     InJournal,
     NotYet,
 }
 
-/// One follower of a run.
+/// Follower of a run.
 struct RunFollower {
     cell: Arc<OnceCell<LiveRun>>,
     journal: Journal,
     run: RunId,
-    /// The position that it needs next.
+    /// Position that it needs next.
     next: u64,
-    /// Entries that it reads until it has caught up.
+    /// Journal entries to read until it has caught up.
     history: Option<BoxStream<'static, Result<Entry, queue::Error>>>,
-    /// The position for which it read the journal last: what was not there is gone.
+    /// Position at which it last read the journal. An entry that the read did not find is gone.
     searched: Option<u64>,
     is_over: bool,
 }
 
 impl FollowedRuns {
-    /// A run's entries from a position on, as they are written; ends after the run's last fact, or at an error: the client comes
-    /// back with `Last-Event-ID`.
+    /// Streams a run's entries from a position on, as they are written. Ends after the run's last fact, or at an error: the
+    /// client then reconnects with `Last-Event-ID`.
     pub(super) async fn follow(
         &self,
         queue: &Queue,
@@ -86,7 +87,7 @@ impl FollowedRuns {
     ) -> Result<impl Stream<Item = Event> + Send + use<>, Problem> {
         let journal = queue.journal();
         let cell = self.shared(run)?;
-        // Outside of the lock: one slow answer of the queue holds up this run alone.
+        // The lock of the map is not held here, so a slow answer of the queue delays only this run.
         let begin = || async { journal.follow_newest(run).await.map(LiveRun::begin) };
         cell.get_or_try_init(begin).await?;
         let follower = RunFollower {
@@ -104,11 +105,11 @@ impl FollowedRuns {
         }))
     }
 
-    /// The run that others follow already, or a place for a new one.
+    /// Shared state of a run that others follow already, or a new one.
     fn shared(&self, run: &RunId) -> Result<Arc<OnceCell<LiveRun>>, Problem> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, cell| cell.strong_count() > 0);
-        // One that broke off is begun again.
+        // A run whose consumer failed is followed again with a new one.
         let is_over =
             |cell: &Arc<OnceCell<LiveRun>>| cell.get().is_some_and(|run| run.growth.borrow().is_over);
         let known = open.get(run).and_then(Weak::upgrade);
@@ -179,7 +180,7 @@ impl LiveRun {
         }
     }
 
-    /// The first event from a position on; one that only the journal has is skipped where it is not there either.
+    /// First event from a position on. An event that is only in the journal is skipped after a search of the journal failed.
     fn event_from(&self, wanted: u64, is_searched: bool) -> NextEvent {
         let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
         match recent.events.front() {
@@ -192,7 +193,7 @@ impl LiveRun {
         }
     }
 
-    /// Waits for an event at a position or behind it; `None` at the end.
+    /// Waits for an event at or after a position; `None` at the end.
     async fn wait_beyond(&self, wanted: u64) -> Option<()> {
         let mut growth = self.growth.clone();
         let now = *growth
@@ -243,7 +244,7 @@ async fn gather(
     grows.send_modify(|growth| growth.is_over = true);
 }
 
-/// The journal so far.
+/// Stream of the run's journal so far.
 fn read_journal(journal: &Journal, run: &RunId) -> BoxStream<'static, Result<Entry, queue::Error>> {
     let entries = journal.entries(run);
     entries.map(|entry| entry.map(|(_, entry)| entry)).boxed()
@@ -253,7 +254,7 @@ const fn is_last(entry: &Entry) -> bool {
     matches!(entry.fact, Fact::RunFinished { .. })
 }
 
-/// The event of an entry, and about how long it is.
+/// SSE event of an entry, and its approximate size in bytes.
 fn to_event(entry: Entry) -> Option<(Event, usize)> {
     let event = Event::default()
         .id(entry.position.to_string())
@@ -276,7 +277,7 @@ mod tests {
         Ok(serde_json::from_str(&line).expect("an entry"))
     }
 
-    /// The position of the event that a follower gets, `None` for one that waits; `-1`: it has to read the journal.
+    /// Position of the event that a follower gets, `None` for a follower that waits, `-1` for one that must read the journal.
     fn seen(run: &LiveRun, wanted: u64, is_searched: bool) -> Option<i64> {
         match run.event_from(wanted, is_searched) {
             NextEvent::Here(_, position) => i64::try_from(position).ok(),

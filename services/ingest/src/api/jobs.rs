@@ -1,4 +1,4 @@
-//! Dispatching jobs.
+//! Dispatch of jobs.
 
 use api::types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody};
 use axum::{
@@ -19,8 +19,8 @@ use crate::{
     router::Router,
 };
 
-/// Starts a job on a ticket or a pull request, which are read as they are now. Skip rules hold here too. With `dry_run` it
-/// only tells which job that would be.
+/// Starts a job on a ticket or a pull request, in their current state. Skip rules apply. With `dry_run` it only describes
+/// the job.
 #[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key starts the job once.")),
     responses((status = 202, body = JobAccepted),
@@ -46,10 +46,10 @@ pub(super) async fn dispatch(
     let key = request_key(&headers)?;
     let ours = context.about(router, &named).await?;
     let comment = context.comment(&named)?;
-    // Our pull request stands for its ticket.
+    // A job on our pull request runs on the ticket of that pull request, whose log has the run.
     let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
     caller.reaches(&ticket)?;
-    // A repeated request is answered as the first was, whatever the skip rules say by now.
+    // A repeated request gets the answer of the first one, even when a skip rule has changed since.
     if !body.dry_run
         && let Some(sequence) = router.known(&ticket, &key).await?
     {
@@ -98,7 +98,7 @@ pub(super) async fn dispatch(
     Ok(accepted(ticket, &key, appended.sequence().unwrap_or_default()))
 }
 
-/// The job that follows, or why there is none.
+/// Job that follows, or the outcome without one. A skip is a conflict.
 async fn judged(router: &Router, asked: &Dispatched) -> Result<Result<Follows, Outcome>, Problem> {
     match Box::pin(router.judge(asked, Source::Api)).await? {
         Ok(Follows {
@@ -146,7 +146,7 @@ fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), Problem> {
     Err(Problem::Unprocessable(problem))
 }
 
-/// The same as a rehearsal, which no count of repairs and no retry takes for the job itself.
+/// Replaces the job by a rehearsal of it. Repair limits and retries do not count a rehearsal as the job.
 fn rehearsed(mut follows: Follows) -> Follows {
     if let Reason::JobRequested(request) = &mut follows.reason {
         let about = std::mem::take(&mut request.about);
@@ -174,7 +174,7 @@ fn planned(follows: &Follows) -> Result<JobPlanned, Problem> {
     })
 }
 
-/// The text that a ticket of a folder is started with; the others have theirs.
+/// Text for a ticket of a folder. Other tickets have their text in a tracker.
 fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<TextBody>, Problem> {
     let problem = match (ticket, &text) {
         (TicketKey::Folder { .. }, None) => "a ticket of a folder is started with its text",
@@ -186,7 +186,7 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
     Err(Problem::Unprocessable(problem.to_owned()))
 }
 
-/// The job of a folder's ticket, or the skip rule that forbids it.
+/// Job of a folder's ticket; a skip rule is a conflict.
 fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
     let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
     match approved::in_folder(text.summary, text.description, rules).map_err(invalid)? {
@@ -200,7 +200,7 @@ fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
     Ok(TriggerKey::new(format!("api:{key}")))
 }
 
-/// What the caller calls the request, so that a repeated one counts once.
+/// Idempotency key of the caller. A repeated request with the same key counts once.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(header) = headers.get("idempotency-key") else {
         return Ok(None);
@@ -222,7 +222,8 @@ fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Resul
     rules.ok_or_else(|| Problem::Unprocessable(format!("no rules name the repository {repository}")))
 }
 
-/// A ticket's own repository goes with it; another one has to be reached itself.
+/// Checks an explicitly named repository against the caller's scope. The repository of the ticket needs no check: the
+/// ticket's key decides about its scope.
 fn is_in_scope(caller: &Caller, rules: &Rules, repository: Option<&str>) -> Result<(), Problem> {
     match repository {
         Some(repository) if !caller.scope.has_rules(rules) => Err(Problem::Unprocessable(format!(

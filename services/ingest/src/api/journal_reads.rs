@@ -1,4 +1,4 @@
-//! Reads of journals: few at a time, page by page, and for a bounded time, so that neither a slow nor a greedy reader costs the
+//! Bounded reads of journals: few at a time, page by page, and with a time limit. A slow or greedy reader cannot exhaust the
 //! memory that webhooks need.
 
 use std::{
@@ -28,25 +28,25 @@ use tokio::{
 
 use super::Problem;
 
-/// Reads at a time, of everybody.
+// Concurrent reads of all callers.
 const MAX_READS: usize = 4;
-/// Reads at a time of one token, or of one person that a token speaks for.
+// Concurrent reads of one token, or of one person for whom a token acts.
 const MAX_TOKEN_READS: usize = 2;
-/// Limit of a request's wait for its turn.
+// Time limit of a request's wait for a permit.
 const TURN_TIME: Duration = Duration::from_secs(2);
-/// Limit of the time that a reader takes for its answer.
+// Time limit for a client to receive its answer.
 const READ_TIME: Duration = Duration::from_secs(120);
-/// From how many bytes on a piece of an answer is sent.
+// Size in bytes from which a piece of an answer is sent.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Turns to read journals.
+/// Semaphores for reads of journals.
 #[derive(Debug)]
 pub(crate) struct JournalReads {
     all: Arc<Semaphore>,
     tokens: Mutex<BTreeMap<String, Weak<Semaphore>>>,
 }
 
-/// A turn to read, for as long as it lives.
+/// Permit to read journals, released on drop.
 #[derive(Debug)]
 pub(super) struct ReadPermit {
     _of_token: OwnedSemaphorePermit,
@@ -63,8 +63,9 @@ impl Default for JournalReads {
 }
 
 impl JournalReads {
-    /// Waits for a turn of a token, and refuses the request when none comes in time.
+    /// Waits for a permit of a token, and refuses the request when none is free in time.
     pub(super) async fn begin(&self, token: &str) -> Result<ReadPermit, Problem> {
+        // The permit of the token comes first: a greedy token then waits at its own limit and holds no shared permit.
         let end = Instant::now() + TURN_TIME;
         let of_token = timeout_at(end, self.turns_of(token).acquire_owned()).await;
         let of_token = of_token.ok().and_then(Result::ok).ok_or_else(|| {
@@ -112,17 +113,17 @@ impl From<ArrayError> for Problem {
     }
 }
 
-/// A JSON array that is written while its items are read.
+/// JSON array that is written while its items are read.
 struct ArrayText<S> {
     items: S,
     text: Vec<u8>,
     has_items: bool,
-    /// Text behind the items; absent once it is written.
+    /// Text after the items; absent once it is written.
     tail: Option<&'static str>,
 }
 
 impl<T: Serialize, S: Stream<Item = Result<T, queue::Error>> + Unpin> ArrayText<S> {
-    /// The next piece; `None` behind the last one.
+    /// Next piece; `None` after the last one.
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, ArrayError> {
         while let Some(tail) = self.tail {
             if let Some(item) = self.items.try_next().await? {
@@ -142,8 +143,8 @@ impl<T: Serialize, S: Stream<Item = Result<T, queue::Error>> + Unpin> ArrayText<
     }
 }
 
-/// An answer of items between two texts, written while they are read. The turn ends when the last piece is handed over, or when
-/// the reader takes too long for it: then the answer breaks off.
+/// Response of items between two texts, written while the items are read. The permit is released after the last piece, or when
+/// the client is too slow: the response then breaks off.
 pub(super) async fn answer_array<T, S>(
     permit: ReadPermit,
     (head, tail): (String, &'static str),
@@ -159,7 +160,7 @@ where
         has_items: false,
         tail: Some(tail),
     };
-    // The first piece decides about the status.
+    // The first piece is read before the response starts, so that an error there still becomes a status code.
     let first = array.next_chunk().await?.unwrap_or_default();
     let kind = [(header::CONTENT_TYPE, "application/json")];
     if array.tail.is_none() {
@@ -181,7 +182,7 @@ where
         Poll::Ready(match ready!(taken.poll_recv(cx)) {
             Some(piece) => Some(Ok(piece)),
             None if is_broken || is_whole.load(Ordering::Acquire) => None,
-            // Without an error the reader would take what came for the whole.
+            // Without an error the client would take a truncated response for complete.
             None => {
                 is_broken = true;
                 Some(Err(io::Error::from(io::ErrorKind::BrokenPipe)))
@@ -192,7 +193,7 @@ where
     Ok((kind, Body::from_stream(futures::StreamExt::chain(first, rest))).into_response())
 }
 
-/// Hands pieces over as the reader takes them; one that went away needs no more.
+/// Sends pieces as the client receives them. A disconnected client ends the loop without an error.
 async fn hand_over<T, S>(array: &mut ArrayText<S>, pieces: &mpsc::Sender<Bytes>) -> Result<(), ArrayError>
 where
     T: Serialize + Send,

@@ -1,4 +1,4 @@
-//! The runs that lists are made of.
+//! Runs for lists.
 
 use api::types::{RunState, RunView, RunsQuery};
 use domain::{
@@ -10,16 +10,17 @@ use tokio::sync::Mutex;
 use super::{Problem, scope::Scope, ticket_key::ticket_key};
 
 const LISTED: usize = 100;
-/// Every way to end but the good one.
+// Value of the filter `stop` for every reason other than completion.
 const FAILED: &str = "failed";
 
-/// Copies of what is stored of runs, so that a list costs what has changed since the last one instead of a read of all.
+/// Cached copies of the stored runs. A list then costs only the changes since the last list, instead of a read of
+/// everything.
 pub(crate) struct KnownRuns(Mutex<Copies>);
 
 struct Copies {
-    /// What stands where. Only here are runs that have not begun.
+    /// Rows of tickets. Runs that have not started exist only here.
     rows: Mirror<Row>,
-    /// What journals tell.
+    /// Overviews, derived from journals.
     overviews: Mirror<Overview>,
 }
 
@@ -31,7 +32,7 @@ impl KnownRuns {
         }))
     }
 
-    /// The runs that are wanted, newest first.
+    /// Lists the runs that match a filter, newest first.
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
         let mut copies = self.0.lock().await;
         let Copies { rows, overviews } = &mut *copies;
@@ -54,14 +55,14 @@ impl KnownRuns {
     }
 }
 
-/// By the trigger that asked for it.
+/// Sort key of a run: the sequence of its trigger.
 fn place(run: &RunId) -> (u64, &TicketKey) {
     (run.sequence(), run.ticket())
 }
 
-/// Which runs a list shall have.
+/// Filter of a list of runs.
 pub(super) struct Wanted {
-    /// Of what the caller may know.
+    /// Scope of the caller.
     scope: Scope,
     ticket: Option<TicketKey>,
     repository: Option<String>,
@@ -74,7 +75,10 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Refuses a ticket or run that is none.
+    /// Parses a query.
+    ///
+    /// # Errors
+    /// When a ticket key or a run id is invalid.
     pub(super) fn new(query: RunsQuery, scope: Scope) -> Result<Self, Problem> {
         Ok(Self {
             scope,
@@ -89,7 +93,7 @@ impl Wanted {
         })
     }
 
-    /// The repository is looked up only where something depends on it.
+    /// True when the run matches. The repository is looked up only when the filter names one.
     fn holds<'a>(&self, run: &RunSummary, repository: impl FnOnce() -> Option<&'a RepositoryName>) -> bool {
         let (waits_for, stop) = match &run.status {
             RunStatus::Parked { waits_for } => (Some(*waits_for), None),
@@ -116,7 +120,7 @@ impl Wanted {
     }
 }
 
-/// Whether it is the wanted one, if one is wanted.
+/// True when the filter is unset or matches.
 fn is<T: PartialEq>(wanted: Option<T>, found: Option<T>) -> bool {
     wanted.is_none() || wanted == found
 }

@@ -1,4 +1,4 @@
-//! Tickets as their trackers have them, read at that moment.
+//! Listings and texts of tickets, read from their trackers on request.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -23,9 +23,9 @@ use crate::{
     standing::asks_for_work,
 };
 
-/// How long one tracker may take.
+// Time limit of one tracker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many of them are asked at once.
+// Trackers that are asked concurrently.
 const AT_ONCE: usize = 8;
 const LISTED: usize = 50;
 
@@ -68,7 +68,7 @@ pub(super) async fn list(
     Ok(Json(view))
 }
 
-/// The tickets of one tracker, nothing where it has no such status, or why they are not known.
+/// Tickets of one tracker, `None` when it does not know the status, or the reason why they are unknown.
 async fn lines(router: &Router, source: Source, status: Option<&str>) -> Result<Read, ListProblem> {
     let read = tokio::time::timeout(PATIENCE, source.read(router, status)).await;
     let problem = match read {
@@ -80,16 +80,16 @@ async fn lines(router: &Router, source: Source, status: Option<&str>) -> Result<
     Err(ListProblem { repository, problem })
 }
 
-/// What a tracker has of tickets; absent where it has no such status.
+/// Tickets of a tracker; absent when it does not know the status.
 type Read = Option<Vec<TicketLine>>;
 
-/// Where tickets are.
+/// Source of tickets.
 enum Source {
     Jira(Box<Rules>),
     GitHub(Box<Rules>, RepositoryName),
 }
 
-/// The projects and repositories with issues that the rules name, each once.
+/// Projects, and repositories with issues, that the rules name, each once.
 fn sources(router: &Router, scope: &Scope, wanted: Option<&RepositoryName>) -> Result<Vec<Source>, Problem> {
     let book = router.rules.book();
     let mut seen = BTreeSet::new();
@@ -204,7 +204,8 @@ fn line(text: &str) -> String {
     pin::cut(&pin::sanitise(text).replace('\n', " "), 500)
 }
 
-/// Shows what a ticket of the rules' projects and repositories says now; that of a folder as it was given.
+/// Shows the current text of a ticket in the rules' projects and repositories. A ticket of a folder shows
+/// the text of its last start.
 #[utoipa::path(get, path = "/v1/tickets/{key}/text",
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 200, body = TicketTextView), (status = 404, body = ProblemView),
@@ -214,10 +215,12 @@ pub(super) async fn text(
     State(state): State<ApiState>,
 ) -> Result<Json<TicketTextView>, Problem> {
     let router = state.router()?;
-    // What no rules name is no business of those who hold a token.
+    // Tickets outside the rules are not served, although the reader account may see them.
     router.rules_for(&ticket)?;
     let view = match &ticket {
         TicketKey::Folder { .. } => given(router, &ticket).await?,
+        // GitHub numbers issues and pull requests together, and the issue reader does not return pull
+        // requests.
         TicketKey::GitHub { repository, number } => match issue(router, &ticket).await {
             Err(ReadError::NotFound(_)) => pull_request(router, &ticket, repository, *number).await,
             read => read,
@@ -278,7 +281,7 @@ async fn pull_request(
     })
 }
 
-/// The text that a folder's ticket was last started with.
+/// Text with which a folder's ticket was last started.
 async fn given(router: &Router, ticket: &TicketKey) -> Result<TicketTextView, Problem> {
     let triggers = router.queue.triggers().read_each_after(ticket, 0).await?;
     let texts = triggers

@@ -1,4 +1,4 @@
-//! Maintenance that the reporter carries out: ingest faces strangers, so its account at NATS deletes nothing and writes no
+//! Maintenance orders for the reporter. Ingest faces untrusted peers, so its NATS account deletes nothing and writes no
 //! report.
 
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio::time::{Instant, sleep};
 
 use super::Problem;
 
-/// Time that a caller waits for the reporter.
+// Time that a caller waits for the reporter.
 const PATIENCE: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Asks for a task and waits for its outcome.
+/// Orders a task and waits for its outcome.
 pub(super) async fn order_maintenance(
     queue: &Queue,
     by: &str,
@@ -41,7 +41,7 @@ pub(super) async fn order_maintenance(
     )))
 }
 
-/// Answer to a caller: nothing where it is done.
+/// Response to the caller: nothing after success.
 pub(super) fn answered(
     outcome: MaintenanceOutcome,
     missing: impl FnOnce() -> Problem,

@@ -1,4 +1,4 @@
-//! `/v1`: what the command line and the console use. Each route is documented where it is registered.
+//! `/v1`: API of the command line and the console. Each handler has its documentation.
 
 mod approval;
 mod auth;
@@ -48,19 +48,19 @@ pub(crate) use self::{
 };
 use crate::router::Router;
 
-/// What the handlers share. The router comes when the queue is connected; until then they answer 503.
+/// Shared state of the handlers. They answer 503 until the queue is connected.
 #[derive(Clone)]
 pub(crate) struct ApiState {
     pub(crate) router: Arc<OnceLock<Router>>,
     pub(crate) tokens: Arc<Tokens>,
-    /// Made at the first list, when the queue is connected.
+    /// Created for the first list, once the queue is connected.
     pub(crate) known_runs: Arc<OnceLock<KnownRuns>>,
     pub(crate) shutdown: CancellationToken,
-    /// Places for live event streams.
+    /// Limits of live event streams.
     pub(crate) streams: Arc<Streams>,
-    /// Turns to read journals.
+    /// Limits of journal reads.
     pub(crate) reads: Arc<JournalReads>,
-    /// Runs that are followed live.
+    /// Runs that clients follow live.
     pub(crate) followed: Arc<FollowedRuns>,
 }
 
@@ -126,10 +126,11 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(pools::list))
 }
 
-/// The routes of `/v1`, and the document that describes them.
+/// Routes of `/v1`, and the OpenAPI document that describes them.
 pub(crate) fn router(state: ApiState) -> axum::Router {
     let (router, document) = documented().split_for_parts();
-    // Written once; a request costs a reference. A document of our own types always serializes.
+    // The document is serialized once, and a request costs a reference. A document of our own types
+    // always serializes.
     let document = document.to_json().map(bytes::Bytes::from).unwrap_or_default();
     let answer = async move || ([(header::CONTENT_TYPE, "application/json")], document);
     router

@@ -1,4 +1,4 @@
-//! People that a token speaks for: who logged in at a console is named by it, and decides what the journal says they decided.
+//! People for whom a token acts. A console names its logged-in user, and the journal records that user's decisions.
 
 use api::{PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER, types::Role};
 use axum::http::HeaderMap;
@@ -8,13 +8,13 @@ use serde::{Deserialize, de::value};
 
 use super::{Problem, caller::Caller};
 
-/// The longest name of a person, in characters.
+// Longest name of a person, in characters.
 const NAME_CHARS: usize = 200;
-/// The longest issuer with a subject: `OpenID` allows 255 characters for the subject alone.
+// Longest issuer with a subject, in characters: `OpenID` Connect allows 255 for the subject alone.
 const SUBJECT_CHARS: usize = 600;
 
-/// Who acts: the owner of a token, or the person that it speaks for. A token speaks for people or for itself, never for both,
-/// so no decision can be without its person.
+/// Acting caller: the owner of a token, or the person for whom it acts. A token acts for people or for itself, never for both,
+/// so every decision of a console has its person.
 pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap) -> Result<Caller, Problem> {
     let person = headers.get(PERSON_HEADER);
     let named = match (person, speaks_for_people) {
@@ -36,15 +36,16 @@ pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap
     };
     let role = role(headers)?;
     Ok(Caller {
-        // No person is taken for the owner of a token of that name, and none for another one of the same name at the provider.
+        // The suffix keeps a person apart from a token with the same name, and from a person with the same name at the
+        // provider.
         name: format!("{name}{subject} via {}", token.name),
-        // It can speak for nobody who may do more than itself.
+        // A person never gets more rights than the token that acts for them.
         role: role.min(token.role),
         scope: token.scope,
     })
 }
 
-/// A name on one line that shows all that it holds.
+/// Decodes a name on one line without hidden characters.
 fn read_name(header: &str, text: &str, most: usize) -> Result<String, Problem> {
     let name = percent_decode_str(text).decode_utf8().unwrap_or_default();
     let is_name = !name.trim().is_empty() && name.chars().count() <= most && visible(&name) == name;

@@ -1,4 +1,4 @@
-//! Pools of executors: what planners write of them, who waits for them, and which rules name them.
+//! Pools of executors: their state from planners, the runs that wait for them, and the rules that name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use queue::Bucket;
 
 use super::{ApiState, Problem, Viewer, scope::Scope};
 
-/// Lists the pools of executors: those that planners tell of, and those that rules name. A limited token sees the pools that rules in
-/// its scope name, without the addresses of executors.
+/// Lists the pools of executors: those that planners report, and those that rules name. A limited token sees the pools of the rules
+/// in its scope, without the addresses of executors.
 #[utoipa::path(get, path = "/v1/pools", security(("bearer" = [])),
     responses((status = 200, body = PoolsView)))]
 pub(super) async fn list(
@@ -37,7 +37,7 @@ pub(super) async fn list(
     }))
 }
 
-/// The repositories of each pool, as far as the caller may know of them.
+/// Repositories of each pool, within the caller's scope.
 fn named(book: &RulesBook, scope: &Scope) -> BTreeMap<String, Vec<String>> {
     let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
@@ -50,13 +50,13 @@ fn named(book: &RulesBook, scope: &Scope) -> BTreeMap<String, Vec<String>> {
     named
 }
 
-/// All that is known of pools, by their names.
+/// Everything known about pools, by name.
 #[derive(Default)]
 struct Known {
-    /// The records of all planners.
+    /// Records of all planners.
     told: BTreeMap<String, Vec<PoolRecord>>,
     queues: BTreeMap<String, SlotQueue>,
-    /// The repositories that the caller may know of.
+    /// Repositories in the caller's scope.
     named: BTreeMap<String, Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ impl Known {
     }
 }
 
-/// What an operator should know. Addresses stand in it only for those who may see them.
+/// Problems for an operator. They contain addresses only for callers who may see them.
 fn problems(pool: &Pool, name: &str, named: &[String], with_addresses: bool) -> Vec<String> {
     match (pool.news, pool.at) {
         (PoolNews::Current, _) => of_now(pool, with_addresses),
@@ -161,7 +161,7 @@ fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
     problems
 }
 
-/// The executors that take no work, by the reason. Why one is silent may name its address.
+/// Unavailable executors, grouped by reason. The reason of a silent one may contain its address.
 fn out_of_work(pool: &Pool, with_addresses: bool) -> Vec<String> {
     let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
     for one in &pool.executors {
@@ -220,7 +220,7 @@ fn make_view(make: &ExecutorMake, executors: u32) -> MakeView {
     }
 }
 
-/// `1 executor is`, `3 executors are`.
+/// Subject and verb: `1 executor is`, `3 executors are`.
 fn of(count: u32) -> String {
     match count {
         1 => "1 executor is".to_owned(),
@@ -327,7 +327,7 @@ mod tests {
         let seen = NOW.plus_ms(-60_000).to_string();
         assert_eq!(view.members[0].heard_at.as_ref(), Some(&seen));
         assert!(view.problems[0].contains(&seen), "{:?}", view.problems);
-        // A planner that goes on makes it current, and what the other saw does not count.
+        // A planner that still reports makes the pool current, and the record of the other planner does not count.
         let gone = told("gone", 60_000, vec![executor("old", ExecutorState::Ready)]);
         let view = only(&known(vec![gone, told("one", 0, executors)]));
         assert_eq!((view.news, view.executors, view.ready), (PoolNews::Current, 1, 1));

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::outcome::Failure;
 
-/// Seconds after which a caller with too many requests may come again.
+// Seconds after which a caller with too many requests may retry.
 const RETRY_AFTER_S: &str = "3";
 
-/// Why a request is not served.
+/// Reason why a request is not served.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     Unauthorized,

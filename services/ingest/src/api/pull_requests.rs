@@ -1,4 +1,4 @@
-//! Pull requests that callers ask for. The reporter opens them: ingest holds no account that writes.
+//! Pull requests on request of API callers. The reporter opens them, because ingest has no account that writes.
 
 use api::types::{CallState, ProblemView, PullRequestBody, PullRequestCallView};
 use axum::{
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{ApiState, Operator, Problem, Viewer, caller::Caller, jobs::idempotency_key};
 
-/// Opens a pull request for a branch that GitHub has, links it on a Jira issue and moves the issue to code review, as
-/// `journeyman pr` does. The repository must have rules.
+/// Opens a pull request for an existing branch on GitHub, links it to a Jira issue and moves the issue to code
+/// review, as `journeyman pr` does. The repository must have rules.
 #[utoipa::path(post, path = "/v1/pull-requests", request_body = PullRequestBody, security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key asks once; it is the id.")),
     responses((status = 202, body = PullRequestCallView),
@@ -51,7 +51,7 @@ pub(super) async fn ask(
     }
 }
 
-/// How far a call is, and its answer.
+/// Shows the progress of a call, and its answer.
 #[utoipa::path(get, path = "/v1/pull-requests/{id}", security(("bearer" = [])),
     params(("id" = String, Path, description = "Percent-encoded id of the call.")),
     responses((status = 200, body = PullRequestCallView), (status = 404, body = ProblemView)))]
@@ -74,7 +74,7 @@ pub(super) async fn show(
     Ok(Json(seen(&state, id).await?))
 }
 
-/// It writes in a repository, and on an issue of Jira when it names one.
+/// Checks the scope of a call: its repository, and its Jira issue if it names one.
 fn is_in_scope(state: &ApiState, caller: &Caller, request: &Request) -> Result<(), Problem> {
     in_repository(caller, request)?;
     let (Place::GitHub(repository), Some(key)) = (&request.place, &request.jira_key) else {

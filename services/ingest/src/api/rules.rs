@@ -1,4 +1,4 @@
-//! The rules that are loaded.
+//! Loaded rules.
 
 use api::types::{RepositoryView, RulesProblemView, RulesView};
 use axum::{Json, extract::State};
@@ -6,7 +6,7 @@ use bootstrap::rules::FileProblem;
 
 use super::{ApiState, Problem, Viewer};
 
-/// Shows the repositories with working rules, and what is wrong with the others.
+/// Shows the repositories with valid rules, and the problems of invalid files.
 #[utoipa::path(get, path = "/v1/rules", security(("bearer" = [])),
     responses((status = 200, body = RulesView)))]
 pub(super) async fn show(
@@ -24,7 +24,7 @@ pub(super) async fn show(
             problem: router.tracker.problem(&router.outside, rules).await,
         });
     }
-    // A file that cannot be read says nothing of whose it is.
+    // An unreadable file does not show its repository, so a limited token does not see its problem.
     let is_known = |problem: &&FileProblem| match &problem.repository {
         Some(repository) => scope.has_repository(repository),
         None => scope.is_all(),

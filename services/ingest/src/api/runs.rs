@@ -52,7 +52,7 @@ pub(super) async fn show(
     Ok(Json(view))
 }
 
-/// True for an entry about the repair of failed checks.
+/// True for a journal entry about the repair of failed checks.
 const fn is_of_repair(entry: &Entry) -> bool {
     matches!(
         entry.fact,
@@ -60,7 +60,7 @@ const fn is_of_repair(entry: &Entry) -> bool {
     )
 }
 
-/// View of a run, from its journal; `None` without one.
+/// Overview of a run from its journal; `None` without a journal.
 async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, queue::Error> {
     let mut entries = pin!(journal.entries(run));
     let Some((_, first)) = entries.try_next().await? else {
@@ -73,7 +73,7 @@ async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, qu
     Ok(overview)
 }
 
-/// Gives the journal of one run as people read it: a line for each entry, in the words of the console and the command line.
+/// Returns the journal of one run for people: one line per entry, with the wording of the console and the command line.
 #[utoipa::path(get, path = "/v1/runs/{id}/timeline",
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
@@ -92,7 +92,7 @@ pub(super) async fn timeline(
     answer_array(permit, (head, "]}"), entries.boxed()).await
 }
 
-/// Gives the journal of one run: an array of entries.
+/// Returns the journal of one run: an array of entries.
 #[utoipa::path(get, path = "/v1/runs/{id}/journal",
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
@@ -109,7 +109,7 @@ pub(super) async fn journal(
     answer_array(permit, ("[".to_owned(), "]"), entries.boxed()).await
 }
 
-/// The entries that are asked for; those behind them are not read.
+/// Requested entries. The stream stops reading after the last one.
 fn wanted(
     journal: &Journal,
     run: &RunId,
@@ -121,7 +121,7 @@ fn wanted(
     entries.try_filter(is_wanted).take(limit)
 }
 
-/// The run, from the ticket's row, else from its journal, else from the trigger that will open it.
+/// Run from the ticket's row, else from its journal, else from the trigger that will start it.
 pub(super) async fn find(state: &ApiState, caller: &Caller, run: &RunId) -> Result<RunView, Problem> {
     let router = state.router()?;
     let table = router.queue.table::<Row>(Bucket::Tickets);

@@ -1,27 +1,26 @@
-//! What a token reaches: everything, or the tickets of some repositories and Jira projects.
+//! Scope of a token: everything, or the tickets of some repositories and Jira projects.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::settings::TextList;
 use domain::{Instance, RepositoryName, Rules, TicketKey};
 
-/// What a caller may know of. Cheap to clone.
+/// Visible part of the system for a caller. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scope(Option<Arc<Only>>);
 
-/// The parts of the world that a limited token reaches. A ticket's key alone says where it belongs, so no answer has to be
-/// read before it is known whether the caller may have it.
+/// Repositories and projects of a limited token. A ticket's key alone decides about its scope, so the check needs no read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Only {
     repositories: BTreeSet<RepositoryName>,
     projects: BTreeSet<Project>,
 }
 
-/// A Jira project, with its site where that is not the default one.
+/// Jira project, with its site unless it is on the default one.
 type Project = (Option<Instance>, String);
 
 impl Scope {
-    /// Everything, unless one of the lists is given.
+    /// Scope of a token: everything, unless one of the lists is given.
     pub(super) fn new(
         repositories: Option<&TextList>,
         projects: Option<&TextList>,
@@ -62,7 +61,8 @@ impl Scope {
         self.is(|only| only.projects.contains(&(instance.cloned(), project.to_owned())))
     }
 
-    /// Whether work may be for the repository of these rules: by itself, or because of the project that they name.
+    /// True when the scope includes work for the repository of these rules: by the repository, or by the project that the
+    /// rules name.
     pub(super) fn has_rules(&self, rules: &Rules) -> bool {
         let project = (rules.jira.instance.as_ref(), rules.jira.project_key.as_str());
         self.has_project(project.0, project.1)
@@ -74,7 +74,7 @@ impl Scope {
     }
 }
 
-/// An empty list would be a token for nothing, or was meant to be one for everything.
+/// Parses a list of the scope. An empty list is an error: it may mean nothing or everything.
 fn read<T: Ord>(
     key: &'static str,
     texts: Option<&TextList>,
@@ -92,13 +92,13 @@ fn read<T: Ord>(
     read.collect()
 }
 
-/// `ENG`, or `work:ENG` for one on the site `work`.
+/// Parses `ENG`, or `work:ENG` for a project on the site `work`.
 fn project(text: &str) -> Option<Project> {
     let (instance, key) = match text.split_once(':') {
         Some((instance, key)) => (Some(instance.parse().ok()?), key),
         None => (None, text),
     };
-    // What a project is, the key of an issue knows.
+    // The parser of issue keys validates the project key.
     match TicketKey::jira_on(instance, &format!("{key}-1")).ok()? {
         TicketKey::Jira {
             instance, project, ..

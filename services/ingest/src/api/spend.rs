@@ -1,4 +1,4 @@
-//! What models took, counted from journals.
+//! Spend of models, counted from journals.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,13 +16,13 @@ use queue::{Journal, JournalPlace};
 
 use super::{ApiState, Problem, Viewer, scope::Scope};
 
-/// Pages of journals that one request reads; a client goes on at `next`.
+// Pages of journals that one request reads. A client continues at `next`.
 const PAGES: usize = 16;
-/// Clocks differ: entries may be stored a little before or after the instant that they carry.
+// Tolerance for clock differences: an entry may be stored a little before or after its timestamp.
 const CLOCKS_MS: i64 = 60_000;
 
-/// Counts what models took in a time, from the journals that are kept. One request reads a part of them: with `next`, ask
-/// again with `from` and add up.
+/// Counts the spend of models in a period, from the stored journals. One request reads a part of them: with `next`,
+/// repeat the request with `from` and add the results up.
 #[utoipa::path(get, path = "/v1/spend", params(SpendQuery), security(("bearer" = [])),
     responses((status = 200, body = SpendView), (status = 400, body = ProblemView),
         (status = 401, body = ProblemView), (status = 429, body = ProblemView)))]
@@ -44,7 +44,7 @@ pub(super) async fn show(
     }))
 }
 
-/// The time that is asked for: this month so far, unless said otherwise.
+/// Requested period: the current month, unless the query names another.
 fn asked(query: &SpendQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), Problem> {
     let instant = |name: &str, text: &Option<String>, or: Timestamp| match text {
         None => Ok(or),
@@ -72,6 +72,7 @@ async fn count(
     let mut runs = Runs::new();
     let first = JournalPlace::Since(since.plus_ms(-CLOCKS_MS));
     let mut place = Some(from.map_or(first, JournalPlace::At));
+    // A bounded number of pages per request keeps the time of a read permit bounded too.
     for _ in 0..PAGES {
         let Some(here) = place else { break };
         let page = journal.page(here).await?;
@@ -96,7 +97,7 @@ async fn count(
     Ok((sums.into_lines(), next))
 }
 
-/// What a run is for, as far as its journal says.
+/// Repository and job of a run, as far as its journal contains them.
 #[derive(Clone, Debug, Default)]
 struct Start {
     repository: Option<RepositoryName>,
@@ -117,7 +118,8 @@ fn note(runs: &mut Runs, run: &RunId, entry: &Entry) {
     runs.insert(run.clone(), Start { repository, job });
 }
 
-/// A run that began before the part that is read is looked up, once.
+/// Repository and job of a run. For a run that started before the pages of this request, it reads the first entry of the
+/// journal, once.
 async fn start_of(runs: &mut Runs, journal: &Journal, run: &RunId) -> Result<Start, Problem> {
     if !runs.contains_key(run) {
         let first = pin!(journal.entries(run)).try_next().await;

@@ -1,4 +1,4 @@
-//! Places for live event streams. One token cannot have them all.
+//! Limits of live event streams, per token and in total.
 
 use std::{
     collections::BTreeMap,
@@ -7,20 +7,21 @@ use std::{
 
 use super::Problem;
 
-/// Streams of one kind at once of one token.
+// Concurrent streams of one kind for one token. One token cannot occupy all of them.
 const OF_ONE: usize = 16;
 
-/// What is streamed.
+/// Kind of an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Of {
-    /// One run: everybody who follows the same run shares one consumer at the queue.
+    /// Events of one run. All followers of a run share one consumer at the queue, so these streams
+    /// are cheap.
     Run,
-    /// Every run: each is a consumer of its own, so there are few.
+    /// Events of all runs. Each stream is a separate consumer, so the limit is low.
     Everything,
 }
 
 impl Of {
-    /// Streams at once, of everybody.
+    /// Maximum of concurrent streams of all tokens.
     const fn most(self) -> usize {
         match self {
             Self::Run => 1024,
@@ -29,11 +30,11 @@ impl Of {
     }
 }
 
-/// How many streams each token has open.
+/// Number of open streams by kind and token.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<BTreeMap<(Of, String), usize>>);
 
-/// A stream's place, for as long as it lives.
+/// Slot of an open stream, released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     streams: Arc<Streams>,
@@ -41,7 +42,10 @@ pub(super) struct Place {
 }
 
 impl Streams {
-    /// Refuses a stream when there are too many.
+    /// Reserves a slot.
+    ///
+    /// # Errors
+    /// [`Problem::TooMany`] when the token or the kind is at its limit.
     pub(super) fn open(self: &Arc<Self>, of: Of, token: &str) -> Result<Place, Problem> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (of, token.to_owned());

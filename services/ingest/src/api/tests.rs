@@ -12,7 +12,7 @@ use super::auth::ApiToken;
 use super::*;
 use crate::hex;
 
-/// Method, path and the least role of every route.
+/// Method, path and least role of every route.
 const ROUTES: [(&str, &str, Role); 30] = [
     ("POST", "/v1/pull-requests", Role::Operator),
     ("GET", "/v1/pull-requests/{id}", Role::Viewer),
@@ -156,7 +156,7 @@ async fn the_document_lists_every_route_and_nothing_else() {
     assert_eq!(listed, BTreeSet::from(routes));
 }
 
-/// Clients are written against the document in docs/. Write it anew with `WRITE_OPENAPI=1 cargo test -p ingest openapi`.
+/// Clients are written against the document in docs/. Regenerate it with `WRITE_OPENAPI=1 cargo test -p ingest openapi`.
 #[tokio::test]
 async fn the_openapi_document_in_docs_is_the_one_that_is_served() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");

@@ -1,5 +1,3 @@
-//! Tickets.
-
 use api::types::{Accepted, CommentBody, DryRun, ProblemView, PullRequestView, TicketView, Would};
 use axum::{
     Json,
@@ -67,7 +65,7 @@ pub(super) async fn show(
     }))
 }
 
-/// How pull requests stand: by the ticket's triggers, and by the index where those are gone.
+/// Status of pull requests: from the ticket's triggers, and from the index when the triggers have aged out.
 async fn standing(
     queue: &Queue,
     pull_requests: &[PullRequestRef],
@@ -83,7 +81,7 @@ async fn standing(
     Ok(views)
 }
 
-/// Says something to the live runs of a ticket: an answer to a question, an order, or anything else. It stands in their
+/// Sends a comment to the live runs of a ticket: an answer to a question, a command, or other text. The comment appears in their
 /// journals, not on Jira or GitHub.
 #[utoipa::path(post, path = "/v1/tickets/{key}/comments", request_body = CommentBody,
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
@@ -102,8 +100,9 @@ pub(super) async fn comment(
     accepted(&ticket, &key, &outcome)
 }
 
-/// Forgets a ticket that nobody works on: its triggers, reports, journals, row, ledger, branches and dead letters. What stands on Jira
-/// and GitHub stays; a ticket that is still in the status that asks for work is taken up again.
+/// Deletes all records of a ticket without live runs: triggers, reports, journals, row, ledger, branches and dead letters.
+///
+/// Content on Jira and GitHub stays. A ticket that is still in the ready status is picked up again.
 #[utoipa::path(delete, path = "/v1/tickets/{key}",
     params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
     responses((status = 204), (status = 200, body = Would), (status = 403, body = ProblemView),
@@ -120,7 +119,7 @@ pub(super) async fn purge(
         .table::<Row>(Bucket::Tickets)
         .find(&ticket.to_string())
         .await?;
-    // A row that cannot be read keeps nobody from forgetting it.
+    // An unreadable row must not block the deletion, because deletion is also the repair.
     if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
         return Err(Problem::Conflict(format!(
             "{ticket} has live runs; stop them first"

@@ -71,7 +71,7 @@ fn reviews_by_a_program_end_after_as_many_rounds_as_the_rules_allow() {
     let mut history = vec![asked_before()];
     let mut ends = Vec::new();
     for id in 0..4 {
-        // New threads each time: those of a person would go on for ever.
+        // Each review has new threads: those of a person would have no limit.
         let review = by("lint[bot]", id, &[(100 + id, None)]);
         match decided(&*told(&review), &facts(AGENTS, &review, &history)) {
             Verdict::Follows(follows) => history.push(follows.into_trigger(Source::Webhook)),

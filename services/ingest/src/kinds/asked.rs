@@ -1,4 +1,4 @@
-//! Somebody asks us something in a comment, while no run is under way that could take it in.
+//! Question in a comment that mentions us, while no run is active that could read it.
 
 use std::collections::BTreeSet;
 
@@ -17,23 +17,23 @@ use crate::{
     standing::Approval,
 };
 
-/// A question to us.
+/// Question of a user to Journeyman.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) ticket: TicketKey,
-    /// That of the comment.
+    /// Key of the comment.
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) author: Person,
     pub(crate) text: String,
-    /// The comment, where it can be reacted to.
+    /// Comment on GitHub to react to; absent elsewhere.
     pub(crate) comment: Option<Reactable>,
-    /// Our pull request that it was asked on.
+    /// Our pull request with the comment.
     pub(crate) pull_request: Option<PullRequestRef>,
 }
 
 impl Asked {
-    /// What the ticket says: as it was approved where a pull request came of it, else as it is now.
+    /// Text of the ticket: as approved for a comment on our pull request, else the current one.
     fn ticket_text(&self, facts: &Facts) -> Result<Option<TicketText>, Need> {
         if self.pull_request.is_some() {
             let asked = repair::asked_for(facts.history(&self.ticket)?);
@@ -51,11 +51,13 @@ impl Asked {
 }
 
 impl Asked {
-    /// The work that begins when the comment turns out to ask for a change: on our open pull request, else on the ticket. It
-    /// is decided here, by what decides for everybody else who asks; a model only says whether it is meant.
+    /// Job that starts if the model takes the comment for a request for changes: on our open pull request, else on the
+    /// ticket.
+    ///
+    ///  This code authorizes it, as for any other request; the model only decides about the meaning.
     fn work(&self, rules: &Rules, facts: &Facts) -> Result<Option<JobRequest>, Need> {
         let has_work = matches!(self.ticket, TicketKey::Jira { .. } | TicketKey::GitHub { .. });
-        // The API has jobs of its own for it.
+        // API callers start such work by a job of the API.
         if !has_work || matches!(self.author, Person::Api { .. }) {
             return Ok(None);
         }
@@ -71,6 +73,7 @@ impl Asked {
         if issue.is_over {
             return Ok(None);
         }
+        // The question counts as an approval of the current text, because its author may request work.
         let approval = Approval {
             changelog: None,
             at: self.at,
@@ -88,7 +91,7 @@ impl Asked {
         Ok(Some(*job))
     }
 
-    /// The one that it was said on, else the ticket's in the repository of the rules.
+    /// Open pull request for the work: the one with the comment, else the ticket's in the repository of the rules.
     fn open_pull_request<'a>(
         &self,
         rules: &Rules,
@@ -114,7 +117,7 @@ impl Asked {
         Ok(None)
     }
 
-    /// The comment as a review of the whole.
+    /// Job that treats the comment as a review of the whole pull request.
     fn on_pull_request(
         &self,
         record: &PullRequestRecord,
@@ -151,7 +154,7 @@ impl Asked {
         }))
     }
 
-    /// Whoever may not ask is told so, once.
+    /// Verdict for an author without authority. Journeyman comments once per author.
     fn refused(&self, facts: &Facts) -> Result<Verdict, Need> {
         let group = match (&self.ticket, &self.author) {
             (TicketKey::Jira { .. }, Person::Jira { .. }) => facts.group.clone(),

@@ -1,4 +1,4 @@
-//! What a comment that mentions us may begin, and who is told that it begins nothing.
+//! Jobs that a comment with a mention may start, and the answers to unauthorized authors.
 
 use domain::{Job, JobRequest, Reason, Row, SkipReason, Source, TicketComment, Timestamp, TriggerKey};
 
@@ -30,7 +30,7 @@ fn by_ada() -> Asked {
     said(jira_person(ada()), None)
 }
 
-/// The work that the comment may begin.
+/// Job that the comment may start.
 fn work(event: &dyn Kind, facts: &Facts) -> Option<JobRequest> {
     let Reason::JobRequested(request) = follows(event, facts).reason else {
         panic!("no question")

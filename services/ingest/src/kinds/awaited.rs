@@ -1,4 +1,5 @@
-//! A pull request of ours has waited for a review as long as the rules allow. Only time tells of it: a poll looks.
+//! Review reminder: a pull request of ours has waited for a review for the time in the rules. Detected by polling;
+//! there is no webhook for it.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// More are not called at once.
+// Maximum of reviewers mentioned at once.
 const MOST_CALLED: usize = 10;
 
-/// The review of an open pull request of ours may be overdue.
+/// Possibly overdue review of our open pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Awaited {
     record: PullRequestRecord,
@@ -34,7 +35,7 @@ impl Kind for Awaited {
             return Ok(Verdict::nothing("the rules want no reminders"));
         };
         let now = facts.pull_request(&ours.repository, &ours.number)?;
-        // We need no reminder.
+        // Our own reviewer account needs no reminder.
         let is_person = |login: &&String| !rules.pull_request.reviewer.eq_ignore_ascii_case(login);
         let people: Vec<&String> = now.requested_reviewers.iter().filter(is_person).collect();
         if is_closed(now) || now.draft || people.is_empty() {
@@ -66,7 +67,7 @@ impl Kind for Awaited {
         let day = facts.now.unix_s() / DAY.as_secs().cast_signed();
         Ok(Verdict::from(Follows {
             ticket: ticket.clone(),
-            // Two that look on the same day find the same.
+            // The key contains the day, so two polls on one day make one trigger.
             key: TriggerKey::new(format!("reminder:{}#{}:{day}", ours.repository, ours.number)),
             at: facts.now,
             actor: None,
@@ -79,7 +80,7 @@ impl Kind for Awaited {
     }
 }
 
-/// When it was reminded of this wait.
+/// Times of the reminders since the current wait started.
 fn reminders<'a>(
     history: &'a [Trigger],
     ours: &'a PullRequestRef,

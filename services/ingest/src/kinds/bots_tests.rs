@@ -1,4 +1,4 @@
-//! What a program does starts nothing, through whichever door, unless the rules name it.
+//! Events of programs start nothing through any channel, unless the rules name the program.
 
 use domain::{Account, Reason, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 use serde_json::json;
@@ -52,7 +52,7 @@ fn discussion() -> TicketKey {
     "github:acme/shop/discussions/7".parse().expect("ticket")
 }
 
-/// Everything that the kinds below may ask for; a program may do whatever a person may.
+/// Facts with every value that the kinds below need. A program has the rights of a person.
 fn facts(rules: &str) -> Facts {
     let mut facts = facts_with(rules, Source::Webhook);
     let of_program = Issue {
@@ -150,7 +150,7 @@ fn on_github(event: &str, body: &serde_json::Value) -> Vec<Box<dyn Kind>> {
     github(event, &body)
 }
 
-/// Every kind that a program could start something with, by webhook and by poll.
+/// Every kind that a program could start work with, by webhook and by poll.
 fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
     let user = json!({"login": "tidy[bot]", "id": 41, "type": "Bot"});
     let comment = |text: &str| {

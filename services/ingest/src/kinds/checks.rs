@@ -1,4 +1,4 @@
-//! Checks of a commit changed: once all on the head of a pull request of ours are complete, their verdict.
+//! Verdict on the checks of a commit, once all checks on the head of our pull request are complete.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,26 +17,26 @@ use crate::{
 };
 
 const FAILED_CHECKS: usize = 20;
-/// More logs than these are not read.
+// Limit of logs that are read per commit. Each costs a request.
 const READ_LOGS: usize = 6;
 const PAGE_CHARS: usize = 500;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
-/// Before checks that may not be all are looked at once more.
+// Shortest wait before checks that may be incomplete are read again.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// The checks of a head may be complete.
+/// Possible completion of the checks of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksChanged {
     head: CommitId,
     of: Of,
 }
 
-/// Whose head it is.
+/// Origin of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Of {
-    /// That of a branch, says a webhook.
+    /// Head of a branch, from a webhook.
     Branch(RepositoryName, String),
-    /// That of a pull request of ours.
+    /// Head of our pull request.
     Ours(TicketKey, PullRequestRef),
 }
 
@@ -48,7 +48,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unread
         "check_run" => {
             let wire::CheckRunPayload { action, check_run, repository } = hook.read()?;
             let branches = Vec::from_iter(check_run.check_suite.head_branch);
-            // What the reporter says of our own work is no check of it.
+            // The reporter's check run about our own work is not a check of that work.
             let is_ours = github::is_our_check_run(&check_run.name, check_run.external_id.as_deref());
             (action == "completed" && !is_ours, repository, check_run.head_sha, branches)
         }
@@ -82,7 +82,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unread
 }
 
 impl ChecksChanged {
-    /// The head of an open pull request of ours, whose checks a poll looks at.
+    /// Head of our open pull request, from a poll of its checks.
     pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
         Self {
             head,
@@ -112,7 +112,7 @@ impl Kind for ChecksChanged {
         };
         let checks = facts.checks(&ours.repository, &self.head)?;
         let conclusion = github::conclusion(checks);
-        // Runs that wait for a person have no check runs: without them one green check would be all that there is.
+        // Workflow runs that await approval have no check runs. Without this read, one green check would pass for all.
         if conclusion != Some(Conclusion::Failure) {
             let runs = facts.workflow_runs(&ours.repository, &self.head)?;
             if runs.iter().any(|run| run.progress == RunProgress::AwaitsApproval) {
@@ -128,7 +128,7 @@ impl Kind for ChecksChanged {
         let Some(conclusion) = conclusion else {
             return Ok(Verdict::nothing("checks are not complete"));
         };
-        // What the log knows costs no reads.
+        // The lookup in the log comes first, because a known key makes all further reads unnecessary.
         let key = follows_key(ours, &self.head, checks);
         if let Some(sequence) = facts.known(ticket, &key)? {
             return Ok(Verdict::Known(*sequence));
@@ -166,8 +166,10 @@ impl Kind for ChecksChanged {
     }
 }
 
-/// Why checks that are all complete do not count yet: another may begin once one has ended, and one that GitHub requires
-/// may not have begun. A clock that is ahead of ours by more than that time is not waited for.
+/// Reason why complete checks do not count yet: a finished check may start another, and a required check may not have
+/// started.
+///
+///  A completion time in the future beyond the settle time is ignored as a wrong clock.
 fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<Option<Verdict>, Need> {
     let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
         return Ok(None);
@@ -185,12 +187,12 @@ fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<O
     let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
     let required = facts.required(&ours.repository, base)?;
     let is_missing = |name: &&String| !checks.iter().any(|check| check.name == **name);
-    // Its own end is an event; should it never come, a poll finds that it was waited for long enough.
+    // The end of that check is an event. If it never ends, a poll finds it after the waiting time.
     let missing = required.iter().find(is_missing);
     Ok(missing.map(|name| Verdict::nothing(format!("the required check {name:?} has not reported"))))
 }
 
-/// Whether people marked a pull request of ours as none of our business.
+/// True when a skip label excludes our pull request from all work.
 fn is_left_alone(ours: &PullRequestRef, facts: &Facts) -> Result<bool, Need> {
     let Some(rules) = facts.book.for_repository(&ours.repository) else {
         return Ok(false);
@@ -199,7 +201,7 @@ fn is_left_alone(ours: &PullRequestRef, facts: &Facts) -> Result<bool, Need> {
     Ok(skip::of_ours(now, rules).is_some())
 }
 
-/// Checks of which some failed, with what is known of those.
+/// Summary of checks with at least one failure, with the details of each failure.
 pub(super) fn failure(
     ours: &PullRequestRef,
     head: &CommitId,
@@ -219,7 +221,7 @@ pub(super) fn failure(
     })
 }
 
-/// The page of the CI run: of GitHub Actions where one is, and of one that failed rather than of one that did not.
+/// Page of the CI run: a run of GitHub Actions before others, a failed check before a successful one.
 fn page(checks: &[Check]) -> String {
     let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
     let by_color = || checks.iter().filter(is_red).chain(checks.iter().filter(|check| !is_red(check)));
@@ -232,7 +234,7 @@ fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[Check]) -> Trig
     key(ours, head, &digest(checks))
 }
 
-/// No check has reported on the head of a pull request of ours, however long one waited.
+/// Absence of checks on the head of our pull request after the waiting time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksAbsent {
     ticket: TicketKey,
@@ -280,7 +282,7 @@ impl Kind for ChecksAbsent {
     }
 }
 
-/// Checks of the head of a pull request of ours have not ended for so long that a person should know.
+/// Checks on the head of our pull request that have not ended for so long that a user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksPending {
     ticket: TicketKey,
@@ -304,7 +306,7 @@ impl Kind for ChecksPending {
     }
 }
 
-/// Tells the ticket once for each head what has not ended there, and where a person can see to it.
+/// Comment on the ticket, once per head, with the checks that have not ended and the page where a user can act.
 fn notify_waiting(
     ticket: &TicketKey,
     ours: &PullRequestRef,
@@ -314,6 +316,7 @@ fn notify_waiting(
     let checks = facts.checks(&ours.repository, head)?;
     let runs = facts.workflow_runs(&ours.repository, head)?;
     let of = |progress: RunProgress| runs.iter().filter(move |run| run.progress == progress);
+    // Waiting for approval takes precedence: no amount of time ends it without a user.
     let needs_approval = of(RunProgress::AwaitsApproval).next().is_some();
     let (mut waiting, mut pages) = (BTreeSet::new(), Vec::new());
     if needs_approval {
@@ -354,12 +357,12 @@ fn notify_waiting(
     }))
 }
 
-/// It changes when a check runs again or ends differently.
+/// Trigger key of a result. It changes when a check is rerun or ends differently.
 fn key(ours: &PullRequestRef, head: &CommitId, result: &str) -> TriggerKey {
     TriggerKey::new(format!("checks:{}:{head}:{result}", ours.repository))
 }
 
-/// The checks that failed, each with its kind and what matters of its log.
+/// Failed checks, each with its class and the essence of its log.
 fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<FailedCheck>, Need> {
     let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
     let (mut failed, mut room) = (Vec::new(), log::ALL_CHARS);
@@ -372,6 +375,7 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
         room -= essence.as_ref().map_or(0, |essence| essence.text.chars().count().min(room));
         failed.push(failed_check(check, essence));
     }
+    // A failure of the infrastructure needs no comparison with the base branch.
     let is_open = failed.iter().any(|check| check.class.is_real());
     if is_open {
         let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
@@ -379,6 +383,7 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
         for check in &mut failed {
             let same = |other: &&Check| other.name == check.name;
             let is_good = |other: &Check| other.conclusion.is_some_and(github::CheckConclusion::is_good);
+            // A check that also passed on this commit is flaky, so its failure does not count against the change.
             if checks.iter().filter(same).any(is_good) {
                 check.class = FailureClass::Flaky;
             } else if let Some(old) = before.iter().filter(same).find(is_red)
@@ -392,8 +397,10 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
     Ok(failed)
 }
 
-/// Whether a check fails on the head in no other way than on the base: a check that was red before excuses the same failures
-/// and no new one. Of a check that says nothing on the head, nothing else is known.
+/// True when a check fails on the head only in the ways in which it fails on the base. A failure on the base excuses the
+/// same failures and no new ones.
+///
+///  A check without output on the head counts as failing in a known way.
 fn has_only_known_failures(
     new: &Check,
     old: &Check,
@@ -421,7 +428,7 @@ fn digest(checks: &[Check]) -> String {
 }
 
 fn failed_check(check: &Check, log: Option<log::Essence>) -> FailedCheck {
-    // A log is no markup: what looks like a tag stands for itself.
+    // A log is not markup, so only hidden characters are removed and tags stay.
     let clean = domain::text::without_hidden(&check.output_tail);
     let mut start = clean.len().saturating_sub(LOG_TAIL_BYTES);
     while !clean.is_char_boundary(start) {

@@ -1,4 +1,4 @@
-//! A pull request of ours was merged or closed.
+//! Merge or close of our pull request.
 
 use domain::{PullRequestRecord, PullRequestRef, Reason, RepositoryName, TicketKey, Timestamp, TriggerKey};
 use github::PullRequest;
@@ -10,7 +10,7 @@ use crate::{
     pin,
 };
 
-/// A pull request was merged or closed.
+/// Merge or close of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Closed {
     repository: RepositoryName,
@@ -18,12 +18,12 @@ pub(crate) struct Closed {
     of: Of,
 }
 
-/// Whose it is.
+/// Origin of the pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Of {
-    /// That of a branch, closed by somebody, says a webhook.
+    /// Pull request of a branch, closed by a user, from a webhook.
     Branch { branch: String, by: String },
-    /// Ours.
+    /// Pull request of ours, from a poll.
     Ours(TicketKey, PullRequestRef),
 }
 
@@ -55,7 +55,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Closed>, Unreadable
 }
 
 impl Closed {
-    /// A pull request of ours that a listing shows as closed.
+    /// Pull request of ours that a listing shows as closed.
     pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
         let ours = record.pull_request.clone();
         Self {
@@ -74,7 +74,7 @@ impl Kind for Closed {
                 let person = Person::GitHub {
                     repository: self.repository.clone(),
                     login: by.clone(),
-                    // Only our own account is looked for, whose login we know.
+                    // The check only concerns our own account, whose login is known.
                     id: None,
                     is_bot: false,
                 };
@@ -91,13 +91,13 @@ impl Kind for Closed {
                 (&record.ticket, ours, Some(by))
             }
         };
-        // The webhook may come late, and a listing does not tell who merged: what counts is how the pull request is now.
+        // The webhook may be late, and a listing does not contain the merging user. The current state counts.
         let now = facts.pull_request(&self.repository, &self.number)?;
         let Some(at) = now.closed_at else {
             return Ok(Verdict::nothing("the pull request is open again"));
         };
         let merged_by = now.merged_by.as_ref();
-        // Only its webhook tells who closed a pull request without merging it.
+        // Only the webhook names the user who closed a pull request without a merge.
         let by = match now.merged {
             true => merged_by.or(told),
             false => told.or(merged_by),
@@ -114,7 +114,7 @@ impl Kind for Closed {
     }
 }
 
-/// Whether the pull request is over.
+/// True for a merged or closed pull request.
 pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
     pull_request.closed_at.is_some()
 }
@@ -126,7 +126,7 @@ fn closed(ours: &PullRequestRef, merged: bool, by: &str, at: Timestamp) -> (Trig
         let key = TriggerKey::new(format!("merged:{repository}#{number}"));
         return (key, Reason::PullRequestMerged { pull_request, by });
     }
-    // Whole seconds: GitHub's payloads and listings do not agree on fractions.
+    // Whole seconds: payloads and listings of GitHub differ in fractions of a second.
     let key = TriggerKey::new(format!("closed:{repository}#{number}:{}", at.unix_s()));
     (key, Reason::PullRequestClosed { pull_request, by })
 }

@@ -1,4 +1,4 @@
-//! Somebody commented: an order, or words for the runs that are under way.
+//! Comment of a user: a command, or text for active runs.
 
 use domain::{
     News, PullRequestRef, Reactable, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
@@ -23,34 +23,34 @@ use crate::{
     pin,
 };
 
-/// What is said at a gate may be as long as through the API.
+// Limit of feedback at a gate in characters, equal to that of the API.
 const FEEDBACK_CHARS: usize = 8_000;
 
-/// Begins the last line of what the reporter writes on GitHub.
+/// Start of the last line in every text that the reporter writes on GitHub.
 const OUR_MARKER: &str = "<!-- journeyman:";
 
-/// A new comment.
+/// New comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
     place: Place,
     key: TriggerKey,
     at: Timestamp,
     author: Person,
-    /// Markdown.
+    /// Text in Markdown.
     text: String,
-    /// Ids of the accounts that its document mentions outside of quotations.
+    /// Ids of the accounts that the document mentions outside of quotations.
     mentioned: Vec<String>,
-    /// Whether a customer of a service desk said it: information, whatever the words are.
+    /// True for a customer of a service desk. Such a comment is information and never a command.
     by_customer: bool,
 }
 
-/// Where it was said.
+/// Location of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Ticket(TicketKey),
-    /// On an issue or a pull request.
+    /// Issue or pull request.
     GitHub(RepositoryName, u64),
-    /// In a discussion, with the comment's id in GraphQL.
+    /// Discussion, with the GraphQL id of the comment.
     Discussion(RepositoryName, u64, String),
 }
 
@@ -115,13 +115,14 @@ fn comment_key(id: impl std::fmt::Display) -> TriggerKey {
     TriggerKey::new(format!("comment:{id}"))
 }
 
-/// Comments in discussions have numbers of their own.
+/// Key of a comment in a discussion. Discussion comments have separate ids, so the prefix keeps them apart from
+/// issue comments.
 fn discussion_key(id: impl std::fmt::Display) -> TriggerKey {
     TriggerKey::new(format!("discussion_comment:{id}"))
 }
 
 impl Comment {
-    /// A comment on a Jira ticket that a poll found.
+    /// Comment on a Jira ticket from a poll.
     pub(crate) fn from_jira_poll(ticket: &TicketKey, comment: &jira::Comment) -> Self {
         Self {
             place: Place::Ticket(ticket.clone()),
@@ -141,7 +142,7 @@ impl Comment {
         }
     }
 
-    /// A comment on an issue or a pull request that a poll found.
+    /// Comment on an issue or a pull request from a poll.
     pub(crate) fn from_github_poll(
         repository: &RepositoryName,
         number: u64,
@@ -164,7 +165,7 @@ impl Comment {
         }
     }
 
-    /// A comment in a discussion that a poll found.
+    /// Comment in a discussion from a poll.
     pub(crate) fn from_discussion_poll(
         repository: &RepositoryName,
         number: u64,
@@ -187,7 +188,7 @@ impl Comment {
         }
     }
 
-    /// What a caller of the API says on a ticket.
+    /// Comment of an API caller on a ticket.
     pub(crate) fn from_api(ticket: TicketKey, key: TriggerKey, by: String, text: String) -> Self {
         Self {
             place: Place::Ticket(ticket),
@@ -208,25 +209,25 @@ impl Comment {
         self.at
     }
 
-    /// Whether it mentions an account of ours.
+    /// True when the comment mentions an account of ours.
     pub(crate) fn names_us(&self, facts: &Facts) -> bool {
         facts.names_us(&self.text, &self.mentioned)
     }
 
-    /// True when the reporter wrote it, under any account: an account that no setting names may be a person's, whose
-    /// words count. Who copies the marker only keeps their own words from being read.
+    /// True for a text of the reporter, under any account: an account outside the settings may be a person's, whose
+    /// comments count. A person who copies the marker only hides their own comment.
     fn has_our_marker(&self) -> bool {
         let last_line = self.text.trim_end().lines().next_back();
         matches!(self.place, Place::GitHub(..) | Place::Discussion(..))
             && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
     }
 
-    /// Whether it gives an order.
+    /// True for a command.
     pub(crate) fn is_order(&self) -> bool {
         Command::of(&self.text).is_some()
     }
 
-    /// Its id is that of the key. Jira has no reactions, and what the API says is no comment anywhere.
+    /// Target for reactions. Jira has no reactions, and a comment through the API exists nowhere else.
     fn reactable(&self) -> Option<Reactable> {
         match &self.place {
             Place::Ticket(_) => None,
@@ -242,7 +243,7 @@ impl Comment {
         }
     }
 
-    /// The ticket that it was said on. A pull request of ours stands for its ticket.
+    /// Ticket of the comment, and our pull request if the comment is on one.
     fn ticket(&self, facts: &Facts) -> Result<(TicketKey, Option<PullRequestRef>), Need> {
         match &self.place {
             Place::Ticket(ticket) => Ok((ticket.clone(), None)),
@@ -260,8 +261,8 @@ impl Comment {
         }
     }
 
-    /// Words become news for the ticket's live runs. Without one there is nobody to read them: a later run reads the
-    /// ticket with all its comments.
+    /// Forwards text as news to the ticket's live runs. Without a live run it is not needed: a later run reads the
+    /// ticket with all comments.
     fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
         if pull_request.is_none() && facts.place(&ticket)?.candidates().next().is_none() {
@@ -271,7 +272,8 @@ impl Comment {
         if !progress.is_live {
             let is_question = !self.by_customer && self.names_us(facts);
             if progress.is_behind && is_question {
-                // The run that is about to begin may be none that reads news, and then nobody would answer.
+                // The run that is about to start may not read news, and then the question would stay without an
+                // answer.
                 return Ok(Verdict::behind());
             }
             return match is_question {

@@ -1,4 +1,4 @@
-//! Somebody decides, in a comment or through the API, about a change or a plan that waits for it.
+//! Decision of a user about a change or a plan, in a comment or through the API.
 
 use domain::{Decision, Reason, RunId, SkipReason, TicketKey, Timestamp, TriggerKey};
 
@@ -9,18 +9,18 @@ use crate::{
     gates::Gate,
 };
 
-/// Somebody who may has decided.
+/// Decision of an authorized user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     pub(crate) ticket: TicketKey,
-    /// The run that is meant, where the caller names it.
+    /// Run to decide about, when the caller names it.
     pub(crate) run: Option<RunId>,
-    /// That of the comment.
+    /// Key of the comment.
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
     pub(crate) verdict: domain::Verdict,
-    /// The commit or plan; abbreviated, empty when none is named.
+    /// Commit or plan; may be abbreviated, empty when the user names none.
     pub(crate) head: String,
     pub(crate) feedback: String,
 }
@@ -36,8 +36,8 @@ impl Decided {
         })
     }
 
-    /// The gate that is meant. An approval has to name the commit, so that nobody approves what he has not seen; anything
-    /// else is meant for the only one.
+    /// Gate that the decision is for. An approval must name the commit, so that no user approves an unseen change. Any
+    /// other decision without a commit is for the only gate.
     fn meant<'a>(&self, gates: &'a [(RunId, Gate)]) -> Option<&'a (RunId, Gate)> {
         let is_named =
             |gate: &Gate| self.head.len() >= SHORTEST && gate.head.as_str().starts_with(&self.head);
@@ -49,7 +49,8 @@ impl Decided {
 }
 
 impl Decided {
-    /// The decision about a run that the caller names: nobody is asked what is meant, the caller is told at once.
+    /// Verdict for a run that the caller names. The caller gets the result at once, so an unclear decision needs no
+    /// comment.
     fn of_run(&self, run: &RunId, facts: &Facts) -> Result<Verdict, Need> {
         let Some(gate) = facts.gate(run)? else {
             return Ok(Verdict::nothing(format!(

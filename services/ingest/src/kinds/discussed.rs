@@ -1,4 +1,4 @@
-//! A discussion was begun, or somebody orders something in one.
+//! Start of a discussion, or a command in one.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use crate::{
     pin, skip,
 };
 
-/// Something is to be done in a discussion.
+/// Task in a discussion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discussed {
     ticket: TicketKey,
     task: DiscussionTask,
-    /// Absent: the discussion was begun.
+    /// Command of a user; absent for a new discussion.
     order: Option<Order>,
 }
 
-/// Somebody who may orders it.
+/// Command of an authorized user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
-    /// The comment that orders it, where it can be reacted to.
+    /// Comment with the command, as a target for reactions.
     pub(crate) comment: Option<Reactable>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Discussed>, Unreada
     }))
 }
 
-/// Whether the rules let us take part in what is said on a ticket; all but discussions are open to us.
+/// True when the rules allow Journeyman to take part on the ticket. Only discussions can be excluded.
 pub(super) fn takes_part(ticket: &TicketKey, rules: &Rules, facts: &Facts) -> Result<bool, Need> {
     if !matches!(ticket, TicketKey::Discussion { .. }) {
         return Ok(true);
@@ -60,12 +60,12 @@ pub(super) fn takes_part(ticket: &TicketKey, rules: &Rules, facts: &Facts) -> Re
 }
 
 impl Discussed {
-    /// It was begun, as a webhook or a poll tells.
+    /// Research task for a new discussion, from a webhook or a poll.
     pub(crate) const fn opened(ticket: TicketKey) -> Self {
         Self { ticket, task: DiscussionTask::Research, order: None }
     }
 
-    /// Somebody who may ordered it.
+    /// Task that an authorized user commands.
     pub(crate) const fn ordered(ticket: TicketKey, task: DiscussionTask, order: Order) -> Self {
         Self { ticket, task, order: Some(order) }
     }
@@ -77,7 +77,7 @@ impl Discussed {
         }
     }
 
-    /// Why a discussion that was begun is not researched.
+    /// Reason against research in a new discussion.
     fn unasked(&self, issue: &Issue, facts: &Facts) -> Result<Option<&'static str>, Need> {
         if issue.is_over {
             return Ok(Some("the discussion is closed"));
@@ -143,8 +143,8 @@ impl Kind for Discussed {
             Ok(repository) => repository,
             Err(problem) => return Ok(Verdict::Never(problem.to_string())),
         };
-        // What we said belongs to the talk as well: a plan that exists is not made again. Nothing here is approved, so
-        // all that was said by now counts; GitHub's times have no parts of seconds to tell what came before the order.
+        // Our comments are kept, so that an existing plan is not made again. Nothing is approved here, so every
+        // comment up to now counts: GitHub's times are whole seconds and cannot order comments around the command.
         let text = pin::pin(skip::text_of(issue), &issue.comments, facts.now, &BTreeSet::new());
         if let Some(reason) = skip::skip(&text, &[], rules, &[]) {
             return Ok(self.follows(issue, facts, Reason::Skipped(reason)));

@@ -1,4 +1,4 @@
-//! What follows from discussions; webhook and poll alike, for both read the discussion.
+//! Verdicts about discussions; webhook and poll are equal, because both read the discussion.
 
 use domain::{
     About, DiscussionTask, Job, Reactable, Reason, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
@@ -30,7 +30,7 @@ fn user(login: &str) -> github::User {
     }
 }
 
-/// Rita, who may ask, begins a discussion; guests may not. `change` says how it differs.
+/// Discussion of Rita, who may request work; guests may not. `change` modifies it.
 pub(super) fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = facts_with(rules, Source::Webhook);
     let mut issue = Issue {

@@ -1,4 +1,5 @@
-//! Somebody who may asks for a job by hand. What the job is about is read where it is; the caller adds words at most.
+//! Manual dispatch of a job by an authorized user. The subject is fetched from its tracker; the caller adds text at
+//! most.
 
 use std::collections::BTreeSet;
 
@@ -26,30 +27,30 @@ use crate::{
     pin, repair, skip,
 };
 
-/// A job that somebody who may asks for.
+/// Job request of an authorized user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dispatched {
-    /// In whose log it goes.
+    /// Ticket whose log gets the job.
     pub(crate) ticket: TicketKey,
-    /// Our pull request, when one was named instead of its ticket.
+    /// Our pull request, when the caller named it instead of its ticket.
     pub(crate) ours: Option<PullRequestRecord>,
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
     pub(crate) job: Job,
-    /// For a ticket whose project does not say it; of the job `implement` alone.
+    /// Repository for a ticket of a shared project; for the job `implement` alone.
     pub(crate) repository: Option<RepositoryName>,
-    /// The number of the one that is meant, of several pull requests of a ticket.
+    /// Number that selects one of the ticket's pull requests.
     pub(crate) number: Option<u64>,
-    /// What the caller says: an instruction, a question or what a review would say.
+    /// Instructions, question or feedback of the caller.
     pub(crate) words: Option<String>,
-    /// What to do in a discussion; of the job `discuss`, which needs it.
+    /// Task in a discussion; required by the job `discuss`.
     pub(crate) task: Option<DiscussionTask>,
-    /// The comment on GitHub that asks; of the jobs `answer` and `discuss`.
+    /// Comment on GitHub with the request; for the jobs `answer` and `discuss`.
     pub(crate) comment: Option<Reactable>,
 }
 
-/// Why there is no job, in place of what it needs.
+/// Value, or the verdict that replaces it.
 type Or<T> = Result<Result<T, Verdict>, Need>;
 
 impl Kind for Dispatched {
@@ -115,7 +116,7 @@ impl Dispatched {
         Verdict::Becomes(Box::new(Discussed::ordered(self.ticket.clone(), task, order)))
     }
 
-    /// A person who asks for it may have it once more.
+    /// Triage job. A manual request repeats a triage that was done before.
     fn triage(&self, facts: &Facts) -> Or<JobRequest> {
         let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Err(Verdict::Unruled(self.ticket.clone())));
@@ -164,7 +165,7 @@ impl Dispatched {
         Ok(Ok(job))
     }
 
-    /// The limits of repairs are for those that start by themselves.
+    /// Repair job. The limits apply only to repairs that start automatically.
     fn fix_ci(&self, facts: &Facts) -> Or<JobRequest> {
         let (record, now, rules) = match self.on_ours(facts)? {
             Ok(found) => found,
@@ -210,7 +211,7 @@ impl Dispatched {
         self.again(facts, record, rules, About::Review(Box::new(round)), false)
     }
 
-    /// What the caller says is taken as a review of the whole.
+    /// Review round from the caller's feedback, as a review of the whole.
     fn said(&self, record: &PullRequestRecord, now: &PullRequest, words: &str) -> ReviewRound {
         ReviewRound {
             pull_request: record.pull_request.clone(),
@@ -227,7 +228,7 @@ impl Dispatched {
         }
     }
 
-    /// The last review that asks for something, by somebody who may write.
+    /// Last review with a request, by an author with write permission.
     fn last_wish(
         &self,
         facts: &Facts,
@@ -252,7 +253,7 @@ impl Dispatched {
         Ok(None)
     }
 
-    /// The one open pull request of ours that is meant, as it is now, and its rules.
+    /// Our open pull request for the job, its current state, and its rules.
     fn on_ours<'a>(&'a self, facts: &'a Facts) -> Or<(&'a PullRequestRecord, &'a PullRequest, &'a Rules)> {
         let record = match &self.ours {
             Some(record) => record,
@@ -314,7 +315,7 @@ impl Dispatched {
         })
     }
 
-    /// Work on the pull request, for what its ticket was worked on.
+    /// Job on the pull request, with the text that its ticket was last approved with.
     fn again(
         &self,
         facts: &Facts,

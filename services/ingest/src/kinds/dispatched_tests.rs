@@ -1,4 +1,4 @@
-//! Jobs that are asked for by hand.
+//! Jobs that users dispatch manually.
 
 use domain::{
     About, ChangedFile, Job, JobRequest, Lane, Pending, PullRequestRecord, PullRequestRef, PullRequestStatus,

@@ -1,5 +1,5 @@
-//! The table of doors: a webhook and a poll that tell of the same thing come to the same key and verdict, or the kind says
-//! why it has one door.
+//! Table of channels: a webhook and a poll of the same event have the same key and verdict, or the kind states why it has
+//! one channel.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -36,24 +36,24 @@ use super::{
 use crate::{facts::Facts, outside::Edit};
 
 const READY: &str = "Ready for Agent";
-/// Why two doors that tell of the same thing need not name the same person.
+/// Reason why two channels of the same event may name different actors.
 const UNNAMED: &str = "a listing does not tell who did it";
 
-/// What a kind has.
+/// Channels of a kind.
 enum Doors {
-    /// A webhook and a poll, each pair about one thing.
+    /// Webhook and poll, in pairs about one event.
     Both(fn() -> Vec<Pair>),
-    /// One door, and why.
+    /// One channel, with the reason.
     One(&'static str),
 }
 
-/// The same thing through both doors.
+/// One event through both channels.
 struct Pair {
     told: Box<dyn Kind>,
     polled: Box<dyn Kind>,
-    /// What is known either way.
+    /// Facts for both channels.
     facts: Facts,
-    /// Why who did it may differ; empty: everything that follows is the same.
+    /// Reason why the actors may differ; empty: both triggers are equal.
     differs: &'static str,
 }
 
@@ -96,7 +96,7 @@ const KINDS: [(&str, Doors); 23] = [
     ),
 ];
 
-/// The event of this type among those that a webhook tells.
+/// Event of this type among those of a webhook.
 fn told(name: &str, events: Vec<Box<dyn Kind>>) -> Box<dyn Kind> {
     let mut events = events.into_iter();
     let found = events.find(|event| format!("{event:?}").split([' ', '(']).next() == Some(name));
@@ -214,7 +214,7 @@ fn comments() -> Vec<Pair> {
     vec![at_github, at_jira, at_a_data_center, in_discussion]
 }
 
-/// What a Data Center tells of a comment with its issue.
+/// Payload of a Data Center for a comment with its issue.
 fn of_a_data_center(event: &str) -> serde_json::Value {
     let ada = json!({"name": "a1", "key": "JIRAUSER10100", "displayName": "Ada"});
     json!({"webhookEvent": "jira:issue_updated", "issue_event_type_name": event, "timestamp": 60, "user": ada,

@@ -1,4 +1,5 @@
-//! Somebody else's pull request was merged that names a ticket of ours: the ticket is done without us.
+//! Merge of a competing pull request that names a ticket of ours: the ticket is done without our
+//! change.
 
 use domain::{Reason, RepositoryName, TriggerKey};
 use github::PullRequest;
@@ -11,7 +12,7 @@ use crate::{
     pin,
 };
 
-/// A pull request was merged; whose it is has to be looked at.
+/// Merge of a pull request of any author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MergedElsewhere {
     repository: RepositoryName,
@@ -40,7 +41,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, U
 }
 
 impl MergedElsewhere {
-    /// A merged pull request that a listing shows.
+    /// Merged pull request from a listing.
     pub(crate) fn from_poll(repository: &RepositoryName, merged: &PullRequest) -> Self {
         Self {
             repository: repository.clone(),
@@ -57,7 +58,7 @@ impl Kind for MergedElsewhere {
         let Some(rules) = facts.book.for_repository(&self.repository) else {
             return Ok(Verdict::nothing("no rules for the repository"));
         };
-        // Most name none, and then nothing is read.
+        // Most pull requests name no ticket. The check comes first, because it needs no read.
         let texts = Texts {
             title: &self.title,
             branch: &self.branch,
@@ -73,7 +74,7 @@ impl Kind for MergedElsewhere {
         if facts.record(&self.repository, &self.number)?.is_some() {
             return Ok(Verdict::nothing("a pull request of ours"));
         }
-        // Tickets that nobody asked us to work on are none of our business.
+        // Tickets without any request for our work are ignored.
         if facts.row(&ticket)?.cursor == 0 {
             return Ok(Verdict::nothing("nobody asked for work on the ticket that it names"));
         }

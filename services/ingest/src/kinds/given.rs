@@ -1,4 +1,4 @@
-//! A ticket is given to us: assigned, or at GitHub marked with a label that asks for work.
+//! Assignment of a ticket to Journeyman: by assignee, or on GitHub by a label.
 
 use domain::{Account, Reason, Rules, SkipReason, TicketKey, TriggerKey};
 
@@ -14,8 +14,8 @@ use crate::{
     standing::Approval,
 };
 
-/// Something was done to a ticket that may ask for work. What it is, the ticket itself says: a webhook and a poll come to the
-/// same entry of its history, and so to the same key.
+/// Change of a ticket that may request work. The ticket's history contains the entry, so a webhook and a poll find the same
+/// entry and the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
     ticket: TicketKey,
@@ -37,12 +37,12 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Given>, Unreadable>
 }
 
 impl Given {
-    /// A ticket that a poll found.
+    /// Ticket from a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
         Self { ticket }
     }
 
-    /// The name of the entry that asks. At Jira it may be a move of the ticket as well, which then counts once.
+    /// Key of the entry. On Jira one changelog entry may contain a status change as well; the shared key makes it count once.
     fn key(&self, gift: &Gift) -> TriggerKey {
         match &self.ticket {
             TicketKey::Jira { .. } => TriggerKey::new(format!("changelog:{}", gift.id)),
@@ -52,7 +52,7 @@ impl Given {
         }
     }
 
-    /// What follows when nobody asks who may.
+    /// Reason for a requester without authority.
     fn refused(&self, by: Option<&Account>, facts: &Facts) -> Reason {
         let actor = name(by);
         Reason::Skipped(match &self.ticket {
@@ -68,7 +68,7 @@ impl Given {
     }
 }
 
-/// Whether the rules let tickets of this kind be given to us.
+/// True when the rules accept assignments of tickets of this kind.
 fn can_be_given(ticket: &TicketKey, rules: &Rules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => !rules.jira.assignee.is_empty(),
@@ -77,7 +77,7 @@ fn can_be_given(ticket: &TicketKey, rules: &Rules) -> bool {
     }
 }
 
-/// Whether an account is the one that tickets are given to.
+/// True for the account to which tickets are assigned.
 fn is_us(account: &Account, ticket: &TicketKey, rules: &Rules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => rules.jira.is_assignee(account),
@@ -86,7 +86,7 @@ fn is_us(account: &Account, ticket: &TicketKey, rules: &Rules) -> bool {
     }
 }
 
-/// The last entry that asks for work and was not taken back.
+/// Last entry that requests work and still holds.
 fn asking<'a>(issue: &'a Issue, ticket: &TicketKey, rules: &Rules) -> Option<&'a Gift> {
     let is_ours = || issue.assignees.iter().any(|account| is_us(account, ticket, rules));
     let has = |label: &str| issue.labels.iter().any(|known| known == label);
@@ -97,7 +97,7 @@ fn asking<'a>(issue: &'a Issue, ticket: &TicketKey, rules: &Rules) -> Option<&'a
     issue.gifts.iter().rfind(asks)
 }
 
-/// Whether the ticket is ours to work on.
+/// True when the ticket is assigned to Journeyman.
 pub(super) fn is_given(issue: &Issue, ticket: &TicketKey, rules: &Rules) -> bool {
     can_be_given(ticket, rules) && asking(issue, ticket, rules).is_some()
 }
@@ -132,7 +132,7 @@ impl Kind for Given {
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
             return Ok(Verdict::Known(*sequence));
         }
-        // Assigned and labeled, or moved, in one breath is one wish.
+        // An assignment together with a label or a status change is one request.
         if let Some(verdict) = under_way(&self.ticket, facts)? {
             return Ok(verdict);
         }

@@ -1,5 +1,5 @@
-//! Somebody else's pull request was closed without a merge that kept us from work on a ticket: the work is asked for once
-//! more. One that is opened again needs no event: each request for work looks at what is open then.
+//! Close of a competing pull request without a merge. It had blocked work on a ticket, so the request is repeated. A
+//! reopened pull request needs no event: each request checks the open ones.
 
 use domain::{Job, Reason, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey};
 use github::PullRequest;
@@ -14,7 +14,7 @@ use crate::{
     standing::{Approval, asks_for_work},
 };
 
-/// A pull request was closed without a merge; whose it is has to be looked at.
+/// Close of a pull request of any author without a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenUp {
     repository: RepositoryName,
@@ -44,7 +44,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<GivenUp>, Unreadabl
 }
 
 impl GivenUp {
-    /// A closed pull request that a listing shows.
+    /// Closed pull request from a listing.
     pub(crate) fn from_poll(repository: &RepositoryName, closed: &PullRequest) -> Self {
         Self {
             repository: repository.clone(),
@@ -56,7 +56,7 @@ impl GivenUp {
     }
 }
 
-/// The request for work that an open pull request stood in the way of, when nothing was asked for since.
+/// Request that the open pull request blocked, unless a later request exists.
 fn kept_back<'a>(history: &'a [Trigger], now: &PullRequest) -> Option<&'a Trigger> {
     let last = history.iter().rev().find(|trigger| {
         trigger.reason.job() == Some(Job::Implement) || matches!(trigger.reason, Reason::Skipped(_))
@@ -66,7 +66,7 @@ fn kept_back<'a>(history: &'a [Trigger], now: &PullRequest) -> Option<&'a Trigge
     is_it.then_some(last)
 }
 
-/// Who asked then, and since when the text counts.
+/// Approval of that request: its actor and its time.
 fn approval(kept_back: &Trigger) -> Approval {
     let changelog = kept_back.key.as_str().strip_prefix("changelog:");
     let by = kept_back.actor.as_ref().map(|name| domain::Account {
@@ -85,7 +85,7 @@ impl Kind for GivenUp {
         let Some(rules) = facts.book.for_repository(&self.repository) else {
             return Ok(Verdict::nothing("no rules for the repository"));
         };
-        // Most name none, and then nothing is read.
+        // Most pull requests name no ticket. The check comes first, because it needs no read.
         let texts = Texts {
             title: &self.title,
             branch: &self.branch,
@@ -100,7 +100,7 @@ impl Kind for GivenUp {
                 "nobody asked for work on the ticket that it names",
             ));
         }
-        // Who closes ours refuses the change; that is no wish for another one.
+        // A user who closes our pull request rejects the change. That is not a request for another one.
         if facts.record(&self.repository, &self.number)?.is_some() {
             return Ok(Verdict::nothing("a pull request of ours"));
         }
@@ -141,7 +141,7 @@ impl Kind for GivenUp {
     }
 }
 
-/// Whether the ticket stands where it stood when work was asked for.
+/// True when the ticket still requests work.
 fn still_asks(ticket: &TicketKey, issue: &Issue, rules: &domain::Rules) -> bool {
     !issue.is_over && (asks_for_work(&issue.status, rules) || is_given(issue, ticket, rules))
 }

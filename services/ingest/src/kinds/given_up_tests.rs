@@ -1,4 +1,4 @@
-//! What follows when somebody's pull request that names a ticket is over.
+//! Verdicts after the end of a competing pull request that names a ticket.
 
 use domain::{Job, Reason, SkipReason, Source, TicketKey, Timestamp, Trigger, TriggerKey};
 use github::PullRequest;
@@ -31,7 +31,7 @@ pub(super) fn over(title: &str, body: &str, merged: bool) -> PullRequest {
     }
 }
 
-/// The event as a webhook tells it and as a poll finds it.
+/// The event from a webhook and from a poll.
 pub(super) fn doors(now: &PullRequest) -> [Box<dyn Kind>; 2] {
     let payload = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
         "pull_request": {"number": 9, "title": now.title, "body": now.body, "merged": now.merged,
@@ -47,7 +47,7 @@ pub(super) fn doors(now: &PullRequest) -> [Box<dyn Kind>; 2] {
     }
 }
 
-/// Work that an open pull request kept back.
+/// Request that an open pull request blocked.
 pub(super) fn kept_back(url: &str) -> Trigger {
     let open = PullRequest {
         url: url.to_owned(),

@@ -1,4 +1,5 @@
-//! "Green is green": runs that wait for a person and checks that never end are no success, and old failures excuse no new one.
+//! "Green is green": runs that await approval and checks that never end are not a success, and known failures excuse no new
+//! one.
 
 use domain::{FailureClass, Reason, SkipReason, TriggerKey};
 use github::{Check, CheckConclusion, CommitRun, RunProgress};
@@ -105,7 +106,7 @@ fn checks_that_never_end_are_told_by_name() {
     assert_eq!(nothing(&pending, &ended), "the checks have ended");
 }
 
-/// The class of a check that fails with one log, where it failed on the base with another.
+/// Class of a failed check with one log that failed on the base with another.
 fn class(new: Option<&str>, old: Option<&str>) -> FailureClass {
     let red = |id: u64| Check {
         name: "test".to_owned(),

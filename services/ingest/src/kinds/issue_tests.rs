@@ -1,4 +1,5 @@
-//! What follows from tickets that are given to us, and from the text of issues of GitHub; webhook and poll alike, for both read the issue.
+//! Verdicts about tickets that are assigned to us, and about the text of GitHub issues; webhook and poll are equal, because both read the
+//! issue.
 
 use domain::{Job, Reason, RepositoryName, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 use serde_json::json;
@@ -29,7 +30,7 @@ pub(super) fn ticket() -> TicketKey {
     "github:acme/shop#7".parse().expect("ticket")
 }
 
-/// Each login has a number of its own; nobody has none.
+/// Each login has a separate id; `nobody` has none.
 fn user(login: &str) -> github::User {
     github::User {
         is_bot: false,
@@ -51,7 +52,7 @@ fn agent() -> domain::Account {
     account(user("Agent"))
 }
 
-/// An issue by a guest that Rita assigned to us.
+/// Issue of a guest that Rita assigned to us.
 fn issue() -> Issue {
     Issue {
         summary: "Fix the cart".to_owned(),
@@ -65,7 +66,7 @@ fn issue() -> Issue {
     }
 }
 
-/// Rita may ask, guests may not; `change` says how the issue differs.
+/// Rita may request work, guests may not; `change` modifies the issue.
 pub(super) fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = facts_with(rules, Source::Webhook);
     let mut issue = issue();

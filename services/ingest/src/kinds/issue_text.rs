@@ -1,4 +1,4 @@
-//! An issue of GitHub was opened or edited: its triage, when the rules of its repository say so.
+//! New or edited text of a GitHub issue: its triage, where the rules of the repository enable it.
 
 use domain::{Timestamp, TicketKey, TriggerKey};
 
@@ -13,7 +13,7 @@ use crate::{
     payload::{Hook, Unreadable, github as wire},
 };
 
-/// The text of an issue was written or changed. Who did it last, and when, the issue says.
+/// New or edited text of an issue. The issue itself contains the last author and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IssueText {
     ticket: TicketKey,
@@ -31,13 +31,13 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<IssueText>, Unreada
 }
 
 impl IssueText {
-    /// An open issue that a poll found.
+    /// Open issue from a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
         Self { ticket }
     }
 }
 
-/// The last edit of the text, or its creation.
+/// Key, time and author of the last edit, or of the creation.
 fn last(issue: &Issue, now: Timestamp) -> (TriggerKey, Timestamp, domain::Account) {
     match issue.edits.last() {
         Some(edit) => (

@@ -1,4 +1,4 @@
-//! A pull request with a skip label is left alone, ours or a person's.
+//! A skip label excludes a pull request from all work, ours or a person's.
 
 use domain::{Job, Reason, SkipReason, Source, Timestamp};
 use github::{CheckConclusion, PullRequest, ReviewRequest, ReviewState};
@@ -48,7 +48,7 @@ fn a_review_of_our_labeled_pull_request_is_not_worked_on_through_either_door() {
     assert_eq!(nothing(&polled, &facts), FORBIDDEN);
 }
 
-/// What was put last is found last, so the facts begin anew.
+/// The first value of a fact wins, so the facts are built from scratch.
 fn with_pull_request(_: crate::facts::Facts, now: PullRequest) -> crate::facts::Facts {
     let (_, _, before) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &[]));
     let mut facts = super::tests::facts();

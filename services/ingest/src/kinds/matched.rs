@@ -1,4 +1,4 @@
-//! The condition of the rules holds for a ticket: the first time, that asks for work.
+//! JQL condition of the rules: the first match of a ticket requests work.
 
 use domain::{Job, Row, TicketKey, Trigger, TriggerKey};
 
@@ -12,11 +12,11 @@ use crate::{
     standing::Approval,
 };
 
-/// A ticket that the condition may hold for.
+/// Possible match of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Matched {
     ticket: TicketKey,
-    /// Whether a search found it, so that it need not be asked for.
+    /// True when a search found the ticket, so that the condition needs no check.
     is_found: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Matched>, Unreadabl
 }
 
 impl Matched {
-    /// A ticket that the search of a poll found.
+    /// Ticket from the search of a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
         Self { ticket, is_found: true }
     }
@@ -52,7 +52,7 @@ impl Matched {
         Ok(match facts.matches(&self.ticket, &condition.to_owned())? {
             Ok(holds) => *holds,
             Err(detail) => {
-                // The poll looks again, with whatever condition stands there then.
+                // The next poll checks the ticket again with the condition of that time.
                 tracing::error!(ticket = %self.ticket, detail, "jira does not understand jira.jql");
                 false
             }
@@ -60,7 +60,8 @@ impl Matched {
     }
 }
 
-/// Whether the ticket was worked on before. Rows stay when the log has forgotten.
+/// True when work on the ticket was requested before. The row outlives the log, whose records age
+/// out.
 fn is_old(history: &[Trigger], row: &Row) -> bool {
     let worked_on = history.iter().any(|trigger| trigger.reason.job() == Some(Job::Implement));
     let ran = row.runs.iter().any(|run| run.job == Job::Implement);
@@ -97,7 +98,7 @@ impl Kind for Matched {
         };
         let person = Person::on(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
-            // Nobody asked for anything, so nobody is told.
+            // No user asked, so Journeyman posts no refusal.
             tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");
             return Ok(Verdict::nothing("who created the ticket may not ask for work"));
         }

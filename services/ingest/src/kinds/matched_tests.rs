@@ -1,4 +1,4 @@
-//! Tickets that the condition of the rules holds for.
+//! Tickets that match the condition of the rules.
 
 use domain::{Job, Row, Source, Timestamp, TriggerKey};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The kinds of events, one file each: how a webhook and a poll tell of it, its key, and what follows from it.
+//! Kinds of events, one file each: parsing from webhook and poll, trigger key, and decision.
 
 use std::time::Duration;
 
@@ -9,55 +9,55 @@ use crate::{
     payload::{Hook, Unreadable},
 };
 
-/// Something that happened outside.
+/// Event outside of Journeyman.
 pub(crate) trait Kind: std::fmt::Debug + Send + Sync {
-    /// What follows from it.
+    /// Decides about the event.
     ///
     /// # Errors
-    /// What has to be read before that can be said; it is asked again with that.
+    /// The fact that has to be read first. The router then calls again with that fact.
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need>;
 
-    /// The comment that it is, when whoever wrote it should see that it was read.
+    /// Comment that the event is, when its author should get a reaction as a receipt.
     fn seen(&self) -> Option<Reactable> {
         None
     }
 }
 
-/// What one webhook tells; usually one event or none.
+/// Events of one webhook; usually one or none.
 pub(crate) type Events = Vec<Box<dyn Kind>>;
 
-/// What follows from an event.
+/// Decision about an event.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// A reason for a ticket's log.
+    /// New trigger for a ticket's log.
     Follows(Box<Follows>),
-    /// The ticket's log has it, at this sequence.
+    /// Known in the ticket's log, at this sequence.
     Known(u64),
     /// No check has reported on the commit yet.
     NoChecks,
-    /// Nothing to repair: every check passed.
+    /// Every check passed, so there is nothing to repair.
     NothingFailed,
-    /// Nothing; why not, for the log.
+    /// Ignored, with the reason for the log.
     Nothing(String),
-    /// Another event stands for it.
+    /// Replaced by another event.
     Becomes(Box<dyn Kind>),
-    /// The facts for it come soon, or it never was ours.
+    /// The record for the event is expected soon, or the event does not concern Journeyman.
     Early(String),
-    /// More may happen with it until then.
+    /// The state may still change until then.
     Unsettled { why: String, after: Duration },
-    /// It cannot be handled.
+    /// Permanent failure.
     Never(String),
-    /// No rules name the ticket's project, and some are needed.
+    /// No rules name the ticket's project, and the event needs rules.
     Unruled(TicketKey),
 }
 
-/// A reason for a ticket's log.
+/// Content of a new trigger.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Follows {
     pub(crate) ticket: TicketKey,
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
-    /// Who acted, as the outside names them.
+    /// Actor, as named by the tracker.
     pub(crate) actor: Option<String>,
     pub(crate) reason: Reason,
 }
@@ -67,7 +67,7 @@ impl Verdict {
         Self::Nothing(why.into())
     }
 
-    /// A planner has not taken in what was asked for on the ticket; once it has, it is clear what its runs do.
+    /// Verdict while a planner has not handled the ticket's last trigger. Afterwards the state of the runs is known.
     fn behind() -> Self {
         Self::Unsettled {
             why: "what was asked for on the ticket is not taken in yet".to_owned(),
@@ -82,11 +82,12 @@ impl From<Follows> for Verdict {
     }
 }
 
-/// How long to wait for a planner that takes in what was asked for last.
+// Time for a planner to handle the last trigger.
 const TAKEN_IN: Duration = Duration::from_secs(2);
 
-/// What follows from another wish for work while work is under way: nothing, when both were made in one breath. Before
-/// everything that was asked for is taken in nobody can tell: the work may just have ended, and then it is a new wish.
+/// Verdict on another request while work is active: ignored, because simultaneous requests are one.
+///
+///  While triggers are unhandled it is undecided: the work may just have ended, and the request would be new.
 fn under_way(ticket: &TicketKey, facts: &Facts) -> Result<Option<Verdict>, Need> {
     let progress = facts.progress(ticket)?;
     if progress.is_behind {
@@ -111,15 +112,16 @@ impl Follows {
     }
 }
 
-/// Each kind is a module with a function `from_webhook`, which gives the events of its kind in a webhook.
+/// Declares the kinds. Each is a module with a function `from_webhook`, which returns the events of its kind in a
+/// webhook.
 macro_rules! kinds {
     ($($kind:ident),+ $(,)?) => {
         $(pub(crate) mod $kind;)+
 
-        /// Every event that a webhook tells.
+        /// Parses all events of a webhook.
         ///
         /// # Errors
-        /// [`Unreadable`] when the webhook is not what it claims to be.
+        /// [`Unreadable`] when the payload does not match its event.
         pub(crate) fn from_webhook(hook: &Hook<'_>) -> Result<Events, Unreadable> {
             let mut events = Events::new();
             $(events.extend($kind::from_webhook(hook)?.into_iter().map(|event| Box::new(event) as Box<dyn Kind>));)+
@@ -128,7 +130,7 @@ macro_rules! kinds {
     };
 }
 
-// These follow from comments, from the API and from time alone.
+// These kinds come from comments, the API or the passage of time, never directly from a webhook.
 pub(crate) mod asked;
 pub(crate) mod awaited;
 pub(crate) mod decided;

@@ -1,4 +1,4 @@
-//! Somebody pushed to a branch of ours with an open pull request.
+//! Push of another author to our branch with an open pull request.
 
 use domain::{CommitId, PullRequestRecord, PullRequestRef, Reason, RepositoryName, Trigger, TriggerKey};
 
@@ -9,13 +9,13 @@ use crate::{
     pin,
 };
 
-/// A branch was moved.
+/// Push to a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     repository: RepositoryName,
     branch: String,
     head: CommitId,
-    /// Who did it; only webhooks tell.
+    /// Actor; absent in a poll.
     by: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Pushed>, Unreadable
 }
 
 impl Pushed {
-    /// The head of an open pull request of ours that a listing shows.
+    /// Head of our open pull request from a listing.
     pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
         let PullRequestRef { repository, branch, .. } = record.pull_request.clone();
         Self {
@@ -46,13 +46,14 @@ impl Pushed {
     }
 }
 
-// No skip rule is asked: a draft waits for its checks, and those follow the rules.
+// Skip rules do not apply here: the pull request waits for its checks as a draft, and the verdict
+// on the checks applies the rules.
 impl Kind for Pushed {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         let person = self.by.as_ref().map(|login| Person::GitHub {
             repository: self.repository.clone(),
             login: login.clone(),
-            // Only our own account is looked for, whose login we know.
+            // The check only concerns our own account, whose login is known.
             id: None,
             is_bot: false,
         });
@@ -62,7 +63,7 @@ impl Kind for Pushed {
         let Some(record) = facts.branch(&self.repository, &self.branch)? else {
             return Ok(Verdict::nothing("not a branch of ours"));
         };
-        // The record is written before the push, so a head of ours is there.
+        // The reporter writes the record before it pushes, so the record contains our own head.
         if record.head == self.head {
             return Ok(Verdict::nothing("we pushed it"));
         }
@@ -77,7 +78,8 @@ impl Kind for Pushed {
         if is_closed(now) || now.head != self.head {
             return Ok(Verdict::nothing("not the open head of the pull request"));
         }
-        // Lists lag behind pushes: a head that we went on from is none of somebody else's.
+        // Listings lag behind pushes. A head on which our later work is based is not a push of
+        // another author.
         let is_earlier = |trigger: &Trigger| match &trigger.reason {
             Reason::JobRequested(request) => request.about.base() == Some(&self.head),
             _ => false,

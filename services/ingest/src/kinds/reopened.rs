@@ -1,4 +1,4 @@
-//! A person opened a pull request of ours again that had been closed.
+//! Reopening of our closed pull request by a user.
 
 use domain::{
     PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RepositoryName, Trigger, TriggerKey,
@@ -11,12 +11,12 @@ use crate::{
     pin,
 };
 
-/// A pull request was opened again.
+/// Reopening of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reopened {
     repository: RepositoryName,
     number: u64,
-    /// Who did; a listing does not tell.
+    /// Actor; absent in a listing.
     by: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reopened>, Unreadab
 }
 
 impl Reopened {
-    /// One that a listing shows as open and our record as closed.
+    /// Pull request that a listing shows as open and our record as closed.
     pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
         Self {
             repository: record.pull_request.repository.clone(),
@@ -49,7 +49,7 @@ impl Kind for Reopened {
             let person = Person::GitHub {
                 repository: self.repository.clone(),
                 login: by.clone(),
-                // Only our own account is looked for, whose login we know.
+                // The check only concerns our own account, whose login is known.
                 id: None,
                 is_bot: false,
             };
@@ -62,7 +62,7 @@ impl Kind for Reopened {
         };
         let (ticket, ours) = (&record.ticket, &record.pull_request);
         let (ends, again) = told(facts.history(ticket)?, ours);
-        // The record follows the log a moment later.
+        // The record is updated shortly after the log, so the log counts too.
         if record.status != PullRequestStatus::Closed && ends <= again {
             return Ok(Verdict::nothing("no closed pull request"));
         }
@@ -85,8 +85,8 @@ impl Kind for Reopened {
     }
 }
 
-/// How often the ticket's log has a pull request as closed, and as open again. Neither a webhook nor a listing names the
-/// event, so it is known by these.
+/// Number of closes and reopenings of a pull request in the ticket's log. Neither a webhook nor a listing has an id of
+/// the event, so the count identifies it.
 fn told(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
     let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
         Reason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,

@@ -1,11 +1,11 @@
-//! Somebody asks to try again.
+//! Retry request of a user.
 
 use domain::{Job, Reason, Row, RunStatus, StopReason, TicketKey, Timestamp, TriggerKey};
 
 use super::{Follows, Kind, Verdict, work::Work};
 use crate::facts::{Facts, Need};
 
-/// Somebody who may asks to try again: what waits at once, what failed from the start.
+/// Retry request of an authorized user: a waiting run continues at once, a failed job starts again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) ticket: TicketKey,
@@ -36,12 +36,12 @@ impl Kind for Retry {
     }
 }
 
-/// What a retry would do now.
+/// Effect of a retry.
 #[derive(Debug, PartialEq, Eq)]
 enum Left {
-    /// A run waits, or the ticket is quarantined: it goes on.
+    /// A run waits, or the ticket is quarantined: it continues.
     GoOn,
-    /// The last run failed: the job is asked for again.
+    /// The last run failed: the job is requested again.
     Again,
     /// Nothing has failed.
     Nothing,

@@ -1,4 +1,4 @@
-//! A ticket comes back: a person moves it to a status of the rules after our work on it is over.
+//! Return of a ticket: a user moves it to a status of the rules after our work on it ended.
 
 use domain::{
     About, Background, Job, JobRequest, PullRequestRecord, PullRequestStatus, Reason, ReviewRound, Rules,
@@ -20,12 +20,12 @@ use crate::{
     standing::{Approval, asks_for_work},
 };
 
-/// A ticket came into a status. Whether it came back, its history says.
+/// Status change of a ticket. The ticket's history decides whether it is a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Returned {
     ticket: TicketKey,
     status: String,
-    /// The move, as a signed webhook tells it: the changelog may lag behind.
+    /// Status change from a signed webhook, because the changelog may lag behind it.
     told: Option<Approval>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Returned>, Unreadab
 }
 
 impl Returned {
-    /// A ticket that a poll found in the status.
+    /// Ticket that a poll found in the status.
     pub(crate) const fn from_poll(ticket: TicketKey, status: String) -> Self {
         Self {
             ticket,
@@ -61,7 +61,8 @@ impl Returned {
         }
     }
 
-    /// The move that brought the ticket into the status that it has; absent: it left since, or was created there.
+    /// Status change that brought the ticket into its current status; `None` when the ticket has left the status or was
+    /// created in it.
     fn approval(&self, issue: &Issue) -> Option<Approval> {
         if !issue.status.eq_ignore_ascii_case(&self.status) {
             return None;
@@ -92,7 +93,7 @@ impl Returned {
         })
     }
 
-    /// What is to be done now: the change goes on where its pull request is open, else it begins once more.
+    /// Job for the return: continues the open pull request, else starts again.
     fn again(
         &self,
         issue: &Issue,
@@ -107,6 +108,7 @@ impl Returned {
         Ok(match approved(&self.ticket, issue, approval, rules, facts)? {
             Ok(mut reason) => {
                 if let Reason::JobRequested(job) = &mut reason {
+                    // Comments since the last request come first in the prompt.
                     pin::mark_new(&mut job.text, since);
                 }
                 Ok(reason)
@@ -116,8 +118,8 @@ impl Returned {
     }
 }
 
-/// The work that goes on at our open pull request, with what people said since it was asked for last; absent where there is
-/// no such pull request or nothing new was said.
+/// Job that continues our open pull request with the instructions since the last request; `None` without an open pull
+/// request or without new instructions.
 pub(super) fn continue_pull_request(
     ticket: &TicketKey,
     issue: &Issue,
@@ -161,19 +163,19 @@ fn find_open_pull_request<'a>(
     Ok(None)
 }
 
-/// When work on the ticket was last asked for; the start of time when it never was.
+/// Time of the last request for work on the ticket; the epoch without one.
 fn last_work(history: &[Trigger]) -> Timestamp {
     last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default()
 }
 
-/// When work on the ticket was last asked for, by one of these jobs.
+/// Time of the last request for one of these jobs on the ticket.
 fn last_asked(history: &[Trigger], jobs: &[Job]) -> Option<Timestamp> {
     let mut asked = history.iter().rev();
     let last = asked.find(|trigger| trigger.reason.job().is_some_and(|job| jobs.contains(&job)));
     last.map(|trigger| trigger.at)
 }
 
-/// What people who may instruct said since then, pinned, oldest first.
+/// Pinned instructions of authorized users since then, oldest first.
 fn said_since(
     ticket: &TicketKey,
     issue: &Issue,
@@ -192,7 +194,7 @@ fn said_since(
     Ok(instructions.collect())
 }
 
-/// The comments as a review of the whole change.
+/// Review round from the comments, as a review of the whole change.
 fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComment]) -> ReviewRound {
     let texts: Vec<&str> = said.iter().map(|comment| comment.text.as_str()).collect();
     ReviewRound {

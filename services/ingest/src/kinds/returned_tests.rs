@@ -1,4 +1,5 @@
-//! Tickets that come back: which move asks for work once more, for what, and what is put first.
+//! Returned tickets: the status change that requests work again, the resulting job, and the order
+//! of the instructions.
 
 use domain::{About, Job, JobRequest, Reason, Row, SkipReason, Source, Timestamp, TriggerKey};
 use serde_json::json;
@@ -38,7 +39,7 @@ fn said(by: &str, at: i64, text: &str) -> Comment {
     }
 }
 
-/// A ticket that was worked on at 50 and came back at 80, as a change leaves it.
+/// Ticket with work at 50 that returned at 80; `change` modifies it.
 pub(super) fn back(change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = asked(|issue, _| {
         issue.status = "Reopened".to_owned();
@@ -100,7 +101,7 @@ fn a_ticket_that_comes_back_is_worked_on_again_with_what_was_said_since_through_
     assert_eq!(follows(&**told, &lagging).key, TriggerKey::new("changelog:9"));
 }
 
-/// The same while a pull request of ours is open.
+/// Returned ticket with our open pull request.
 fn back_with_ours(change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = asked(|issue, open| {
         issue.status = "Reopened".to_owned();

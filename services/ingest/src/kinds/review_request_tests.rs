@@ -1,4 +1,5 @@
-//! What follows from requests for our review; webhook and poll alike, for both read the pull request.
+//! Verdicts about requests for our review; webhook and poll are equal, because both read the pull
+//! request.
 
 use domain::{About, ChangedFile, Job, Reason, RepositoryName, Source, TicketKey, Timestamp, TriggerKey};
 use github::{PullRequest, ReviewRequest};
@@ -20,7 +21,7 @@ fn shop() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
-/// Each login has a number of its own; nobody has none.
+/// Each login has a separate id; `nobody` has none.
 fn user(login: &str) -> github::User {
     github::User {
         is_bot: false,
@@ -65,7 +66,7 @@ pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
     facts
 }
 
-/// A pull request whose review somebody asked for who may.
+/// Pull request with a review request of an authorized user.
 pub(super) fn waiting_for_review() -> Facts {
     asked(waiting(), vec![request(4, Some("rita"), "agent")])
 }
@@ -171,7 +172,7 @@ fn webhook_and_poll_come_to_the_same_request_and_the_last_of_them_counts() {
     assert_eq!(shown, [("a", true), ("large", false), ("b", true)]);
 }
 
-/// What another kind says of the webhook needs facts that are not here.
+/// Other kinds may need facts that are missing here, so their errors are ignored.
 fn decided_quietly(event: &dyn super::Kind, facts: &Facts) -> Option<Verdict> {
     format!("{event:?}")
         .starts_with("ReviewRequested")

@@ -1,4 +1,4 @@
-//! Our review of a pull request is asked for.
+//! Request for our review of a pull request.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use crate::{
     pin, since, skip,
 };
 
-/// What the key of a review begins with that somebody asked for on the pull request.
+/// Prefix of the keys of reviews that a user requested on the pull request.
 pub(super) const REQUESTED: &str = "review:";
 
-/// Of the tickets that a pull request names.
+// Limits for the tickets that a pull request names: they are background of the review.
 const TICKETS: usize = 3;
 const TICKET_CHARS: usize = 12_000;
 
-/// Somebody may have asked for our review. Who, and of which commit, the pull request says, for webhooks and polls alike.
+/// Possible request for our review. The pull request contains the requester and the commit, for webhooks and polls alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReviewRequested {
     repository: RepositoryName,
@@ -45,7 +45,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<ReviewRequested>, U
 }
 
 impl ReviewRequested {
-    /// A pull request that a poll found.
+    /// Pull request from a poll.
     pub(crate) const fn from_poll(repository: RepositoryName, number: u64) -> Self {
         Self { repository, number }
     }
@@ -57,8 +57,8 @@ impl ReviewRequested {
         }
     }
 
-    /// The review of the pull request as it is now.
-    /// What came after our last review; absent: there was none, it is of this very head, or a push took its commit away.
+    /// Changes since our last review; `None` without an earlier review, for a review of this same head, and when a force
+    /// push removed its commit.
     pub(super) fn since(
         &self,
         now: &PullRequest,
@@ -84,7 +84,7 @@ impl ReviewRequested {
         Ok(since::since(last, facts.history(&self.ticket())?, files))
     }
 
-    /// The tickets that the pull request names: what it should do, as information.
+    /// Tickets that the pull request names. They describe its purpose, as information.
     pub(super) fn named(&self, now: &PullRequest, rules: &Rules, facts: &Facts) -> Result<Background, Need> {
         let keys = named::on_jira(&[&now.title, &now.branch], rules).into_iter();
         let keys = keys.chain(named::closed_by(&now.title, &self.repository));
@@ -109,6 +109,7 @@ impl ReviewRequested {
         Ok(background)
     }
 
+    /// Review job for the current state of the pull request.
     pub(super) fn job(
         &self,
         now: &PullRequest,
@@ -147,13 +148,13 @@ impl ReviewRequested {
     }
 }
 
-/// Whether it waits for the review of this account.
+/// True when the pull request waits for the review of this account.
 pub(crate) fn waits_for(reviewer: &str, pull_request: &PullRequest) -> bool {
     let mut asked = pull_request.requested_reviewers.iter();
     !reviewer.is_empty() && asked.any(|login| login.eq_ignore_ascii_case(reviewer))
 }
 
-/// Why a pull request of ours is not reviewed by ourselves.
+/// Reason against a review of our own pull request.
 fn ours_is_left(now: &PullRequest, rules: &Rules) -> Option<&'static str> {
     if !rules.pull_request.self_review {
         Some("our own pull request: people review it")
@@ -186,7 +187,7 @@ impl Kind for ReviewRequested {
         };
         let ticket = self.ticket();
         let by = asked.by.clone().map(account).unwrap_or_default();
-        // A new head is reviewed once more, as long as the review is waited for.
+        // A new head is reviewed again while the review request is open.
         let key = match is_ours {
             true => format!("review:own:{}", now.head.as_str()),
             false => format!("{REQUESTED}{}:{}", asked.id, now.head.as_str()),
@@ -196,7 +197,7 @@ impl Kind for ReviewRequested {
             return Ok(Verdict::Known(*sequence));
         }
         let person = Person::on(&ticket, &by);
-        // We ask for the review of our own pull request ourselves.
+        // Journeyman itself requests the review of its pull request.
         let by_us = facts.is_ours(&person) || (is_ours && by.display_name.eq_ignore_ascii_case(&now.author));
         let may = match by_us {
             true => is_ours,

@@ -1,4 +1,4 @@
-//! Somebody reviewed a pull request of ours.
+//! Review of our pull request by a user or a program.
 
 use domain::{
     About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, Reason, RepositoryName, ReviewRound,
@@ -17,17 +17,17 @@ use crate::{
 
 const THREADS: usize = 50;
 const TEXT_CHARS: usize = 8_000;
-/// Of what was said in a thread before.
+// Limits for the earlier remarks of a thread.
 const EARLIER: usize = 20;
 const EARLIER_CHARS: usize = 2_000;
 const HUNK_CHARS: usize = 3_000;
 
-/// A review was submitted.
+/// Submitted review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reviewed {
     repository: RepositoryName,
     number: u64,
-    /// The review's id.
+    /// Id of the review.
     id: u64,
     author: String,
     author_id: Option<u64>,
@@ -51,7 +51,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadab
 }
 
 impl Reviewed {
-    /// A review of a pull request of ours that a poll found.
+    /// Review of our pull request from a poll.
     pub(crate) fn from_poll(record: &PullRequestRecord, review: &Review) -> Self {
         Self {
             repository: record.pull_request.repository.clone(),
@@ -67,7 +67,7 @@ impl Reviewed {
         TriggerKey::new(format!("review:{}", self.id))
     }
 
-    /// Who reviewed.
+    /// Author of the review.
     pub(super) fn person(&self) -> Person {
         Person::GitHub {
             repository: self.repository.clone(),
@@ -77,7 +77,7 @@ impl Reviewed {
         }
     }
 
-    /// What the review asks for, of all reviews of the pull request; absent: nothing.
+    /// Request of the review; `None` when it requests nothing. `all` contains all reviews of the pull request.
     pub(super) fn wish(
         &self,
         review: &Review,
@@ -89,7 +89,7 @@ impl Reviewed {
         let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
         let is_wish = match review.state {
             ReviewState::ChangesRequested | ReviewState::Commented => says_something,
-            // A word beside an approval is no reason to change what is approved.
+            // A remark in the body of an approval is not a reason to change the approved code.
             ReviewState::Approved => !round.threads.is_empty(),
             ReviewState::Dismissed => false,
         };
@@ -104,7 +104,8 @@ impl Reviewed {
         now: &PullRequest,
     ) -> ReviewRound {
         let text = |text: &str| pin::cut(&pin::words(text), TEXT_CHARS);
-        // A reply belongs to the thread of the comment that it replies to, and GitHub takes replies there alone.
+        // A reply belongs to the thread of the comment that it replies to. GitHub accepts replies only to the first
+        // comment of a thread.
         let mut threads: Vec<ReviewThread> = Vec::new();
         for comment in &review.comments {
             let id = comment.in_reply_to.unwrap_or(comment.id);
@@ -136,8 +137,8 @@ impl Reviewed {
         }
     }
 
-    /// Whether the review may be followed: of a person who may give orders, of a program that the rules name, or our own
-    /// where the rules want that.
+    /// Reason against following the review. Followed are people with authority, programs that the rules name, and
+    /// ourselves where the rules enable it.
     fn may(&self, by: By, facts: &Facts) -> Result<Option<&'static str>, Need> {
         let person = self.person();
         if by != By::Person {
@@ -154,24 +155,24 @@ impl Reviewed {
     }
 }
 
-/// Who reviewed a pull request of ours.
+/// Author of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Person,
-    /// A program that the rules name.
+    /// Program that the rules name.
     Agent,
-    /// We.
+    /// Journeyman itself.
     Ourselves,
 }
 
-/// Whether a review of ours is more than replies, each of which GitHub tells as a review too.
+/// True when our review contains more than replies. GitHub reports each reply as a review too.
 fn is_self_review(review: &Review, now: &PullRequest) -> bool {
     let begins = |comment: &LineComment| comment.in_reply_to.is_none();
     review.commit.as_ref() == Some(&now.head) && review.comments.iter().any(begins)
 }
 
-/// Why a review by a program is not worked on any more. Programs tire of nothing, so all its reviews of the pull request
-/// are counted, and of ours one for each head.
+/// Reason against working on another review of a program. Programs never tire, so all reviews of a program on the pull
+/// request count, and ours once per head.
 fn worn_out(round: &ReviewRound, by: By, history: &[Trigger], rules: &Rules) -> Option<&'static str> {
     let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
         Reason::JobRequested(request) => request.about.round(),
@@ -190,7 +191,7 @@ fn worn_out(round: &ReviewRound, by: By, history: &[Trigger], rules: &Rules) -> 
     (by == By::Ourselves && earlier.iter().any(is_same)).then_some("a review of ours of this head was worked on")
 }
 
-/// What earlier reviews said in a thread; a reply is a review as well.
+/// Remarks of earlier reviews in a thread. GitHub stores a reply as a review too.
 fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<ThreadRemark> {
     let of_it = |comment: &&LineComment| comment.id == thread || comment.in_reply_to == Some(thread);
     let before = all.iter().take_while(|known| known.id != review.id);
@@ -202,7 +203,7 @@ fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<Thread
         text: pin::cut(&pin::words(&comment.body), EARLIER_CHARS),
     };
     let said: Vec<ThreadRemark> = comments.map(remark).collect();
-    // What began the thread says what it is about.
+    // The first remark is kept, because it contains the subject of the thread.
     let Some((first, rest)) = said.split_first() else {
         return Vec::new();
     };
@@ -210,7 +211,7 @@ fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<Thread
     std::iter::once(first).chain(last).cloned().collect()
 }
 
-/// Marks the earlier remarks of accounts that may not give us orders where they said it.
+/// Marks earlier remarks of accounts without authority.
 fn mark_strangers(
     round: &mut ReviewRound,
     reviews: &[Review],
@@ -240,7 +241,7 @@ fn mark_strangers(
     Ok(())
 }
 
-/// The lines of a hunk that lead to its last one, which the comment stands at.
+/// Last lines of a hunk within the limit. The comment is on the last line.
 fn hunk(whole: &str) -> String {
     let clean = domain::text::without_hidden(whole);
     let mut room = HUNK_CHARS;
@@ -255,8 +256,8 @@ fn hunk(whole: &str) -> String {
     lines.join("\n")
 }
 
-/// Threads that come back after they were worked on as often as the rules allow are left to people, and that is said once.
-/// `None` when nothing else is asked for.
+/// Leaves threads to people after the allowed number of rounds, with one notice per thread. `None` when nothing else is
+/// requested.
 fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> Option<ReviewRound> {
     let earlier = || {
         let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
@@ -287,7 +288,7 @@ fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> O
     asks.then_some(round)
 }
 
-/// What a pull request of ours changes, for work on it.
+/// Changed files of our pull request, as context for work on it.
 pub(super) fn changes(record: &PullRequestRecord, facts: &Facts) -> Result<Vec<domain::ChangedFile>, Need> {
     let PullRequestRef { repository, number, .. } = &record.pull_request;
     Ok(bounded(facts.files(repository, number)?, Room::BESIDE))
@@ -342,7 +343,7 @@ impl Kind for Reviewed {
         if skip::of_ours(now, rules).is_some() {
             return Ok(Verdict::nothing(skip::FORBIDDEN));
         }
-        // A reply of ours is a review as well, and the settings may not name our account.
+        // A reply of ours is a review too, and the settings may not contain our account.
         let is_own = by == By::Ourselves || now.author.eq_ignore_ascii_case(&self.author);
         if is_own && !(reviews_itself && is_self_review(review, now)) {
             return Ok(Verdict::nothing("the author of the pull request said it"));

@@ -1,4 +1,4 @@
-//! What the work on a pull request of ours is given beside the ticket.
+//! Context of the work on our pull request besides the ticket.
 
 use domain::{
     About, ChangedFile, ChecksSummary, CommitId, Conclusion, Reason, Source, Suspects, Trigger, TriggerKey,
@@ -84,7 +84,7 @@ fn green(head: char) -> Trigger {
     }
 }
 
-/// The suspects of a repair, when these heads were green before and the commits since the last of them changed this.
+/// Suspects of a repair after successful checks on these heads, with the given changes since the last of them.
 fn suspects(heads: &[char], since: Vec<ChangedFile>) -> Suspects {
     let red = Check {
         output_tail: "error: 1".to_owned(),

@@ -1,4 +1,4 @@
-//! Checks that are all complete count once no more of them may begin.
+//! Complete checks count once no further check may start.
 
 use std::time::Duration;
 

@@ -98,7 +98,7 @@ fn a_component_or_a_label_says_which_repository_is_worked_on() {
         let told = follows(&*event, &facts(&["cart"], &[]));
         assert_eq!(repository(&told.reason), "acme/cart");
     }
-    // The other file waits for another status, and for no account.
+    // The other rules file has another status and no assignee.
     let writing = facts(&[], &["manual"]);
     let asks_nothing = "status \"Ready for Agent\" asks for nothing";
     assert_eq!(nothing(&*moved(READY), &writing), asks_nothing);

@@ -1,18 +1,18 @@
-//! Somebody who may asks to stop a run, or all live runs of a ticket.
+//! Request of an authorized user to stop a run, or all live runs of a ticket.
 
 use domain::{Reason, RunId, TicketKey, Timestamp, TriggerKey};
 
 use super::{Follows, Kind, Verdict};
 use crate::facts::{Facts, Need};
 
-/// Somebody who may said stop.
+/// Stop request of an authorized user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
     pub(crate) ticket: TicketKey,
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
-    /// Only this run.
+    /// Run to stop; absent: all live runs.
     pub(crate) run: Option<RunId>,
 }
 

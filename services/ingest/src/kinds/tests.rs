@@ -1,4 +1,4 @@
-//! Tables of decisions: what follows from an event under which facts, and that every door gives the same event.
+//! Decision tables: verdicts of events under given facts. Every channel produces the same event.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(super) fn facts() -> Facts {
     facts_with(rules, Source::Webhook)
 }
 
-/// A run of the ticket takes news in.
+/// Progress with a run that accepts news.
 pub(super) fn live() -> RunProgress {
     RunProgress {
         is_live: true,
@@ -58,7 +58,7 @@ pub(super) fn live() -> RunProgress {
     }
 }
 
-/// No planner has taken in what was asked for last.
+/// Progress with an unhandled trigger.
 pub(super) fn behind() -> RunProgress {
     RunProgress {
         is_live: false,
@@ -97,7 +97,8 @@ pub(super) fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
     events(&Origin::Jira(None), "jira", body).expect("readable")
 }
 
-/// What follows. What the log, logs, the target branch and the history have is nothing unless a test says so.
+/// Verdict of an event. Known keys, logs, the target branch and the history are empty unless a test sets
+/// them.
 pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
     let mut facts = facts.clone();
     loop {
@@ -119,7 +120,7 @@ pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
     }
 }
 
-/// The work that a pull request of ours comes from.
+/// Request that our pull request comes from.
 pub(super) fn asked_before() -> Trigger {
     follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
 }
@@ -176,7 +177,7 @@ pub(super) fn issue() -> Issue {
     }
 }
 
-/// Everything that work on the ticket needs, as a change leaves it.
+/// All facts for work on the ticket; `change` modifies them.
 pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
     let (mut facts, mut issue, mut open) = (facts(), issue(), Vec::new());
     change(&mut issue, &mut open);
@@ -510,7 +511,7 @@ fn comment_with_our_marker_is_ours() {
     ] {
         assert_eq!(nothing(&*said(&ours)[0], &facts), "our own account said it");
     }
-    // A quotation of ours is the words of who quotes.
+    // A quotation of our text is the text of the quoting user.
     let theirs = [
         format!("> Which totals?\n> {marker}\n\nAll of them."),
         format!("{marker}\nAll of them."),
@@ -523,7 +524,7 @@ fn comment_with_our_marker_is_ours() {
     }
 }
 
-/// A comment on the Jira ticket as a webhook brings it, and as a poll finds it.
+/// Comment on the Jira ticket from a webhook and from a poll.
 fn said_on_ticket(body: &Value) -> [Comment; 2] {
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
         "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
@@ -558,7 +559,7 @@ fn said_on_ticket(body: &Value) -> [Comment; 2] {
     [told.expect("readable").expect("a comment"), polled]
 }
 
-/// Ids alone, as the set-up writes them.
+/// Facts with account ids alone, as the setup command writes them.
 fn facts_after_setup() -> Facts {
     let mut facts = facts();
     let own = ["712020:journeyman-reader", "712020:journeyman-writer"];
@@ -1035,23 +1036,23 @@ fn a_key_of_jira_s_changelog_may_be_a_number() {
     assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
 }
 
-/// Repairs of earlier heads that failed with one of three mugs, and the red checks of another.
+/// Verdict on red checks after repairs of earlier heads that failed with one of three mugs.
 fn repaired(heads: &[char], log: &str) -> Verdict {
     let heads: Vec<(char, &str)> = heads.iter().map(|head| (*head, "error: 1 of 3")).collect();
     repaired_with(&heads, log)
 }
 
-/// Repairs of earlier heads, each with what it failed of, and the red checks of another.
+/// Verdict on red checks after repairs of earlier heads, each with its failure.
 fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
     repaired_and(heads, log, Vec::new())
 }
 
-/// The same, and what happened after the repairs.
+/// Variant of [`repaired_with`] with later events.
 fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
     repaired_under("", heads, log, after)
 }
 
-/// The same under rules for CI.
+/// Variant of [`repaired_and`] with rules for CI.
 fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
     let red = |log: &str| Check {
         output_tail: log.to_owned(),
@@ -1131,7 +1132,7 @@ fn a_repair_that_a_push_of_somebody_else_cut_does_not_count_as_one_that_did_not_
     assert_eq!(end(in_vain), Some(RepairEnd::Repeated));
 }
 
-/// Why red checks are not repaired.
+/// Reason against a repair of red checks.
 fn end(verdict: Verdict) -> Option<RepairEnd> {
     match verdict {
         Verdict::Follows(follows) => match follows.reason {

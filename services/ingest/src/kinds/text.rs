@@ -1,4 +1,4 @@
-//! A ticket's text was written or changed: its triage, when the rules of its repository say so.
+//! New or edited text of a Jira ticket: its triage, where the rules of the repository enable it.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
     standing::asks_for_work,
 };
 
-/// A ticket was created, or its text was edited.
+/// Creation of a ticket, or edit of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextWritten {
     ticket: TicketKey,
@@ -23,7 +23,7 @@ pub(crate) struct TextWritten {
     changelog: Option<String>,
     status: String,
     at: Timestamp,
-    /// Without an id when Jira does not say who it was.
+    /// Author; without an id when Jira does not report the account.
     by: domain::Account,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unrea
         return Ok(None);
     };
     let (status, changelog) = match payload.webhook_event.as_str() {
-        // A move of the ticket is another kind, whatever else was changed with it.
+        // A status change is another kind, even when the entry contains an edit too.
         "jira:issue_updated" => match payload.changelog.as_ref() {
             Some(changelog) if changelog.status().is_none() && changelog.is_edit() => {
                 (String::new(), Some(changelog.id()))
@@ -56,7 +56,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unrea
 }
 
 impl TextWritten {
-    /// The last edit of a ticket's text that a poll found, or its creation; absent: neither was since then.
+    /// Last edit of a ticket's text from a poll, or its creation; `None` when both are before `since`.
     pub(crate) fn from_poll(
         issue: &jira::ChangedIssue,
         last_edit: Option<Edit>,
@@ -103,7 +103,7 @@ impl Kind for TextWritten {
     }
 }
 
-/// The text of a ticket as somebody left it.
+/// Text of a ticket with its last author.
 pub(super) struct Written<'a> {
     pub(super) ticket: &'a TicketKey,
     pub(super) key: TriggerKey,
@@ -111,7 +111,7 @@ pub(super) struct Written<'a> {
     pub(super) by: &'a domain::Account,
 }
 
-/// The triage of a ticket, or why there is none.
+/// Verdict on the triage of a ticket.
 pub(super) fn triage(
     written: Written<'_>,
     is_last: impl Fn(&Issue) -> bool,
@@ -160,7 +160,7 @@ pub(super) fn triage(
     }))
 }
 
-/// The triage of a text.
+/// Triage job for a text.
 pub(super) fn request(text: TicketText, rules: &Rules) -> Result<JobRequest, RulesProblem> {
     Ok(JobRequest {
         job: Job::Triage,
@@ -172,7 +172,7 @@ pub(super) fn request(text: TicketText, rules: &Rules) -> Result<JobRequest, Rul
     })
 }
 
-/// Whether the text was changed again after the edit `changelog`, or after the creation, at `at`.
+/// True when the text was edited after the edit `changelog`, or after the creation, at `at`.
 fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
     match (changelog, issue.edits.last()) {
         (Some(id), Some(last)) => last.id != id && last.at >= at,

@@ -1,4 +1,4 @@
-//! A review of ours is not wanted any more: its pull request was merged or closed, or the request was taken back.
+//! End of a requested review: its pull request was merged or closed, or the request was withdrawn.
 
 use domain::{Job, Reason, RepositoryName, TicketKey, Trigger, TriggerKey, Withdrawal};
 
@@ -12,12 +12,12 @@ use crate::{
     payload::{Hook, Unreadable, github as wire},
 };
 
-/// A pull request may not want our review any more. Whether it does, the pull request says, for webhooks and polls alike.
+/// Possible end of a requested review. The pull request contains the state, for webhooks and polls alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Withdrawn {
     repository: RepositoryName,
     number: u64,
-    /// Who did it; only webhooks tell.
+    /// Actor; absent in a poll.
     by: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Withdrawn>, Unreada
 }
 
 impl Withdrawn {
-    /// A pull request that a listing shows as changed.
+    /// Changed pull request from a listing.
     pub(crate) const fn from_poll(repository: RepositoryName, number: u64) -> Self {
         Self {
             repository,
@@ -48,7 +48,7 @@ impl Withdrawn {
         }
     }
 
-    /// Whether the run that a key opened is over. A row that does not know the key yet says nothing of it.
+    /// True when the run of the key has ended. A row that does not contain the key yet decides nothing.
     fn is_over(ticket: &TicketKey, asked: &TriggerKey, facts: &Facts) -> Result<bool, Need> {
         let row = facts.row(ticket)?;
         let opened = facts.known(ticket, asked)?;
@@ -56,7 +56,7 @@ impl Withdrawn {
         Ok(opened.is_none_or(|sequence| row.cursor >= sequence && !is_live(sequence)))
     }
 
-    /// Whether we reviewed this very head: then nobody waits for us because we are done.
+    /// True when we reviewed this same head: GitHub removes the request after a review.
     fn is_reviewed(&self, facts: &Facts, head: &domain::CommitId) -> Result<bool, Need> {
         let reviews = facts.reviews(&self.repository, &self.number)?;
         Ok(reviews.iter().any(|review| {
@@ -71,7 +71,7 @@ impl Withdrawn {
     }
 }
 
-/// The key of what asked for the last review.
+/// Key of the trigger that requested the last review.
 fn last_review(history: &[Trigger]) -> Option<&TriggerKey> {
     let is_review = |trigger: &&Trigger| trigger.reason.job() == Some(Job::Review);
     history.iter().rfind(is_review).map(|trigger| &trigger.key)
@@ -87,7 +87,7 @@ impl Kind for Withdrawn {
             repository: self.repository.clone(),
             number: self.number,
         };
-        // Most pull requests have no review of ours under way, and then nothing is read from outside.
+        // Most pull requests have no active review of ours. The check comes first, because it reads nothing outside.
         let Some(asked) = last_review(facts.history(&ticket)?) else {
             return Ok(Verdict::nothing("no review of ours was asked for"));
         };
@@ -108,7 +108,7 @@ impl Kind for Withdrawn {
         } else {
             Withdrawal::Unrequested
         };
-        // One end for each beginning, however it is told.
+        // The key allows one withdrawal per request, whatever its channel.
         let key = TriggerKey::new(format!("withdrawn:{}", asked.as_str()));
         Ok(Verdict::from(Follows {
             ticket,

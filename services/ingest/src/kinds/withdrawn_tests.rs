@@ -1,4 +1,4 @@
-//! What follows when a review of ours is not wanted any more; webhook and poll alike, for both read the pull request.
+//! Verdicts after the end of a review request; webhook and poll are equal, because both read the pull request.
 
 use domain::{
     Job, Lane, Pending, Reason, Row, RunId, Source, TicketKey, Timestamp, Trigger, TriggerKey, Withdrawal,
@@ -25,7 +25,7 @@ fn ticket() -> TicketKey {
     }
 }
 
-/// A review whose trigger is the fifth of the log, asked for under this key.
+/// Review whose trigger is the fifth of the log, requested under this key.
 fn under_way(key: &str, now: PullRequest) -> Facts {
     let mut facts = facts_with(RULES, Source::Webhook);
     let asked = follows(
@@ -57,7 +57,7 @@ pub(super) fn polled() -> Withdrawn {
     Withdrawn::from_poll(repository(), 7)
 }
 
-/// A review that was under way when its pull request was merged.
+/// Active review whose pull request was merged.
 pub(super) fn merged() -> Facts {
     under_way(ASKED, wanted(closed(true)))
 }
@@ -112,12 +112,13 @@ fn a_review_that_is_wanted_or_given_or_over_goes_its_way() {
         nothing(&polled(), &under_way(ASKED, wanted(pull_request()))),
         "our review is wanted, or given"
     );
-    // Nobody asked for it on the pull request, so nobody takes that back; a merge ends it all the same.
+    // No user requested the review on the pull request, so there is no request to withdraw. A merge ends it
+    // nonetheless.
     let by_hand = under_way("api:ada:1", pull_request());
     assert_eq!(nothing(&polled(), &by_hand), "our review is wanted, or given");
     let merged = under_way("api:ada:1", closed(true));
     assert!(matches!(decided(&polled(), &merged), Verdict::Follows(_)));
-    // GitHub takes the request back once the review is there.
+    // GitHub removes the request once the review is submitted.
     let mut given = facts_with(RULES, Source::Webhook);
     given.put_row(ticket(), row(5, true));
     let base = under_way(ASKED, pull_request());

@@ -1,4 +1,4 @@
-//! Somebody asks for work on a ticket: it entered the status that asks for it, or somebody said so who may.
+//! Request for work on a ticket: it entered the ready status, or an authorized user requested it.
 
 use domain::{Reason, RepositoryName, Rules, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 
@@ -15,24 +15,24 @@ use crate::{
     standing::{Approval, Standing, asks_for_work, standing},
 };
 
-/// Work on a ticket is asked for.
+/// Request for work on a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     ticket: TicketKey,
     key: TriggerKey,
-    /// For a ticket whose project does not say it.
+    /// Repository for a ticket of a shared project.
     repository: Option<RepositoryName>,
     asked: Asked,
-    /// What whoever asked adds to the ticket's text.
+    /// Text that the requester adds to the ticket's text.
     words: Option<String>,
 }
 
-/// How work was asked for.
+/// Form of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
-    /// The ticket came into the status, as a webhook or a search tells; who did it has to be looked at.
+    /// Entry into the status, from a webhook or a search. The actor still needs a check.
     Entered { status: String, approval: Approval },
-    /// Somebody asked who may.
+    /// Request of an authorized user.
     Ordered { at: Timestamp, by: String },
 }
 
@@ -48,7 +48,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Work>, Unreadable> 
     Ok(Some(Work::entered(ticket, status, Approval { changelog, at, by })))
 }
 
-/// The status that an issue came into, by a move or by its creation, and the changelog of the move.
+/// New status of an issue, by a status change or by its creation, and the changelog id of the change.
 fn entered(payload: &Payload) -> Option<(String, Option<String>)> {
     match payload.webhook_event.as_str() {
         "jira:issue_updated" => {
@@ -61,7 +61,7 @@ fn entered(payload: &Payload) -> Option<(String, Option<String>)> {
 }
 
 impl Work {
-    /// The ticket entered a status: by the move of the approval's changelog, or by its creation.
+    /// Entry of a ticket into a status: by the change with the approval's changelog id, or by its creation.
     pub(crate) fn entered(ticket: TicketKey, status: String, approval: Approval) -> Self {
         let key = match &approval.changelog {
             Some(id) => TriggerKey::new(format!("changelog:{id}")),
@@ -76,7 +76,8 @@ impl Work {
         }
     }
 
-    /// A ticket that a search found in a status, with the move that brought it there; absent: it was created there.
+    /// Ticket that a search found in a status, with the status change that brought it there; without one it was
+    /// created there.
     pub(crate) fn from_poll(
         ticket: TicketKey,
         status: String,
@@ -91,7 +92,7 @@ impl Work {
         Self::entered(ticket, status, approval)
     }
 
-    /// Somebody asked who may.
+    /// Request of an authorized user.
     pub(crate) fn ordered(
         ticket: TicketKey,
         key: TriggerKey,
@@ -108,7 +109,7 @@ impl Work {
         }
     }
 
-    /// With what whoever ordered it adds to the ticket's text.
+    /// Adds the requester's text to the ticket's text.
     #[must_use]
     pub(crate) fn with_words(self, words: Option<String>) -> Self {
         Self { words, ..self }
@@ -118,7 +119,7 @@ impl Work {
         &self.key
     }
 
-    /// The rules that the request is judged by, and why it is not clear whose the ticket is.
+    /// Rules for the request, and the reason why the repository is ambiguous, if it is.
     fn rules<'a>(&self, facts: &'a Facts) -> Result<Option<(&'a Rules, Option<SkipReason>)>, Need> {
         if let Some(repository) = &self.repository {
             return Ok(facts.book.for_repository(repository).map(|rules| (rules, None)));
@@ -136,7 +137,7 @@ impl Work {
         }
     }
 
-    /// Why nothing follows, before anything is read.
+    /// Verdict that needs no read, if there is one.
     fn uninteresting(&self, facts: &Facts) -> Option<Verdict> {
         let Asked::Entered { status, approval } = &self.asked else {
             return None;
@@ -160,7 +161,7 @@ impl Work {
         Person::on(&self.ticket, account)
     }
 
-    /// Who asks for the work and since when the text counts; or what follows instead, when nobody does who may.
+    /// Approval of the request, with its actor and time; else the verdict without one.
     fn approval(
         &self,
         issue: &Issue,
@@ -187,7 +188,8 @@ impl Work {
             Standing::Repeated => {
                 return Ok(Err(Verdict::nothing("a later move into the status asks for it")));
             }
-            // Searches lag behind, webhooks are promises.
+            // A search index may lag behind, so a poll ignores the ticket silently. A webhook is exact, so
+            // Journeyman comments on the ticket.
             Standing::Left { .. } if facts.source == Source::Poll => {
                 return Ok(Err(Verdict::nothing("the ticket has left the status")));
             }
@@ -256,7 +258,7 @@ impl Kind for Work {
         if let Some(verdict) = self.uninteresting(facts) {
             return Ok(verdict);
         }
-        // What the log knows costs no reads.
+        // The lookup in the log comes first, because a known key makes all further reads unnecessary.
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
             return Ok(Verdict::Known(*sequence));
         }
@@ -268,7 +270,7 @@ impl Kind for Work {
         {
             return Ok(self.of_no_interest(status));
         }
-        // Assigned and moved in one breath is one wish.
+        // An assignment together with a status change is one request.
         let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, Asked::Entered { .. });
         if may_be_given && let Some(verdict) = under_way(&self.ticket, facts)? {
             return Ok(verdict);
@@ -285,7 +287,8 @@ impl Kind for Work {
             tracing::info!(ticket = %self.ticket, "no work: it is not clear for which repository");
             return Ok(self.skipped(&approval, unclear));
         }
-        // What people said since, and a move, are a wish for more of it; an order names what it wants.
+        // A status change with new comments requests more work on the open pull request. A dispatched job names its
+        // subject itself.
         if matches!(self.asked, Asked::Entered { .. })
             && let Some(reason) = continue_pull_request(&self.ticket, issue, &approval, rules, facts)?
         {
@@ -298,7 +301,7 @@ impl Kind for Work {
     }
 }
 
-/// True when some repository, or the default, asks for work by this status.
+/// True when some repository, or the default, requests work by this status.
 fn asks_anybody(status: &str, facts: &Facts) -> bool {
     asks_for_work(status, &Rules::default())
         || facts

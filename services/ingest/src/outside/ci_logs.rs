@@ -1,4 +1,4 @@
-//! Logs of CI systems that GitHub does not keep: a program of the operator's prints them.
+//! Logs of CI systems outside of GitHub, printed by a program of the operator.
 
 use std::{process::Stdio, time::Duration};
 
@@ -8,16 +8,16 @@ use tokio::{
     process::Command,
 };
 
-/// The end of what it prints is kept.
+// Limit of kept output. The end is kept, because it contains the failure.
 const MOST_BYTES: usize = 512 * 1024;
-/// Variables that are passed on to it, for the token of the system that it asks. Everything else of the service's
-/// environment stays here.
+// Prefix of the variables that are passed on to the program, for the token of its CI system. The rest of the service's
+// environment contains other secrets and is not passed on.
 const PASSED_ON: &str = "CI_LOGS_";
 
-/// The end of what the program prints about a failed check; absent, with a warning, when it fails or takes too long.
+/// Runs the program and returns the end of its output about a failed check; `None`, with a warning, when it fails or times out.
 ///
-/// It runs without a shell. What the check is called is written by others and comes in variables, so that no program reads it as
-/// an option or as code by accident.
+/// It runs without a shell. Other people choose the name of the check. The name is passed in a variable, so that no program
+/// takes it for an option or for code.
 pub(super) async fn printed(
     command: &[String],
     repository: &RepositoryName,
@@ -55,6 +55,7 @@ async fn run(
         .env("CI_CHECK_NAME", &check.name)
         .env("CI_CHECK_URL", &check.url)
         .env("CI_REPOSITORY", repository.to_string())
+        // The program must not wait for input, and its error output would mix into the service's log.
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -79,6 +80,7 @@ async fn end_of(mut output: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> 
             return Ok(kept);
         }
         kept.extend_from_slice(&piece[..read]);
+        // Twice the limit before a cut, so that most reads do not move the buffer.
         if kept.len() > 2 * MOST_BYTES {
             kept.drain(..kept.len() - MOST_BYTES);
         }

@@ -1,4 +1,4 @@
-//! Reading GitHub.
+//! Reads of GitHub.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp, cause::ch
 
 use super::{Outside, ReadError, Titled, ci_logs};
 
-/// How long the log of a check is waited for, both times together: there are several, and a delivery has its own limit.
+// Time limit of both attempts to read the log of a check. A commit has several logs, and the delivery has a limit too.
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Outside {
-    /// The open issues of a repository, latest change first; costs nothing of GitHub's limit when none changed since the
-    /// tag.
+    /// Lists the open issues of a repository, latest change first. Costs nothing of GitHub's limit when none changed since
+    /// the ETag.
     pub(crate) async fn changed_issues(
         &self,
         repository: &RepositoryName,
@@ -21,7 +21,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.issues", read).await?)
     }
 
-    /// The discussions of a repository that changed last, latest change first.
+    /// Lists the most recently changed discussions of a repository, latest change first.
     pub(crate) async fn changed_discussions(
         &self,
         repository: &RepositoryName,
@@ -39,7 +39,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.discussion", read).await?)
     }
 
-    /// The titles of the 100 open issues of a repository that changed last.
+    /// Titles of the 100 open issues of a repository that changed last.
     pub(super) async fn open_titles(&self, repository: &RepositoryName) -> Result<Vec<Titled>, ReadError> {
         let github::PolledIssues::Changed { issues, .. } = self.changed_issues(repository, None).await?
         else {
@@ -56,7 +56,7 @@ impl Outside {
         Ok(titled.collect())
     }
 
-    /// The issues of a repository in a state, the latest change first.
+    /// Lists the issues of a repository in a state, latest change first.
     pub(crate) async fn list_issues(
         &self,
         repository: &RepositoryName,
@@ -66,7 +66,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.list", read).await?)
     }
 
-    /// New comments of a repository's pull requests and issues since then, with the numbers of these.
+    /// Lists new comments on a repository's pull requests and issues, each with the number of its subject.
     pub(crate) async fn repository_comments(
         &self,
         repository: &RepositoryName,
@@ -76,12 +76,12 @@ impl Outside {
         Ok(failpoint::around("ingest.github.comments", read).await?)
     }
 
-    /// The GitHub instances: the default one (`None`) and the named ones.
+    /// GitHub instances: the default one (`None`) and the named ones.
     pub(crate) fn github_instances(&self) -> Vec<Option<Instance>> {
         self.github.instances().map(Option::<&Instance>::cloned).collect()
     }
 
-    /// An instance's attempts to deliver webhooks since then, newest first; absent when our account is no App.
+    /// Lists an instance's attempts to deliver webhooks, newest first; `None` when our account is not an App.
     pub(crate) async fn hook_deliveries(
         &self,
         instance: Option<&Instance>,
@@ -89,12 +89,13 @@ impl Outside {
     ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
         let read = self.github.hook_deliveries(instance, since);
         match failpoint::around("ingest.github.hook_deliveries", read).await {
+            // Only an App can read its delivery log; GitHub refuses a personal token with 401.
             Err(github::Error::Unauthorized { .. }) => Ok(None),
             deliveries => Ok(Some(deliveries?)),
         }
     }
 
-    /// What one of those attempts carried.
+    /// Reads the payload of a delivery attempt.
     pub(crate) async fn hook_payload(
         &self,
         instance: Option<&Instance>,
@@ -104,7 +105,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.hook_payload", read).await?)
     }
 
-    /// Pull requests of anybody that were closed or merged and changed since then.
+    /// Lists pull requests of any author that were closed or merged and changed since then.
     pub(crate) async fn closed_pull_requests(
         &self,
         repository: &RepositoryName,
@@ -114,7 +115,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.closed", read).await?)
     }
 
-    /// What was said of a pull request.
+    /// Lists the comments and reviews of a pull request.
     pub(crate) async fn remarks(
         &self,
         repository: &RepositoryName,
@@ -124,7 +125,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.remarks", read).await?)
     }
 
-    /// Whether an account may write to a repository.
+    /// True when an account may write to a repository.
     pub(crate) async fn may_write(
         &self,
         repository: &RepositoryName,
@@ -154,7 +155,8 @@ impl Outside {
         Ok(failpoint::around("ingest.github.pull_request", read).await?)
     }
 
-    /// Pull requests of anybody that changed since then; costs nothing of GitHub's limit when none did since the tag.
+    /// Lists pull requests of any author that changed since then. Costs nothing of GitHub's limit when none changed since
+    /// the ETag.
     pub(crate) async fn changed_pull_requests(
         &self,
         repository: &RepositoryName,
@@ -165,8 +167,8 @@ impl Outside {
         Ok(failpoint::around("ingest.github.changed", read).await?)
     }
 
-    /// The end of the log of a failed check; absent where nobody has it, or gives it soon. Red checks are told and repaired
-    /// without it too. `command` is asked for what is no job of GitHub Actions.
+    /// Reads the end of the log of a failed check; `None` when it is unavailable or late. Failed checks are reported and
+    /// repaired without it too. `command` serves checks that are not jobs of GitHub Actions.
     pub(crate) async fn job_log(
         &self,
         repository: &RepositoryName,
@@ -176,7 +178,8 @@ impl Outside {
         if check.actions_job().is_none() {
             return Ok(ci_logs::printed(command, repository, check, LOG_PATIENCE).await);
         }
-        // Without its log a repair works blind, and what was slow once is often there the next time.
+        // A repair without the log has little to work with, and a log that was late once is often ready at the second
+        // attempt.
         let mut read = self.log_in_time(repository, check).await;
         if read.is_err() {
             tracing::info!(%repository, check = check.id, "a log did not come in time; it is asked for once more");
@@ -216,7 +219,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.branch_checks", read).await?)
     }
 
-    /// The checks that must pass before a merge into a branch, as far as our account may know.
+    /// Lists the checks that GitHub requires before a merge into a branch, as far as our account may see them.
     pub(crate) async fn required_checks(
         &self,
         repository: &RepositoryName,
@@ -226,7 +229,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.required_checks", read).await?)
     }
 
-    /// The runs of GitHub Actions for a commit.
+    /// Lists the runs of GitHub Actions for a commit.
     pub(crate) async fn workflow_runs(
         &self,
         repository: &RepositoryName,
@@ -235,7 +238,7 @@ impl Outside {
         Ok(self.github.workflow_runs(repository, head).await?)
     }
 
-    /// What a pull request changes.
+    /// Lists the changed files of a pull request.
     pub(crate) async fn changed_files(
         &self,
         repository: &RepositoryName,
@@ -245,7 +248,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.files", read).await?)
     }
 
-    /// What a commit changes since another that it comes from.
+    /// Lists the changed files between a commit and its descendant.
     pub(crate) async fn changed_since(
         &self,
         repository: &RepositoryName,
@@ -256,7 +259,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.compare", read).await?)
     }
 
-    /// The commits of a pull request, oldest first.
+    /// Lists the commits of a pull request, oldest first.
     pub(crate) async fn commits(
         &self,
         repository: &RepositoryName,
@@ -266,7 +269,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.commits", read).await?)
     }
 
-    /// The requests for reviews of a pull request, oldest first.
+    /// Lists the review requests of a pull request, oldest first.
     pub(crate) async fn review_requests(
         &self,
         repository: &RepositoryName,
@@ -276,7 +279,7 @@ impl Outside {
         Ok(failpoint::around("ingest.github.review_requests", read).await?)
     }
 
-    /// The submitted reviews of a pull request, oldest first.
+    /// Lists the submitted reviews of a pull request, oldest first.
     pub(crate) async fn reviews(
         &self,
         repository: &RepositoryName,

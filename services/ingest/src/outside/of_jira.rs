@@ -1,4 +1,4 @@
-//! Reading Jira.
+//! Reads of Jira.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use domain::{Instance, JiraRules, TicketKey, Timestamp};
 use super::{Edit, Outside, ReadError, Ready, Titled};
 
 impl Outside {
-    /// The statuses that tickets of a project can have.
+    /// Lists the possible statuses of a project's tickets.
     pub(crate) async fn statuses(&self, project: &JiraRules) -> Result<BTreeSet<String>, ReadError> {
         let jira = self.jira.on(project.instance.as_ref());
         let read = jira.project_statuses(&project.project_key);
         Ok(failpoint::around("ingest.jira.statuses", read).await?)
     }
 
-    /// Tickets of a project in a status.
+    /// Lists the tickets of a project in a status.
     pub(crate) async fn ready(&self, project: &JiraRules, status: &str) -> Result<Vec<Ready>, ReadError> {
         let jira = self.jira.on(project.instance.as_ref());
         let search = jira.search_ready(&project.project_key, status, None);
@@ -28,7 +28,7 @@ impl Outside {
             .collect())
     }
 
-    /// Tickets of a project in a status, or the unfinished ones, the latest change first.
+    /// Lists the tickets of a project in a status, or the unfinished ones, latest change first.
     pub(crate) async fn list(
         &self,
         project: &JiraRules,
@@ -39,7 +39,8 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.list", search).await?)
     }
 
-    /// Unfinished tickets of a project that the condition of its rules holds for; or why Jira does not understand it.
+    /// Lists the unfinished tickets of a project that match the JQL condition of its rules. The inner error is Jira's
+    /// parse error.
     pub(crate) async fn matching(
         &self,
         project: &JiraRules,
@@ -49,7 +50,7 @@ impl Outside {
         understood(failpoint::around("ingest.jira.matching", search).await)
     }
 
-    /// Whether a condition holds for a ticket; or why Jira does not understand it.
+    /// Checks a JQL condition for a ticket. The inner error is Jira's parse error.
     pub(crate) async fn matches(
         &self,
         ticket: &TicketKey,
@@ -59,7 +60,7 @@ impl Outside {
         understood(failpoint::around("ingest.jira.match", search).await)
     }
 
-    /// The ticket's last move into a status; `None` when it was created there.
+    /// Reads the ticket's last change into a status; `None` when it was created in it.
     pub(crate) async fn last_move(
         &self,
         ticket: &TicketKey,
@@ -69,20 +70,21 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.last_move", read).await?)
     }
 
-    /// Tickets of a project that changed since then, least recently changed first.
+    /// Lists the tickets of a project that changed since then, least recently changed first.
     pub(crate) async fn changed(
         &self,
         project: &JiraRules,
         since: Timestamp,
         now: Timestamp,
     ) -> Result<jira::Changed, ReadError> {
+        // The search takes whole minutes. One more covers the minute that has started.
         let minutes = now.since(since).as_secs() / 60 + 1;
         let jira = self.jira.on(project.instance.as_ref());
         let search = jira.changed_within(&project.project_key, minutes);
         Ok(failpoint::around("ingest.jira.changed", search).await?)
     }
 
-    /// A ticket's comments since then, oldest first.
+    /// Lists a ticket's comments since then, oldest first.
     pub(crate) async fn comments_since(
         &self,
         ticket: &TicketKey,
@@ -92,7 +94,7 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.comments", read).await?)
     }
 
-    /// The edits of a ticket's text since then, oldest first.
+    /// Lists the edits of a ticket's text since then, oldest first.
     pub(crate) async fn text_edits_since(
         &self,
         ticket: &TicketKey,
@@ -103,7 +105,7 @@ impl Outside {
         Ok(edits.into_iter().map(Edit::from).collect())
     }
 
-    /// Issues with their descriptions.
+    /// Reads issues with their descriptions.
     pub(crate) async fn outlines(
         &self,
         instance: Option<&Instance>,
@@ -117,7 +119,7 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.outlines", read).await?)
     }
 
-    /// Unfinished issues of a ticket's project with one of these words in their title.
+    /// Lists unfinished issues of a ticket's project with one of these words in their title.
     pub(crate) async fn similar(
         &self,
         ticket: &TicketKey,
@@ -139,7 +141,7 @@ impl Outside {
         Ok(titled.collect())
     }
 
-    /// The names of an account's groups; none for an account that is not known.
+    /// Lists the names of an account's groups; empty for an unknown account.
     pub(crate) async fn jira_groups(
         &self,
         instance: Option<&Instance>,
@@ -155,7 +157,7 @@ impl Outside {
 }
 
 impl Outside {
-    /// The values that fields of a ticket have, each with the field's name.
+    /// Reads the values of fields of a ticket, each with the field's name.
     pub(crate) async fn fields(
         &self,
         ticket: &TicketKey,
@@ -165,7 +167,7 @@ impl Outside {
         Ok(failpoint::around("ingest.jira.fields", read).await?)
     }
 
-    /// Who plays a role in a project; nobody where there is no such role.
+    /// Reads the members of a role in a project; empty without such a role.
     pub(crate) async fn jira_role(
         &self,
         instance: Option<&Instance>,
@@ -186,7 +188,7 @@ impl Outside {
     }
 }
 
-/// What Jira says of a condition that it does not understand is an answer.
+/// Turns Jira's rejection of a condition into a result: it is permanent and concerns the rules.
 fn understood<T>(answer: Result<T, jira::Error>) -> Result<Result<T, String>, ReadError> {
     match answer {
         Ok(found) => Ok(Ok(found)),

@@ -1,4 +1,4 @@
-//! GitHub's payloads.
+//! Payloads of GitHub's webhooks. Only fields that the kinds read are declared.
 
 use domain::{CommitId, RepositoryName, TicketKey};
 use serde::Deserialize;
@@ -81,7 +81,7 @@ pub(crate) struct PullRequest {
     /// Null when it is empty.
     pub(crate) body: Option<String>,
     pub(crate) head: Head,
-    /// May be null.
+    /// GitHub omits it or sends null in some events.
     pub(crate) merged: Option<bool>,
     pub(crate) merged_by: Option<User>,
     pub(crate) closed_at: Option<String>,
@@ -140,7 +140,7 @@ pub(crate) struct DiscussionCommentPayload {
 #[derive(Deserialize)]
 pub(crate) struct Comment {
     pub(crate) id: u64,
-    /// Its id in GraphQL.
+    /// GraphQL id of the comment.
     #[serde(default)]
     pub(crate) node_id: String,
     pub(crate) body: String,
@@ -159,7 +159,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Whoever it is, as they act on a repository.
+    /// Actor on a repository.
     pub(crate) fn on(self, repository: &RepositoryName) -> Person {
         Person::GitHub {
             repository: repository.clone(),
@@ -169,7 +169,7 @@ impl User {
         }
     }
 
-    /// Whoever GitHub names, or `ghost`, as it calls deleted accounts.
+    /// User of the payload, or `ghost`, GitHub's name for deleted accounts.
     pub(crate) fn or_ghost(user: Option<Self>) -> Self {
         user.unwrap_or_else(|| Self {
             login: "ghost".to_owned(),
@@ -182,7 +182,7 @@ impl User {
 #[derive(Deserialize)]
 pub(crate) struct PushPayload {
     pub(crate) r#ref: String,
-    /// Zeros when the branch was deleted.
+    /// All zeros when the branch was deleted.
     pub(crate) after: CommitId,
     #[serde(default)]
     pub(crate) deleted: bool,

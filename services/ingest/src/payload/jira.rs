@@ -1,4 +1,4 @@
-//! Jira's payload: one shape for every event.
+//! Payload of Jira's webhooks: one shape for all events.
 
 use domain::{Instance, TicketKey, Timestamp};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use super::Unreadable;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Payload {
     pub(crate) webhook_event: String,
-    /// Of `jira:issue_updated`, what it was.
+    /// Type of a `jira:issue_updated` event, such as `issue_commented`.
     #[serde(rename = "issue_event_type_name", default)]
     pub(crate) issue_event: Option<String>,
     pub(crate) timestamp: Option<i64>,
@@ -78,10 +78,10 @@ pub(crate) struct Item {
 }
 
 impl Payload {
-    /// The issue, and when it happened.
+    /// Issue and time of the event.
     ///
     /// # Errors
-    /// [`Unreadable`] when one of them is missing or not what it should be.
+    /// [`Unreadable`] when one of them is missing or invalid.
     pub(crate) fn ticket_and_time(
         &self,
         instance: Option<&Instance>,
@@ -100,18 +100,19 @@ impl Payload {
         Ok((ticket, Timestamp::from_unix_ms(at)))
     }
 
-    /// The status that the issue has.
+    /// Current status of the issue.
     pub(crate) fn status(&self) -> Option<String> {
         Some(self.issue.as_ref()?.fields.status.as_ref()?.name.clone())
     }
 
-    /// Whether the issue was given to somebody, or taken from somebody.
+    /// True when the event changed the assignee of the issue.
     pub(crate) fn is_assignment(&self) -> bool {
         let mut items = self.changelog.iter().flat_map(|changelog| &changelog.items);
         self.webhook_event == "jira:issue_updated" && items.any(|item| item.field == "assignee")
     }
 
-    /// The comment that was made. The event of a comment says nothing of its issue at a Data Center; that of the issue does.
+    /// New comment of the event. The comment event of a Data Center does not contain the issue; its issue event contains
+    /// both.
     pub(crate) fn new_comment(&self) -> Option<&Comment> {
         let is_new = match self.webhook_event.as_str() {
             "comment_created" => true,
@@ -121,7 +122,7 @@ impl Payload {
         self.comment.as_ref().filter(|_| is_new)
     }
 
-    /// Who did it.
+    /// Account that caused the event.
     pub(crate) fn actor(&self) -> domain::Account {
         self.user.as_ref().map_or_else(nobody, Into::into)
     }
@@ -132,13 +133,13 @@ impl Changelog {
         self.id.text()
     }
 
-    /// The status that the issue was moved to, with the id of the change.
+    /// New status of the issue, with the id of the change.
     pub(crate) fn status(&self) -> Option<(String, String)> {
         let moved = self.items.iter().rev().find(|item| item.field == "status")?;
         Some((self.id(), moved.to.clone()?))
     }
 
-    /// Whether the issue's text was changed.
+    /// True for a change of the issue's text.
     pub(crate) fn is_edit(&self) -> bool {
         self.items
             .iter()
@@ -156,7 +157,7 @@ impl Id {
 }
 
 impl User {
-    /// Whether it is a customer of a service desk.
+    /// True for a customer of a service desk.
     pub(crate) fn is_customer(&self) -> bool {
         self.account_type.as_deref() == Some("customer")
     }
@@ -176,7 +177,7 @@ impl From<&User> for domain::Account {
     }
 }
 
-/// Somebody whom Jira does not name.
+/// Account that Jira does not name.
 pub(crate) const fn nobody() -> domain::Account {
     domain::Account {
         id: String::new(),
@@ -185,7 +186,7 @@ pub(crate) const fn nobody() -> domain::Account {
     }
 }
 
-/// A text that is either wiki markup or a document.
+/// Markdown of a text that is either wiki markup (Data Center) or an Atlassian document (Cloud).
 pub(crate) fn markdown(text: &Value) -> Option<String> {
     match text {
         Value::String(text) => Some(jira::wiki::to_markdown(text)),

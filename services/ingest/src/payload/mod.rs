@@ -1,4 +1,4 @@
-//! The payloads of webhooks: what the kinds of events read of them.
+//! Payloads of webhooks, as far as the kinds of events read them.
 
 pub(crate) mod github;
 pub(crate) mod jira;
@@ -6,14 +6,14 @@ pub(crate) mod jira;
 use domain::{Instance, Origin, RepositoryName, json};
 use queue::WebhookDelivery;
 
-/// A webhook, as far as every kind of event needs it.
+/// Webhook in the form that every kind of event needs.
 pub(crate) enum Hook<'a> {
-    /// Of a Jira site.
+    /// Webhook of a Jira site.
     Jira {
         instance: Option<&'a Instance>,
         payload: Box<jira::Payload>,
     },
-    /// Of a GitHub instance; `event` is its `X-GitHub-Event`.
+    /// Webhook of a GitHub instance; `event` is its `X-GitHub-Event`.
     GitHub {
         instance: Option<&'a Instance>,
         event: &'a str,
@@ -25,7 +25,7 @@ impl<'a> Hook<'a> {
     /// Opens a delivery.
     ///
     /// # Errors
-    /// [`Unreadable`] when a webhook of Jira's is none.
+    /// [`Unreadable`] when the body of a Jira webhook is invalid.
     pub(crate) fn open(delivery: &'a WebhookDelivery) -> Result<Self, Unreadable> {
         let instance = delivery.source.instance();
         Ok(match &delivery.source {
@@ -41,7 +41,7 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// What it is called, for the log.
+    /// Name of the event for the log, at most 60 characters.
     pub(crate) fn name(&self) -> String {
         let name = match self {
             Self::Jira { payload, .. } => &payload.webhook_event,
@@ -50,7 +50,7 @@ impl<'a> Hook<'a> {
         name.chars().take(60).collect()
     }
 
-    /// The payload of a webhook of GitHub's.
+    /// Parses the payload of a GitHub webhook.
     ///
     /// # Errors
     /// [`Unreadable`] when it has another shape.
@@ -61,13 +61,13 @@ impl<'a> Hook<'a> {
         }
     }
 
-    /// A repository that the payload names, on the webhook's instance.
+    /// Repository of the payload, on the webhook's instance.
     pub(crate) fn repository(&self, named: github::Repository) -> RepositoryName {
         let (Self::Jira { instance, .. } | Self::GitHub { instance, .. }) = self;
         named.full_name.on(instance.cloned())
     }
 
-    /// What is wrong with the payload.
+    /// Error about the payload.
     pub(crate) fn broken(&self, problem: &str) -> Unreadable {
         Unreadable {
             event: self.name(),
@@ -76,7 +76,7 @@ impl<'a> Hook<'a> {
     }
 }
 
-/// The body is JSON but not the event that it claims to be.
+/// Body that is JSON but does not match its event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{event} event is not readable: {problem}")]
 pub(crate) struct Unreadable {
@@ -84,7 +84,7 @@ pub(crate) struct Unreadable {
     problem: String,
 }
 
-/// Reads a payload; the error names the place, never the content.
+/// Parses a payload. The error names the position, never the content.
 fn read<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, Unreadable> {
     let unreadable = |problem: String| Unreadable {
         event: event.chars().take(60).collect(),
@@ -100,8 +100,8 @@ fn read<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, U
     Ok(value)
 }
 
-/// Where in the payload, for the operator: names of fields and numbers of items. Whatever else stands in a path was a key
-/// of the payload.
+/// Position in the payload for the operator: field names and indexes. Other characters come from keys of the payload and
+/// are dropped.
 fn place(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
     let plain: String = path.chars().filter(|c| is_plain(*c)).take(120).collect();

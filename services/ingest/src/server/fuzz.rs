@@ -1,4 +1,4 @@
-//! Broken webhooks at their real entries: headers, signature, body, kinds.
+//! Broken webhooks at their real entry points: headers, signature, body, kinds.
 
 use axum::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
@@ -9,10 +9,10 @@ use super::*;
 use crate::{kinds, payload::Hook};
 
 const SECRET: &str = "secret-number-one";
-/// Stands in every recorded body; no error may repeat it.
+/// Marker in every recorded body. No error may repeat it.
 const CANARY: &str = "canary-3141";
 
-/// Bodies as the services send them, by event; empty for Jira.
+/// Recorded bodies of the services, by event; the event is empty for Jira.
 const RECORDED: [(&str, &str); 12] = [
     (
         "check_run",
@@ -64,7 +64,7 @@ const RECORDED: [(&str, &str); 12] = [
     ),
 ];
 
-/// Takes a body in as [`Webhooks::take`] and the router do, past the signature.
+/// Handles a body like [`Webhooks::take`] and the router, after the signature.
 fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     let (sender, named) = match event {
         "" => (
@@ -140,7 +140,7 @@ fn any_headers() -> impl Strategy<Value = HeaderMap> {
     })
 }
 
-/// Any JSON, with names that payloads have.
+/// Any JSON with names that payloads contain.
 fn any_json() -> impl Strategy<Value = Value> {
     let name = select(vec![
         "action",

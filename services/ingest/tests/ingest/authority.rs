@@ -1,4 +1,4 @@
-//! Who may ask for work on Jira, and which text counts.
+//! Authorization on Jira: accounts that may request work, and the text that counts.
 
 use crate::harness::{Harness, OURS, VIEWER, account, next_millisecond, record, stop_by};
 use domain::{Job, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey};
@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 const READY: &str = "Ready for Agent";
-/// Polls once, at the start.
+/// Poll interval of an hour: one poll at the start.
 const NEVER: u64 = 3_600;
 
 fn job(trigger: &Trigger) -> &JobRequest {
@@ -52,7 +52,7 @@ async fn a_move_by_somebody_outside_the_group_starts_nothing_and_is_told_through
         (Source::Webhook, &not_allowed("Bob", "agents"))
     );
 
-    // Somebody of the group starts it after all.
+    // A member of the group starts it after all.
     h.jira.move_issue(&key, "To Do", "Bob").expect("move");
     h.jira.move_issue(&key, READY, "Ada").expect("move");
     let started = h.triggers_when(&key, 2).await.pop().expect("trigger");
@@ -273,7 +273,8 @@ async fn the_text_of_a_ticket_is_the_same_markdown_through_both_doors() {
     h.stop().await;
 }
 
-/// Deliveries are handled in their order, so that those before one that shows have been handled.
+/// Harness that handles deliveries one by one, so that the effect of one proves that the earlier
+/// ones are handled.
 async fn one_after_another() -> Harness {
     Harness::start_with(NEVER, |config| config.ingest.router_slots = 1).await
 }

@@ -1,4 +1,4 @@
-//! Tickets of local folders: their text and their comments come by the API.
+//! Tickets of local folders: their text and their comments come through the API.
 
 use domain::{News, Reason, Source, TicketKey};
 use reqwest::StatusCode;

@@ -1,4 +1,4 @@
-//! What polls find when something on the way cannot be read.
+//! Polls when something outside is unreadable.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const READY: &str = "Ready for Agent";
 const NEVER: u64 = 3_600;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Answers 200 with something that is not what was asked for.
+/// Answers 200 with an unexpected body.
 fn unreadable(path: &str, times: u32) -> Fault {
     Fault::new(path, times, 200)
 }
@@ -61,7 +61,7 @@ async fn a_lost_payload_in_githubs_log_is_told_once_and_the_later_deliveries_are
     forge
         .commit("acme/shop", "feat/x", "x", &[("b.txt", "b\n")])
         .expect("commit");
-    // Nobody listens there, so every delivery is lost.
+    // No process listens on that port, so every delivery is lost.
     forge.set_webhook("http://127.0.0.1:9/webhooks/github", "secret");
     let number = forge
         .open_pull_request_as("acme/shop", "mia", "feat/x", "x", "")
@@ -150,10 +150,10 @@ async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_whe
         "{closed:?}"
     );
     quiet(2).await;
-    // Two looks at the reviews of each, and one at the pull request that was closed; all else is the listing, and now and
-    // then the checks of each.
+    // Two reads of the reviews of each, and one of the closed pull request. The other requests are the listing, and
+    // sometimes the checks of each.
     assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (3, 2));
-    // The wait between two looks at a head starts with the interval of the polls, one second, and doubles.
+    // The pause between two reads of a head starts with the poll interval, one second, and doubles.
     let (checks, seconds) = (asked("/check-runs"), started.elapsed().as_secs() + 1);
     let most = 2 * (2 + usize::try_from(seconds.ilog2()).expect("small"));
     assert!(
@@ -163,7 +163,7 @@ async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_whe
     h.stop().await;
 }
 
-/// The keys of the triggers of a ticket on whose pull request no check reports, after some polls.
+/// Trigger keys of a ticket without checks on its pull request, after some polls.
 async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
     forge

@@ -1,4 +1,4 @@
-//! What a token that is limited to repositories and projects reaches: of every route, nothing else.
+//! Scope of a token that is limited to repositories and projects: no route returns anything else.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,27 +14,27 @@ use testkit::eventually;
 
 use crate::harness::{self, Harness, api_token, entry};
 
-/// Polls once, at the start.
+/// Poll interval of an hour: one poll at the start.
 const NEVER: u64 = 3_600;
 const FOREIGN: &str = "foreign-token";
 const INSIDE: &str = "inside-token";
-/// It has the repository, but not the project of its tickets.
+/// Token for the repository, without the project of its tickets.
 const HALF: &str = "half-token";
 const RUN: &str = "jira:ENG-1@5";
 
-/// What a foreign token gets of a route that is no 404.
+/// Answer to a foreign token from a route that does not return 404.
 enum Gets {
-    /// A list of nothing.
+    /// Empty list.
     Nothing(Value),
-    /// The same, whatever its scope: it concerns everybody.
+    /// Equal answer for any limited token, because the data concerns the whole installation.
     Never(Value),
-    /// What everybody may know.
+    /// Data for every caller.
     Common,
-    /// It concerns everybody.
+    /// Forbidden, because the action concerns the whole installation.
     Forbidden,
 }
 
-/// Every other route is about one thing, and must say that there is none.
+/// Routes that are not about one object. Every other route must answer 404.
 fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
     [
         (("GET", "/v1/runs"), Gets::Nothing(json!([]))),
@@ -49,9 +49,9 @@ fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
             Gets::Nothing(json!({"repositories": [], "problems": []})),
         ),
         (("GET", "/v1/credentials"), Gets::Never(json!([]))),
-        // A pool belongs to nobody: it is listed where the rules of a repository in the scope name it.
+        // A pool has no owner: the list contains it when the rules of a repository in the scope name it.
         (("GET", "/v1/pools"), Gets::Nothing(json!({"pools": []}))),
-        // What it streams is looked at by a test of its own.
+        // A separate test checks the stream.
         (("GET", "/v1/events"), Gets::Common),
         (("GET", "/v1/stop-all"), Gets::Common),
         (("POST", "/v1/stop-all"), Gets::Forbidden),
@@ -80,7 +80,7 @@ async fn start() -> Harness {
     .await
 }
 
-/// A run of ENG-1 that asks for a decision, its row, a trigger, a dead letter and a call for a pull request.
+/// Run of ENG-1 that waits for a decision, with its row, a trigger, a dead letter and a pull request call.
 async fn seed(h: &Harness) -> u64 {
     let key = h
         .jira
@@ -169,7 +169,7 @@ fn body(path: &str) -> Value {
     }
 }
 
-/// The status, and the answer unless it never ends.
+/// Sends a request. Returns the status and the body; streams have no body.
 async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str) -> (StatusCode, Value) {
     let id = match path.contains("pull-requests") {
         true => "call-1",
@@ -181,7 +181,7 @@ async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str
         .replace("{sequence}", &letter.to_string());
     let place = match (path, token) {
         ("/v1/spend", _) => format!("{place}?since=1970-01-01"),
-        // Whoever may do it only looks, so that the next one finds everything as it was.
+        // The authorized token makes dry runs, so that the next token finds the same state.
         (_, INSIDE) if path.contains('{') && method != "GET" => format!("{place}?dry_run=true"),
         _ => place,
     };
@@ -196,7 +196,7 @@ async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str
     (status, answer.json().await.unwrap_or_default())
 }
 
-/// All that the document lists.
+/// All routes of the OpenAPI document.
 async fn routes(h: &Harness) -> Vec<(String, String)> {
     let (_, document) = h.get("/v1/openapi.json", FOREIGN).await;
     let paths = document["paths"].as_object().expect("paths").clone();
@@ -268,14 +268,14 @@ async fn a_limited_token_starts_no_work_elsewhere_through_a_ticket_that_it_has()
     let (status, answer) = h.post("/v1/jobs", FOREIGN, &elsewhere, None).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
     assert_eq!(answer["detail"], "no rules name the repository acme/shop");
-    // Neither the repository nor the issue may be somebody else's.
+    // Neither the repository nor the issue may be outside the scope.
     for body in [call("acme/shop", "OTHER-1"), call("acme/other", "ENG-1")] {
         let (status, answer) = h.post("/v1/pull-requests", FOREIGN, &body, None).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
     }
     let kept = harness::record("jira:ENG-1", "fix/ENG-1", Some(7));
     h.keep(&kept).await;
-    // A pull request of ours stands for its ticket, and that has to be in the scope too.
+    // A job on our pull request runs on its ticket, which must be in the scope too.
     let pull = json!({"ticket": "github:acme/shop#7", "job": "fix_ci"});
     let (status, answer) = h.post("/v1/jobs", HALF, &pull, None).await;
     assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");

@@ -1,4 +1,4 @@
-//! Webhooks, polls, orders and the API.
+//! Webhooks, polls, commands and the API.
 
 use std::time::Duration;
 
@@ -252,7 +252,7 @@ async fn an_order_of_our_own_account_counts_through_no_door() {
     h.stop().await;
 }
 
-/// A `/stop` on pull request 7, as GitHub tells of it.
+/// GitHub's payload of a `/stop` on pull request 7.
 fn said(id: u64, login: &str) -> Value {
     harness::stop_by(id, &json!({"login": login, "id": harness::account(login)}))
 }
@@ -426,7 +426,7 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
     assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));
     assert!(matches!(last.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
 
-    // What is known of it is told with the ticket.
+    // The ticket's view contains the state of the pull request.
     let mut row = domain::Row::default();
     row.pull_requests.extend(ours.pull_request);
     let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
@@ -949,7 +949,7 @@ async fn a_list_of_runs_goes_on_where_the_last_one_ended_and_tells_what_journals
     };
     let journal = h.queue.journal();
     journal.append(&work, 0, &entry(0, fact)).await.expect("append");
-    // Nothing but a planner keeps rows, and there is none here.
+    // Only a planner writes rows, and this test runs none.
     let mut row = domain::Row::default();
     row.open(
         domain::Pending::new(work.clone(), Job::Implement, domain::Lane::Talk),
@@ -1103,7 +1103,8 @@ fn settled_by_reporter(
     }
 }
 
-/// A planner that lies in its journal: people would see one commit and approve another.
+/// A planner that writes false entries into its journal: users would see one commit and approve
+/// another.
 #[tokio::test]
 async fn decision_counts_only_for_what_the_reporter_showed() {
     let h = Harness::start(3_600).await;
@@ -1332,7 +1333,7 @@ async fn a_dead_delivery_is_shown_revived_and_dropped() {
     assert_eq!(h.get(&path, OPERATOR).await.1, shown, "it is still there");
     let (status, _) = h.post(&format!("{path}/retry"), OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
-    // There are still no rules for the project, so it dies again, under a new number.
+    // There are still no rules for the project, so it is dead-lettered again under a new number.
     let again = async || {
         let (_, letters) = h.get("/v1/dead", VIEWER).await;
         let found = letters.as_array()?.first()?.clone();
@@ -1384,7 +1385,7 @@ async fn a_ticket_whose_wake_up_was_lost_is_found_by_the_sweeper() {
         .await
         .unwrap();
     for _ in 0..2 {
-        // Whoever finishes a token without folding its trigger loses the wake-up.
+        // A planner that acks a token without handling its trigger loses the wake-up.
         let token = tokio::time::timeout(Duration::from_secs(20), tokens.next())
             .await
             .unwrap();
@@ -1410,7 +1411,7 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
             begun: report::Begun::default(),
         }),
     };
-    // Nobody runs the reports' waker here: what comes is the sweeper's.
+    // No process runs the reports' waker here, so every token comes from the sweeper.
     h.queue.reports().append(&report).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
     let mut tokens = h.queue.reports().tokens(stop).await.unwrap();
@@ -1429,7 +1430,8 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
         .put(queue::Key::cursor(&ticket), &cursor, None)
         .await
         .unwrap();
-    // A token may be under way; after it no other comes, while other tickets' still do.
+    // One token may be in transit. After it no other token of this ticket arrives, while those of
+    // other tickets do.
     let other = TicketKey::jira("ENG-2").unwrap();
     let id = domain::ReportId::notice(&other, 1);
     h.queue

@@ -1,4 +1,4 @@
-//! What ingest answers to webhooks, and to those who only pretend to send one.
+//! Answers to webhooks, and to requests that only look like one.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::harness::{self, Harness};
 
-/// Longer than an honest webhook ever waits, shorter than what it waited for behind silent bodies.
+/// Longer than a valid webhook ever waits, shorter than its wait behind silent bodies.
 const PROMPTLY: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -36,7 +36,8 @@ async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
             assert_eq!(answer.text().await.expect("body"), "");
         }
     }
-    // A good one after them is handled; had they been stored, they would be dead letters by now.
+    // A valid one after them is handled. If ingest had stored the invalid ones, they would be dead
+    // letters by now.
     assert_eq!(
         h.github_event("check_run", "good", &json!({"action": 5, "check_run": {}}))
             .await,
@@ -213,7 +214,7 @@ async fn with_nats_down_webhooks_are_answered_503_at_once() {
 #[tokio::test]
 async fn webhook_waits_for_restarted_nats_server() {
     let mut h = Harness::start(3_600).await;
-    // A machine that is busy may need more than a second for the server; the next try tells.
+    // A busy machine may need more than a second to restart the server, so the test tries several times.
     for number in 0..5 {
         h.nats.stop().await;
         let request = h.github_request("ping", &format!("late-{number}"), &json!({}));
@@ -228,12 +229,13 @@ async fn webhook_waits_for_restarted_nats_server() {
     panic!("no webhook waited for the server");
 }
 
-/// A POST of a GitHub webhook up to the end of its head, and what follows.
+/// Sends the head of a POST of a GitHub webhook, and the given rest.
 async fn begin(h: &Harness, headers: &str, rest: &str) -> TcpStream {
     let address = h.url("").replace("http://", "");
     let mut stream = TcpStream::connect(address).await.expect("connection");
     let head = format!("POST /webhooks/github HTTP/1.1\r\nhost: here\r\n{headers}\r\n{rest}");
-    // A server that refuses from the head may close before everything is written.
+    // A server that refuses from the head may close the connection before the test has written
+    // everything.
     let _ = stream.write_all(head.as_bytes()).await;
     stream
 }
@@ -331,7 +333,7 @@ async fn ten_copies_of_a_delivery_and_its_body_under_other_ids_give_one_job() {
     h.stop().await;
 }
 
-/// What is logged, for a test to read.
+/// Log output for assertions.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -365,7 +367,8 @@ async fn what_stands_in_the_address_of_a_webhook_appears_in_no_log_and_opens_not
             false => Logged::default(),
         })
         .finish();
-    // The service runs on this thread. One subscriber of a thread alone could miss what others met first.
+    // The service runs on this thread. A thread-local subscriber could miss call sites that other threads
+    // registered first.
     tracing::subscriber::set_global_default(collected).expect("the first");
     let h = Harness::start(3_600).await;
     let body = r#"{"webhookEvent": "project_created"}"#;
@@ -386,7 +389,8 @@ async fn what_stands_in_the_address_of_a_webhook_appears_in_no_log_and_opens_not
         );
         let address = h.url("").replace("http://", "");
         let mut stream = TcpStream::connect(address).await.expect("connection");
-        // Who is refused from the head may be closed before the body is written.
+        // A server that refuses from the head may close the connection before the test has written the
+        // body.
         let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         let mut answer = String::new();
         let reading = stream.read_to_string(&mut answer);

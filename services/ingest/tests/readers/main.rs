@@ -1,4 +1,5 @@
-//! Readers of a long journal beside webhooks. A process of its own, because it measures the memory of the process.
+//! Readers of a long journal concurrent with webhooks. A separate process, because the test measures the memory of
+//! the process.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -21,7 +22,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet, time::Instant
 /// Entries of the journal, each of 400 kB: 40 MB.
 const ENTRIES: u64 = 100;
 const READERS: usize = 50;
-/// Largest growth of the process, in MiB, the clients' part included. Whole journals would take gigabytes.
+/// Largest growth of the process in MiB, including the clients. Whole journals would take gigabytes.
 const MOST_MIB: u64 = 160;
 const PROMPTLY: Duration = Duration::from_secs(10);
 
@@ -51,7 +52,7 @@ async fn write_journal(h: &Harness, run: &RunId) {
     }
 }
 
-/// Reads an answer without keeping it.
+/// Reads an answer and discards it.
 async fn read_length(url: String, token: &'static str) -> (StatusCode, usize) {
     let client = reqwest::Client::builder().no_proxy().build().expect("client");
     let answer = client.get(url).bearer_auth(token).send().await.expect("answer");
@@ -105,7 +106,7 @@ async fn readers_of_long_journals_cost_no_webhook() {
     }
     assert!(whole > 0 && refused > 0, "{whole} whole, {refused} refused");
 
-    // Readers that ask and never read.
+    // Readers that send a request and never read.
     let address = h.url("");
     let address = address.trim_start_matches("http://");
     let mut silent = Vec::new();

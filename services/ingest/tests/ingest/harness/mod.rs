@@ -1,4 +1,4 @@
-//! One ingest with everything around it.
+//! One ingest with its surroundings: NATS, Jira, GitHub and rules.
 
 use std::{
     sync::{Arc, Mutex},
@@ -24,7 +24,7 @@ pub(crate) const SHA: &str = "0000000000000000000000000000000000000abc";
 pub(crate) const VIEWER: &str = "viewer-token";
 pub(crate) const OPERATOR: &str = "operator-token";
 pub(crate) const ADMIN: &str = "admin-token";
-/// An account of ours, at Jira and at GitHub.
+/// Account of ours on Jira and on GitHub.
 pub(crate) const OURS: &str = "Journeyman";
 pub(crate) const GITHUB_SECRET: &str = "github-secret";
 pub(crate) const JIRA_SECRET: &str = "jira-secret";
@@ -46,7 +46,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns in the next millisecond, the finest time that Jira tells.
+/// Returns in the next millisecond, the finest time unit of Jira.
 pub(crate) fn next_millisecond() {
     let now = bootstrap::now();
     while bootstrap::now() == now {
@@ -75,7 +75,7 @@ pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
 fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path::Path, poll: u64) -> Config {
     let mut config = Config::default();
     config.nats.url = nats.url();
-    // Nothing listens on the discard port of a loopback address.
+    // No process listens on the discard port of a loopback address.
     config.redis.url = "redis://127.0.0.1:9".to_owned();
     config.rules.dir = rules.to_path_buf();
     config.ingest.github_webhook_secrets = SecretList::new([GITHUB_SECRET.to_owned()]);
@@ -105,19 +105,19 @@ impl Harness {
         Self::prepared(poll_interval_s, |_, _| {}).await
     }
 
-    /// With other settings.
+    /// Starts with other settings.
     pub(crate) async fn start_with(poll_interval_s: u64, change: impl FnOnce(&mut Config)) -> Self {
         Self::prepared(poll_interval_s, |config, _| change(config)).await
     }
 
-    /// With other settings, and with what happened on Jira before.
+    /// Starts with other settings and earlier events on Jira.
     pub(crate) async fn prepared(poll_interval_s: u64, prepare: impl FnOnce(&mut Config, &FakeJira)) -> Self {
         let harness = Self::launch(poll_interval_s, true, prepare).await;
         harness.ready().await;
         harness
     }
 
-    /// Without waiting until it is ready; NATS may be down at first.
+    /// Starts without waiting for readiness; NATS may be down at first.
     pub(crate) async fn launch(
         poll_interval_s: u64,
         nats_is_up: bool,
@@ -139,7 +139,7 @@ impl Harness {
         jira.set_groups("Rita Reporter", &["agents"]);
         prepare(&mut config, &jira);
         let queue = Queue::connect(&config.nats, "test").await.expect("queue");
-        // The reporter's part.
+        // The reporter creates the topology in production.
         queue.ensure_topology().await.expect("topology");
         if !nats_is_up {
             nats.stop().await;
@@ -147,7 +147,7 @@ impl Harness {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
         let base = format!("http://{}", listener.local_addr().expect("address"));
         let shutdown = CancellationToken::new();
-        // The reporter's part, too: nothing is deleted without it.
+        // The reporter does the maintenance in production: nothing is deleted without it.
         let worker = queue.maintenance_worker(bootstrap::now);
         let stopped = shutdown.clone();
         tokio::spawn(async move {
@@ -199,7 +199,7 @@ impl Harness {
         format!("{}{path}", self.base)
     }
 
-    /// Waits until the poll at the start has looked at the board, so that only webhooks find what comes after.
+    /// Waits until the first poll has read the board, so that only webhooks find later events.
     pub(crate) async fn first_poll(&self) {
         let polled = async || {
             let requests = self.jira.requests();
@@ -213,7 +213,7 @@ impl Harness {
             .expect("poll");
     }
 
-    /// Waits until the board has been looked at twice more, so that whatever polls find has been found.
+    /// Waits until two more polls have read the board, so that polls have found every earlier event.
     pub(crate) async fn two_polls_more(&self) {
         let looked = self.jira.requests().len();
         let polled = async || (self.jira.requests().len() > looked + 6).then_some(());
@@ -240,7 +240,7 @@ impl Harness {
         request.send().await.expect("answer").status()
     }
 
-    /// Jira's webhook of a move, told now, whenever the move was.
+    /// Sends Jira's webhook of a status change now, independent of its time.
     pub(crate) async fn jira_tells_move(
         &self,
         key: &str,
@@ -257,7 +257,7 @@ impl Harness {
             .await
     }
 
-    /// The request of a webhook of GitHub with a valid signature.
+    /// Request of a GitHub webhook with a valid signature.
     pub(crate) fn github_request(&self, event: &str, id: &str, payload: &Value) -> reqwest::RequestBuilder {
         let body = payload.to_string();
         let request = self
@@ -286,7 +286,7 @@ impl Harness {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
-    /// The same for an answer that is not JSON.
+    /// Requests a path whose answer is not JSON.
     pub(crate) async fn text(&self, path: &str, token: &str) -> (StatusCode, String) {
         let request = self.http.get(self.url(path)).bearer_auth(token);
         let answer = request.send().await.expect("answer");
@@ -326,7 +326,7 @@ impl Harness {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
-    /// A branch that the reporter has recorded.
+    /// Records a branch like the reporter.
     pub(crate) async fn keep(&self, record: &BranchRecord) {
         let kept = self.queue.branches().put(record, None).await;
         kept.expect("record");
@@ -430,12 +430,12 @@ pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
     }
 }
 
-/// The id of an account at GitHub.
+/// Id of an account on GitHub.
 pub(crate) fn account(login: &str) -> u64 {
     login.bytes().map(u64::from).sum()
 }
 
-/// A `/stop` of this account on pull request 7, as GitHub tells of it.
+/// GitHub's payload of a `/stop` by this account on pull request 7.
 pub(crate) fn stop_by(id: u64, user: &Value) -> Value {
     json!({"action": "created", "repository": {"full_name": "acme/shop"}, "issue": {"number": 7},
         "comment": {"id": id, "body": "/stop", "user": user, "created_at": "2026-11-21T10:00:00Z"}})
@@ -443,7 +443,7 @@ pub(crate) fn stop_by(id: u64, user: &Value) -> Value {
 
 #[derive(Default)]
 struct ForgeState {
-    /// How many questions for permissions are answered with an error first.
+    /// Number of permission requests that fail first.
     permission_faults: u32,
     permissions_asked: usize,
     pulls: Vec<Value>,
@@ -451,14 +451,14 @@ struct ForgeState {
     checks: Vec<Value>,
 }
 
-/// The few reads of GitHub that ingest makes.
+/// The few endpoints of GitHub that ingest reads.
 pub(crate) struct Forge {
     pub(crate) url: String,
     state: Arc<Mutex<ForgeState>>,
     server: JoinHandle<()>,
 }
 
-/// Mia and we may write; of `gone` GitHub knows nothing.
+/// Mia and our account may write; GitHub does not know `gone`.
 fn permission(state: &mut ForgeState, login: &str) -> Result<Json<Value>, StatusCode> {
     state.permissions_asked += 1;
     if state.permission_faults > 0 {
@@ -538,7 +538,7 @@ impl Forge {
         self.state.lock().expect("state").permission_faults = times;
     }
 
-    /// Waits until so many questions for permissions came.
+    /// Waits until this number of permission requests arrived.
     pub(crate) async fn permissions_asked(&self, times: usize) {
         let asked = async || (self.state.lock().expect("state").permissions_asked >= times).then_some(());
         eventually("questions for permissions", DEADLINE, asked)
