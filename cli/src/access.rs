@@ -1,4 +1,4 @@
-//! Where the API is and with which token, for commands that are its clients.
+//! Address and token of the API, for commands that are its clients.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,21 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{args, files::replace, home};
 
-/// Where `journeyman up` leaves its address and token, below its data folder.
+/// File of `journeyman up` with its address and token, in its data folder.
 const ACCESS_FILE: &str = "api.json";
-/// Where `journeyman login` leaves addresses and tokens, the last login first.
+/// File of `journeyman login` with addresses and tokens, the last login first.
 const LOGINS_FILE: &str = "logins.json";
 
-/// An address with its token.
+/// Address with its token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Access {
     /// Base URL.
     pub(crate) url: String,
-    /// The token.
     pub(crate) token: String,
 }
 
 impl Access {
-    /// That of a client.
+    /// Access of a client.
     pub(crate) fn of(client: &Client) -> Self {
         Self {
             url: client.url().to_owned(),
@@ -35,7 +34,7 @@ impl Access {
 
 #[cfg(feature = "local")]
 impl Access {
-    /// Leaves the file for other commands of the same user.
+    /// Writes the file for other commands of the same user.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -43,20 +42,21 @@ impl Access {
         write(&data.join(ACCESS_FILE), self)
     }
 
-    /// Takes the file away again.
+    /// Removes the file.
     pub(crate) fn forget(data: &Path) {
+        // A file that is already gone needs no removal, and the process is about to end.
         let _ = std::fs::remove_file(data.join(ACCESS_FILE));
     }
 }
 
-/// The addresses that this user has logged in to.
+/// Logins of this user.
 pub(crate) struct Logins {
     path: PathBuf,
     known: Vec<Access>,
 }
 
 impl Logins {
-    /// Those of the user's configuration.
+    /// Reads the logins from the user's configuration.
     ///
     /// # Errors
     /// When the user has no folder for configuration.
@@ -67,7 +67,7 @@ impl Logins {
         Ok(Self { path, known })
     }
 
-    /// Keeps one, as the one that is meant where none is named.
+    /// Stores a login and makes it the default.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -80,7 +80,7 @@ impl Logins {
         write(&self.path, &self.known)
     }
 
-    /// Forgets one, or says that there is none.
+    /// Removes a login; false when it does not exist.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -95,7 +95,7 @@ impl Logins {
     }
 }
 
-/// For this user alone, whatever stood there.
+/// Writes a file that only this user can read, and replaces an existing one.
 fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let content = serde_json::to_vec(value)?;
     replace(path, &content, 0o600).with_context(|| format!("cannot write {}", path.display()))
@@ -105,18 +105,18 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// That of the `journeyman up` of the folder `.journeyman`.
+/// Access of the `journeyman up` that uses the folder `.journeyman`.
 fn local() -> Option<Access> {
     read(&Path::new(".journeyman").join(ACCESS_FILE))
 }
 
-/// Its address.
+/// Address of the local `journeyman up`.
 #[cfg(feature = "local")]
 pub(crate) fn local_url() -> Option<String> {
     local().map(|access| access.url)
 }
 
-/// A client from the arguments, the environment, the `journeyman up` of the folder `.journeyman`, or the last login.
+/// Client from the arguments, the environment, the `journeyman up` of the folder `.journeyman`, or the last login.
 ///
 /// # Errors
 /// When address or token are in none of these places.
@@ -131,10 +131,10 @@ pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
     Ok(Client::new(&url, SecretString::from(token))?)
 }
 
-/// The token in a file; `-` is standard input.
+/// Token from a file; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, or holds nothing.
+/// When the file is unreadable or empty.
 pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
     let text = match file.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()),
@@ -147,12 +147,12 @@ pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Nobody is logged in: what to do about it.
+/// Missing token, with the remedy as its message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoToken(String);
 
-/// A token that is known goes to its own address only.
+/// Picks address and token. A stored token is only ever sent to the address of its login.
 fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> Result<Access, NoToken> {
     let url = url.map(|url| url.trim_end_matches('/'));
     let known = known

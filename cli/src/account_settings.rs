@@ -1,12 +1,12 @@
-//! Settings that follow from accounts, a model and the people who may ask for work.
+//! Settings that follow from accounts, a model and the users who may request work.
 //!
-//! `journeyman setup` writes them into the settings file; demo and stories give the same settings to their services as variables.
+//! `journeyman setup` writes them into the settings file. Demo and stories pass the same settings to their services as variables.
 
 use domain::CommitAuthor;
 use github::registration::Role;
 use secrecy::{ExposeSecret, SecretString};
 
-/// One setting.
+/// Setting with its section, key and value.
 #[derive(Clone, Debug)]
 pub struct AccountSetting {
     pub(crate) section: &'static str,
@@ -14,18 +14,17 @@ pub struct AccountSetting {
     pub(crate) value: SettingValue,
 }
 
-/// The value of a setting.
 #[derive(Clone, Debug)]
 pub enum SettingValue {
-    /// A text.
+    /// Text.
     Text(String),
-    /// A number.
+    /// Number.
     Number(u64),
-    /// Names that join those that the setting has.
+    /// Names that are added to the existing ones of the setting.
     Names(Vec<String>),
-    /// A secret, which goes into a file of this name.
+    /// Secret for a file of this name.
     Secret(String, SecretString),
-    /// A secret that the file of this name has already.
+    /// Secret that the file of this name already contains.
     KeptSecret(String),
 }
 
@@ -37,27 +36,27 @@ fn text(section: &'static str, key: &'static str, value: &str) -> AccountSetting
     setting(section, key, SettingValue::Text(value.to_owned()))
 }
 
-/// An App of a GitHub.
+/// GitHub App.
 pub struct GithubApp {
     /// Reader or writer.
     pub role: Role,
-    /// Its number.
+    /// App id.
     pub id: u64,
-    /// Its private key; absent: its file is there.
+    /// Private key; absent when its file exists.
     pub private_key: Option<SecretString>,
-    /// Address of the API.
+    /// Base URL of the API.
     pub api_url: String,
-    /// Address that repositories are cloned from.
+    /// Base URL from which repositories are cloned.
     pub git_url: String,
 }
 
 impl GithubApp {
-    /// The name of the file with its private key.
+    /// Name of the file with the private key.
     pub(crate) fn key_file(role: Role, id: u64) -> String {
         format!("{}.{id}.pem", role.section())
     }
 
-    /// Its settings, by key.
+    /// Settings of the App, by key.
     pub fn settings(&self) -> Vec<AccountSetting> {
         let section = self.role.section();
         let file = Self::key_file(self.role, self.id);
@@ -69,6 +68,7 @@ impl GithubApp {
             setting(section, "app_id", SettingValue::Number(self.id)),
             setting(section, "private_key", key),
         ];
+        // The addresses of github.com are the defaults, so they stay out of the settings file.
         let usual = github::Settings::default();
         if (&self.api_url, &self.git_url) != (&usual.api_url, &usual.git_url) {
             settings.push(text(section, "api_url", &self.api_url));
@@ -78,7 +78,7 @@ impl GithubApp {
     }
 }
 
-/// The secret that a service signs its webhooks with.
+/// Secret with which a service signs its webhooks.
 pub fn webhook_secret(service: WebhookSender, secret: &SecretString) -> AccountSetting {
     let key = service.setting();
     setting(
@@ -88,17 +88,15 @@ pub fn webhook_secret(service: WebhookSender, secret: &SecretString) -> AccountS
     )
 }
 
-/// A sender of webhooks.
+/// Sender of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookSender {
-    /// GitHub.
     Github,
-    /// Jira.
     Jira,
 }
 
 impl WebhookSender {
-    /// The setting with the secret, and the name of its file.
+    /// Setting with the secret, which is also the name of its file.
     pub(crate) const fn setting(self) -> &'static str {
         match self {
             Self::Github => "github_webhook_secrets",
@@ -107,18 +105,18 @@ impl WebhookSender {
     }
 }
 
-/// Accounts of ours: what they do starts no job.
+/// Accounts of Journeyman: their actions start no job.
 pub fn own_accounts(names: &[String]) -> AccountSetting {
     setting("ingest", "own_accounts", SettingValue::Names(names.to_vec()))
 }
 
-/// The author of commits.
+/// Author of commits.
 pub fn commit_author(author: &CommitAuthor) -> AccountSetting {
     text("rules", "commit_author", &author.to_string())
 }
 
-/// Settings of an account of Jira; `before`: the former ones. A value that is usual or empty is written only over what was
-/// there.
+/// Settings of a Jira account; `before` contains the previous ones. A default or empty value is written only when it replaces
+/// another one.
 pub fn jira_account(
     section: &'static str,
     now: &jira::Settings,
@@ -145,12 +143,12 @@ pub fn jira_account(
     settings
 }
 
-/// The Jira group whose members may ask for work; `*`: everybody who can act on a ticket.
+/// Jira group whose members may request work; `*`: every account that can act on a ticket.
 pub fn requesters(group: &str) -> AccountSetting {
     text("ingest", "jira_trigger_group", group)
 }
 
-/// The model that is asked where nobody names one, by the dialect of its provider.
+/// Default model of a dialect; `None` when the user must name one.
 pub fn usual_model(dialect: &str) -> Option<&'static str> {
     match dialect {
         "anthropic" => Some("claude-sonnet-5-5"),
@@ -159,21 +157,21 @@ pub fn usual_model(dialect: &str) -> Option<&'static str> {
     }
 }
 
-/// A model as a set-up names it.
+/// Model as a setup names it.
 #[derive(Clone, Debug, Default)]
 pub struct ModelChoice {
     /// Dialect of its provider.
     pub dialect: Option<String>,
-    /// Its name.
+    /// Name of the model.
     pub name: Option<String>,
-    /// Its address; absent: the dialect's own provider.
+    /// Base URL; absent: the dialect's own provider.
     pub base_url: Option<String>,
-    /// The key that has to be kept; absent: the settings have one, or none is needed.
+    /// API key to store; absent when the settings have one, or the model needs none.
     pub api_key: Option<SecretString>,
 }
 
 impl ModelChoice {
-    /// Its settings that are new.
+    /// Settings that differ from the previous ones.
     pub fn settings(&self, before: &Self) -> Vec<AccountSetting> {
         let texts = [
             ("dialect", &self.dialect, &before.dialect),
@@ -194,26 +192,26 @@ impl ModelChoice {
     }
 }
 
-/// The result of a whole set-up with both services.
+/// Result of a complete setup with both services.
 pub struct AccountSetup {
     /// Reader and writer.
     pub apps: [GithubApp; 2],
-    /// The secrets of GitHub's and Jira's webhooks.
+    /// Webhook secrets of GitHub and Jira.
     pub webhook_secrets: [SecretString; 2],
     /// Reader and writer.
     pub jira: [jira::Settings; 2],
     /// Logins and ids of our accounts.
     pub own_accounts: Vec<String>,
-    /// The author of commits.
+    /// Author of commits.
     pub author: CommitAuthor,
-    /// The Jira group whose members may ask for work.
+    /// Jira group whose members may request work.
     pub requesters: String,
-    /// The model.
+    /// Model for all roles.
     pub model: ModelChoice,
 }
 
 impl AccountSetup {
-    /// Everything that `journeyman setup` writes at its steps.
+    /// Settings that `journeyman setup` writes in its steps.
     pub fn settings(&self) -> Vec<AccountSetting> {
         let nothing = jira::Settings::default();
         let [of_github, of_jira] = &self.webhook_secrets;
@@ -231,7 +229,7 @@ impl AccountSetup {
     }
 }
 
-/// The settings as variables of a service's environment.
+/// Converts the settings into environment variables of a service.
 pub fn as_variables(settings: &[AccountSetting]) -> Vec<(String, String)> {
     let variable = |setting: &AccountSetting| {
         let value = match &setting.value {

@@ -1,30 +1,30 @@
-//! Arguments that several commands share. The others are with their command.
+//! Arguments that several commands share.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use domain::{RunId, TicketKey};
 
-/// How a result is printed.
+/// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A table.
+    /// Table or lines for people.
     Text,
     /// One JSON value.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
-/// Whether long text goes through a pager.
+/// Pager option for long text.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Paging {
-    /// Print long text at once; at a terminal it goes through `$JOURNEYMAN_PAGER`, `$PAGER` or less otherwise
+    /// Print long text at once; without this option a terminal shows it in `$JOURNEYMAN_PAGER`, `$PAGER` or less
     #[arg(long)]
     pub no_pager: bool,
 }
 
-/// Where the settings are.
+/// Location of the settings and the data.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// Settings file [default: journeyman.toml, when it exists]
@@ -35,7 +35,7 @@ pub struct Settings {
     pub data: PathBuf,
 }
 
-/// Where the API is and who asks.
+/// Address and token of the API.
 #[derive(Debug, Clone, Args)]
 pub struct Api {
     /// Base URL of the API [default: that of the `journeyman up` in .journeyman/, else of the last `journeyman login`]
@@ -46,28 +46,29 @@ pub struct Api {
     pub token_file: Option<PathBuf>,
 }
 
-/// A ticket, at the API.
+/// Ticket at the API.
 #[derive(Clone, Debug, Args)]
 pub struct OfTicket {
     /// The ticket: ENG-12, or jira:ENG-12
     #[arg(value_parser = ticket)]
     pub ticket: TicketKey,
-    /// Where the API is.
+    /// Address and token of the API.
     #[command(flatten)]
     pub api: Api,
 }
 
-/// `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`, and `acme/shop/discussions/7` the discussion there.
+/// Parses a ticket: `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`, and `acme/shop/discussions/7` the
+/// discussion there.
 pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
     TicketKey::written(text).map_err(|invalid| invalid.to_string())
 }
 
-/// A run, or a ticket.
+/// Run or ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunOrTicket {
     /// One run: `jira:ENG-12@57`.
     Run(RunId),
-    /// A ticket, whose newest run is meant where a run is needed.
+    /// Ticket; commands that need a run take its newest one.
     Ticket(TicketKey),
 }
 

@@ -1,4 +1,4 @@
-//! NATS and Redis of one data folder, which one Journeyman uses at a time.
+//! NATS and Redis of one data folder. One Journeyman process uses a folder at a time.
 
 use std::{
     fs::{File, TryLockError},
@@ -8,18 +8,19 @@ use std::{
 use anyhow::{Context, bail};
 use servers::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 
-/// The real servers that were started, ended on drop, and the data folder's lock.
+/// Started servers, which end on drop, and the lock of the data folder.
 pub struct Servers {
-    /// NATS, unless the settings name one.
+    /// NATS server; absent when the settings name one.
     pub nats: Option<NatsServer>,
-    /// Redis, unless the settings name one.
+    /// Redis server; absent when the settings name one.
     pub redis: Option<RedisServer>,
-    /// Two servers over one store would ruin it. Last field: the servers end before the lock does.
+    /// Lock against a second process, because two servers would corrupt one store. Last field: Rust drops
+    /// fields in order, so the servers end before the lock does.
     _lock: File,
 }
 
 impl Servers {
-    /// Takes the data folder; nothing is started yet.
+    /// Locks the data folder without starting a server.
     pub(crate) fn lock(data: &Path) -> anyhow::Result<Self> {
         let path = data.join("lock");
         let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -37,7 +38,8 @@ impl Servers {
         }
     }
 
-    /// Starts NATS over the folder's store, for the users of an `authorization` block alone, and gives its URL.
+    /// Starts NATS on the folder's store, with only the users of an `authorization` block, and returns its
+    /// URL.
     pub(crate) async fn start_nats(&mut self, data: &Path, authorization: String) -> anyhow::Result<String> {
         let options = NatsOptions {
             data_dir: Some(data.join("nats")),
@@ -49,7 +51,7 @@ impl Servers {
         Ok(nats.url())
     }
 
-    /// Starts Redis for the users of an ACL file alone, and gives its URL.
+    /// Starts Redis with only the users of an ACL file, and returns its URL.
     pub(crate) async fn start_redis(&mut self, data: &Path, acl: String) -> anyhow::Result<String> {
         let options = RedisOptions {
             data_dir: Some(data.join("redis")),
@@ -61,14 +63,14 @@ impl Servers {
         Ok(redis.url())
     }
 
-    /// Lines about what was cleaned up after an earlier start.
+    /// Messages about leftovers of an earlier start that were removed.
     pub fn remains(&self) -> Vec<String> {
         let nats = self.nats.iter().filter_map(NatsServer::remains);
         let redis = self.redis.iter().filter_map(RedisServer::remains);
         nats.chain(redis).map(ToString::to_string).collect()
     }
 
-    /// Ends both politely; on drop they are killed.
+    /// Stops both servers gracefully; drop kills them.
     pub(crate) async fn stop(&mut self) {
         if let Some(nats) = &mut self.nats {
             nats.stop().await;
@@ -79,7 +81,7 @@ impl Servers {
     }
 }
 
-/// A program that is missing is installed as the docs say.
+/// Adds the place of the installation instructions to the error of a missing program.
 fn with_remedy(error: servers::Error) -> anyhow::Error {
     match error {
         error @ servers::Error::NotFound { .. } => {

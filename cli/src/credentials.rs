@@ -1,5 +1,7 @@
-//! What each service proves its identity with to the NATS and the Redis of this start: made afresh, kept in memory, and given to
-//! that service alone. The servers' files hold public keys and a hash.
+//! Credentials of each service for the NATS and the Redis of this start.
+//!
+//!  They are generated at each start, kept in memory, and given to that service alone; the servers' files contain public keys
+//! and hashes.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +11,17 @@ use secrecy::ExposeSecret;
 
 use crate::secrets::new_password;
 
-/// The settings, as environment variables, that one service gets beyond those that all share.
+/// Settings of single services as environment variables, in addition to the shared ones.
 #[derive(Clone, Default)]
 pub struct Credentials(BTreeMap<&'static str, Vec<(String, String)>>);
 
 impl Credentials {
-    /// Those of a service by its name; executor and egress have none.
+    /// Settings of a service by its name; empty for executor and egress.
     pub fn of(&self, service: &str) -> &[(String, String)] {
         self.0.get(service).map_or(&[], Vec::as_slice)
     }
 
-    /// A key pair for each service that uses NATS; gives the server's `authorization` block.
+    /// Generates a key pair for each service that uses NATS, and returns the server's `authorization` block.
     pub(crate) fn for_nats(&mut self) -> String {
         let identities = Role::ALL.map(|role| (role, Identity::generate()));
         for (role, identity) in &identities {
@@ -35,7 +37,7 @@ impl Credentials {
         queue::authorization(&users)
     }
 
-    /// A password for each service that uses Redis; gives the lines of the server's ACL file.
+    /// Generates a password for each service that uses Redis, and returns the lines of the server's ACL file.
     pub(crate) fn for_redis(&mut self) -> String {
         let users = User::ALL.map(|user| {
             let (password, sha256) = new_password();
@@ -46,7 +48,7 @@ impl Credentials {
         lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())))
     }
 
-    /// One setting more for a service, by its key without `JOURNEYMAN__`.
+    /// Adds a setting for a service, by its key without `JOURNEYMAN__`.
     pub fn add(&mut self, service: &'static str, key: &str, value: String) {
         let own = self.0.entry(service).or_default();
         own.push((format!("JOURNEYMAN__{key}"), value));

@@ -1,4 +1,4 @@
-//! What follows from a start on one machine: sockets, addresses, data folders, keys.
+//! Settings that follow from a start on one machine: sockets, addresses, data folders, keys.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::{hidden::hidden, secrets::new_token};
 
-/// The keys that decide what has to be started and where.
+/// Subset of the settings that decides about the servers and sockets to start.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Glance {
@@ -28,8 +28,10 @@ pub(crate) struct Glance {
 }
 
 impl Glance {
+    /// Rejects settings that are impossible on one machine.
+    ///
     /// # Errors
-    /// What cannot be on one machine.
+    /// The section `tls`: it is for services in separate processes.
     pub(crate) fn check(&self) -> Result<(), settings::Error> {
         match self.tls {
             None => Ok(()),
@@ -58,7 +60,7 @@ struct Listen {
     hidden: settings::TextList,
 }
 
-/// The sockets of the services, at the addresses of the settings or at free ports.
+/// Binds the sockets of the services, at the addresses of the settings or at free ports.
 pub(crate) async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Result<[TcpListener; 5]> {
     let wanted = [
         (&glance.ingest, 7401),
@@ -83,7 +85,8 @@ pub(crate) async fn bind_all(glance: &Glance, free_ports: bool) -> anyhow::Resul
     bound.try_into().map_err(|_| anyhow::anyhow!("five listeners"))
 }
 
-/// Adds what follows from the start itself: addresses, data folders, a fresh grant key, an API token.
+/// Adds the settings that follow from the start: addresses, data folders, a new grant key, an API
+/// token.
 pub(crate) fn derive(
     environment: &mut Vec<(String, String)>,
     glance: &Glance,
@@ -100,6 +103,8 @@ pub(crate) fn derive(
         ("REPORTER", reporter),
         ("EGRESS", egress),
     ] {
+        // Set even when configured: with free ports the bound address differs from the configured
+        // one.
         set(environment, &format!("{section}__LISTEN"), address.to_string());
     }
     if glance.planner.pools.is_none() {
@@ -145,7 +150,7 @@ pub(crate) fn derive(
     Ok(token)
 }
 
-/// Sets one setting, in the place of whatever it was.
+/// Sets a setting and replaces an earlier value.
 pub(crate) fn set(environment: &mut Vec<(String, String)>, key: &str, value: String) {
     let name = format!("JOURNEYMAN__{key}");
     environment.retain(|(other, _)| *other != name);

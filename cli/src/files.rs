@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Atomic replacement of files.
 
 use std::{
     fs::{File, Permissions},
@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// In one step, so that a crash leaves the old or the new content.
+/// Replaces a file in one step, so that a crash leaves the old or the new content.
 pub(crate) fn replace(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -18,5 +18,6 @@ pub(crate) fn replace(path: &Path, content: &[u8], mode: u32) -> std::io::Result
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     file.persist(path)?;
+    // The rename is durable only after a sync of the folder.
     File::open(folder)?.sync_all()
 }

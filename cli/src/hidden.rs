@@ -1,18 +1,19 @@
-//! What commands must not read when all services share one machine and one process: others' secrets.
+//! Paths that commands of a run must not read when all services share one machine and one process: secrets of other
+//! services.
 
 use std::path::{Path, PathBuf, absolute};
 
 use bootstrap::settings;
 
 const PREFIX: &str = "JOURNEYMAN__";
-/// The end of a variable that names a file with a setting in it, mostly a secret.
+// Suffix of a variable that names a file with a setting, usually a secret.
 const FILE_SUFFIX: &str = "__FILE";
 
-/// `configured` and the data folder, in which queue, tokens and other runs' work lie, the settings file, and the files
-/// that it and variables name. One text, as a variable holds a list.
+/// Comma-separated list of hidden paths: `configured`, the data folder with queue, tokens and work of other runs, the
+/// settings file, and the files that the settings file and variables name.
 ///
 /// # Errors
-/// A working directory that cannot be told, or a path with a comma in it: it could not be hidden.
+/// When the working directory is unknown, or a path contains a comma, which the list could not represent.
 pub(crate) fn hidden(
     configured: &[String],
     data: &Path,

@@ -1,4 +1,4 @@
-//! Where a user's files are, by the XDG Base Directory Specification.
+//! Folders of a user's files, by the XDG Base Directory Specification.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,18 @@ use anyhow::Context;
 
 const PRODUCT: &str = "journeyman";
 
-/// `$XDG_STATE_HOME/journeyman`, usually `~/.local/state/journeyman`.
+/// `$XDG_STATE_HOME/journeyman`, by default `~/.local/state/journeyman`.
 ///
 /// # Errors
-/// When neither it nor `HOME` is set.
+/// When neither variable nor `HOME` is set.
 #[cfg(feature = "local")]
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
     let home = folder("XDG_STATE_HOME", ".local/state");
     home.context("HOME is not set: name a folder for data with --data")
 }
 
-/// `$XDG_CONFIG_HOME/journeyman`, usually `~/.config/journeyman`; `None`: neither it nor `HOME` is set.
+/// `$XDG_CONFIG_HOME/journeyman`, by default `~/.config/journeyman`; `None` when neither variable nor
+/// `HOME` is set.
 pub(crate) fn config() -> Option<PathBuf> {
     folder("XDG_CONFIG_HOME", ".config")
 }
@@ -25,6 +26,7 @@ pub(crate) fn config() -> Option<PathBuf> {
 fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        // The specification declares relative paths invalid.
         value.map(PathBuf::from).filter(|path| path.is_absolute())
     };
     let folder = set(variable).or_else(|| Some(set("HOME")?.join(below_home)))?;

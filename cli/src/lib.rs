@@ -1,4 +1,4 @@
-//! The `journeyman` command: everything on one machine, and a client of the API.
+//! The `journeyman` command: all services on one machine, and a client of the API.
 
 mod access;
 #[cfg(feature = "local")]

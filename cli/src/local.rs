@@ -1,4 +1,4 @@
-//! All five services in this process, over a real NATS and a real Redis.
+//! All five services in this process, with a real NATS and a real Redis.
 
 use std::{
     future::Future,
@@ -19,28 +19,31 @@ pub use crate::backing::Servers;
 use crate::credentials::Credentials;
 use crate::derived::{Glance, bind_all, derive, set};
 
-/// How long `/readyz` may take; the services themselves give up on an unreachable server after a minute.
+// Time limit of `/readyz`. It exceeds the minute after which the services themselves give up on an unreachable server, so
+// that their error is shown.
 const READY_LIMIT: Duration = Duration::from_secs(70);
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// What to start.
+/// Services and settings of a start.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Settings file.
     pub file: Option<PathBuf>,
-    /// Settings above the file, as environment variables; those that this module derives are added where missing.
+    /// Settings with precedence over the file, as environment variables. Derived settings are added where missing.
     pub environment: Vec<(String, String)>,
     /// Folder for NATS, Redis, mirrors and workspaces.
     pub data: PathBuf,
-    /// Listen on free ports instead of the configured ones.
+    /// Listens on free ports instead of the configured ones.
     pub free_ports: bool,
-    /// How much of ingest is started; where it only answers, nothing else is, and no settings but its own are needed. Work
-    /// on request goes through a NATS and a Redis of its own, whatever the settings name.
+    /// Parts of ingest to start. With [`Extent::Answers`] no other service starts, and only the settings of ingest are
+    /// needed.
+    ///
+    ///  With [`Extent::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
     pub extent: Extent,
 }
 
 impl Plan {
-    /// Only what answers is started, and nothing that acts.
+    /// True when only the API starts.
     fn only_answers(&self) -> bool {
         self.extent == Extent::Answers
     }
@@ -48,13 +51,13 @@ impl Plan {
 
 /// NATS, Redis, sockets, keys and settings, ready for the services.
 pub struct Prepared {
-    /// Every setting that follows from the start itself, and those of the plan.
+    /// Settings of the plan and those that follow from the start.
     pub environment: Vec<(String, String)>,
-    /// What only one service each may know on top of them.
+    /// Additional settings of single services.
     pub credentials: Credentials,
     /// Base URL of ingest: webhooks and API.
     pub url: String,
-    /// An API token with the role admin.
+    /// API token with the role admin.
     pub token: SecretString,
     file: Option<PathBuf>,
     extent: Extent,
@@ -62,21 +65,21 @@ pub struct Prepared {
     servers: Servers,
 }
 
-/// The running services. Dropping it aborts them; [`Local::stop`] drains them.
+/// Running services. Drop aborts them; [`Local::stop`] drains them.
 pub struct Local {
     /// Base URL of ingest: webhooks and API.
     pub url: String,
-    /// An API token with the role admin.
+    /// API token with the role admin.
     pub token: SecretString,
     shutdown: CancellationToken,
     services: JoinSet<anyhow::Result<()>>,
     servers: Servers,
 }
 
-/// The settings as [`Prepared::new`] would complete them, with nothing started.
+/// Settings as [`Prepared::new`] would complete them, without a started server.
 ///
 /// # Errors
-/// A wrong setting ([`settings::Error`], by key).
+/// An invalid setting ([`settings::Error`], by key).
 pub async fn completed(
     file: Option<&Path>,
     mut environment: Vec<(String, String)>,
@@ -95,11 +98,11 @@ pub async fn completed(
 }
 
 impl Prepared {
-    /// Starts NATS and Redis unless the settings name them, binds the five sockets and makes fresh keys.
+    /// Starts NATS and Redis unless the settings name them, binds the five sockets and generates keys.
     ///
     /// # Errors
-    /// A wrong setting ([`settings::Error`], by key, before anything is started), a data folder that another Journeyman
-    /// uses, or a server that cannot be started.
+    /// An invalid setting ([`settings::Error`], by key, before any server starts), a data folder in use by another
+    /// Journeyman, or a server that fails to start.
     pub async fn new(plan: Plan) -> anyhow::Result<Self> {
         let only_answers = plan.only_answers();
         let Plan {
@@ -112,6 +115,7 @@ impl Prepared {
         let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
         glance.check()?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
+        // The lock comes before the first server, because two servers would corrupt one store.
         let mut servers = Servers::lock(&data)?;
         let data = std::path::absolute(&data)?;
         let listeners = bind_all(&glance, free_ports).await?;
@@ -122,6 +126,7 @@ impl Prepared {
             &data,
             listeners.each_ref(),
         )?;
+        // All settings are checked before a server starts, so that an invalid one leaves nothing behind.
         if only_answers {
             check::<ingest::Config>(file.as_deref(), &environment)?;
         } else {
@@ -153,10 +158,10 @@ impl Prepared {
         })
     }
 
-    /// The settings of ingest.
+    /// Settings of ingest.
     ///
     /// # Errors
-    /// A wrong setting ([`settings::Error`], by key).
+    /// An invalid setting ([`settings::Error`], by key).
     pub fn ingest(&self) -> Result<ingest::Config, settings::Error> {
         let own = self.credentials.of("ingest");
         settings::load(self.file.as_deref(), self.environment.iter().chain(own).cloned())
@@ -165,7 +170,7 @@ impl Prepared {
     /// Starts the services of the plan in this process and waits until all of them are ready.
     ///
     /// # Errors
-    /// A wrong setting ([`settings::Error`], by key), or a service that ends early.
+    /// An invalid setting ([`settings::Error`], by key), or a service that ends early.
     pub async fn serve(self) -> anyhow::Result<Local> {
         let Self {
             environment,
@@ -213,24 +218,24 @@ impl Prepared {
         Ok(local)
     }
 
-    /// Ends NATS and Redis, with no service started.
+    /// Stops NATS and Redis without starting a service.
     pub async fn end(mut self) {
         self.servers.stop().await;
     }
 
-    /// Gives up the sockets, so that processes of their own can bind the same ports, and keeps the servers running.
+    /// Closes the sockets, so that other processes can bind the same ports, and keeps the servers running.
     pub fn release(self) -> Servers {
         self.servers
     }
 }
 
 impl Local {
-    /// Lines about what was cleaned up after an earlier start.
+    /// Messages about leftovers of an earlier start that were removed.
     pub fn remains(&self) -> Vec<String> {
         self.servers.remains()
     }
 
-    /// [`Prepared::new`], then [`Prepared::serve`].
+    /// Runs [`Prepared::new`] and [`Prepared::serve`].
     ///
     /// # Errors
     /// Those of the two.
@@ -238,7 +243,7 @@ impl Local {
         Box::pin(Prepared::new(plan).await?.serve()).await
     }
 
-    /// Waits for shutdown, or for a service that ends before it was asked to.
+    /// Waits for shutdown, or for a service that ends early.
     ///
     /// # Errors
     /// The service's own error.
@@ -249,7 +254,7 @@ impl Local {
         early.unwrap_or(Ok(())).and(stopped)
     }
 
-    /// Drains the services, then ends NATS and Redis.
+    /// Drains the services, then stops NATS and Redis.
     ///
     /// # Errors
     /// The first error of a service.
@@ -259,6 +264,7 @@ impl Local {
         while let Some(ended) = self.services.join_next().await {
             outcome = outcome.and(flatten(ended));
         }
+        // The servers go last, because draining services still write to them.
         self.servers.stop().await;
         outcome
     }
@@ -285,7 +291,7 @@ impl Local {
     }
 }
 
-/// The reporter creates the streams; where it is not started, nobody else would.
+/// Creates the streams in place of the reporter, which does not run with [`Extent::Answers`].
 async fn create_streams(environment: &[(String, String)], credentials: &Credentials) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Reporter {

@@ -1,4 +1,4 @@
-//! `journeyman`: start everything on one machine, or talk to a running Journeyman.
+//! `journeyman`: starts all services on one machine, or is the client of a running Journeyman.
 
 use std::process::ExitCode;
 

@@ -1,20 +1,20 @@
-//! What tools print, as lines between those of a timeline.
+//! Output of tools, as lines between those of a timeline.
 
 use domain::text::without_hidden;
 
-/// Longest line that is shown, in characters.
+// Longest printed line, in characters.
 const WIDTH: usize = 200;
 
-/// Makes lines of pieces that end anywhere.
+/// Splits chunks of output into lines.
 #[derive(Default)]
 pub(crate) struct OutputLines {
     begun: String,
 }
 
 impl OutputLines {
-    /// The lines that this piece ends.
+    /// Adds a chunk and returns the lines that it completes.
     pub(crate) fn push(&mut self, piece: &str) -> Vec<String> {
-        // A bar of progress begins its line anew again and again.
+        // A progress bar rewrites its line with carriage returns. Each state becomes a line.
         self.begun
             .push_str(&piece.replace("\r\n", "\n").replace('\r', "\n"));
         let Some(end) = self.begun.rfind('\n') else {
@@ -25,13 +25,13 @@ impl OutputLines {
         ended.lines().filter_map(shown).collect()
     }
 
-    /// The line that was begun and is not ended.
+    /// Returns the incomplete last line.
     pub(crate) fn end(&mut self) -> Option<String> {
         shown(&std::mem::take(&mut self.begun))
     }
 }
 
-/// Without what a terminal would obey.
+/// Line without characters that control the terminal; `None` for an empty one.
 fn shown(line: &str) -> Option<String> {
     let line: String = without_hidden(line).trim_end().chars().take(WIDTH).collect();
     (!line.is_empty()).then(|| format!("{:>12}| {line}", ""))

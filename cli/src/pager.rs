@@ -1,4 +1,4 @@
-//! Long text goes through a pager where a person reads it. In a pipe or a file it is printed as it is.
+//! Pager for long text on a terminal. Output to a pipe or a file is printed unchanged.
 
 use std::{
     io::{IsTerminal, Write, stdout},
@@ -10,14 +10,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Paging;
 
-/// What is used unless a variable names another one.
+// Pager when no variable names one.
 const USUAL: &str = "less";
-/// Exit codes of a shell that could not start a command.
+// Exit codes of a shell that could not start the command (POSIX: 126 not executable, 127 not found).
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// Shows a text in a pager; `false`: there is none, or nobody to use it.
+/// Shows a text in a pager; `false` without a pager or a terminal.
 ///
-/// Characters that would steer the terminal are spelled out.
+/// Characters that control the terminal are spelled out.
 pub(crate) fn show(text: &str, paging: Paging) -> bool {
     let named = command(paging, stdout().is_terminal(), |name| {
         std::env::var_os(name)?.into_string().ok()
@@ -36,21 +36,23 @@ fn command(paging: Paging, is_terminal: bool, variable: impl Fn(&str) -> Option<
 }
 
 fn through(pager: &str, text: &str) -> std::io::Result<bool> {
-    // Ctrl-C is for the pager: this process waits for its end, so that both leave the terminal together.
+    // Ctrl-C belongs to the pager. This process ignores it and waits, so that both leave the terminal
+    // together.
     let _interrupts = signal(SignalKind::interrupt())?;
     let mut command = Command::new("sh");
     command.args(["-c", pager]).stdin(Stdio::piped());
     if pager == USUAL {
-        // Whether there is one shows in its exit code.
+        // The exit code shows whether the default pager is installed, so the shell's message is
+        // suppressed.
         command.stderr(Stdio::null());
     }
     if std::env::var_os("LESS").is_none() {
-        // Text that fits is left on the screen.
+        // F: text that fits on the screen is printed without paging. X: the screen is not cleared.
         command.env("LESS", "FX");
     }
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // Whoever quits early has seen enough.
+        // A user who quits early closes the pipe, which is not an error.
         let _ = writeln!(input, "{text}");
     }
     let code = child.wait()?.code();

@@ -1,9 +1,9 @@
-//! Random secrets, each with the hash that the other side gets.
+//! Random secrets, each with the hash for the other side.
 
 use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
 
-/// A random password and its SHA-256, hexadecimal.
+/// Random password and its SHA-256 in hexadecimal.
 pub fn new_password() -> (String, String) {
     let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
     let password = first + &second;
@@ -12,7 +12,7 @@ pub fn new_password() -> (String, String) {
     (password, sha256)
 }
 
-/// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
+/// Random API token and its hexadecimal SHA-256 for the settings of ingest.
 pub(crate) fn new_token() -> (SecretString, String) {
     let token = format!(
         "jm_{}{}",

@@ -1,26 +1,27 @@
-//! A run's journal as lines of a terminal: elapsed time, who, what.
+//! Journal of a run as terminal lines: elapsed time, actor, event.
 
 use api::view::{EntryView, Tone};
 use domain::{Entry, Plan, Timestamp, text::visible};
 
 pub use api::view::dollars;
 
-/// Longest text of a line's last column.
+// Longest text of the last column, in characters.
 const WIDTH: usize = 110;
 
-/// One line, without a line feed: `  1234 ms  executor  ok: 3 passed`. Entries that say nothing to a person give `None`.
+/// Line of an entry, without a line feed: `  1234 ms  executor  ok: 3 passed`. `None` for entries that are of no
+/// interest to people.
 pub fn line(entry: &Entry, start: Timestamp) -> Option<String> {
     let view = EntryView::from(entry);
     let elapsed_ms = entry.at.unix_ms() - start.unix_ms();
     (view.tone != Tone::Quiet).then(|| row(elapsed_ms, view.who.as_str(), &view.head))
 }
 
-/// One line of a timeline, without a character that would steer a terminal.
+/// Line of a timeline, without characters that control the terminal.
 pub fn row(elapsed_ms: i64, who: &str, what: &str) -> String {
     format!("{elapsed_ms:>7} ms  {who:<9} {}", shorten(what))
 }
 
-/// A plan, for a person who decides about it.
+/// Text of a plan for the user who decides about it.
 pub fn plan(plan: &Plan) -> String {
     let mut lines = vec![
         format!("goal: {}", plan.goal),

@@ -1,4 +1,4 @@
-//! Doing something through the API, or saying what it would do.
+//! Changes through the API, with a dry run.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::say;
 
-/// For commands that change something.
+/// Dry-run option of commands that change something.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct DryRun {
     /// Print what would happen, and change nothing
@@ -15,7 +15,7 @@ pub(super) struct DryRun {
     pub(super) dry_run: bool,
 }
 
-/// Does it and says that it is done, or says what it would do.
+/// Performs the change and prints `done`, or prints the effects of a dry run.
 pub(super) async fn perform(
     client: &Client,
     act: Act<'_>,
@@ -31,7 +31,7 @@ pub(super) async fn perform(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what would happen.
+/// Prints the effects of a dry run.
 pub(super) fn tell(would: &[String]) {
     if would.is_empty() {
         say("nothing would change");

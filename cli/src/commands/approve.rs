@@ -1,4 +1,4 @@
-//! `journeyman approve`: a person's answer, by the ticket.
+//! `journeyman approve`: approval by ticket.
 
 use std::process::ExitCode;
 

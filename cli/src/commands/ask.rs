@@ -1,4 +1,4 @@
-//! Questions to whoever sits at the terminal. Each has a flag, which is named where there is no terminal to ask at.
+//! Questions to the user at the terminal. Each has a flag, which the error names when there is no terminal.
 
 use std::io::IsTerminal;
 
@@ -8,17 +8,17 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
 
-/// There is nobody to ask: which flag has to say it.
+/// Missing answer without a terminal, with the flag that supplies it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is missing, and there is no terminal to ask at")]
 pub(super) struct Unasked(pub(super) String);
 
-/// Whether there is somebody to ask.
+/// True when standard input and standard error are terminals.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// What the flag says, or the answer of a person.
+/// Value of the flag, or the user's answer.
 pub(super) async fn text(given: Option<String>, flag: &str, question: &str) -> anyhow::Result<String> {
     if let Some(given) = given {
         return Ok(given);
@@ -31,7 +31,7 @@ pub(super) async fn text(given: Option<String>, flag: &str, question: &str) -> a
     .await
 }
 
-/// The same with a proposal, which an empty answer takes.
+/// Variant of [`text`] with a proposal, which an empty answer accepts.
 pub(super) async fn text_with_default(
     given: Option<String>,
     flag: &str,
@@ -50,7 +50,7 @@ pub(super) async fn text_with_default(
     .await
 }
 
-/// The same, where an empty answer is one.
+/// Variant of [`text`] that accepts an empty answer, and returns an empty text without a terminal.
 pub(super) async fn optional(given: Option<String>, question: &str) -> anyhow::Result<String> {
     match given {
         Some(given) => Ok(given),
@@ -67,7 +67,7 @@ pub(super) async fn optional(given: Option<String>, question: &str) -> anyhow::R
     }
 }
 
-/// What the file of the flag holds, or what a person types or pastes unseen.
+/// Content of the flag's file, or hidden input of the user.
 pub(super) async fn secret(
     file: Option<&std::path::Path>,
     flag: &str,
@@ -87,7 +87,7 @@ pub(super) async fn secret(
     Ok(text.into())
 }
 
-/// A line that the terminal does not echo. The echo ends before the question is there, so that nothing pasted early is seen.
+/// Reads a line without echo. The echo is switched off before the question appears, so that text pasted early stays hidden.
 fn unseen(question: &str) -> anyhow::Result<String> {
     let terminal = Term::stderr();
     let before = tcgetattr(std::io::stdin())?;
@@ -97,13 +97,14 @@ fn unseen(question: &str) -> anyhow::Result<String> {
     let mut line = String::new();
     let asked = terminal.write_str(&format!("{question} (not shown): "));
     let read = asked.and_then(|()| std::io::stdin().read_line(&mut line));
+    // The settings of the terminal are restored before any error returns.
     tcsetattr(std::io::stdin(), OptionalActions::Now, &before)?;
     terminal.write_line("")?;
     read?;
     Ok(line)
 }
 
-/// Yes or no; `default` is what an empty answer means.
+/// Asks for yes or no; `default` is the meaning of an empty answer.
 pub(super) async fn confirm(question: &str, default: bool) -> anyhow::Result<bool> {
     let question = question.to_owned();
     at_terminal("", move || {
@@ -113,8 +114,8 @@ pub(super) async fn confirm(question: &str, default: bool) -> anyhow::Result<boo
     .await
 }
 
-/// Lines that a person types while something else may happen first; nothing where there is nobody. What waits for the next line ends
-/// with the process alone.
+/// Lines that the user types while other events may come first; no lines without a terminal. The reading thread ends with the
+/// process, because a blocked read cannot be canceled.
 pub(super) fn lines() -> mpsc::Receiver<String> {
     let (typed, lines) = mpsc::channel(1);
     if is_possible() {

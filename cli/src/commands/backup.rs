@@ -1,4 +1,4 @@
-//! `journeyman backup`: copies everything that NATS keeps.
+//! `journeyman backup`: copies all data in NATS.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -8,16 +8,16 @@ use serde::Deserialize;
 
 use super::{say, settings_file};
 
-/// Copy everything that NATS keeps into a new folder; services may go on meanwhile
+/// Copy all data in NATS into a new folder; services may continue meanwhile
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     at: AtNats,
-    /// The folder to make
+    /// The folder to create
     folder: PathBuf,
 }
 
-/// Where NATS is.
+/// Location of NATS.
 #[derive(Debug, Args)]
 pub(super) struct AtNats {
     /// Settings file, for its section `nats` [default: journeyman.toml, when it exists]
@@ -32,7 +32,7 @@ struct Section {
 }
 
 impl AtNats {
-    /// The connection of an operator, who needs the key of the user `backup` where NATS has users.
+    /// Connects as operator. A NATS with users requires the key of the user `backup`.
     pub(super) async fn connect(&self) -> anyhow::Result<Queue> {
         let file = settings_file(self.settings.clone());
         let section: Section = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
@@ -47,7 +47,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line for each stream.
+/// Prints one line per stream.
 pub(super) fn tell(kept: &Kept) {
     let Kept {
         stream,

@@ -1,4 +1,4 @@
-//! `journeyman completions`: what a shell needs to complete the command line.
+//! `journeyman completions`: completion scripts for shells.
 
 use std::{
     io::{Write as _, stdout},

@@ -1,4 +1,4 @@
-//! `journeyman dead`: what could not be handled.
+//! `journeyman dead`: dead letters.
 
 use std::process::ExitCode;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{access, args::Api};
 
-/// What could not be handled: list, show, retry, drop
+/// Dead letters, which could not be handled: list, show, retry, drop
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     action: Action,
 }
 
-/// What to do with dead letters.
+/// Action on dead letters.
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List them, newest last
@@ -27,14 +27,14 @@ enum Action {
         #[command(flatten)]
         api: Api,
     },
-    /// Print one with what it is about
+    /// Print one with the record that it is about
     Show {
         /// Its number in the list
         sequence: u64,
         #[command(flatten)]
         api: Api,
     },
-    /// Try it once more and forget the letter
+    /// Retry it and delete the letter
     Retry {
         /// Its number in the list
         sequence: u64,
@@ -43,7 +43,7 @@ enum Action {
         #[command(flatten)]
         api: Api,
     },
-    /// Forget it
+    /// Delete it
     Drop {
         /// Its number in the list
         sequence: u64,

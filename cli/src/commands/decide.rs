@@ -1,4 +1,4 @@
-//! `journeyman decide`: the answer to what one run asks a person about.
+//! `journeyman decide`: decision by run.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::args::Api;
 pub(super) struct Arguments {
     /// The run that waits
     run: RunId,
-    /// The answer
+    /// The decision
     verdict: Verdict,
     /// The commit that you have read, or its first 12 characters; needed to approve
     #[arg(long, value_name = "COMMIT", required_if_eq("verdict", "approve"))]
@@ -30,14 +30,14 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-/// The answers at an approval gate.
+/// Decision at an approval gate.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Verdict {
-    /// Push it.
+    /// Push the change.
     Approve,
     /// Stop the run.
     Reject,
-    /// Back to the model with the feedback.
+    /// Return it to the model with the feedback.
     Revise,
 }
 

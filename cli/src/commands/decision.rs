@@ -1,4 +1,4 @@
-//! The answer of a person to what a run asks about, for `decide`, `approve`, `reject` and `feedback`.
+//! Decision of a user, for `decide`, `approve`, `reject` and `feedback`.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use crate::{
     args::{Api, OfTicket},
 };
 
-/// What a person answers.
+/// Decision with its options.
 pub(super) struct Answer<'a> {
     pub(super) verdict: Verdict,
-    /// The commit or plan; empty: whatever is asked about.
+    /// Commit or plan; empty: the only open decision.
     pub(super) head: &'a str,
     pub(super) feedback: &'a str,
     pub(super) dry: DryRun,
@@ -33,7 +33,7 @@ pub(super) async fn decide(run: &RunId, answer: Answer<'_>, api: &Api) -> anyhow
     perform(&client, decision, answer.dry, &format!("decided: {run}")).await
 }
 
-/// Decides about the one run of a ticket that waits for it.
+/// Decides about the ticket's only run that waits for a decision.
 pub(super) async fn decide_about(of: &OfTicket, answer: Answer<'_>) -> anyhow::Result<ExitCode> {
     let OfTicket { ticket, api } = of;
     let runs = access::client(api)?.runs(Some(ticket)).await?;

@@ -1,4 +1,4 @@
-//! `journeyman diff`: what a run asks a person about.
+//! `journeyman diff`: the change at an approval gate.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::{
     args::{Api, Paging},
 };
 
-/// Print the change that a run asks a person about
+/// Print the change that waits for a decision
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The run

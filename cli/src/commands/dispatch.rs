@@ -1,4 +1,4 @@
-//! `journeyman dispatch`: a job by hand, to the end of its run.
+//! `journeyman dispatch`: manual dispatch of a job, up to the end of its run.
 
 use std::{
     io::Read,
@@ -28,7 +28,7 @@ use crate::{
     args::{Api, Format, ticket},
 };
 
-/// Ask for a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
+/// Request a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -38,30 +38,30 @@ pub(super) struct Arguments {
     /// The ticket, pull request or discussion: ENG-12, acme/shop#7, acme/shop/discussions/7, or with its tracker: jira:ENG-12
     #[arg(long, value_parser = ticket, value_name = "KEY")]
     ticket: TicketKey,
-    /// For discuss: what to do in the discussion
+    /// For discuss: the task in the discussion
     #[arg(long, value_enum)]
     task: Option<Task>,
     /// File with a JSON object, or - for standard input: `instructions` (implement, `fix_ci`, review), `question` (answer),
-    /// `feedback` (`address_review`), `pr_number`; what can be read at Jira or GitHub is read there
+    /// `feedback` (`address_review`), `pr_number`; the rest is read from Jira or GitHub
     #[arg(long, value_name = "FILE|-")]
     context: Option<PathBuf>,
     /// For implement: another repository than that of the ticket's project
     #[arg(long, value_name = "OWNER/NAME")]
     repository: Option<RepositoryName>,
-    /// Starts the job once, however often the command is repeated with this key
+    /// Start the job once, even when the command is repeated with this key
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Rehearse the job: everything from the request to the reporter, without model, workspace, push and outside writes; what
-    /// would be written is printed
+    /// Rehearse the job: everything from the request to the reporter, without model, workspace, push and outside writes; print
+    /// what it would write
     #[arg(long, conflicts_with = "dry_run")]
     mock: bool,
-    /// Print which job would be started, and start none
+    /// Print the job that would start, and start none
     #[arg(long, conflicts_with_all = ["detach", "key"])]
     dry_run: bool,
     /// Do not wait for the end of the run
     #[arg(long)]
     detach: bool,
-    /// How the result is printed: with json no timeline, with jsonl the accepted job, each entry of the journal, and the result
+    /// Output format: json without a timeline; jsonl with the accepted job, each entry of the journal, and the result
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -78,11 +78,11 @@ Examples:
   journeyman dispatch --job discuss --task plan --ticket acme/shop/discussions/7
   echo '{\"question\": \"Why is tax 5 %?\"}' | journeyman dispatch --job answer --ticket ENG-12 --context -";
 
-/// A job that can be asked for by hand.
+/// Job that users can dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum ByHand {
-    /// Write the change that a ticket asks for
+    /// Write the change that a ticket requests
     #[value(alias = "issue-iterate")]
     Implement,
     /// Label a ticket
@@ -91,40 +91,40 @@ enum ByHand {
     /// Answer a question on a ticket, in a discussion or on our pull request
     #[value(aliases = ["issue-comment", "discussion-respond"])]
     Answer,
-    /// What --task says, in a discussion
+    /// Do the --task in a discussion
     Discuss,
-    /// The same as discuss --task research
+    /// Same as discuss --task research
     #[value(name = "discussion-research")]
     DiscussionResearch,
-    /// The same as discuss --task summarize
+    /// Same as discuss --task summarize
     #[value(name = "discussion-summarize")]
     DiscussionSummarize,
-    /// The same as discuss --task plan
+    /// Same as discuss --task plan
     #[value(name = "discussion-plan")]
     DiscussionPlan,
-    /// The same as discuss --task complete
+    /// Same as discuss --task complete
     #[value(name = "discussion-complete")]
     DiscussionComplete,
     /// Review a pull request of others
     #[value(alias = "pr-review")]
     Review,
-    /// Repair the red checks of our pull request
+    /// Repair the failed checks of our pull request
     FixCi,
-    /// Do what a review of our pull request asks for
+    /// Make the changes that a review of our pull request requests
     #[value(aliases = ["pr-response", "pr-human-response"])]
     AddressReview,
 }
 
-/// What can be done in a discussion.
+/// Task in a discussion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Task {
-    /// Find out what the code says to its questions
+    /// Answer its questions from the code
     Research,
-    /// Sum it up, in one comment that is kept up to date
+    /// Summarize it in one comment that is kept up to date
     Summarize,
     /// Open the issues that follow from it
     Plan,
-    /// Say how it ended, and close it
+    /// Post the conclusion and close it
     Complete,
 }
 
@@ -145,7 +145,7 @@ impl ByHand {
         }
     }
 
-    /// The task that the name of the job says.
+    /// Task that the name of the job implies.
     fn task(self) -> Option<Task> {
         match self {
             Self::DiscussionResearch => Some(Task::Research),
@@ -174,21 +174,21 @@ impl From<Task> for DiscussionTask {
     }
 }
 
-/// What came of the job.
+/// Result of the job.
 #[derive(Serialize)]
 struct Ended {
     #[serde(flatten)]
     accepted: JobAccepted,
-    /// Why the run ended, e.g. `completed`; absent: it waits for a person.
+    /// Stop reason of the run, e.g. `completed`; absent while it waits for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<StopReason>,
-    /// Which person's doing the run waits for: `decision` or `answer`.
+    /// Action of a person that the run waits for: `decision` or `answer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<WaitsFor>,
-    /// What a rehearsed job would write.
+    /// Effects of a rehearsed job.
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<Vec<Rehearsed>>,
-    /// What became of failed checks.
+    /// Result of the repair of failed checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     repair: Option<RepairResult>,
 }
@@ -272,7 +272,7 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
     Ok(code)
 }
 
-/// Follows a rehearsal to its end, and prints what would be written.
+/// Follows a rehearsal to its end, and prints its effects.
 #[cfg(feature = "local")]
 pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
     let followed = show(client, run, Format::Text).await?;
@@ -283,7 +283,7 @@ pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<Exi
     Ok(exit_code(&followed))
 }
 
-/// What a rehearsed job would write; absent for a job that was done.
+/// Effects of a rehearsed job; `None` for a real one.
 fn rehearsed(journal: Vec<Entry>) -> Option<Vec<Rehearsed>> {
     journal.into_iter().find_map(|entry| match entry.fact {
         Fact::ReportSettled {
@@ -294,7 +294,7 @@ fn rehearsed(journal: Vec<Entry>) -> Option<Vec<Rehearsed>> {
     })
 }
 
-/// One line for each request with the effects that it would have, and below it what people would read.
+/// One line per request with its effects, followed by the text that it would post.
 fn rehearsal(would: &[Rehearsed]) -> Vec<String> {
     let mut lines = Vec::new();
     for one in would {
@@ -305,7 +305,7 @@ fn rehearsal(would: &[Rehearsed]) -> Vec<String> {
     lines
 }
 
-/// What a dry run prints.
+/// Output of a dry run.
 pub(super) fn told(planned: &JobPlanned) -> String {
     let JobPlanned {
         ticket,
@@ -321,7 +321,7 @@ pub(super) fn told(planned: &JobPlanned) -> String {
     format!("would start {job} on {ticket} in {repository}{place}: {summary}")
 }
 
-/// What the caller says of the job: the object that is named, and the task.
+/// Context of the job: the given object, completed by the task.
 fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
     let mut context = asked.context.as_deref().map(object).transpose()?;
     for task in [asked.job.task(), asked.task].into_iter().flatten() {
@@ -337,8 +337,9 @@ fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
     Ok(context)
 }
 
-/// The object in a file or on standard input.
+/// Reads the JSON object in a file or on standard input, up to the size limit.
 fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {
+    // One byte more than allowed, so that a context that is too large is noticed.
     let most = ContextBody::BYTES as u64 + 1;
     let mut text = String::new();
     let read = if file == Path::new("-") {

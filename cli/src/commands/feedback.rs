@@ -1,4 +1,4 @@
-//! `journeyman feedback`: a person's answer, by the ticket.
+//! `journeyman feedback`: request for changes, by ticket.
 
 use std::process::ExitCode;
 
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::args::OfTicket;
 
-/// Say what to change before the change or plan of a ticket is asked about again
+/// Request changes to a ticket's pending change or plan
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     of: OfTicket,
     #[command(flatten)]
     dry: DryRun,
-    /// What to change
+    /// The changes to make
     text: String,
 }
 

@@ -1,4 +1,4 @@
-//! `journeyman follow`, and following a run to its end for other commands.
+//! `journeyman follow`, and the same for other commands.
 
 use std::process::ExitCode;
 
@@ -16,13 +16,13 @@ use crate::{
     timeline,
 };
 
-/// Show a run live until its end, with what its tools print; the exit code tells whether it was completed
+/// Show a run live until its end, with the output of its tools; the exit code shows whether it completed
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The run, or the ticket whose newest run is meant
+    /// The run, or a ticket for its newest run
     #[arg(value_name = "RUN|TICKET", value_parser = run_or_ticket)]
     of: RunOrTicket,
-    /// How it is printed: text, or jsonl for the entries of the journal
+    /// Output format: text, or jsonl for the entries of the journal
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     /// End as soon as the run waits for a person, with exit code 3
@@ -32,21 +32,21 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-/// Up to where a run is followed.
+/// End of following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Its end, however long people take.
+    /// End of the run, independent of waits for people.
     End,
-    /// Its end, or until it waits for a person.
+    /// End of the run, or a wait for a person.
     Person,
 }
 
-/// Why a run is not followed any more.
+/// Reason why following ended.
 #[derive(Debug)]
 pub(super) enum Followed {
-    /// It is over.
+    /// The run is finished.
     Over(StopReason),
-    /// Only a person can end its wait.
+    /// The run waits for a person.
     Waits(WaitsFor),
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(exit_code(&live(&client, &run, output, until).await?))
 }
 
-/// The newest run of a ticket.
+/// Newest run of a ticket.
 async fn newest(client: &Client, ticket: &TicketKey) -> anyhow::Result<RunId> {
     let query = RunsQuery {
         ticket: Some(ticket.to_string()),
@@ -83,7 +83,7 @@ async fn newest(client: &Client, ticket: &TicketKey) -> anyhow::Result<RunId> {
     Ok(found.id.parse()?)
 }
 
-/// Prints what happens in a run: its journal, and for people what its tools print meanwhile.
+/// Prints a run live: its journal and, in text format, the output of its tools.
 pub(super) async fn live(
     client: &Client,
     run: &RunId,
@@ -109,12 +109,13 @@ pub(super) async fn live(
     anyhow::bail!("the live journal ended before the run did")
 }
 
-/// Whether there is nothing more to follow after this entry.
+/// Result of following, if this entry is the last one.
 async fn end(client: &Client, run: &RunId, entry: Entry, until: Until) -> anyhow::Result<Option<Followed>> {
     match entry.fact {
         Fact::RunFinished { reason } => Ok(Some(Followed::Over(reason))),
         Fact::Parked { waits_for } if until == Until::Person && waits_for.is_for_person() => {
-            // Of an older wait the journal tells how it went on.
+            // During replay an old wait may already be over. Only the newest entry of the journal is the current
+            // state.
             let known = client.run(run).await?.overview;
             let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
             Ok(is_last.then_some(Followed::Waits(waits_for)))
@@ -133,7 +134,8 @@ pub(super) fn tell(entry: &Entry, output: Format, start: &mut Option<Timestamp>)
     Ok(())
 }
 
-/// Prints the journal as it comes, unless the output is one JSON value, until the run is over or waits for a person.
+/// Prints the journal live, except in the format with one JSON value, until the run is finished or waits for a
+/// person.
 pub(super) async fn show(client: &Client, run: &RunId, output: Format) -> anyhow::Result<Followed> {
     let mut events = std::pin::pin!(client.follow(run).await?);
     let mut start: Option<Timestamp> = None;
@@ -148,7 +150,7 @@ pub(super) async fn show(client: &Client, run: &RunId, output: Format) -> anyhow
     anyhow::bail!("the live journal ended before the run did")
 }
 
-/// 0 for a run that is completed, 3 for one that waits for a person.
+/// Exit code: 0 for a completed run, 3 for one that waits for a person.
 pub(super) fn exit_code(followed: &Followed) -> ExitCode {
     let (told, code) = match followed {
         Followed::Over(StopReason::Completed) => return ExitCode::SUCCESS,

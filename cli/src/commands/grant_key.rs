@@ -7,7 +7,8 @@ use secrecy::ExposeSecret;
 
 use super::say;
 
-/// Make a key pair for grants: the private key for the planner, the public key for executor, reporter and egress
+/// Generate a key pair for grants: the private key for the planner, the public key for executor, reporter and
+/// egress
 #[derive(Debug, Args)]
 pub(super) struct Arguments {}
 

@@ -1,4 +1,4 @@
-//! `journeyman journal`: what happened in a run.
+//! `journeyman journal`: events of a run.
 
 use std::process::ExitCode;
 
@@ -21,13 +21,13 @@ use crate::{
 pub(super) struct Arguments {
     /// The run: jira:ENG-12@57
     run: RunId,
-    /// How it is printed: text, one JSON array, or one JSON object a line
+    /// Output format: text, one JSON array, or one JSON object per line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
-    /// The same as -o jsonl
+    /// Same as -o jsonl
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Keep printing until the run is over
+    /// Keep printing until the run is finished
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `journeyman login`: an address and its token, for the commands that follow.
+//! `journeyman login`: default address and token of later commands.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use super::say;
 use crate::access::{self, Access, Logins};
 
-/// Keep the address and token of an API for your commands, after a try whether it takes the token
+/// Store the address and token of an API for your commands, after a check that it accepts the token
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Base URL of the API, without /v1
@@ -19,12 +19,12 @@ pub(super) struct Arguments {
     /// File that holds the token; - for standard input
     #[arg(long, value_name = "FILE", required_unless_present = "forget")]
     token_file: Option<PathBuf>,
-    /// Forget the token of this address instead
+    /// Remove the token of this address instead
     #[arg(long, conflicts_with = "token_file")]
     forget: bool,
 }
 
-/// Without a slash at its end: the same address is the same text.
+/// Parses an address. A trailing slash is removed, so that equal addresses are equal texts.
 fn address(text: &str) -> Result<String, String> {
     let url = text.trim_end_matches('/');
     match url
@@ -46,6 +46,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let client = Client::new(&url, SecretString::from(access::token_in(&file)?))?;
+    // The cheapest authenticated request: it proves the token before it is stored.
     let least = RunsQuery {
         limit: Some(1),
         ..RunsQuery::default()

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{Args, CommandFactory};
 
-/// Write the manual pages of all commands into a folder, which is made when it is missing
+/// Write the manual pages of all commands into a folder, which is created if missing
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The folder, e.g. ~/.local/share/man/man1

@@ -1,9 +1,9 @@
-//! One file a command, with its arguments and what it does.
+//! One file per command, with its arguments and its code.
 
-/// Each command by its name and its file, which holds `Arguments`, described for `--help`, and `run`.
+/// Declares the commands. Each file contains `Arguments`, described for `--help`, and `run`.
 macro_rules! commands {
     ($visible:vis enum Command { $($name:ident in $file:ident,)* }) => {
-        /// What to do.
+        /// The command to run.
         #[derive(Debug, Subcommand)]
         $visible enum Command {
             $($name($file::Arguments),)*
@@ -70,13 +70,13 @@ use crate::{access, args::Paging, pager};
 #[cfg(feature = "local")]
 use self::local::beside;
 
-/// Exit code for wrong or missing arguments, as clap has it.
+// Exit code for wrong or missing arguments, the one that clap uses.
 const EXIT_ARGUMENTS: u8 = 2;
-/// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
+// Exit code for an invalid or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
-/// Exit code when the run that is followed waits for a person.
+// Exit code when the followed run waits for a person.
 const EXIT_PERSON: u8 = 3;
-/// Exit code without a token, or with one that the API refuses.
+// Exit code without a token, or with one that the API refuses.
 const EXIT_TOKEN: u8 = 4;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
@@ -86,12 +86,12 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the
 #[derive(Debug, Parser)]
 #[command(name = "journeyman", version, after_help = EXIT_CODES)]
 pub struct Arguments {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     command: Any,
 }
 
-// In the order of `--help`.
+// The order of `--help`: the commands of this machine first.
 #[derive(Debug, Subcommand)]
 enum Any {
     #[cfg(feature = "local")]
@@ -136,7 +136,7 @@ commands! {
     }
 }
 
-/// Runs one command line to its exit code.
+/// Runs a command line and returns its exit code.
 pub fn run(arguments: Arguments) -> ExitCode {
     bootstrap::install_tls_provider();
     let runtime = match tokio::runtime::Runtime::new() {
@@ -150,11 +150,12 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Any::Client(command) => command.obey().await,
         }
     });
+    // Threads that read the terminal may block forever, so the runtime is not awaited.
     runtime.shutdown_background();
     outcome.unwrap_or_else(|error| complain(&error))
 }
 
-/// The named file, or `journeyman.toml` when it exists.
+/// Named settings file, or `journeyman.toml` when it exists.
 fn settings_file(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| Some(PathBuf::from("journeyman.toml")).filter(|path| path.exists()))
 }
@@ -174,12 +175,12 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     })
 }
 
-/// Prints a result. Much of it was written by strangers, so characters that would steer the terminal are spelled out.
+/// Prints a result. Other people wrote much of it, so characters that control the terminal are spelled out.
 fn say(line: &str) {
     print_line(&domain::text::visible(line));
 }
 
-/// Prints lines that may be many: through a pager where a person reads them.
+/// Prints possibly many lines, through a pager on a terminal.
 fn say_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: Paging) {
     let lines: Vec<_> = lines.into_iter().collect();
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
@@ -188,7 +189,7 @@ fn say_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: Paging) {
     }
 }
 
-/// Prints a list: each element on a line of its own, or all as one array.
+/// Prints a list: one JSON element per line, or all as one array.
 fn say_all<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> {
     match is_one {
         true => say_json(&list),
@@ -196,13 +197,13 @@ fn say_all<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> 
     }
 }
 
-/// Prints a value as one line of JSON, in which such characters are escaped: it stays the same value.
+/// Prints a value as one line of JSON. Hidden characters are escaped, which does not change the value.
 fn say_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print_line(&escaped(&serde_json::to_string(value)?));
     Ok(())
 }
 
-/// JSON whose hidden characters are written as `\uXXXX`. Outside of strings there are none.
+/// JSON with hidden characters as `\uXXXX`. They only occur in strings.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -217,7 +218,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Only work on this machine shows something that moves.
+/// Runs the print directly: a client without local commands has no moving display.
 #[cfg(not(feature = "local"))]
 fn beside<T>(print: impl FnOnce() -> T) -> T {
     print()
@@ -228,7 +229,7 @@ fn print_line(line: &str) {
 
     let printed = beside(|| writeln!(stdout(), "{line}"));
     if printed.is_err() {
-        // Nobody reads on, as behind `| head`. It ends as if it were asked to, so that what must be undone is undone.
+        // The reader is gone, as after `| head`. The process ends as after SIGTERM, so that cleanup runs.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
     }
 }
@@ -251,8 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// Files that print by themselves, and what they print was written by nobody else: a script, and a text with every such character
-    /// spelled out.
+    /// Files that print directly. Their output contains no text of other people: a script, and text with spelled-out characters.
     const PRINTING: [&str; 3] = ["commands/mod.rs", "commands/completions.rs", "pager.rs"];
 
     fn assert_prints_nothing(folder: &Path, root: &Path) {

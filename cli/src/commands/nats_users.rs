@@ -1,4 +1,4 @@
-//! `journeyman nats-users`: what the server must know of the services.
+//! `journeyman nats-users`: users and permissions of the NATS server.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use queue::Role;
 
 use super::say;
 
-/// Print the users of NATS and what each may do, as k8s/base/settings/nats-users.conf holds them
+/// Print the users of NATS with their permissions, in the form of k8s/base/settings/nats-users.conf
 #[derive(Debug, Args)]
 pub(super) struct Arguments {}
 
-/// What `k8s/base/settings/nats-users.conf` must hold.
+/// Prints the content of `k8s/base/settings/nats-users.conf`.
 pub(super) async fn run(_: Arguments) -> anyhow::Result<ExitCode> {
     say(users_of_a_cluster().trim_end());
     Ok(ExitCode::SUCCESS)
@@ -26,7 +26,7 @@ fn users_of_a_cluster() -> String {
     )
 }
 
-/// The variable of the environment with the public key of a service.
+/// Environment variable with the public key of a service.
 pub(super) fn variable(role: Role) -> String {
     format!("NATS_{}", role.name().to_uppercase())
 }

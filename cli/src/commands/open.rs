@@ -25,28 +25,28 @@ pub(super) struct Arguments {
     /// The run or ticket
     #[arg(value_name = "RUN|TICKET", value_parser = run_or_ticket)]
     of: RunOrTicket,
-    /// Which page [default: for a run the console's where --console is given, else its pull request, else its ticket; for a ticket
+    /// The page [default: for a run the console's when --console is given, else its pull request, else its ticket; for a ticket
     /// the tracker's]
     #[arg(long, short, value_enum)]
     page: Option<Page>,
     /// Address of the console
     #[arg(long, value_name = "URL", env = "JOURNEYMAN_CONSOLE")]
     console: Option<String>,
-    /// Only print the address; so it is where no terminal reads it
+    /// Print the address only (default when stdout is not a terminal)
     #[arg(long)]
     print: bool,
     #[command(flatten)]
     api: Api,
 }
 
-/// What can be opened.
+/// Page to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Page {
     /// The ticket at its tracker.
     Ticket,
     /// The newest pull request.
     PullRequest,
-    /// The console's page.
+    /// The page of the console.
     Console,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     if asked.print || !stdout().is_terminal() {
         return Ok(ExitCode::SUCCESS);
     }
-    // What a tracker or forge says is a page may be no page.
+    // The address comes from a tracker or a forge. Only web addresses are opened, because a browser also accepts other schemes.
     let is_page = url.starts_with("https://") || url.starts_with("http://");
     ensure!(is_page, "{url} is no address of a page");
     if let Err(error) = webbrowser::open(&url) {
@@ -96,7 +96,7 @@ async fn address(client: &Client, asked: &Arguments) -> anyhow::Result<String> {
     }
 }
 
-/// What a person most likely wants to see.
+/// Default page: the most specific one that exists.
 fn usual(run: Option<&RunView>, console: Option<&str>) -> Page {
     match run {
         Some(_) if console.is_some() => Page::Console,
@@ -113,7 +113,7 @@ fn at_console(console: &str, run: Option<&RunView>, ticket: &TicketKey) -> Strin
     }
 }
 
-/// Its runs, newest first.
+/// Runs of a ticket, newest first.
 async fn of_ticket(client: &Client, ticket: &TicketKey) -> anyhow::Result<Vec<RunView>> {
     let query = RunsQuery {
         ticket: Some(ticket.to_string()),

@@ -1,4 +1,4 @@
-//! `journeyman pending`: what waits for a person.
+//! `journeyman pending`: runs and credentials that wait for a person.
 
 use std::process::ExitCode;
 
@@ -11,11 +11,11 @@ use crate::{
     args::{Api, Format},
 };
 
-/// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do, and
-/// credentials that end soon
+/// List the runs that wait for a person's decision or answer, the longest wait first, each with the next step, and
+/// credentials that expire soon
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// How it is printed: text, or runs as /v1/runs has them: one JSON array, or one run a line
+    /// Output format: text, or the runs of /v1/runs as one JSON array or one JSON object per line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -45,13 +45,13 @@ pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which credential, and what to do.
+/// Credential that expires, with the next step.
 fn end(of: &CredentialView) -> [String; 2] {
     let what = "  make a new one, put it where the old one is, and set its end in `expires`";
     [of.words(), what.to_owned()]
 }
 
-/// Which run, since when, and what to do.
+/// Run that waits, with the time of the wait and the next step.
 fn lines(run: &RunView) -> Vec<String> {
     let known = run.overview.as_ref();
     let title = known.map(|known| known.title.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `journeyman pools`: which executors there are.
+//! `journeyman pools`: pools of executors.
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ use crate::{
     args::{Api, Format},
 };
 
-/// List the pools of executors: slots, runs that wait, versions, and what is wrong
+/// List the pools of executors: slots, waiting runs, versions, and problems
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// How it is printed: text, what /v1/pools gives, or one pool a line
+    /// Output format: text, the answer of /v1/pools, or one pool per line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// A pool, what it is made of, each executor, and what is wrong.
+/// Lines of a pool: its kinds of executors, each executor, and problems.
 fn lines(pool: &PoolView) -> Vec<String> {
     let mut lines = vec![first(pool)];
     lines.extend(pool.makes.iter().map(|make| format!("  {}", words(make))));
@@ -82,7 +82,7 @@ fn first(pool: &PoolView) -> String {
     }
 }
 
-/// `2 executors of release 0.1.0, L2, Debian 12: go, python3.11`.
+/// Line of one kind of executors: `2 executors of release 0.1.0, L2, Debian 12: go, python3.11`.
 fn words(make: &MakeView) -> String {
     let version = match make.version.as_str() {
         "" => "an earlier release".to_owned(),

@@ -1,4 +1,4 @@
-//! `journeyman purge`: forgets a ticket.
+//! `journeyman purge`: deletes the records of a ticket.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use clap::Args;
 use super::{acting::DryRun, sure::Sure};
 use crate::{access, args::OfTicket};
 
-/// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
+/// Delete all records of a ticket without live runs (needs an admin's token)
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]

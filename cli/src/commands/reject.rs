@@ -1,4 +1,4 @@
-//! `journeyman reject`: a person's answer, by the ticket.
+//! `journeyman reject`: rejection by ticket.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `journeyman restore`: puts a backup into an empty NATS.
+//! `journeyman restore`: loads a backup into an empty NATS.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -9,12 +9,12 @@ use super::{
     say,
 };
 
-/// Put a backup into a NATS that has no stream of Journeyman's, while no service runs
+/// Load a backup into a NATS without streams of Journeyman, while no service runs
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     at: AtNats,
-    /// The folder that `journeyman backup` made
+    /// The folder that `journeyman backup` created
     folder: PathBuf,
 }
 

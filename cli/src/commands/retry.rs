@@ -1,4 +1,4 @@
-//! `journeyman retry`: tries a ticket again.
+//! `journeyman retry`: retries a ticket.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use clap::Args;
 use super::acting::{DryRun, perform};
 use crate::{access, args::OfTicket};
 
-/// Try again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start
+/// Retry: a waiting run at once, a quarantined ticket from its current state, a failed job from the start
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]

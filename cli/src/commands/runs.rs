@@ -1,4 +1,4 @@
-//! `journeyman runs`: the list.
+//! `journeyman runs`: list of runs.
 
 use std::process::ExitCode;
 
@@ -19,28 +19,29 @@ use crate::{
 /// List runs, newest last
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Only this ticket's
+    /// Only runs of this ticket
     #[arg(long, value_parser = ticket)]
     ticket: Option<TicketKey>,
-    /// Only in this repository
+    /// Only runs in this repository
     #[arg(long, value_name = "OWNER/NAME")]
     repository: Option<String>,
-    /// Only this kind of work, e.g. implement
+    /// Only this kind of job, e.g. implement
     #[arg(long, value_parser = named::<Job>(Job::ALL.map(Job::as_str)))]
     job: Option<Job>,
-    /// Only in this state
+    /// Only runs in this state
     #[arg(long, value_parser = named::<RunState>(RunState::ALL.map(RunState::as_str)))]
     status: Option<RunState>,
-    /// Only those that ended for this reason; failed means every reason but completed
+    /// Only runs that ended for this reason; failed means every reason but completed
     #[arg(long, value_name = "REASON")]
     stop: Option<String>,
-    /// Only those that were asked for before this run
+    /// Only runs that were requested before this run
     #[arg(long, value_name = "RUN")]
     before: Option<RunId>,
     /// At most this many, the newest of them
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     limit: u16,
-    /// How it is printed: text, or as /v1/runs has it, in the order of the text: one JSON array, or one run a line
+    /// Output format: text, or the runs of /v1/runs in the order of the text, as one JSON array or one JSON object
+    /// per line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -69,7 +70,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One of these names; `--help` and completions list them.
+/// Parser for one of these names. `--help` and completions list them.
 fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {

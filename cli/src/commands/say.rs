@@ -1,4 +1,4 @@
-//! `journeyman say`: words for the runs of a ticket that are under way.
+//! `journeyman say`: comment to the live runs of a ticket.
 
 use std::process::ExitCode;
 
@@ -8,19 +8,19 @@ use domain::{RunId, TicketKey};
 use super::say;
 use crate::{access, args, args::Api};
 
-/// Say something to the runs of a ticket that are under way: the model reads it before its next turn
+/// Comment to the live runs of a ticket: the model reads it before its next turn
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The ticket, or one of its runs
     #[arg(value_name = "RUN|TICKET", value_parser = ticket)]
     ticket: TicketKey,
-    /// What to say
+    /// The comment
     text: String,
     #[command(flatten)]
     api: Api,
 }
 
-/// A run stands for its ticket: what is said on a ticket is news for all its runs.
+/// Parses a ticket, or takes the ticket of a run: a comment goes to all runs of the ticket.
 fn ticket(text: &str) -> Result<TicketKey, String> {
     match text.parse::<RunId>() {
         Ok(run) => Ok(run.ticket().clone()),

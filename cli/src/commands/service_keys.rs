@@ -1,4 +1,4 @@
-//! `journeyman service-keys`: what services prove their identity with.
+//! `journeyman service-keys`: credentials of services.
 
 use std::process::ExitCode;
 
@@ -10,24 +10,24 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{nats_users::variable, say};
 use crate::secrets::new_password;
 
-/// Make the keys and the password that services prove their identity with to NATS and Redis
+/// Generate the keys and the passwords with which services authenticate to NATS and Redis
 #[derive(Debug, Args)]
 pub(super) struct Arguments {}
 
-/// What one user of NATS proves its identity with, there and at Redis.
+/// Credentials of one service for NATS and Redis.
 pub(super) struct ServiceKeys {
     pub(super) role: Role,
     pub(super) nkey_seed: SecretString,
-    /// Absent: it is no user of Redis.
+    /// Absent for a service that does not use Redis.
     pub(super) redis_password: Option<SecretString>,
 }
 
-/// New keys for every user, and what the servers know of them.
+/// New credentials for every service, and their public counterparts for the servers.
 pub(super) struct NewKeys {
     pub(super) services: Vec<ServiceKeys>,
-    /// The ACL file of Redis, with the hashes of passwords.
+    /// Content of the ACL file of Redis, with password hashes.
     pub(super) acl: String,
-    /// Public keys for the map `nats-users`, as `NAME=VALUE`.
+    /// Public keys for the ConfigMap `nats-users`, as `NAME=VALUE`.
     pub(super) public: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl NewKeys {
     }
 }
 
-/// The entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys that the server knows.
+/// Prints the entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys for the server.
 pub(super) async fn run(_: Arguments) -> anyhow::Result<ExitCode> {
     let keys = NewKeys::generate();
     for service in &keys.services {

@@ -1,4 +1,4 @@
-//! `journeyman show-ticket`: what a ticket says now.
+//! `journeyman show-ticket`: the current text of a ticket.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::{
     args::{OfTicket, Paging},
 };
 
-/// Print what a ticket or pull request says now, and how its pull requests stand
+/// Print the current text of a ticket or pull request, and the status of its pull requests
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<E
     let text = client.ticket_text(&of.ticket).await?;
     let standing = match client.ticket(&of.ticket).await {
         Ok(row) => row.standing,
-        // It has no run and no trigger yet.
+        // The API answers 404 for a ticket without a run or trigger, although its tracker has it.
         Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Vec::new(),
         Err(error) => return Err(error.into()),
     };
@@ -36,7 +36,7 @@ pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// A pull request with its checks and reviews, as webhooks and polls told.
+/// Pull request with its checks and reviews, as known from webhooks and polls.
 fn stands(one: &PullRequestView) -> String {
     let state = match one.status {
         Some(PullRequestStatus::Open) => "open",
@@ -98,7 +98,7 @@ fn checked(checks: &ChecksView) -> Vec<String> {
     lines
 }
 
-/// The ticket as one text.
+/// Text of the ticket.
 pub(super) fn page(text: &TicketTextView) -> String {
     let mut lines = vec![format!("{}: {}", text.ticket, text.summary)];
     let (labels, assignees) = (text.labels.join(", "), text.assignees.join(", "));

@@ -1,4 +1,4 @@
-//! What models took, summed up.
+//! `journeyman spend`: spend of models, summed up.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -13,7 +13,7 @@ use crate::{
     args::{Api, Format, Paging},
 };
 
-/// Print what models took, counted from the journals that are kept
+/// Print the spend of models, counted from the stored journals
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example: journeyman spend --since 2026-11-01 --by ticket")]
 pub(super) struct Arguments {
@@ -23,10 +23,10 @@ pub(super) struct Arguments {
     /// Before this day (UTC) or RFC 3339 instant [default: now]
     #[arg(long, value_name = "DAY")]
     until: Option<String>,
-    /// What each line is about
+    /// Group of each line
     #[arg(long, value_enum, default_value = "repository")]
     by: SpendBy,
-    /// How it is printed: a table, one JSON object, or one line of the table as JSON a line
+    /// Output format: a table, one JSON object, or one JSON object per line of the table
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -35,24 +35,24 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-/// What is summed up.
+/// Grouping of the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SpendBy {
     /// All repositories of an owner.
     Organization,
-    /// A repository.
+    /// One repository per line.
     Repository,
-    /// A ticket.
+    /// One ticket per line.
     Ticket,
-    /// A kind of work.
+    /// One kind of job per line.
     Job,
-    /// A model.
+    /// One model per line.
     Model,
-    /// A day.
+    /// One day per line.
     Day,
 }
 
-/// What one line of the table is about, and what it took.
+/// Line of the table: the group and its sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Sum {
     name: String,
@@ -103,7 +103,7 @@ fn name_of(line: &SpendLine, by: SpendBy) -> &str {
     }
 }
 
-/// One for each name, in their order.
+/// Sums by name, in the order of the names.
 fn sums<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<Sum> {
     let mut sums = BTreeMap::<&str, Sum>::new();
     for line in lines {

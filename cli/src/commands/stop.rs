@@ -1,4 +1,4 @@
-//! `journeyman stop`: one run, or all of a ticket.
+//! `journeyman stop`: stops one run, or all live runs of a ticket.
 
 use std::process::ExitCode;
 
@@ -28,7 +28,8 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-/// One run is named and meant; what is live of a ticket may be more than somebody thinks of.
+/// Stops the target. A named run needs no confirmation; the live runs of a ticket may be more than
+/// the user expects.
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments {
         target,

@@ -1,4 +1,4 @@
-//! `journeyman stop-all`: the switch for every planner.
+//! `journeyman stop-all`: global stop of the planners.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{access, args::Api};
 
-/// Stop every planner, or let them go on (needs an admin's token)
+/// Stop every planner, or let them continue (needs an admin's token)
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// on, off, or status
@@ -26,19 +26,19 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-/// The positions of the switch.
+/// Positions of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Switch {
     /// Stop every planner.
     On,
-    /// Let them go on.
+    /// Let the planners continue.
     Off,
-    /// Show it.
+    /// Show the current position.
     Status,
 }
 
 impl Switch {
-    /// To which position; absent: it is only looked at.
+    /// New position; `None` for a query.
     fn turned(self) -> Option<bool> {
         match self {
             Self::On => Some(true),
@@ -55,7 +55,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         sure,
         api,
     } = asked;
-    // To let them go on cuts nothing.
+    // Only stopping interrupts work, so only stopping needs a confirmation.
     let asks = switch == Switch::On;
     if asks && let Some(refused) = sure.refused(dry) {
         return Ok(refused);

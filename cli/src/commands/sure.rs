@@ -1,4 +1,4 @@
-//! What cannot be undone is asked about first: what would be lost, and whether that is meant.
+//! Confirmation of irreversible changes: shows the loss and asks.
 
 use std::process::ExitCode;
 
@@ -11,16 +11,16 @@ use super::{
     ask, say_error,
 };
 
-/// For commands that destroy something.
+/// Confirmation option of destructive commands.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct Sure {
-    /// Do not ask first; needed where there is no terminal to ask at
+    /// Do not ask first; required without a terminal
     #[arg(long, short)]
     yes: bool,
 }
 
 impl Sure {
-    /// The exit code where nobody has said that it is meant and nobody can be asked.
+    /// Exit code when confirmation is missing and there is no terminal for the question.
     pub(super) fn refused(self, DryRun { dry_run }: DryRun) -> Option<ExitCode> {
         if self.yes || dry_run || ask::is_possible() {
             return None;
@@ -31,7 +31,7 @@ impl Sure {
         Some(ExitCode::from(EXIT_SETTINGS))
     }
 
-    /// Does it, once whoever is at the terminal has seen what would happen and wants it.
+    /// Performs the change after the user has seen its effects and confirmed them.
     pub(super) async fn perform(
         self,
         client: &Client,
@@ -45,12 +45,13 @@ impl Sure {
         perform(client, act, dry, done).await
     }
 
-    /// Whether it is meant, as the flag says or a person at the terminal.
+    /// True when the flag or the user at the terminal confirms the change.
     pub(super) async fn is_meant(self, client: &Client, act: Act<'_>) -> anyhow::Result<bool> {
         if self.yes {
             return Ok(true);
         }
         let would = client.would(act).await?;
+        // A change without effects needs no question.
         if would.is_empty() {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! `journeyman token`: a token for the API.
+//! `journeyman token`: tokens for the API.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,10 @@ use secrecy::ExposeSecret;
 use super::say;
 use crate::secrets::new_token;
 
-/// Make a token for the API: the token for its bearer, the hash for ingest's settings
+/// Generate a token for the API: the token for its bearer, the hash for ingest's settings
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Who will bear it
+    /// Name of the bearer
     name: String,
     /// viewer, operator or admin
     #[arg(long, default_value = "viewer")]
@@ -50,7 +50,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 impl Arguments {
-    /// The lines of a limited token; none for one that reaches everything.
+    /// Settings of a limited token; empty for a token without limits.
     fn scope(&self) -> String {
         let lists = [("repositories", &self.repositories), ("projects", &self.projects)];
         let lines = lists.into_iter().filter(|(_, names)| !names.is_empty());

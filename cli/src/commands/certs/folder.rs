@@ -1,4 +1,5 @@
-//! The folder of certificates: `ca.crt` and `ca.key`, and for each service a folder as a Secret of Kubernetes has it.
+//! Folder of certificates: `ca.crt` and `ca.key`, and a subfolder per service with the files of a Kubernetes TLS
+//! Secret.
 
 use std::{
     fs::{self, Permissions},
@@ -12,21 +13,21 @@ use domain::Timestamp;
 
 use crate::files::replace;
 
-/// Days that an authority is valid: ten years, since who trusts it must be told of another.
+// Validity of an authority: ten years, because a new authority must be distributed to every peer that trusts it.
 const AUTHORITY_DAYS: u32 = 3650;
 const AUTHORITY_KEY: &str = "ca.key";
 
-/// Where certificates are kept.
+/// Folder with the authority and the certificates.
 pub(super) struct Folder(PathBuf);
 
-/// What became of one certificate.
+/// Result for one certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     New,
     Kept,
 }
 
-/// The certificate of a service, in its folder.
+/// Certificate of a service in its folder.
 pub(super) struct Made {
     pub(super) done: Done,
     pub(super) leaf: Leaf,
@@ -39,7 +40,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Makes what is not there, has expired, has other names, or does not belong together.
+    /// Creates certificates that are missing, expired, have other names, or do not match their key or authority.
     pub(super) fn init(&self, leaves: &[Leaf], now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
         make_private(&self.0)?;
         let authority = match self.authority()? {
@@ -55,13 +56,14 @@ impl Folder {
         leaves.iter().map(make).collect()
     }
 
-    /// Makes every certificate anew, with the names that it has.
+    /// Creates new keys and certificates with the existing names.
     pub(super) fn renew(&self, now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
         let shown = self.0.display();
         let Some(authority) = self.authority()? else {
             bail!("{shown} has no authority: `journeyman certs init {shown}` makes one");
         };
-        // All are read before one is written.
+        // All certificates are read before the first one is written, so that an unreadable one leaves the folder
+        // unchanged.
         let present: Vec<Leaf> = certs::SERVICES
             .iter()
             .map(|service| {
@@ -92,6 +94,7 @@ impl Folder {
 
     fn found(&self, now: Timestamp) -> anyhow::Result<Authority> {
         let (authority, issued) = Authority::generate(now, AUTHORITY_DAYS)?;
+        // The key goes first: without a certificate the authority is reported as broken, never used half.
         write(&self.0.join(AUTHORITY_KEY), &issued.key, 0o600)?;
         write(&self.0.join(AUTHORITY), &issued.certificate, 0o644)?;
         Ok(authority)
@@ -121,13 +124,13 @@ impl Folder {
         }
     }
 
-    /// The certificate of a service as it is.
+    /// Existing certificate of a service.
     fn present(&self, service: &str) -> Option<Leaf> {
         let text = fs::read_to_string(self.0.join(service).join(CERTIFICATE)).ok()?;
         certs::look(&text).ok()?.first()?.leaf()
     }
 
-    /// Until when the certificate that is there is good for what is wanted.
+    /// Expiry of the existing certificate, if it is valid for the wanted names and the authority.
     fn fitting(&self, leaf: &Leaf, authority: &Authority, now: Timestamp) -> Option<Timestamp> {
         let folder = self.0.join(&leaf.service);
         let text = |name: &str| fs::read_to_string(folder.join(name)).ok();

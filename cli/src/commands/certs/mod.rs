@@ -1,4 +1,4 @@
-//! `journeyman certs`: the certificates that services prove themselves with to each other.
+//! `journeyman certs`: certificates for mutual authentication of services.
 
 mod folder;
 mod secrets;
@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use self::folder::{Done, Folder, Made};
 use super::say;
 
-/// Make or renew the certificates of the services, with an authority of their own
+/// Create or renew the certificates of the services, with a private authority
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -19,20 +19,20 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make an authority, and a certificate for each service that has none; what is there and fits stays
+    /// Create an authority, and a certificate for each service without a valid one; valid ones stay
     Init(Init),
-    /// Make the key and the certificate of each service anew; the authority stays
+    /// Create a new key and certificate for each service; the authority stays
     Renew(Renew),
 }
 
 #[derive(Debug, Args)]
 struct Init {
-    /// The folder of the certificates: the authority's key in it never leaves it
+    /// The folder of the certificates; the authority's key never leaves it
     dir: PathBuf,
-    /// The namespace of Kubernetes that the services run in
+    /// The Kubernetes namespace of the services
     #[arg(long, default_value = "journeyman")]
     namespace: String,
-    /// One more name or address at which services are reached (repeatable)
+    /// Additional name or address at which services are reached (repeatable)
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
     #[command(flatten)]
@@ -49,17 +49,17 @@ struct Renew {
 
 #[derive(Debug, Args)]
 struct How {
-    /// How many days the certificates are valid
+    /// Validity of the certificates in days
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// `secrets` prints a Secret of Kubernetes for each service instead of what was done
+    /// Output format: a line per certificate, or a Kubernetes Secret per service
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A line for each certificate
+    /// A line per certificate
     Text,
     /// Secrets for `kubectl apply -f -`, with private keys
     Secrets,

@@ -1,11 +1,11 @@
-//! The certificates as Secrets of Kubernetes, with the names and keys that cert-manager gives them, too.
+//! Certificates as Kubernetes Secrets, with the names and keys that cert-manager uses.
 
 use anyhow::Context;
 use certs::{AUTHORITY, CERTIFICATE, KEY};
 
 use super::folder::Made;
 
-/// One Secret for each service. The authority's key is in none of them.
+/// One Secret per service. None contains the authority's key.
 pub(super) fn yaml(made: &[Made]) -> anyhow::Result<String> {
     let all: anyhow::Result<Vec<String>> = made.iter().map(secret).collect();
     Ok(all?.join("---\n").trim_end().to_owned())

@@ -1,4 +1,4 @@
-//! The services for as long as one command lasts, on free ports: what only this command asks for, nothing comes in.
+//! Services for the duration of one command, on free ports. They work only on the requests of that command.
 
 use std::{
     collections::BTreeMap,
@@ -16,23 +16,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::local::{Local, Plan, Prepared};
 
-/// What the services are started with.
+/// Configuration of such services.
 pub(super) struct Alone {
-    /// The rules file of the only repository; absent: those of the settings.
+    /// Rules file of the only repository; absent: the rules of the settings.
     pub(super) rules: Option<PathBuf>,
     /// Settings file.
     pub(super) file: Option<PathBuf>,
     /// Folder for data.
     pub(super) data: PathBuf,
-    /// Settings above the file and the environment, as environment variables.
+    /// Settings with precedence over the file and the environment, as environment variables.
     pub(super) more: Vec<(String, String)>,
-    /// How much is started.
+    /// Parts of ingest to start.
     pub(super) extent: Extent,
 }
 
 impl Alone {
-    /// Starts the services, does the work and ends them. The work gets a token that the first signal cancels; absent: it
-    /// came before the work began.
+    /// Starts the services, runs the work and stops the services. The first signal cancels the token of the work. `None` when a signal
+    /// arrived before the work started.
     pub(super) async fn run<T>(
         self,
         work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<T>,
@@ -46,12 +46,12 @@ impl Alone {
         let local = local?;
         let client = Client::new(&local.url, local.token.clone())?;
         let worked = Box::pin(work(client, shutdown)).await;
-        // Dropped at the second signal, it ends NATS and Redis all the same.
+        // The second signal drops the future, which still stops NATS and Redis.
         at_once.run_until_cancelled(local.stop()).await.transpose()?;
         worked.map(Some)
     }
 
-    /// Looks once at everything that polls look at, and takes nothing up; absent: a signal came first.
+    /// Runs one dry-run round of all polls; `None` when a signal came first.
     pub(super) async fn look(self) -> anyhow::Result<Option<Look>> {
         let folder = self.only_rules()?;
         let [shutdown, _] = bootstrap::signals();
@@ -80,7 +80,7 @@ impl Alone {
         }
     }
 
-    /// A directory of rules that holds the one file, so that no other repository is touched.
+    /// Temporary rules directory with the one file, so that the services touch no other repository.
     fn only_rules(&self) -> anyhow::Result<Option<TempDir>> {
         let Some(rules) = &self.rules else {
             return Ok(None);
@@ -95,7 +95,7 @@ impl Alone {
     }
 }
 
-/// The instances that the settings name; what else they say of them is for the services.
+/// Instances that the settings name. The services read their other settings.
 pub(super) fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
     let Instances { github, jira, folder } = bootstrap::settings::load(file, std::env::vars())?;
     Ok(Connections {
@@ -113,7 +113,7 @@ struct Instances {
     folder: BTreeMap<Instance, IgnoredAny>,
 }
 
-/// A file with a problem disables its repository, and the ticket would seem to belong to none.
+/// Fails for a rules file with a problem. Such a file disables its repository, and the ticket would appear to belong to none.
 pub(super) fn refuse_problems(folder: &Path, rules: &Path, connections: &Connections) -> anyhow::Result<()> {
     match RulesBook::read(folder, connections)?.problems().first() {
         None => Ok(()),
@@ -128,8 +128,8 @@ pub(super) fn refuse_problems(folder: &Path, rules: &Path, connections: &Connect
     }
 }
 
-/// The process environment, with this rules directory when there is one. Nothing outside can reach the webhooks of this short life, so
-/// their secrets are random unless set.
+/// Process environment with the rules directory, if there is one. Webhook secrets are random unless set, because no outside peer can
+/// reach these short-lived listeners.
 fn environment(rules: Option<&Path>) -> Vec<(String, String)> {
     let mut environment: Vec<_> = std::env::vars().collect();
     let rules = rules.map(|rules| ("JOURNEYMAN__RULES__DIR".to_owned(), rules.display().to_string()));

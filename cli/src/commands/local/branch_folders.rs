@@ -1,11 +1,11 @@
-//! The folders that branches of ours are in. Git stores a branch as a file, so a branch that is named as such a folder stands in
-//! the way of every branch in it.
+//! Folders of our branches. Git stores a branch as a file, so a branch with the name of such a folder blocks every branch in
+//! that folder.
 
 use std::collections::BTreeSet;
 
 use domain::Rules;
 
-/// The folders that the rules put branches into, as far as they are the same for each ticket: `fix`, `feat`.
+/// Folders for branches by the rules, as far as they do not depend on the ticket: `fix`, `feat`.
 pub(super) fn branch_folders(rules: &Rules) -> BTreeSet<String> {
     let branching = &rules.branching;
     let mut folders = BTreeSet::new();

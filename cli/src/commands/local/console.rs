@@ -1,4 +1,4 @@
-//! `journeyman console`: pages for people, as a client of the API.
+//! `journeyman console`: web pages, as a client of the API.
 
 use std::{
     io::ErrorKind,
@@ -16,16 +16,16 @@ use tokio_util::sync::CancellationToken;
 use super::{INTERRUPTED, say, settings_file};
 use crate::access;
 
-/// Serve the console: pages about tickets, runs and decisions, for whoever logs in
+/// Serve the console: pages about tickets, runs and decisions, for users who log in
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
-    /// Settings file; its [console] says where the API is and where people log in [default: journeyman.toml if it exists]
+    /// Settings file; its [console] contains the API and the login provider [default: journeyman.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Base URL of the API [default: that of the `journeyman up` in .journeyman/, else console.api]
     #[arg(long, value_name = "URL", env = "JOURNEYMAN_API")]
     api: Option<String>,
-    /// Where browsers reach it; put TLS in front of anything but a loopback address [default: console.listen, 127.0.0.1:7405]
+    /// Address for browsers; put TLS in front of any other address than loopback [default: console.listen, 127.0.0.1:7405]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 }
@@ -60,7 +60,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The socket of a console in the process of `journeyman up`, before there is an API for it.
+/// Socket of a console in the process of `journeyman up`, reserved before the API starts.
 pub(super) struct ReservedConsole {
     config: pages::Config,
     listener: TcpListener,
@@ -68,7 +68,7 @@ pub(super) struct ReservedConsole {
 }
 
 impl ReservedConsole {
-    /// The settings of the reporter that link to the pages of this console, where none are set.
+    /// Settings of the reporter that link to the pages of this console, unless the user has set them.
     pub(super) fn links(
         &self,
         environment: &[(String, String)],
@@ -87,7 +87,7 @@ impl ReservedConsole {
         missing.collect()
     }
 
-    /// Serves it for the API at this address.
+    /// Serves the console for the API at this address.
     pub(super) fn serve(mut self, url: &str) -> Beside {
         url.clone_into(&mut self.config.console.api);
         let oidc = self.config.console.oidc.as_ref();
@@ -103,7 +103,7 @@ impl ReservedConsole {
     }
 }
 
-/// Pages that the settings name already.
+/// Page links in the settings file.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct ConsoleLinks {
@@ -111,7 +111,7 @@ pub(super) struct ConsoleLinks {
     guide_url: Option<String>,
 }
 
-/// A console in the process of `journeyman up`.
+/// Running console in the process of `journeyman up`.
 pub(super) struct Beside {
     address: SocketAddr,
     takes_tokens: bool,
@@ -119,8 +119,7 @@ pub(super) struct Beside {
     served: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Binds the socket of one, unless the settings say no. A port that nobody asked for
-/// and that is taken keeps nothing from starting: another one is as good.
+/// Binds the socket of a console, unless the settings disable it. When the default port is taken, a free port replaces it.
 pub(super) async fn reserve(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
@@ -129,7 +128,7 @@ pub(super) async fn reserve(
     if !config.console.in_up {
         return Ok(None);
     }
-    // There is one as soon as the services are there.
+    // The settings check requires an address. The real one is known once the services run.
     config.console.api = "http://127.0.0.1".to_owned();
     config.check()?;
     let address = config.listen();
@@ -149,7 +148,7 @@ pub(super) async fn reserve(
 }
 
 impl Beside {
-    /// Where it is, and how to get in.
+    /// Address of the console and the form of its login.
     pub(super) fn announcement(&self, data: &Path) -> String {
         let token = data.join("api.json");
         match self.takes_tokens {
@@ -162,7 +161,7 @@ impl Beside {
         }
     }
 
-    /// Lets requests under way end.
+    /// Stops the console after active requests.
     pub(super) async fn stop(self) {
         self.shutdown.cancel();
         let _ = self.served.await;

@@ -1,16 +1,16 @@
-//! The Jira group whose members may ask for work: whether there is one, and whether anybody is in it.
+//! Jira group whose members may request work: its existence and its members.
 
 use jira::{Error, FoundGroups, Reader};
 
-/// The setting's value for everybody who can act on a ticket.
+/// Value of the setting for every account that can act on a ticket.
 pub(super) const EVERYBODY: &str = "*";
 
-/// A group as a site shows it.
+/// State of a group on a site.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GroupState {
-    /// It has members, or the account may not see whether it has.
+    /// The group has members, or the account may not see them.
     Usable,
-    /// No active account is in it.
+    /// The group has no active account.
     Empty,
     /// The site has other groups.
     Missing(FoundGroups),
@@ -18,7 +18,7 @@ pub(super) enum GroupState {
     Hidden,
 }
 
-/// Looks a group up by its exact name.
+/// Finds a group by its exact name.
 pub(super) async fn inspect_group(reader: &Reader, group: &str) -> Result<GroupState, Error> {
     let is_it = |name: &String| name == group;
     if !reader.find_groups(group).await?.names.iter().any(is_it) {
@@ -31,7 +31,7 @@ pub(super) async fn inspect_group(reader: &Reader, group: &str) -> Result<GroupS
     match reader.has_members(group).await {
         Ok(true) => Ok(GroupState::Usable),
         Ok(false) => Ok(GroupState::Empty),
-        // A Data Center tells administrators alone who is in a group.
+        // Jira Data Center shows the members of a group to administrators only.
         Err(Error::Forbidden { .. } | Error::NotFound { .. } | Error::Rejected { .. }) => {
             Ok(GroupState::Usable)
         }
@@ -39,7 +39,7 @@ pub(super) async fn inspect_group(reader: &Reader, group: &str) -> Result<GroupS
     }
 }
 
-/// The groups that a site has, as a part of a sentence.
+/// Names of the groups on a site, as part of a sentence.
 pub(super) fn list_groups(found: &FoundGroups) -> String {
     let names = found.names.join(", ");
     match found.has_more {

@@ -1,4 +1,4 @@
-//! The commands of this machine: they start services or do a job themselves. A `journeyman` that is only a client has none of them.
+//! Commands for this machine: they start services or do a job themselves. A client-only `journeyman` has none of them.
 
 mod alone;
 mod branch_folders;
@@ -29,10 +29,10 @@ use super::{
 
 pub(super) use self::progress::beside;
 
-/// Exit code after a signal, as a shell gives it for Ctrl-C.
+// Exit code after a signal: the one of a shell after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-// In the order of `--help`.
+// The order of `--help`.
 commands! {
     pub(super) enum Command {
         Setup in setup,

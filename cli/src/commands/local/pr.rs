@@ -1,4 +1,4 @@
-//! `journeyman pr`: a pull request from a branch of a local repository, by a JSON request and with a JSON answer.
+//! `journeyman pr`: a pull request from a branch of a local repository, with a JSON request and a JSON answer.
 
 use std::{
     io::{BufRead, IsTerminal, Read},
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::{say_error, say_json, settings_file};
 use crate::{access, args::Api};
 
-/// Open a pull request from a local branch, link it on a Jira issue and move that to code review
+/// Open a pull request from a local branch, link it to a Jira issue and move the issue to code review
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "With `working_directory` in the request, the branch is pushed from there and no service is needed.
@@ -29,27 +29,27 @@ pub(in crate::commands) struct Arguments {
     /// The request: a file with one JSON object, or `-` for standard input
     #[arg(long, value_name = "FILE|-")]
     input: PathBuf,
-    /// Write nothing, and print what would be written
+    /// Write nothing, and print the planned changes
     #[arg(long)]
     dry_run: bool,
-    /// The transition to code review, by its name or that of the status that it leads to
+    /// The transition to code review, by its name or by the name of its target status
     #[arg(long, value_name = "NAME")]
     transition: Option<String>,
-    /// Take the Jira issue from the branch's name, where the request names none
+    /// Take the Jira issue from the branch's name when the request names none
     #[arg(long)]
     jira_key_from_branch: bool,
     /// Settings file [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     settings: Option<PathBuf>,
-    /// For a request with `repository`: asks once, however often the command is repeated with this key
+    /// For a request with `repository`: request once, even when the command is repeated with this key
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Where the API is, for a request with `repository`.
+    /// Address and token of the API, for a request with `repository`.
     #[command(flatten)]
     api: Api,
 }
 
-/// How long the services may take, and the pause between two looks.
+// Time limit of the services, and the pause between two polls.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
@@ -77,14 +77,14 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The request, when it names the repository at GitHub in the place of a folder.
+/// Request that names a repository on GitHub instead of a folder.
 fn at_github(input: &str) -> Option<Value> {
     let request: Value = serde_json::from_str(input).ok()?;
     request.get("repository")?;
     Some(request)
 }
 
-/// Asks the running services, and waits for their answer.
+/// Sends the request to the running services, and waits for their answer.
 async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Result<ExitCode> {
     if asked.dry_run {
         request["dry_run"] = true.into();
@@ -128,7 +128,7 @@ async fn answer_of(client: &Client, mut call: PullRequestCallView) -> anyhow::Re
     }
 }
 
-/// The answer; absent after a dry run, which has printed what it found.
+/// Answer of a local request; `None` after a dry run, which has printed its result.
 async fn carried_out(request: &Request, asked: &Arguments) -> anyhow::Result<Option<Answer>> {
     let file = settings_file(asked.settings.clone());
     let settings: DirectSettings = settings::load(file.as_deref(), std::env::vars())?;
@@ -148,11 +148,12 @@ async fn carried_out(request: &Request, asked: &Arguments) -> anyhow::Result<Opt
     Ok(Some(direct.write(request, &ground, &plan).await))
 }
 
-/// The plan; where several transitions match and somebody sits at the terminal, after their choice.
+/// Plan of the changes. When several transitions match, the user at the terminal chooses one.
 fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &Arguments) -> Result<Plan, Problem> {
     let plan = direct.plan(request, ground, asked.transition.as_deref())?;
     let stdin = std::io::stdin();
     let somebody_is_there =
+        // With `--input -` the standard input is the request, so it cannot answer a question.
         stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run && !request.dry_run;
     let is_ambiguous = |problem: &&Problem| problem.kind == Kind::JiraTransitionAmbiguous;
     match plan.problems.iter().find(is_ambiguous) {
@@ -167,7 +168,7 @@ fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &Arguments) 
     }
 }
 
-/// The transition that a person chooses, by its number in the list or by its name; absent when the line is empty.
+/// Transition that the user chooses, by its number in the list or by its name; `None` for an empty line.
 fn choice(problem: &Problem, answers: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     answers.read_line(&mut line).ok()?;

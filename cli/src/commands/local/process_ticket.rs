@@ -24,11 +24,11 @@ use crate::{args, args::Format};
 /// Work on one ticket now and wait for the end of the run
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
-    /// The ticket: ENG-12, or jira:ENG-12; with --repository a file in Markdown
+    /// The ticket: ENG-12, or jira:ENG-12; with --repository a Markdown file
     #[arg(value_name = "TICKET")]
     ticket: String,
     /// Rehearse the work on a ticket: everything from the request to the reporter, without model, workspace, push and outside
-    /// writes; what would be written is printed
+    /// writes; print what it would write
     #[arg(long, conflicts_with_all = ["dry_run", "repository"])]
     mock: bool,
     #[command(flatten)]
@@ -67,13 +67,13 @@ pub(super) async fn run(Arguments { ticket, mock, asked }: Arguments) -> anyhow:
     process(alone, &ticket).await
 }
 
-/// Works on a ticket with services of its own.
+/// Works on a ticket with temporary services.
 pub(super) async fn process(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     let worked = alone.run(async |client, shutdown| work(&client, ticket, shutdown).await);
     Ok(worked.await?.unwrap_or(INTERRUPTED.into()))
 }
 
-/// Says which job would be started, with nothing there that could start it.
+/// Prints the job that would start. Only the API runs, so that nothing can start it.
 async fn preview(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     let alone = Alone {
         extent: Extent::Answers,
@@ -86,7 +86,7 @@ async fn preview(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     Ok(told.await?.unwrap_or(INTERRUPTED.into()))
 }
 
-/// Rehearses in a place of its own, where no other ticket waits.
+/// Rehearses in a temporary folder, where no other ticket is queued.
 async fn rehearse(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     let place = tempfile::tempdir()?;
     let alone = Alone {
@@ -108,7 +108,7 @@ async fn rehearse(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> 
     Ok(rehearsed.await?.unwrap_or(INTERRUPTED.into()))
 }
 
-/// Wrong arguments, as the parser of the command line would end it.
+/// Reports invalid arguments, with the exit code of the argument parser.
 fn wrong(problem: &str) -> ExitCode {
     say_error(&format!("journeyman: {problem}"));
     ExitCode::from(EXIT_ARGUMENTS)

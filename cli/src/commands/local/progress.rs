@@ -1,4 +1,4 @@
-//! What moves at the end of a terminal while something is under way. Where standard error is no terminal nothing is shown.
+//! Progress display at the end of the terminal. Without a terminal on standard error nothing is shown.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -17,16 +17,16 @@ fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// It is gone when this is dropped. There is one at a time.
+/// Visible progress display, removed on drop. Only one exists at a time.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// For what has no known end.
+    /// Display of work with unknown length.
     pub(super) fn spinner() -> Self {
         Self::start(ProgressBar::new_spinner(), SPINNER)
     }
 
-    /// For so many parts.
+    /// Display of work with this number of parts.
     pub(super) fn bar(parts: usize) -> Self {
         Self::start(ProgressBar::new(parts as u64), BAR)
     }
@@ -40,12 +40,12 @@ impl Progress {
         Self(bar)
     }
 
-    /// What is done now.
+    /// Shows the current activity.
     pub(super) fn now(&self, words: &str) {
         self.0.set_message(domain::text::visible(words));
     }
 
-    /// One part is done.
+    /// Marks one part as finished.
     pub(super) fn step(&self) {
         self.0.inc(1);
     }
@@ -58,7 +58,7 @@ impl Drop for Progress {
     }
 }
 
-/// Prints something above what moves.
+/// Prints above the progress display.
 pub(in crate::commands) fn beside<T>(print: impl FnOnce() -> T) -> T {
     let bar = shown().clone();
     match bar {

@@ -1,4 +1,4 @@
-//! `journeyman serve`: `up`, with what a server is usually told on its command line.
+//! `journeyman serve`: variant of `up` with typical server options on the command line.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -11,13 +11,13 @@ use clap::Args;
 use super::{settings_file, up::start};
 use crate::args::Settings;
 
-/// The same as `up`, with the port and the folder of rules on the command line
+/// Same as `up`, with the port and the folder of rules on the command line
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct Arguments {
     /// Port for webhooks and the API, at the address of `ingest.listen` [default: that of the settings, else 7401]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Folder with one rules file for each repository [default: that of the settings]
+    /// Folder with one rules file per repository [default: that of the settings]
     #[arg(long, value_name = "DIR")]
     config_dir: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `journeyman try`: a text about a local folder.
+//! `journeyman try`: work on a text in a local folder.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use super::folder::{self, ticket_of};
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
-    /// What to do: one line, and more lines with details
+    /// The task: one line, and more lines with details
     text: String,
     #[command(flatten)]
     asked: folder::InFolder,

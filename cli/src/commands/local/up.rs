@@ -1,4 +1,4 @@
-//! `journeyman up`: everything in one process.
+//! `journeyman up`: all services in one process.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     start(asked.settings, Vec::new()).await
 }
 
-/// With some settings from the command line.
+/// Starts everything with additional settings from the command line.
 pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> anyhow::Result<ExitCode> {
     let file = settings_file(settings.settings);
     let shown: Glance = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
@@ -31,6 +31,8 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     let [shutdown, at_once] = bootstrap::signals();
     let data = settings.data;
     let mut environment: Vec<_> = std::env::vars().chain(more).collect();
+    // The console's address must be known before the reporter starts, because its settings link to
+    // the pages.
     let console = console::reserve(file.as_deref(), environment.clone()).await?;
     if let Some(console) = &console {
         environment.extend(console.links(&environment, &shown.reporter));
@@ -57,7 +59,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     if let Some(console) = &console {
         say(&console.announcement(&data));
     }
-    // Dropped at the second signal, it ends NATS and Redis all the same.
+    // The second signal drops the future, which still stops NATS and Redis.
     let ended = at_once
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
         .await;
@@ -72,7 +74,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     }
 }
 
-/// What the settings say of what is told at the start.
+/// Subset of the settings for the messages at the start.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Glance {
@@ -83,7 +85,7 @@ struct Glance {
 }
 
 impl Glance {
-    /// Where it listens, and what is off.
+    /// Messages about the addresses and the disabled services.
     fn lines(&self, url: &str) -> Vec<String> {
         let off = [
             ("jira", "Jira", self.jira_reader.is_empty()),

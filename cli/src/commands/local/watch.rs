@@ -1,4 +1,4 @@
-//! `journeyman watch`: works on whatever asks for it, found by polls, and prints what becomes of it.
+//! `journeyman watch`: works on all tickets that request it, found by polls, and prints the events.
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +16,14 @@ use tokio_util::sync::CancellationToken;
 use super::{INTERRUPTED, alone::Alone, say, say_error, settings_file};
 use crate::{access::Access, timeline};
 
-/// Work on every ticket that asks for it and look after its pull request, by polls at an interval, without webhooks
+/// Work on every ticket that requests it and take care of its pull request, by polls at an interval, without
+/// webhooks
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct Arguments {
     /// The rules file of the only repository to watch [default: every repository of the settings]
     #[arg(long = "config", value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Seconds between two looks
+    /// Seconds between two polls
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     interval: u32,
     /// Settings file [default: journeyman.toml, when it exists]
@@ -31,7 +32,7 @@ pub(in crate::commands) struct Arguments {
     /// Folder for data
     #[arg(long, value_name = "DIR", default_value = ".journeyman")]
     data: PathBuf,
-    /// Look once, print what would be taken up, and take up nothing
+    /// Poll once, print the work that would start, and start none
     #[arg(long)]
     dry_run: bool,
 }
@@ -58,7 +59,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(watched.await?.unwrap_or(INTERRUPTED.into()))
 }
 
-/// Says what would be taken up, and what could not be looked at.
+/// Prints the triggers of a dry run, and the failed reads.
 fn tell(look: &Look) -> ExitCode {
     for trigger in &look.triggers {
         say(&would(trigger));
@@ -100,7 +101,7 @@ async fn watch(
     interval: u32,
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    // Before anything is said, so that nothing that happens afterwards is missed.
+    // The subscription comes before the first output, so that no later event is missed.
     let events = client.events().await?;
     let _access = Left::at(client, data)?;
     for repository in client.rules().await?.repositories {
@@ -123,7 +124,7 @@ async fn watch(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that lets the other commands find this API, for as long as it is there.
+/// Access file for other commands, removed on drop.
 struct Left(PathBuf);
 
 impl Left {

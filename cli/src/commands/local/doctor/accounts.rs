@@ -1,15 +1,15 @@
-//! The accounts, two of each service: who they are, what they may do, and that no two are one.
+//! Checks of the accounts, two per service: identity, permissions, and that both differ.
 
 use domain::{CredentialEnd, Instance, Timestamp, cause::chain};
 use github::permissions as app;
 
 use super::{Finding, Findings, Remedy, Sections, found_within};
 
-/// Whether an account answered, and as whom.
+/// Result of the check of an account, with its identity.
 struct Seen {
     finding: Finding,
     identity: Option<String>,
-    /// What to say about the webhook events of an App.
+    /// Finding about the webhook events of an App.
     events: Option<Finding>,
 }
 
@@ -23,19 +23,19 @@ impl Seen {
     }
 }
 
-/// An answer that an account gave: who it is, and what to say about it.
+/// Identity of an account and the finding about it.
 struct Answer {
     identity: String,
     finding: Finding,
     events: Option<Finding>,
 }
 
-/// A Jira project that the rules name, and what asks for work there.
+/// Jira project of the rules, with the status and role that request work.
 #[derive(Clone)]
 pub(super) struct Project {
     pub(super) key: String,
     pub(super) status: String,
-    /// The role whose members may ask; empty: none is set.
+    /// Role whose members may request work; empty: none.
     pub(super) role: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects
     }
 }
 
-/// Who works on folders alone needs no account.
+/// True for a setup with folders only, which needs no account.
 fn is_off(sections: &Sections, is_without: bool) -> bool {
     is_without && !sections.folder.is_empty()
 }
@@ -65,7 +65,7 @@ fn off() -> Finding {
     Finding::Skipped("off: there is no account, and tickets are elsewhere".to_owned())
 }
 
-/// The two accounts of one GitHub.
+/// Checks both accounts of one GitHub.
 pub(super) async fn github(
     findings: &mut Findings,
     instance: Option<&Instance>,
@@ -84,7 +84,7 @@ pub(super) async fn github(
     tell(findings, "GitHub", instance, reader, writer);
 }
 
-/// The two accounts of one Jira.
+/// Checks both accounts of one Jira.
 pub(super) async fn jira(
     findings: &mut Findings,
     instance: Option<&Instance>,
@@ -114,7 +114,7 @@ pub(super) async fn jira(
     tell(findings, "Jira", instance, reader, writer);
 }
 
-/// How long a token lasts.
+/// Finding about the expiry of a token.
 fn lasts(end: Timestamp, now: Timestamp, remedy: Remedy) -> Finding {
     let day = end.to_string();
     let day = day.get(..10).unwrap_or(&day);
@@ -146,7 +146,7 @@ fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, rea
     findings.add(&format!("two {service} accounts{place}"), two);
 }
 
-/// Within the time of one check.
+/// Runs a check of an account within the time limit.
 async fn seen(remedy: Remedy, ask: impl Future<Output = Result<Answer, String>>) -> Seen {
     let (mut identity, mut events) = (None, None);
     let finding = found_within(remedy, async {
@@ -163,7 +163,8 @@ async fn seen(remedy: Remedy, ask: impl Future<Output = Result<Answer, String>>)
     }
 }
 
-/// One shared account would let ingest write. Only two accounts that both answered can be told apart.
+/// Finding about the difference of both accounts. With one shared account ingest could write. The
+/// comparison needs both identities.
 fn two_accounts(remedy: Remedy, reader: &Seen, writer: &Seen) -> Finding {
     match (&reader.identity, &writer.identity) {
         (Some(reader), Some(writer)) if reader == writer => Finding::Failed(
@@ -212,7 +213,8 @@ async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
     })
 }
 
-/// A token does not tell what it may do, so nothing is said about that.
+/// Finding about the permissions of an App. GitHub does not report the permissions of a personal
+/// token, so the finding leaves them out.
 fn app_finding(
     identity: &github::Identity,
     needed: &[app::Needed],
@@ -246,7 +248,7 @@ fn listed(permissions: &[app::Needed]) -> String {
     names.join(", ")
 }
 
-/// What an event does not tell, polls find.
+/// Finding about subscribed events. Polls find the events that the App is not subscribed to.
 fn reader_events(subscribed: &[String]) -> Finding {
     let (in_vain, missing) = app::events(subscribed);
     let mut told = Vec::new();
@@ -265,7 +267,7 @@ fn reader_events(subscribed: &[String]) -> Finding {
     }
 }
 
-/// What is to be said of a Jira account in the projects.
+/// Findings about a Jira account in the projects.
 #[derive(Default)]
 struct Told {
     problems: Vec<String>,
@@ -274,7 +276,8 @@ struct Told {
     excess: Vec<String>,
 }
 
-/// Who the account is. Where nobody answers to it, the site may be the other Jira.
+/// Account with these credentials. If the request fails, the site may be the other kind of Jira, so
+/// the error names the detected one.
 async fn of_this_jira(
     settings: &jira::Settings,
     found: Result<domain::Account, jira::Error>,
@@ -302,7 +305,7 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
         told.add(key, reader.permissions(key).await);
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
-        // A project that cannot be read is told above.
+        // An unreadable project has its finding from the permission check above.
         if !statuses.is_empty() && !is_known {
             let known: Vec<&str> = statuses.iter().map(String::as_str).collect();
             told.of_rules.push(format!(
@@ -314,7 +317,7 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
     Ok(jira_answer(account, projects, &told))
 }
 
-/// A role that nobody can be looked up in lets nobody ask for work.
+/// Problem with the role. With an unreadable role no user may request work.
 async fn role_problem(reader: &jira::Reader, project: &str, role: &str) -> Option<String> {
     if role.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The projects of GitHub that triages put issues into: whether the token sees them, and whether they have what the rules name.
+//! Check of the GitHub projects that triages fill: visibility to the token, fields and values of the rules.
 
 use bootstrap::rules::RulesBook;
 use domain::{Rules, cause::chain};
@@ -7,7 +7,7 @@ use github::Writer;
 use super::{Finding, Findings, Remedy, Sections, instances::Instances, within};
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
-    // Rules that cannot be read are told elsewhere.
+    // Another check reports unreadable rules.
     let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
         return;
     };
@@ -34,7 +34,7 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
 
 async fn seen(settings: &github::Settings, rules: &Rules) -> Result<String, String> {
     let repository = rules.repository().map_err(|error| chain(&error))?;
-    // The account of an instance is looked at by itself here, so it is the default one.
+    // The check has a client per account, in which the account is the default instance.
     let repository = repository.on(None);
     let Some(wanted) = &rules.triage.project else {
         return Err("the rules name none".to_owned());
@@ -52,7 +52,7 @@ async fn seen(settings: &github::Settings, rules: &Rules) -> Result<String, Stri
     }
 }
 
-/// Fields and values that the rules name and the project does not have.
+/// Fields and values that the rules name and the project lacks.
 fn lacking(project: &github::Project, rules: &Rules) -> Vec<String> {
     let triage = &rules.triage;
     let named = triage.project.iter();

@@ -1,4 +1,4 @@
-//! How long the certificates in the settings are good for.
+//! Check of the validity of the certificates in the settings.
 
 use std::{path::Path, time::Duration};
 
@@ -7,11 +7,11 @@ use domain::Timestamp;
 
 use super::{Finding, Findings, Sections, remedy::Remedy};
 
-/// From then on an end is told of: time enough for somebody to come back from a holiday.
+// Warning time before an expiry: enough for an operator to return from a holiday.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// One line for each file of certificates that the settings name.
+/// Adds a finding for each certificate file in the settings.
 pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp) {
     let tls = sections.tls.as_ref();
     let nats = sections.nats.as_ref();
@@ -36,7 +36,7 @@ pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp
     }
 }
 
-/// What is done about an end.
+/// Remedy for an expiring certificate, as text and as link.
 struct Cure(&'static str, Remedy);
 
 const RENEW: Cure = Cure(
@@ -62,7 +62,7 @@ fn look(path: &Path, cure: &Cure, now: Timestamp) -> Finding {
     }
 }
 
-/// By the certificate that ends first.
+/// Finding about the certificate that expires first.
 fn judge(place: &str, seen: &[Seen], Cure(cure, remedy): &Cure, now: Timestamp) -> Finding {
     let Some(first) = seen.iter().min_by_key(|seen| seen.not_after) else {
         return Finding::Failed(format!("{place}: no certificate"), Remedy::Certificates);

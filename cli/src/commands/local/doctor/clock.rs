@@ -1,4 +1,4 @@
-//! The clock of this machine, compared with those of GitHub and Jira.
+//! Check of this machine's clock against those of GitHub and Jira.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,11 +9,11 @@ use reqwest::{
 
 use super::{CHECK_LIMIT, Finding, Findings, Remedy, Sections, instances::Instances};
 
-/// Largest difference that passes. GitHub refuses an App's request for a token that is issued more than 60 s ahead of its clock, because
-/// ours are dated 60 s back; half of that is left for a clock that drifts.
+// Largest accepted difference. GitHub refuses the token request of an App that is issued more than 60 s ahead of its clock, because ours
+// are dated 60 s back; half of that is left for a clock that drifts.
 const LARGEST_DIFFERENCE: Duration = Duration::from_secs(30);
 
-/// Adds one finding for each server.
+/// Adds a finding for each server.
 pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, instances: &Instances) {
     // A redirect would report the clock of another server.
     let client = Client::builder()
@@ -31,7 +31,7 @@ pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, i
     }
 }
 
-/// A page of each server that needs no account, because a wrong clock can invalidate every account.
+/// Page of each server that needs no account, because a wrong clock can invalidate every account.
 fn list_pages(sections: &Sections, instances: &Instances) -> BTreeSet<String> {
     let own = [&sections.github_reader, &sections.github_writer];
     let servers = own.into_iter().flatten();
@@ -49,7 +49,7 @@ async fn compare_clock(client: &Client, page: &str) -> Finding {
     let before = bootstrap::now().unix_ms();
     let answer = match client.get(page).send().await {
         Ok(answer) => answer,
-        // The finding about its account says what to do.
+        // The finding about the account contains the remedy.
         Err(_) => return Finding::Skipped(format!("{page} does not answer")),
     };
     let after = bootstrap::now().unix_ms();
@@ -72,7 +72,7 @@ fn read_server_time(headers: &HeaderMap) -> Option<i64> {
     i64::try_from(report.as_millis()).ok()
 }
 
-/// `ahead_ms` is negative when this machine's clock is behind.
+/// Finding about a difference. `ahead_ms` is negative when this machine's clock is behind.
 fn judge_difference(host: &str, ahead_ms: i64) -> Finding {
     let difference = Duration::from_millis(ahead_ms.unsigned_abs());
     let direction = if ahead_ms < 0 { "behind" } else { "ahead of" };

@@ -1,4 +1,4 @@
-//! The servers and sites besides the default ones.
+//! Servers and sites in addition to the default ones.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,7 +11,7 @@ use serde::{
 
 use super::{Finding, Findings, Projects, Remedy, accounts};
 
-/// As ingest reads them.
+/// Instances as ingest reads them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Readers {
@@ -22,7 +22,7 @@ struct Readers {
     folder: BTreeMap<Instance, IgnoredAny>,
 }
 
-/// As the reporter reads them.
+/// Instances as the reporter reads them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Writers {
@@ -32,13 +32,13 @@ struct Writers {
     jira: BTreeMap<Instance, jira::Settings>,
 }
 
-/// What the settings have of them.
+/// Settings of all instances.
 pub(super) struct Instances {
     readers: Readers,
     writers: Writers,
 }
 
-/// Reads them; what cannot be read is a finding.
+/// Reads the settings of the instances. An unreadable one becomes a finding.
 pub(super) fn load(findings: &mut Findings, file: Option<&Path>) -> Instances {
     Instances {
         readers: sections(findings, file),
@@ -54,32 +54,32 @@ fn sections<S: DeserializeOwned + Default>(findings: &mut Findings, file: Option
 }
 
 impl Instances {
-    /// The instances that rules may name.
+    /// Instances that rules may name.
     pub(super) fn connections(&self) -> Connections {
         Connections::of(&self.readers.github, &self.readers.jira, &self.readers.folder)
     }
 
-    /// Both accounts of a GitHub.
+    /// Reader and writer of a GitHub.
     pub(super) fn github(&self, name: &Instance) -> (Option<&github::Settings>, Option<&github::Settings>) {
         (self.readers.github.get(name), self.writers.github.get(name))
     }
 
-    /// The account that writes at a GitHub.
+    /// Writer of a GitHub.
     pub(super) fn github_writer(&self, name: &Instance) -> Option<&github::Settings> {
         self.writers.github.get(name)
     }
 
-    /// The readers of GitHub servers.
+    /// Readers of GitHub servers.
     pub(super) fn github_readers(&self) -> impl Iterator<Item = (&Instance, &github::Settings)> {
         self.readers.github.iter()
     }
 
-    /// The readers of Jira sites.
+    /// Readers of Jira sites.
     pub(super) fn jira_readers(&self) -> impl Iterator<Item = (&Instance, &jira::Settings)> {
         self.readers.jira.iter()
     }
 
-    /// Asks each account of each of them.
+    /// Checks both accounts of each instance.
     pub(super) async fn check(&self, findings: &mut Findings, projects: &Projects) {
         for (name, server) in &self.readers.github {
             let writer = self.writers.github.get(name);

@@ -1,4 +1,4 @@
-//! `journeyman doctor`: one line a check, with what to do about what fails.
+//! `journeyman doctor`: prints one line per check, with a remedy for each failure.
 
 mod accounts;
 mod boards;
@@ -38,28 +38,29 @@ use crate::{args::Settings, local};
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     pub(super) settings: Settings,
-    /// Check what is on this machine alone: no server, account or model is asked
+    /// Check this machine only, without requests to servers, accounts or models
     #[arg(long)]
     pub(super) offline: bool,
 }
 
-/// The user whose key `nats.nkey_seed` must be for the check of NATS.
+// NATS user of the check: `nats.nkey_seed` must be the key of this user.
 const DOCTOR: &str = "ingest";
-/// What lies beside the command.
+// Programs that are installed next to the command.
 const OWN_PROGRAMS: [&str; 3] = ["launcher", "parser", "inspector"];
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
-/// Records of a newer release are met again and again as long as they are left alone.
+// Time for which a record of a newer release is reported. Services meet such records repeatedly until they
+// are handled.
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
 
-/// How a check went, and what to say about it.
+/// Result of a check, with its text.
 enum Finding {
-    /// What was looked at is as it should be.
+    /// The checked object is correct.
     Ok(String),
-    /// It works, and should be otherwise.
+    /// It works, but should be changed.
     Warn(String),
-    /// With what repairs it.
+    /// It failed; the remedy repairs it.
     Failed(String, Remedy),
-    /// It was not looked at, for this reason.
+    /// It was not checked, for this reason.
     Skipped(String),
 }
 
@@ -83,7 +84,7 @@ impl Findings {
     }
 }
 
-/// What `[ingest]` says of who may ask for work.
+/// Settings of `[ingest]` about authorization on Jira.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Authority {
@@ -91,7 +92,7 @@ struct Authority {
     jira_trigger_role: String,
 }
 
-/// Each section on its own, so that one that is missing hides no other.
+/// Optional sections, so that a missing one hides no other.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Sections {
@@ -113,7 +114,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let mut findings = Findings::default();
     let sections: Sections = settings::load(file, std::env::vars())?;
     findings.add("settings file", settings_read(file));
-    // What `up` makes afresh at each start need not be in the settings of one machine.
+    // With `up`, the settings may lack NATS and Redis, because `up` starts both and generates their
+    // credentials.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
     programs(&mut findings, one_machine);
     let mut environment: Vec<_> = std::env::vars().collect();
@@ -202,7 +204,8 @@ fn programs(findings: &mut Findings, one_machine: bool) {
     findings.add("redis-server", version(servers::redis_version(None)));
 }
 
-/// Programs that confine what strangers wrote: without them executor and reporter do not start on this machine.
+/// Finding about the helper programs. They confine input of other people, and without them executor and
+/// reporter do not start.
 fn own_programs(find: impl Fn(&str) -> Option<PathBuf>) -> Finding {
     let missing: Vec<&str> = OWN_PROGRAMS
         .into_iter()
@@ -272,7 +275,7 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
     findings.add("redis", redis);
 }
 
-/// Whether the services left records of a newer release alone a moment ago.
+/// Error when the services recently met records of a newer release and left them unchanged.
 fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
     let Some(last) = met
         .iter()
@@ -293,19 +296,19 @@ fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
     ))
 }
 
-/// The Jira projects that the rules name.
+/// Jira projects of the rules.
 #[derive(Default)]
 struct Projects(Vec<(Option<Instance>, Project)>);
 
 impl Projects {
-    /// Those of one site.
+    /// Projects of one site.
     fn of(&self, instance: Option<&Instance>) -> Vec<Project> {
         let on_it = self.0.iter().filter(|(site, _)| site.as_ref() == instance);
         on_it.map(|(_, project)| project.clone()).collect()
     }
 }
 
-/// Shows what the rules say and what is wrong with them; gives the Jira projects that they name.
+/// Adds findings about the rules, and returns the Jira projects that they name.
 fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections) -> Projects {
     let settings = &sections.rules;
     let book = match RulesBook::read(&settings.dir, connections) {
@@ -381,7 +384,7 @@ async fn within(remedy: Remedy, check: impl Future<Output = Result<String, Strin
     found_within(remedy, async { check.await.map(Finding::Ok) }).await
 }
 
-/// The same for a check that has more to say.
+/// Variant of [`within`] for a check that returns a finding.
 async fn found_within(remedy: Remedy, check: impl Future<Output = Result<Finding, String>>) -> Finding {
     match tokio::time::timeout(CHECK_LIMIT, Box::pin(check)).await {
         Ok(Ok(finding)) => finding,

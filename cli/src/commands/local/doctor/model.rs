@@ -6,10 +6,10 @@ use bootstrap::{ServiceConfig, settings};
 
 use super::{Finding, Findings, Remedy};
 
-/// A provider that is asked to wait or does not answer at once is tried again within this time.
+// Time limit with retries, for a provider that asks for a pause or answers slowly.
 const MODEL_LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks the model one short question.
+/// Sends one short question to the model.
 pub(super) async fn check(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
     let loaded = settings::load::<planner::Config>(file, environment.iter().cloned());
     let finding = match loaded.and_then(|config| config.check().map(|()| config.model)) {

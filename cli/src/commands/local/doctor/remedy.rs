@@ -1,10 +1,10 @@
-//! What repairs what failed: a command, or the page that tells how.
+//! Remedies of failed checks: a command, or a page of the documentation.
 
 use std::fmt::{Display, Formatter, Result};
 
 use domain::Instance;
 
-/// What to do about a failed check. A failure cannot be told without one.
+/// Remedy of a failed check. A failure cannot be constructed without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     SetUpGithub,
@@ -33,7 +33,7 @@ pub(super) enum Remedy {
     Certificates,
 }
 
-/// What is done with it.
+/// Form of a remedy.
 enum Leads {
     Run(&'static str),
     Read(&'static str),
@@ -70,7 +70,7 @@ impl Remedy {
         }
     }
 
-    /// Of the account at a GitHub; the set-up knows the default one.
+    /// Remedy for an account of a GitHub. The setup command only configures the default one.
     pub(super) fn github(instance: Option<&Instance>) -> Self {
         match instance {
             None => Self::SetUpGithub,
@@ -78,7 +78,7 @@ impl Remedy {
         }
     }
 
-    /// Of the accounts at a Jira.
+    /// Remedy for the accounts of a Jira.
     pub(super) fn jira(instance: Option<&Instance>) -> Self {
         match instance {
             None => Self::SetUpJira,
@@ -86,7 +86,7 @@ impl Remedy {
         }
     }
 
-    /// Of a wrong or missing setting, whose key begins what is told.
+    /// Remedy for an invalid or missing setting. The message starts with its key.
     pub(super) fn of_setting(told: &str) -> Self {
         let sections = [
             ("github_", Self::SetUpGithub),

@@ -1,4 +1,4 @@
-//! The repositories of the rules: whether both accounts of GitHub see each of them.
+//! Check of the repositories in the rules: visibility to both GitHub accounts.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
-    // Rules that cannot be read are told elsewhere.
+    // Another check reports unreadable rules.
     let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
         return;
     };
@@ -22,12 +22,12 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
             None => (sections.github_reader.as_ref(), sections.github_writer.as_ref()),
             Some(name) => instances.github(name),
         };
-        // An account that is missing is told elsewhere, too.
+        // Another check reports a missing account.
         let (Ok(repository), (Some(reader), Some(writer))) = (rules.repository(), accounts) else {
             continue;
         };
         let finding = found_within(Remedy::GithubApps, async {
-            // The account of an instance is looked at by itself here, so it is the default one.
+            // The check has a client per account, in which the account is the default instance.
             let name = repository.clone().on(None);
             let seen = (reads(reader, &name).await, writes(writer, &name).await);
             Ok(seen_by(&repository, seen.0, seen.1))
@@ -45,7 +45,7 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
     }
 }
 
-/// The branches that are named as folders of ours; none where they cannot be read.
+/// Branches with the name of a folder of ours; empty when they are unreadable.
 async fn obstacles(
     settings: &github::Settings,
     repository: &RepositoryName,
@@ -82,7 +82,8 @@ fn is_seen<T>(answer: Result<T, Error>) -> Result<bool, String> {
     }
 }
 
-/// What is wrong with an account itself is told of the account.
+/// Finding about the visibility of a repository. The check of the account reports problems of the
+/// account.
 fn seen_by(
     repository: &RepositoryName,
     reader: Result<bool, String>,

@@ -1,4 +1,4 @@
-//! Check that each Jira has people who may ask for work.
+//! Check that each Jira has users who may request work.
 
 use domain::{Instance, cause::chain};
 use jira::Reader;
@@ -8,7 +8,7 @@ use super::{
     Authority, Finding, Findings, Remedy, found_within,
 };
 
-/// Adds a finding for a site. `is_asked`: whether the site itself may be asked.
+/// Adds a finding for a site. `is_asked` is true when the site may be queried.
 pub(super) async fn check(
     findings: &mut Findings,
     instance: Option<&Instance>,

@@ -6,43 +6,44 @@ use clap::Args;
 
 use crate::args::Format;
 
-/// Play tasks whose solutions are known by their tests, and say how many are resolved and at what cost
+/// Play tasks with known solutions, grade them by their tests, and print the resolved share and the
+/// cost
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct Arguments {
-    /// The data set: one instance a line, as JSON
+    /// The data set: one JSON object per line and instance
     #[arg(value_name = "DATASET")]
     pub(super) dataset: PathBuf,
-    /// The model, as its provider names it
+    /// The model, by its provider's name for it
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
     /// The provider's address
     #[arg(long, value_name = "URL")]
     pub(super) base_url: Option<String>,
-    /// Settings file; only the model and the limits in it count
+    /// Settings file; only its model and limits count
     #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     pub(super) settings: Option<PathBuf>,
     /// Rules for every instance, without `repo:`
     #[arg(long = "config", value_name = "FILE")]
     pub(super) rules: Option<PathBuf>,
-    /// Instances at a time
+    /// Concurrent instances
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) jobs: u16,
-    /// How often each instance is played
+    /// Runs of each instance
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) runs: u32,
-    /// Begin no run once this much is spent, in dollars; runs that go on then may still cost something
+    /// Start no run once this amount is spent, in dollars; active runs may still cost something
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(super) max_cost: Option<f64>,
     /// Folder for results and journals
     #[arg(long, value_name = "DIR", default_value = "eval-results")]
     pub(super) out: PathBuf,
-    /// Keep the results that are there, and play what has none
+    /// Keep existing results, and play the missing ones
     #[arg(long)]
     pub(super) resume: bool,
-    /// Results of another evaluation (its folder) to compare with, instance by instance
+    /// Results folder of another evaluation to compare with, instance by instance
     #[arg(long, value_name = "RESULTS")]
     pub(super) compare: Option<PathBuf>,
-    /// How the result is printed
+    /// Output format of the result
     #[arg(long, short, value_enum, default_value = "text")]
     pub(super) output: Format,
 }

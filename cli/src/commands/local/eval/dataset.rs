@@ -1,4 +1,4 @@
-//! Data sets: one instance a line, as JSON. The names of SWE-bench are read.
+//! Data sets: one JSON object per line and instance, with the field names of SWE-bench.
 
 use std::{
     collections::BTreeSet,
@@ -11,52 +11,52 @@ use domain::CommitId;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-/// Seconds that one test command may take, unless an instance says another limit, and at most.
+// Default and maximum time limit of one test command, in seconds.
 const DEFAULT_LIMIT_S: u64 = 600;
 const MAX_LIMIT_S: u64 = 1800;
 
-/// One task whose solution is known by its tests.
+/// Task whose solution is known by its tests.
 #[derive(Clone, Debug)]
 pub(super) struct Instance {
-    /// Its name: letters, digits, `.`, `_`, `-`.
+    /// Id: letters, digits, `.`, `_`, `-`.
     pub(super) id: String,
-    /// Where its files come from.
+    /// Source of its files.
     pub(super) source: Source,
-    /// What is asked for; the first line is the ticket's summary.
+    /// Task description; the first line is the ticket's summary.
     pub(super) problem_statement: String,
-    /// Brings the tests that decide; may be empty where the base has them.
+    /// Patch with the deciding tests; may be empty when the base contains them.
     pub(super) test_patch: String,
     /// Tests that fail on the base and must pass.
     pub(super) fail_to_pass: Vec<String>,
-    /// Tests that pass on the base and must stay so.
+    /// Tests that pass on the base and must still pass.
     pub(super) pass_to_pass: Vec<String>,
-    /// Commands that run them, for the shell.
+    /// Shell commands that run the tests.
     pub(super) tests: Vec<String>,
-    /// Commands that run once after a checkout, without network.
+    /// Shell commands that run once after a checkout, without network.
     pub(super) setup: Vec<String>,
-    /// The reference solution. Only the grader sees it.
+    /// Reference solution. Only the grader sees it.
     pub(super) patch: Option<String>,
-    /// When the task became public, as it is written.
+    /// Publication time of the task, as written in the data set.
     pub(super) created_at: Option<String>,
-    /// Seconds that one test command may take.
+    /// Time limit of one test command, in seconds.
     pub(super) limit_s: u64,
     /// SHA-256 of its line.
     pub(super) digest: String,
 }
 
-/// Where the files at the base come from.
+/// Source of the files at the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A git repository in a local folder, at a commit.
+    /// Git repository in a local folder, at a commit.
     Git(PathBuf, CommitId),
-    /// A bundle of git, at a commit.
+    /// Git bundle, at a commit.
     Bundle(PathBuf, CommitId),
-    /// A folder without git: its files are the base.
+    /// Folder without git: its files are the base.
     Files(PathBuf),
 }
 
 impl Source {
-    /// The folder or file.
+    /// Path of the folder or file.
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Git(path, _) | Self::Bundle(path, _) | Self::Files(path) => path,
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-/// A line as it is written. Names that are known and not needed are read over; unknown ones are refused.
+/// Line of a data set. Known fields without a use are ignored; unknown ones are refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -105,7 +105,7 @@ struct Line {
     _language: IgnoredAny,
 }
 
-/// A list, one text, or a list as the text of a JSON array.
+/// Parses a list, one text, or a list as the text of a JSON array.
 fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a text or a list of texts")]
@@ -120,10 +120,10 @@ fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Er
     })
 }
 
-/// Every instance of a file, in its order.
+/// Reads every instance of a file, in its order.
 ///
 /// # Errors
-/// A file that cannot be read, or its first wrong line, with number and field.
+/// An unreadable file, or its first invalid line, with number and field.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Instance>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let file = std::path::absolute(file)?;
@@ -178,7 +178,7 @@ fn instance(line: &str, folder: &Path) -> anyhow::Result<Instance> {
 fn check(line: &Line) -> anyhow::Result<()> {
     let legal = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let id = &line.instance_id;
-    // It names folders.
+    // The id becomes the name of folders.
     if !(1..=100).contains(&id.len()) || !id.chars().all(legal) || id.starts_with('.') {
         bail!("instance_id: {id:?} must be 1 to 100 letters, digits, '.', '_' and '-', without '.' first");
     }
@@ -252,7 +252,7 @@ fn there(
         .with_context(|| format!("{field}: {}", path.display()))
 }
 
-/// SHA-256 as text.
+/// SHA-256 in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let hash = digest(&SHA256, bytes);
     hash.as_ref().iter().fold(String::new(), |mut text, byte| {

@@ -1,4 +1,4 @@
-//! Runs the tests that decide, in a fresh workspace.
+//! Grading: runs the deciding tests in a fresh workspace.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -12,45 +12,45 @@ use tokio_util::sync::CancellationToken;
 
 use super::dataset::{Instance, Source};
 
-/// Test names of one kind that a sentence lists.
+// Test names of one kind that a sentence lists.
 const NAMED: usize = 5;
 
-/// Whose change is judged.
+/// Change to grade.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// Nobody's: the base.
+    /// No change: the base.
     None,
-    /// The reference solution.
+    /// Reference solution.
     Reference,
-    /// That of a branch.
+    /// Change of a branch.
     Branch(String),
 }
 
-/// What the tests that decide said.
+/// Result of the deciding tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grade {
-    /// How the commands ended.
+    /// Result of the commands.
     outcome: CheckOutcome,
-    /// Of those that must begin to pass: which do not.
+    /// Tests that must start to pass and do not.
     pub(super) unmet: Vec<String>,
-    /// Of those that passed: which do not.
+    /// Tests that passed on the base and fail now.
     pub(super) broken: Vec<String>,
-    /// What failed that is not the change.
+    /// Infrastructure failure, independent of the change.
     pub(super) infra: Option<String>,
-    /// Why nothing can be told, or what was seen, in a few words.
+    /// Short reason for a missing result, or a summary of the tests.
     pub(super) note: String,
-    /// The end of what the commands printed.
+    /// End of the output of the commands.
     pub(super) output: String,
 }
 
 impl Grade {
-    /// Every test that decides passes.
+    /// True when every deciding test passes.
     pub(super) fn is_resolved(&self) -> bool {
         self.infra.is_none() && self.unmet.is_empty() && self.broken.is_empty()
     }
 }
 
-/// Makes the repository of an instance at `place`: its base, and no other commit.
+/// Creates the repository of an instance at `place`, with its base and no other commit.
 pub(super) async fn repository(instance: &Instance, place: PathBuf) -> Result<(), git::Error> {
     match instance.source.clone() {
         Source::Bundle(path, commit) => Alone::of_bundle(&path, &commit, &place).await.map(drop),
@@ -61,7 +61,7 @@ pub(super) async fn repository(instance: &Instance, place: PathBuf) -> Result<()
     }
 }
 
-/// Something that blocks.
+/// Runs a blocking git operation on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
 ) -> Result<T, git::Error> {
@@ -69,10 +69,10 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(git::Error::Failed(error.into())))
 }
 
-/// Grades the change in the repository at `place`, in a workspace of its own.
+/// Grades the change in the repository at `place`, in a separate workspace.
 ///
 /// # Errors
-/// A patch that does not apply, a sandbox that cannot be used, or `cancel`.
+/// A patch that does not apply, an unusable sandbox, or `cancel`.
 pub(super) async fn grade(
     bench: &Bench,
     place: PathBuf,
@@ -104,7 +104,7 @@ fn judge(instance: &Instance, checked: Checked) -> Grade {
         let tests = tests.iter().filter(|test| !passed(&report, test));
         tests.cloned().collect()
     };
-    // Commands that are there for the base and not for a change were broken by it.
+    // The base check has proved that the commands work, so commands that fail to start now were broken by the change.
     let is_infra = checked.outcome == CheckOutcome::Infra;
     let note = if checked.reason.is_empty() {
         seen(&report)
@@ -121,8 +121,8 @@ fn judge(instance: &Instance, checked: Checked) -> Grade {
     }
 }
 
-/// Whether a test passed. Runners that do not name the tests that pass name those that fail: what is in no list of theirs
-/// passed, if all that failed are named and everything could be loaded.
+/// True when a test passed. Some runners name only failing tests. A test that they do not list passed, if the list of failures
+/// is complete and all tests were loaded.
 fn passed(report: &TestReport, test: &str) -> bool {
     let dotted = dotted(test);
     let is_it = |id: &str| id.split_whitespace().eq(test.split_whitespace()) || Some(id) == dotted.as_deref();
@@ -135,7 +135,7 @@ fn passed(report: &TestReport, test: &str) -> bool {
         || (!names_passing && names_failing && !report.collection_error && report.passed > 0)
 }
 
-/// The name of a test that stands as unittest prints it, `test_x (module.Class)` or `test_x (module.Class.test_x)`, with dots.
+/// Dotted name of a test in the form of unittest, `test_x (module.Class)` or `test_x (module.Class.test_x)`.
 fn dotted(test: &str) -> Option<String> {
     let (name, place) = test.trim().strip_suffix(')')?.split_once(" (")?;
     let is_whole = place.strip_suffix(name).is_some_and(|class| class.ends_with('.'));
@@ -161,7 +161,7 @@ fn seen(report: &TestReport) -> String {
     )
 }
 
-/// Why an instance cannot be used, found out before anything is paid for; nothing where it can.
+/// Reason why an instance is unusable, found before any model cost; `None` for a usable one.
 pub(super) async fn invalid(
     bench: &Bench,
     place: PathBuf,

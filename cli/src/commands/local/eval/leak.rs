@@ -1,18 +1,18 @@
-//! Whether an agent was shown the reference solution before it wrote it.
+//! Leak check: detects that an agent was shown the reference solution before it wrote it.
 
 use std::collections::BTreeSet;
 
 use domain::{Entry, Fact};
 
-/// Fewer lines in a row are found by chance.
+// Length of a window in lines. Shorter sequences match by chance.
 const LINES: usize = 3;
-/// A line with fewer letters and digits says nothing.
+// Letters and digits of a significant line.
 const LETTERS: usize = 4;
 
-/// Some lines in a row of a solution.
+/// Consecutive lines of a solution.
 type Window = Vec<String>;
 
-/// Every few lines in a row that the reference solution adds and that the base does not have.
+/// Windows of consecutive lines that the reference solution adds and the base does not contain.
 pub(super) fn windows(patch: &str, base: &[String]) -> Vec<Window> {
     let (mut blocks, mut open) = (Vec::new(), Vec::new());
     for line in patch.lines() {
@@ -39,7 +39,8 @@ fn telling<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     lines.map(str::trim).filter(says).collect()
 }
 
-/// Whether these lines stand in a text, one after the other; tools put line numbers and the like before a line.
+/// True when a text contains these lines in sequence. Tools prefix lines with numbers and the like, so only
+/// the ends are compared.
 fn has(text: &[&str], window: &[String]) -> bool {
     text.windows(LINES).any(|lines| {
         lines
@@ -49,7 +50,7 @@ fn has(text: &[&str], window: &[String]) -> bool {
     })
 }
 
-/// The first lines of the solution that a tool of the agent showed before the agent wrote them itself.
+/// First window of the solution that a tool showed before the agent wrote it.
 pub(super) fn find(windows: &[Window], journal: &[Entry]) -> Option<String> {
     let mut unknown: BTreeSet<&Window> = windows.iter().collect();
     for entry in journal {
@@ -60,6 +61,8 @@ pub(super) fn find(windows: &[Window], journal: &[Entry]) -> Option<String> {
                     strings(&call.input, &mut texts);
                 }
                 let texts: Vec<_> = texts.iter().map(|text| telling(text.lines())).collect();
+                // A window that the agent wrote first is its work, so a later tool result with it is not a
+                // leak.
                 unknown.retain(|window| !texts.iter().any(|text| has(text, window)));
             }
             Fact::ToolFinished { result, .. } => {

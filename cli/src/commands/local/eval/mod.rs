@@ -1,4 +1,4 @@
-//! `journeyman eval`: plays tasks whose solutions are known by their tests, and says how many are resolved.
+//! `journeyman eval`: plays tasks with known solutions, and reports the resolved share.
 
 mod arguments;
 mod dataset;
@@ -33,12 +33,12 @@ use self::{
 use super::{folder, say, say_error, say_json};
 use crate::{args::Format, local};
 
-/// Exit code of an interruption.
+// Exit code after an interruption.
 const EXIT_INTERRUPTED: u8 = 130;
-/// Characters of a digest that are kept.
+// Characters of a digest in a key.
 const DIGEST: usize = 16;
 
-/// What a task is played with.
+/// Version, model and settings of an evaluation.
 struct Identity {
     release: String,
     model: String,
@@ -49,6 +49,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let instances = dataset::read(&asked.dataset)?;
     let other = asked.compare.as_deref().map(record::read).transpose()?;
     let settings = model(&asked)?;
+    // Results are only comparable for equal release, model and settings.
     let identity = Identity {
         release: env!("CARGO_PKG_VERSION").to_owned(),
         model: settings.model()?,
@@ -81,7 +82,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
     let mut played = played.buffer_unordered(jobs);
     let mut problem = Ok(());
-    // Dropped at the second signal, they end what they started all the same.
+    // The second signal drops the runs, which still stop the services that they started.
     while let Some(Some(done)) = at_once.run_until_cancelled(played.next()).await {
         if done.is_err() && problem.is_ok() {
             shutdown.cancel();
@@ -112,7 +113,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The same settings as `try` has.
+/// Settings of the services, the same as those of `try`.
 fn model(asked: &Arguments) -> anyhow::Result<folder::Settings> {
     folder::settings(&folder::InFolder {
         repository: None,
@@ -126,7 +127,7 @@ fn model(asked: &Arguments) -> anyhow::Result<folder::Settings> {
     })
 }
 
-/// What changes how a task is played, without keys.
+/// Digest of the settings that influence a run, without secrets.
 fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<String> {
     let mut parts: Vec<String> = settings
         .environment
@@ -152,7 +153,7 @@ fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<S
     Ok(short(&dataset::hex(parts.join("\n").as_bytes())))
 }
 
-/// Whether a setting of this name holds a key. Names of budgets end in `TOKENS`.
+/// True for the name of a secret setting. Names of budgets end in `TOKENS`.
 fn is_secret(name: &str) -> bool {
     let name = name.trim().trim_matches('"').to_uppercase();
     let ends = ["API_KEY", "TOKEN", "PASSWORD", "NKEY_SEED"];
@@ -163,7 +164,8 @@ fn short(digest: &str) -> String {
     digest.chars().take(DIGEST).collect()
 }
 
-/// Data set, sources, results and other runs are hidden from commands, should they lie where commands may read.
+/// Hides the data set, sources, results and other runs from commands, in case commands could read their
+/// folders.
 fn hiding(
     mut settings: folder::Settings,
     dataset: &Path,
@@ -193,7 +195,7 @@ fn hiding(
     Ok(settings)
 }
 
-/// The sandbox in which tests that decide run, as the executor's settings have it.
+/// Sandbox for the deciding tests, by the settings of the executor.
 async fn bench(settings: &folder::Settings, root: &Path) -> anyhow::Result<Bench> {
     let file = settings.file();
     let environment = local::completed(file.as_deref(), settings.environment.clone()).await?;
@@ -203,7 +205,7 @@ async fn bench(settings: &folder::Settings, root: &Path) -> anyhow::Result<Bench
     Bench::open(&config.executor, workspaces).await
 }
 
-/// Instances that can be used, and the others with the reason.
+/// Usable instances, and the others with the reason.
 async fn validated(
     bench: &Bench,
     root: &Path,
@@ -214,9 +216,11 @@ async fn validated(
     let looked = stream::iter(instances).map(|instance| async move {
         let place = root.join("validated").join(&instance.id);
         let problem = grade::invalid(bench, place.clone(), &instance, shutdown).await;
+        // The folder is temporary, so a failed removal is harmless.
         let _ = tokio::fs::remove_dir_all(place).await;
         if shutdown.is_cancelled() {
-            // Nothing is known about it, and nothing will be played.
+            // Validation was interrupted, so the instance is neither valid nor invalid. Nothing is played
+            // afterwards.
             return (instance, None);
         }
         match &problem {
@@ -239,7 +243,7 @@ async fn validated(
     (valid, invalid)
 }
 
-/// Every run: each instance once before any is played again.
+/// All runs in order: each instance once before any instance is repeated.
 fn plan(valid: &[Arc<Instance>], runs: u32, identity: &Identity) -> Vec<(Arc<Instance>, Key)> {
     let each = |run: u32| {
         valid.iter().map(move |instance| {

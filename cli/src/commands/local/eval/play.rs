@@ -1,4 +1,4 @@
-//! Plays one instance as a ticket: through the same services and phases as `journeyman try`.
+//! Plays one instance as a ticket, with the services and phases of `journeyman try`.
 
 use std::{
     fs::File,
@@ -22,31 +22,31 @@ use super::{
 };
 use crate::{local::Local, timeline};
 
-/// How long a run that was stopped may take to end.
+// Time limit for a stopped run to end.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where one run takes place.
+/// Folders and settings of one run.
 pub(super) struct Place<'a> {
-    /// Its own folder, in which the repository is; it goes with the run.
+    /// Temporary folder of the run, which contains the repository.
     pub(super) work: &'a Path,
-    /// Where its journal is kept.
+    /// Folder for its journal.
     pub(super) kept: &'a Path,
-    /// The settings of the services.
+    /// Settings of the services.
     pub(super) settings: &'a Settings,
     /// Rules without `repo`.
     pub(super) rules: Option<&'a Path>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// Why it ended; absent: it was interrupted.
+    /// Stop reason; absent after an interruption.
     pub(super) reason: Option<StopReason>,
-    /// True when it was stopped because it asked a person.
+    /// True when the run was stopped because it asked a person.
     pub(super) asked: bool,
-    /// The branch with its change.
+    /// Branch with its change.
     pub(super) branch: Option<String>,
-    /// How strong its own evidence is.
+    /// Level of its evidence.
     pub(super) evidence: Option<Level>,
     pub(super) cost_micros: u64,
     pub(super) unpriced: u32,
@@ -56,15 +56,15 @@ pub(super) struct Played {
     pub(super) journal: Vec<Entry>,
 }
 
-/// The folder of the repository below a run's own.
+/// Folder of the repository in the run's folder.
 pub(super) fn repository(work: &Path) -> PathBuf {
     work.join("repository")
 }
 
-/// Starts the services on the repository, gives them the problem and stays to the end of the run. `shutdown` stops it.
+/// Starts the services on the repository, dispatches the problem and follows the run to its end. `shutdown` stops it.
 ///
 /// # Errors
-/// When the services cannot be started, or the journal cannot be followed or kept.
+/// When the services fail to start, or the journal cannot be followed or stored.
 pub(super) async fn play(
     instance: &Instance,
     place: &Place<'_>,
@@ -92,6 +92,7 @@ pub(super) async fn play(
     };
     let played: anyhow::Result<Played> = Box::pin(worked).await;
     let stopped = local.stop().await;
+    // The error of the run comes first: the services' error is often its consequence.
     let played = played?;
     stopped?;
     Ok(played)
@@ -142,7 +143,7 @@ impl Visit {
             return followed;
         }
         self.client.stop_run(&self.run).await?;
-        // Whether it ended in time or is cut, it has no result.
+        // An interrupted run has no result, whether it ended in time or not.
         let _ = tokio::time::timeout(STOP_LIMIT, Box::pin(self.follow(&mut events))).await;
         self.came.reason = None;
         Ok(())
@@ -158,6 +159,7 @@ impl Visit {
                 waits_for: WaitsFor::Decision | WaitsFor::Answer,
             } = entry.fact
             {
+                // No person answers in an evaluation, so the run ends here.
                 self.came.asked = true;
                 self.client.stop_run(&self.run).await?;
             }

@@ -1,4 +1,4 @@
-//! What is kept of each run, and how a later evaluation finds it again.
+//! Stored results of runs, and their keys for a later evaluation.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,79 +10,80 @@ use anyhow::{Context, bail};
 use domain::check::Level;
 use serde::{Deserialize, Serialize};
 
-/// The file below the results' folder, one record a line.
+// File in the results folder, with one record per line.
 const FILE: &str = "results.jsonl";
 
-/// What a run was about: the same again has the same result, but for chance.
+/// Key of a run: equal keys have equal results, apart from chance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Key {
-    /// The instance's name.
+    /// Id of the instance.
     pub(super) instance: String,
     /// Digest of the instance, so that a changed one is played again.
     pub(super) task: String,
-    /// From 1.
+    /// Number of the run, from 1.
     pub(super) run: u32,
-    /// Journeyman's version.
+    /// Version of Journeyman.
     pub(super) release: String,
-    /// The model, as its provider names it.
+    /// Model, by its provider's name for it.
     pub(super) model: String,
-    /// Digest of settings and rules, without keys.
+    /// Digest of settings and rules, without secrets.
     pub(super) settings: String,
 }
 
-/// How a run went.
+/// Stored result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
     #[serde(flatten)]
     pub(super) key: Key,
-    /// True when every test that decides passes with the change.
+    /// True when every deciding test passes with the change.
     pub(super) resolved: bool,
-    /// True when the run ended as one that is done, with a change.
+    /// True when the run completed with a change.
     pub(super) delivered: bool,
-    /// Why the run ended.
+    /// Stop reason of the run.
     pub(super) stop: String,
-    /// What failed that is not the agent; such a run counts as not resolved.
+    /// Infrastructure failure; such a run counts as unresolved.
     pub(super) infra: Option<String>,
-    /// How strong the agent's own evidence is.
+    /// Level of the agent's evidence.
     pub(super) evidence: Option<Level>,
-    /// Tests that had to begin to pass and do not.
+    /// Tests that had to start to pass and do not.
     pub(super) unmet: Vec<String>,
-    /// Tests that passed at the base and do not any more.
+    /// Tests that passed on the base and fail now.
     pub(super) broken: Vec<String>,
-    /// Lines of the reference solution that a tool showed before the agent wrote them; absent: none.
+    /// Lines of the reference solution that a tool showed before the agent wrote them; absent
+    /// without a leak.
     pub(super) leak: Option<String>,
-    /// In millionths of a dollar, as far as prices are known.
+    /// Cost in millionths of a dollar, as far as prices are known.
     pub(super) cost_micros: u64,
-    /// Replies whose price is not known.
+    /// Replies without a known price.
     pub(super) unpriced: u32,
     /// Replies of the model.
     pub(super) turns: u32,
-    /// From the first to the last entry of the journal.
+    /// Milliseconds from the first to the last entry of the journal.
     pub(super) duration_ms: u64,
     pub(super) tokens: Tokens,
-    /// When the task became public, as the data set has it.
+    /// Publication time of the task, from the data set.
     pub(super) created_at: Option<String>,
 }
 
-/// Tokens of all calls of the model.
+/// Tokens of all model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tokens {
-    /// Read, cached ones included.
+    /// Input tokens, including cached ones.
     pub(super) input: u64,
-    /// Of those read: from the provider's cache.
+    /// Input tokens from the provider's cache.
     pub(super) cached: u64,
-    /// Written.
+    /// Output tokens.
     pub(super) output: u64,
 }
 
 impl Record {
-    /// The run said that it is done, and it is not.
+    /// True for a run that completed without solving the task.
     pub(super) const fn is_false_done(&self) -> bool {
         self.delivered && !self.resolved && self.infra.is_none()
     }
 }
 
-/// The results of one folder, which grow by a record at a time.
+/// Results of one folder, appended record by record.
 pub(super) struct Store {
     file: File,
     path: PathBuf,
@@ -90,10 +91,10 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens a folder's results.
+    /// Opens the results of a folder.
     ///
     /// # Errors
-    /// Results that are there although nobody asked to go on with them, or that cannot be read.
+    /// Existing results without `resume`, or unreadable results.
     pub(super) fn open(folder: &Path, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
         let records = if path.exists() { read(&path)? } else { Vec::new() };
@@ -104,7 +105,8 @@ impl Store {
             );
         }
         let kept = path.with_extension("jsonl.new");
-        // A record that an interruption cut must not swallow the next one.
+        // An interrupted write may leave a partial last line, and the next record would be appended
+        // to it. So the file is rewritten first.
         let lines = records
             .iter()
             .map(line)
@@ -115,15 +117,15 @@ impl Store {
         Ok(Self { file, path, records })
     }
 
-    /// Whether a run like this one has a result.
+    /// True when a run with this key has a result.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.records.iter().any(|record| record.key == *key)
     }
 
-    /// Keeps a result for good.
+    /// Stores a result durably.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the write fails.
     pub(super) fn add(&mut self, record: Record) -> anyhow::Result<()> {
         let write = |mut file: &File| {
             file.write_all(line(&record)?.as_bytes())?;
@@ -139,10 +141,10 @@ fn line(record: &Record) -> Result<String, serde_json::Error> {
     Ok(format!("{}\n", serde_json::to_string(record)?))
 }
 
-/// The records of a results' folder, or of its file.
+/// Reads the records of a results folder, or of its file.
 ///
 /// # Errors
-/// A file that cannot be read, or a line in it; the last line may be cut.
+/// An unreadable file, or an invalid line in it. A truncated last line is ignored.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
     let path = if path.is_dir() {
         path.join(FILE)
@@ -167,7 +169,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
 pub(super) mod tests {
     use super::*;
 
-    /// A run with nothing special about it.
+    /// Run without special properties.
     pub(in super::super) fn record(instance: &str, run: u32, resolved: bool) -> Record {
         Record {
             key: Key {

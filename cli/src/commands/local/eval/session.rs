@@ -1,4 +1,4 @@
-//! The runs of one evaluation: each is played, graded and kept.
+//! Runs of one evaluation: each is played, graded and stored.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use super::{
     table,
 };
 
-/// A patch above this is kept in part only, in bytes.
+// Largest stored patch in bytes; a larger one is truncated.
 const MAX_PATCH: usize = 16 << 20;
 
 pub(super) struct Session {
@@ -39,7 +39,7 @@ pub(super) struct Session {
 
 struct State {
     store: Store,
-    /// Runs that are over, with a result or without.
+    /// Finished runs, with or without a result.
     over: usize,
     ended_early: Option<String>,
 }
@@ -80,7 +80,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The results of these runs, and why some have none.
+    /// Results of these runs, and the reason why some have none.
     pub(super) fn end(self, planned: &[Key]) -> (Vec<Record>, Option<String>) {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut records = state.store.records;
@@ -94,10 +94,10 @@ impl Session {
         (records, interrupted.or(state.ended_early))
     }
 
-    /// Plays a run unless it has a result, or there is a reason to begin no more.
+    /// Plays a run, unless it has a result or no further run may start.
     ///
     /// # Errors
-    /// When a result cannot be kept.
+    /// When a result cannot be stored.
     pub(super) async fn one(&self, instance: Arc<Instance>, key: Key) -> anyhow::Result<()> {
         if self.state().store.has(&key) || !self.may_begin() {
             return Ok(());
@@ -133,7 +133,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether there is time and money for one more. Runs of this evaluation that were resumed count too.
+    /// True while time and money suffice for another run. Resumed runs of this evaluation count too.
     fn may_begin(&self) -> bool {
         if self.shutdown.is_cancelled() {
             return false;
@@ -157,7 +157,7 @@ impl Session {
         false
     }
 
-    /// The result; nothing when it was interrupted.
+    /// Result of a run; `None` after an interruption.
     async fn played(
         &self,
         instance: &Arc<Instance>,
@@ -176,6 +176,7 @@ impl Session {
         let played = Box::pin(play::play(instance, &place, &self.shutdown)).await;
         let (played, trouble) = match played {
             Ok(played) => (played, None),
+            // A run whose services failed is a result too: an infrastructure failure.
             Err(error) => (Played::default(), Some(format!("{error:#}"))),
         };
         if self.shutdown.is_cancelled() || (played.reason.is_none() && trouble.is_none()) {
@@ -203,7 +204,7 @@ impl Session {
         Ok(leak::find(&leak::windows(patch, &base), &played.journal))
     }
 
-    /// The grade of a run's change; nothing where there is none.
+    /// Grade of a run's change; `None` without a change.
     async fn graded(
         &self,
         instance: &Arc<Instance>,
@@ -275,7 +276,7 @@ fn record(
     }
 }
 
-/// What failed that is neither the agent nor its model's work.
+/// Infrastructure failure behind a stop reason, caused by neither the agent nor the model's work.
 fn outside(reason: &StopReason) -> Option<String> {
     let detail = match reason {
         StopReason::ModelFailed { detail }

@@ -1,9 +1,9 @@
-//! What numbers of a few instances say, and what they do not.
+//! Statistics for small numbers of instances.
 
-/// The normal distribution's two-sided 95 % point.
+// Two-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Wilson's 95 % interval of a share seen in `n` independent instances; everything is possible where there are none.
+/// Wilson's 95 % interval of a share in `n` independent instances; 0 to 1 for `n` = 0.
 pub(super) fn wilson(share: f64, n: f64) -> (f64, f64) {
     if n <= 0.0 {
         return (0.0, 1.0);
@@ -18,12 +18,13 @@ pub(super) fn wilson(share: f64, n: f64) -> (f64, f64) {
     )
 }
 
-/// `McNemar`'s exact two-sided test: how probable a split at least as uneven is when neither is better. `better` and
-/// `worse` count the pairs that differ.
+/// `McNemar`'s exact two-sided test: probability of a split at least as uneven when neither side is better. `better`
+/// and `worse` count the pairs that differ.
 pub(super) fn mcnemar(better: u32, worse: u32) -> f64 {
     let n = better.saturating_add(worse);
     let fewer = better.min(worse);
-    // The probability of each number of heads follows from the one before; in logarithms nothing gets too small.
+    // Each binomial probability follows from the previous one. The sum of logarithms avoids an underflow for large
+    // `n`.
     let mut log = f64::from(n) * 0.5_f64.ln();
     let mut tail = 0.0;
     for k in 0..=fewer {

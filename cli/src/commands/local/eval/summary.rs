@@ -1,4 +1,4 @@
-//! What all runs together say.
+//! Summary of all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,36 +9,36 @@ use super::{
     statistics::{mcnemar, wilson},
 };
 
-/// An instance that is no part of the evaluation.
+/// Instance that is excluded from the evaluation.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Invalid {
     pub(super) instance: String,
     pub(super) reason: String,
 }
 
-/// The figures of an evaluation.
+/// Figures of an evaluation.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) release: String,
     pub(super) model: String,
     pub(super) settings: String,
-    /// Instances that are valid, and runs of each.
+    /// Valid instances, and runs of each.
     pub(super) instances: usize,
     pub(super) runs_each: u32,
     pub(super) invalid: Vec<Invalid>,
     /// Runs with a result, and runs without one.
     pub(super) finished: usize,
     pub(super) missing: usize,
-    /// Why there are runs without one.
+    /// Reason for runs without a result.
     pub(super) ended_early: Option<String>,
     pub(super) resolved: Resolved,
     pub(super) cost: Cost,
     pub(super) turns: u64,
     pub(super) minutes: f64,
     pub(super) tokens: Tokens,
-    /// Runs that said that they are done and are not.
+    /// Runs that completed without solving the task.
     pub(super) false_done: usize,
-    /// Runs whose failure is not the agent's; they count as not resolved.
+    /// Runs with an infrastructure failure; they count as unresolved.
     pub(super) infra: usize,
     pub(super) evidence: BTreeMap<String, usize>,
     pub(super) stops: BTreeMap<String, usize>,
@@ -47,43 +47,43 @@ pub(super) struct Summary {
     pub(super) comparison: Option<Comparison>,
 }
 
-/// How many runs resolve their instance.
+/// Share of runs that resolve their instance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Resolved {
     pub(super) runs: usize,
     pub(super) share: f64,
-    /// Wilson's 95 % interval; runs of one instance count as one, because they are not independent.
+    /// Wilson's 95 % interval. Runs of one instance count as one, because they are not independent.
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Share of the instances of which every run is resolved, among those with all their runs; absent: there is none.
+    /// Share of instances with every run resolved, among those with all their runs; absent without such instances.
     pub(super) pass_power: Option<f64>,
 }
 
-/// What the model cost.
+/// Cost of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Cost {
     pub(super) usd: f64,
-    /// Absent: nothing is resolved.
+    /// Absent without a resolved run.
     pub(super) usd_per_resolved: Option<f64>,
-    /// Replies whose price is not known; the sums are without them.
+    /// Replies without a known price; the sums exclude them.
     pub(super) unpriced_replies: u64,
 }
 
-/// This evaluation beside another one, by the instances of both.
+/// Comparison with another evaluation, over the instances of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Comparison {
     pub(super) instances: u32,
-    /// Resolved in most runs here.
+    /// Instances resolved in most runs here.
     pub(super) here: u32,
     pub(super) there: u32,
-    /// Resolved here alone, and there alone.
+    /// Instances resolved only here, and only there.
     pub(super) gained: Vec<String>,
     pub(super) lost: Vec<String>,
     /// `McNemar`'s exact probability.
     pub(super) p: f64,
 }
 
-/// The runs of each instance.
+/// Runs by instance.
 fn by_instance(records: &[Record]) -> BTreeMap<&str, Vec<&Record>> {
     let mut all: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -101,7 +101,7 @@ fn float(n: impl TryInto<u64>) -> f64 {
 }
 
 impl Resolved {
-    /// What these runs come to, of which each instance is to have `runs_each`.
+    /// Share of these runs, with `runs_each` planned runs per instance.
     pub(super) fn of(records: &[Record], runs_each: u32) -> Self {
         let instances = by_instance(records);
         let runs = records.iter().filter(|record| record.resolved).count();
@@ -109,6 +109,8 @@ impl Resolved {
             0 => 0.0,
             all => float(runs) / float(all),
         };
+        // The interval counts instances instead of runs: runs of one instance are correlated, and counting them would
+        // make it too narrow.
         let (low, high) = wilson(share, float(instances.len()));
         let whole: Vec<_> = instances
             .values()
@@ -142,7 +144,7 @@ impl Cost {
 }
 
 impl Comparison {
-    /// Pairs by instance.
+    /// Compares the evaluations by instance.
     pub(super) fn of(here: &[Record], there: &[Record]) -> Self {
         let most = |runs: &[&Record]| runs.iter().filter(|run| run.resolved).count() * 2 > runs.len();
         let others = by_instance(there);
@@ -174,7 +176,7 @@ impl Comparison {
     }
 }
 
-/// What is known besides the records.
+/// Figures of an evaluation that are not in the records.
 pub(super) struct Frame {
     pub(super) release: String,
     pub(super) model: String,
@@ -186,7 +188,7 @@ pub(super) struct Frame {
 }
 
 impl Summary {
-    /// The figures of these runs, beside those of another evaluation.
+    /// Computes the figures of these runs, and compares them with another evaluation.
     pub(super) fn of(frame: Frame, records: &[Record], other: Option<&[Record]>) -> Self {
         let count = |is: fn(&Record) -> bool| records.iter().filter(|record| is(record)).count();
         let sum = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();

@@ -1,4 +1,4 @@
-//! An evaluation as text for people.
+//! Text output of an evaluation.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::timeline::dollars;
 
-/// One line for a run that has a result.
+/// Line of a run with a result.
 pub(super) fn run(record: &Record) -> String {
     let verdict = match (&record.infra, record.resolved) {
         (Some(_), _) => "infra",
@@ -37,7 +37,7 @@ pub(super) fn run(record: &Record) -> String {
     line
 }
 
-/// The whole evaluation, a line for each run first.
+/// Text of the whole evaluation, with one line per run first.
 pub(super) fn text(summary: &Summary, records: &[Record]) -> String {
     let mut lines: Vec<String> = records.iter().map(run).collect();
     for invalid in &summary.invalid {

@@ -1,4 +1,4 @@
-//! Follows a run in a folder, and is the person whom it asks.
+//! Follows a run in a folder, and lets the user at the terminal answer its questions.
 
 use std::{
     io::{BufRead, IsTerminal},
@@ -18,45 +18,45 @@ use tokio_util::sync::CancellationToken;
 use super::super::{progress::Progress, say, say_error};
 use crate::timeline;
 
-/// How long a run that was stopped may take to end.
+// Time limit for a stopped run to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Attended {
-    /// How it ended; absent: it was interrupted.
+    /// Stop reason; absent after an interruption.
     pub(super) reason: Option<StopReason>,
-    /// It asked somebody, and nobody was there.
+    /// True when the run asked a question and there was no terminal.
     pub(super) is_unanswered: bool,
-    /// The branch that was written.
+    /// Branch with the change.
     pub(super) branch: Option<String>,
-    /// The patch that was written.
+    /// Path of the patch.
     pub(super) patch: Option<PathBuf>,
-    /// What the model's replies cost.
+    /// Cost of the model's replies.
     pub(super) cost: Cost,
-    /// What the checks of the change showed last.
+    /// Last results of the checks.
     pub(super) checks: Vec<CheckRow>,
 }
 
-/// What the model's replies cost.
+/// Cost of the model's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// In millionths of a dollar, as far as prices are known.
+    /// Millionths of a dollar, as far as prices are known.
     pub(super) micros: u64,
-    /// Replies.
+    /// Number of replies.
     pub(super) replies: usize,
-    /// Replies whose price is not known.
+    /// Replies without a known price.
     pub(super) unpriced: usize,
 }
 
-/// What a run last asked its person.
+/// Last question of the run to its user.
 enum Asked {
     Questions(Vec<Question>),
     Change(CommitId),
     Plan(CommitId, Box<Plan>),
 }
 
-/// Starts the run and stays to its end. An interruption stops it.
+/// Starts the run and follows it to its end. An interruption stops it.
 pub(super) async fn work(
     client: &Client,
     ticket: &TicketKey,
@@ -88,7 +88,7 @@ struct Visit<'a> {
     start: Option<Timestamp>,
     asked: Option<Asked>,
     came: Attended,
-    /// Absent while a person types.
+    /// Absent while the user types, because the display would overwrite the input.
     progress: Option<Progress>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Prints the journal as it comes, up to the end of the run.
+    /// Prints the journal live, up to the end of the run.
     async fn follow(
         &mut self,
         events: &mut (impl Stream<Item = Result<Entry, api::Error>> + Unpin),
@@ -127,7 +127,7 @@ impl<'a> Visit<'a> {
         anyhow::bail!("the live journal ended before the run did")
     }
 
-    /// What the run does now, and what it has cost.
+    /// Shows the current activity of the run, and its cost so far.
     fn show(&self, fact: &Fact) {
         let doing = match fact {
             Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => "the model",
@@ -175,7 +175,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Gives the run what it waits for, or stops it where nobody is there to be asked.
+    /// Gives the run the input that it waits for, or stops it without a terminal.
     async fn attend(&mut self, waits_for: WaitsFor) -> anyhow::Result<()> {
         let asked = match waits_for {
             WaitsFor::Decision | WaitsFor::Answer => self.asked.take(),
@@ -245,7 +245,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// The option of this number, or the words themselves.
+/// Option of this number, or the text itself.
 fn chosen<'a>(question: &'a Question, line: &'a str) -> &'a str {
     let number: Option<usize> = line.parse().ok();
     let option = number.and_then(|number| question.options.get(number.checked_sub(1)?));
@@ -262,8 +262,8 @@ impl Cost {
     }
 }
 
-/// One line of a person's; nothing where standard input is no terminal or has ended. The thread that reads may outlive the
-/// command's work: it ends with the process.
+/// Line from the user; `None` without a terminal or at the end of the input. The reading thread may outlive the work: it
+/// ends with the process.
 async fn read_line() -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! What the services start with when they work on a folder.
+//! Environment of the services for work on a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,21 @@ use tempfile::TempDir;
 use super::{super::alone::refuse_problems, model::Settings, state::State};
 use crate::local::Plan;
 
-/// A folder's state, rules and settings, for one ticket.
+/// State, rules and settings of a folder, for one ticket.
 pub(in super::super) struct Ground {
     state: State,
-    // Goes with the ground.
+    // Removed with the ground.
     _rules: TempDir,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
 }
 
 impl Ground {
-    /// Takes the folder's next number. `defaults`: rules without `repo`; `setup`: commands in the place of theirs.
+    /// Reserves the folder's next number. `defaults` are rules without `repo`; `setup` are commands that replace
+    /// those of the rules.
     ///
     /// # Errors
-    /// Another Journeyman that works on the folder, or rules with a problem.
+    /// Another Journeyman works on the folder, or the rules have a problem.
     pub(in super::super) fn new(
         folder: &Folder,
         data: Option<&Path>,
@@ -46,12 +47,12 @@ impl Ground {
         })
     }
 
-    /// The ticket.
+    /// Ticket of this work.
     pub(in super::super) fn ticket(&self) -> &TicketKey {
         &self.state.ticket
     }
 
-    /// The start of the services.
+    /// Plan for the start of the services.
     pub(in super::super) fn plan(&self) -> Plan {
         Plan {
             file: self.file.clone(),
@@ -63,7 +64,7 @@ impl Ground {
     }
 }
 
-/// The rules of this folder alone: what a file of defaults says, and where the folder's work starts.
+/// Rules directory of this folder: the file of defaults, and the base branch of the work.
 fn rules(
     state: &State,
     head: &FolderHead,

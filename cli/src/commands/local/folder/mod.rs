@@ -1,4 +1,4 @@
-//! What `try` does, and `process-ticket` does with `--repository`: a text about a local folder, now, to a branch and a patch.
+//! Work on a local folder, for `try` and `process-ticket --repository`: from a text to a branch and a patch.
 
 mod arguments;
 mod attend;
@@ -26,7 +26,7 @@ pub(super) use self::{
 use super::{EXIT_PERSON, say, say_error};
 use crate::local::Local;
 
-/// A text as a ticket: its first line, without the marks of a heading, and the rest.
+/// Ticket from a text: its first line without heading marks becomes the summary, the rest the description.
 pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
     let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
     let summary = first.trim_start_matches('#').trim();
@@ -39,7 +39,7 @@ pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
     })
 }
 
-/// The text in a file.
+/// Ticket from the text in a file.
 pub(super) fn ticket_in(file: &Path) -> anyhow::Result<TextBody> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     ticket_of(&text)
@@ -65,7 +65,7 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     local.remains().iter().for_each(|line| say(line));
     let client = Client::new(&local.url, local.token.clone())?;
     let attended = Box::pin(attend::work(&client, ground.ticket(), ticket, shutdown)).await;
-    // Dropped at the second signal, it ends NATS and Redis all the same.
+    // The second signal drops the future, which still stops NATS and Redis.
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
     result::tell(&attended, asked.dry_run)?;
@@ -91,7 +91,7 @@ fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
     }
 }
 
-/// Work starts from the head, so whoever has changes must know that they are not part of it.
+/// Prints the base of the work, with a warning about uncommitted changes, which are not part of it.
 fn look_at_changes(folder: &Folder, head: &FolderHead, accept: bool) -> anyhow::Result<()> {
     let uncommitted = folder.uncommitted()?;
     if accept {
@@ -129,9 +129,9 @@ fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The changes may have been made while the run went on, so they are looked for once more.
+/// Checks the branch out. The user may have changed files during the run, so uncommitted changes are checked again.
 fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
-    // Why there is none is told besides.
+    // The output above contains the reason for a missing branch.
     let Some(branch) = &attended.branch else {
         return Ok(());
     };
@@ -145,7 +145,7 @@ fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
 const TRY_AGAIN: &str = "when the model answers, give the same command again; --base-url and --model, or [model] in the \
                          settings file, name another one";
 
-/// The end of a run by its name and the first line of what else is known of it.
+/// Name of the stop reason, with the first line of its detail.
 fn told(reason: &StopReason) -> String {
     let detail = reason.detail().unwrap_or_default();
     match detail.lines().next().map(str::trim) {

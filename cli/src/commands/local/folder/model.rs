@@ -1,4 +1,4 @@
-//! Which model is asked, when nobody wrote settings: the one whose key is in the environment.
+//! Model settings without a settings file: the provider whose key is in the environment.
 
 use std::{
     io::Write,
@@ -14,17 +14,16 @@ use tempfile::NamedTempFile;
 use super::InFolder;
 use crate::account_settings::usual_model;
 
-/// What a settings file may say about work on a folder. Everything else in it is about servers that this work must not
-/// reach.
+// Sections of a settings file that apply to work on a folder. The other sections concern servers that this work must not reach.
 const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
 
-/// Each provider by the variables that its own tools read: key, address, dialect.
+/// Providers with the variables that their own tools read: key, address, dialect.
 const PROVIDERS: [(&str, &str, &str); 2] = [
     ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "anthropic"),
     ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai"),
 ];
 
-/// A provider whose key is in the environment.
+/// Provider whose key is in the environment.
 pub(in super::super) struct Own {
     pub(in super::super) dialect: &'static str,
     pub(in super::super) model: &'static str,
@@ -32,7 +31,7 @@ pub(in super::super) struct Own {
     pub(in super::super) key: secrecy::SecretString,
 }
 
-/// The first one whose key is there, of those that speak the dialect.
+/// First provider with a key in the environment, among those that speak the dialect.
 pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
     let value = |wanted: &str| {
         let found = std::env::vars().find(|(name, _)| name == wanted);
@@ -51,15 +50,15 @@ pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
     })
 }
 
-/// Settings of the services, as far as people gave them.
+/// Settings of the services, as far as the user gave them.
 pub(in super::super) struct Settings {
     pub(in super::super) environment: Vec<(String, String)>,
     file: Option<NamedTempFile>,
 }
 
 impl Settings {
-    /// Adds what follows from a person who sits in front of the work on their own folder: nobody waits for a model that does not
-    /// answer at all, and commits are theirs, as the folder's git names them.
+    /// Adds settings for interactive work: a run does not wait for a model that is unavailable, and commits have the author that
+    /// the folder's git names.
     pub(in super::super) fn attend(&mut self, folder: &Folder) {
         let author = folder.commit_author().map(|author| author.to_string());
         for (key, value) in [
@@ -74,22 +73,22 @@ impl Settings {
         }
     }
 
-    /// The settings file without what is not for this work.
+    /// Settings file reduced to the sections for this work.
     pub(in super::super) fn file(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.path().to_owned())
     }
 
-    /// The model that is asked, as its provider names it; empty: the one that the planner takes when nobody says.
+    /// Configured model, by its provider's name for it; empty: the planner's default.
     ///
     /// # Errors
-    /// A wrong setting.
+    /// An invalid setting.
     pub(in super::super) fn model(&self) -> Result<String, settings::Error> {
         let Glance { model } = settings::load(self.file().as_deref(), self.environment.clone())?;
         Ok(model.name.unwrap_or_default())
     }
 }
 
-/// What is there of `[model]` already.
+/// Existing settings of `[model]`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(in super::super) struct Glance {
@@ -106,7 +105,7 @@ pub(in super::super) struct Model {
     pub(in super::super) auth_token: Option<secrecy::SecretString>,
 }
 
-/// The settings file and the environment, completed by the flags and by the first key that is found.
+/// Settings file and environment, completed by the flags and by the first key in the environment.
 pub(in super::super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
     let file = asked.settings.as_deref().map(only_ours).transpose()?;
     let all: Vec<(String, String)> = std::env::vars().collect();
@@ -122,7 +121,7 @@ pub(in super::super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
     Ok(Settings { environment, file })
 }
 
-/// Keeps what the settings say, and fills in the rest for the provider whose key is there.
+/// Keeps configured values, and completes them for the provider whose key exists.
 fn complete(
     environment: &mut Vec<(String, String)>,
     model: &Model,
@@ -136,7 +135,7 @@ fn complete(
     let is_wanted = |dialect: &str| model.dialect.as_deref().is_none_or(|wanted| wanted == dialect);
     let mut known = PROVIDERS.iter().filter(|(.., dialect)| is_wanted(dialect));
     let Some((key, url, dialect)) = known.find(|(key, ..)| value(key).is_some()) else {
-        // Bedrock has credentials of its own, and a server of one's own may ask for none.
+        // Bedrock uses the credentials of AWS, and a private server may require none.
         let needs_none = model
             .dialect
             .as_deref()
@@ -173,7 +172,7 @@ fn set(environment: &mut Vec<(String, String)>, key: &str, value: &str) {
     crate::derived::set(environment, &format!("MODEL__{key}"), value.to_owned());
 }
 
-/// Variables of these sections, and what the services read besides.
+/// True for variables of these sections, and for those that the services read in addition.
 fn is_ours(name: &str) -> bool {
     let section = name
         .strip_prefix("JOURNEYMAN__")
@@ -184,7 +183,7 @@ fn is_ours(name: &str) -> bool {
     }
 }
 
-/// A copy of a settings file with these sections and no others, readable by this user alone.
+/// Copy of a settings file with only these sections, readable by this user alone.
 fn only_ours(file: &Path) -> anyhow::Result<NamedTempFile> {
     let wrong = |problem: String| settings::Error::new(file.display().to_string(), problem);
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;

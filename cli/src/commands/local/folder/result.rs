@@ -1,11 +1,11 @@
-//! What a run in a folder has left: where, and at what cost.
+//! Result of a run in a folder: places and cost.
 
 use anyhow::Context;
 
 use super::attend::{Attended, Cost};
 use crate::commands::say;
 
-/// Says where branch, patch and text are; of a dry run also what they hold.
+/// Prints the places of branch, patch and text, and for a dry run also their content.
 pub(super) fn tell(came: &Attended, dry_run: bool) -> anyhow::Result<()> {
     if let Some(branch) = &came.branch {
         let not = if dry_run { " (not written: --dry-run)" } else { "" };

@@ -1,9 +1,9 @@
-//! Advice for checks that could not be run in the copy of a folder: which setup would bring what they need.
+//! Advice for checks that cannot run in the copy of a folder: the setup that they need.
 
 use domain::CheckRow;
 use domain::check::CheckOutcome;
 
-/// What to say of the checks that could not be run with the change; nothing where every check ran.
+/// Advice about the checks that could not run with the change; empty when every check ran.
 pub(super) fn advice(rows: &[CheckRow]) -> Vec<String> {
     let not_run: Vec<&CheckRow> = rows
         .iter()

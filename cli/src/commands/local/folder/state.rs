@@ -1,4 +1,4 @@
-//! What Journeyman keeps of a folder, outside of it: mirrors, workspaces, and each ticket's queue and results.
+//! State of a folder, stored outside of it: mirrors, workspaces, and each ticket's queue and results.
 
 use std::{
     fs::{File, TryLockError},
@@ -11,11 +11,10 @@ use ring::digest::{SHA256, digest};
 
 use crate::home;
 
-/// Where it is kept, below the user's folder for such things.
-/// Of the digest that tells folders of one name apart, in bytes.
+// Length of the digest that distinguishes folders with the same name, in bytes.
 const DIGEST: usize = 4;
 
-/// The state of one folder, with a number for the next ticket. One process at a time uses it.
+/// State of one folder, with a number for the next ticket. Only one process uses it at a time.
 pub(super) struct State {
     /// The folder's name in keys and settings.
     pub(super) name: Instance,
@@ -28,7 +27,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Opens the state of the folder at `path` and takes the next number.
+    /// Opens the state of the folder at `path` and reserves the next number.
     pub(super) fn open(path: &Path, chosen: Option<&Path>) -> anyhow::Result<Self> {
         let name = name_of(path);
         let base = match chosen {
@@ -56,12 +55,14 @@ impl State {
         })
     }
 
-    /// The queue of this ticket alone: a run that was cut off does not go on, and cost money, when the next one starts.
+    /// Data folder of this ticket alone. With a shared queue, an interrupted run would continue and cost money when the
+    /// next ticket starts.
     pub(super) fn data(&self) -> PathBuf {
         self.data.clone()
     }
 
-    /// The settings of the services that follow from the folder. What speeds up the next ticket is shared by all of them.
+    /// Settings of the services that follow from the folder. Mirrors and setup results are shared by all its tickets, so
+    /// that the next one starts faster.
     pub(super) fn environment(
         &self,
         mut environment: Vec<(String, String)>,
@@ -102,7 +103,7 @@ fn lock(root: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Makes the folder of the next ticket.
+/// Creates the folder of the next ticket.
 fn next(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
     std::fs::create_dir_all(tickets)?;
     let mut last = 0;
@@ -122,7 +123,7 @@ fn short_digest(path: &Path) -> String {
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder's own name as far as it can be a name in keys; `repository` where nothing of it can.
+/// Name of the folder as a valid name in keys; `repository` when no part of it is valid.
 fn name_of(path: &Path) -> Instance {
     let own = path.file_name().unwrap_or_default().to_string_lossy();
     let kept: String = own

@@ -1,4 +1,4 @@
-//! Choosing a ticket with the arrow keys, and what to do with it.
+//! Interactive choice of a ticket and an action.
 
 use std::process::ExitCode;
 
@@ -22,15 +22,15 @@ const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
 const DETAILS: &str = "View ticket details";
 
-/// What came of the choices.
+/// Result of the choices.
 pub(super) enum Chosen {
-    /// A ticket that is to be processed.
+    /// Ticket to process.
     Ticket(TicketKey),
-    /// Nothing more is wanted.
+    /// No further action, with the exit code.
     Nothing(ExitCode),
 }
 
-/// From the list to a ticket and back, until one is to be processed or nothing is wanted.
+/// Menu loop between the list and a ticket, until the user processes one or leaves.
 pub(super) async fn run(
     client: &Client,
     tickets: Vec<TicketLine>,
@@ -45,7 +45,7 @@ pub(super) async fn run(
 }
 
 fn is_interruption(error: &anyhow::Error) -> bool {
-    // It says its cause, and does not name it as one.
+    // The error displays its cause instead of returning it as the source.
     let dialoguer::Error::IO(io) = match error.downcast_ref() {
         Some(error) => error,
         None => return false,
@@ -53,7 +53,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
     io.kind() == std::io::ErrorKind::Interrupted
 }
 
-/// The ticket that is to be processed.
+/// Ticket to process; `None` when the user leaves.
 async fn walk(
     client: &Client,
     tickets: Vec<TicketLine>,
@@ -75,7 +75,7 @@ async fn walk(
     Ok(None)
 }
 
-/// What is done with a ticket: whether it is to be processed, or it goes back to the list.
+/// Menu of one ticket; true when the user processes it, false for a return to the list.
 async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToken) -> anyhow::Result<bool> {
     let mut last = 0;
     loop {
@@ -98,7 +98,7 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
                 text.map(|text| say(&page(&text))).map_err(Into::into)
             }
         };
-        // Whoever chooses may choose something else.
+        // A failed action is reported and leads back to the menu.
         if let Err(problem) = done {
             say_error(&format!("journeyman: {problem:#}"));
         }
@@ -112,7 +112,7 @@ async fn preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has the running services process a ticket.
+/// Processes a ticket with the running services.
 pub(super) async fn process(
     client: &Client,
     ticket: &TicketKey,

@@ -1,4 +1,4 @@
-//! `journeyman list-tickets`: what there is to do, as a table or to choose from.
+//! `journeyman list-tickets`: list of tickets, or interactive choice.
 
 mod menu;
 mod question;
@@ -29,16 +29,16 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 #[command(visible_alias = "tickets")]
 pub(in crate::commands) struct Arguments {
-    /// Only in this status: one of Jira's, or open or closed at GitHub [default: those that are not over]
+    /// Only tickets in this status: one of Jira's, or open or closed for GitHub [default: unfinished ones]
     #[arg(long)]
     status: Option<String>,
-    /// Only of this repository's Jira project and issues
+    /// Only tickets of this repository's Jira project and issues
     #[arg(long, value_name = "OWNER/NAME")]
     repository: Option<RepositoryName>,
-    /// Choose a ticket with the arrow keys: process it, see what would be started, read it
+    /// Choose a ticket with the arrow keys: process it, preview its job, or read it
     #[arg(long, short, conflicts_with = "output")]
     interactive: bool,
-    /// How the list is printed: a table, the API's answer, or one ticket a line
+    /// Output format: a table, the API's answer, or one ticket per line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     /// The rules file of the only repository; its tickets are listed without running services, which a choice starts
@@ -56,7 +56,7 @@ pub(in crate::commands) struct Arguments {
     api: Api,
 }
 
-/// Widest status and last run in columns of a terminal.
+// Limit of the columns for status and last run, in terminal columns.
 const CELL: usize = 28;
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
@@ -83,9 +83,9 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Lists what running services know; a ticket that is chosen is worked on there.
+/// Lists the tickets of running services, and processes a chosen ticket there.
 async fn by_the_services(client: &Client, asked: &Arguments) -> anyhow::Result<ExitCode> {
-    // Only where keys are read does an interruption have to leave the terminal as it was.
+    // Only the interactive mode changes the terminal, so only there an interruption must restore it.
     let shutdown = match asked.interactive {
         true => bootstrap::signals()[0].clone(),
         false => CancellationToken::new(),
@@ -96,7 +96,7 @@ async fn by_the_services(client: &Client, asked: &Arguments) -> anyhow::Result<E
     }
 }
 
-/// Prints the list, or lets a person choose from it.
+/// Prints the list, or offers it for a choice.
 async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) -> anyhow::Result<Chosen> {
     let query = TicketsQuery {
         status: asked.status.clone(),
@@ -125,7 +125,7 @@ async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) 
     }))
 }
 
-/// One line for each ticket, below a line with the names of the columns.
+/// Table with one line per ticket, below a line with the column names.
 fn table(listed: &TicketsView) -> Vec<String> {
     let names = ["TICKET", "STATUS", "LAST RUN", "TITLE"].map(str::to_owned);
     let rows = listed.tickets.iter().map(row);
@@ -160,7 +160,7 @@ fn row(ticket: &TicketLine) -> [String; 4] {
     ]
 }
 
-/// What became of a run, or how far it is.
+/// Stop reason of a run, or its current state.
 fn state(run: &RunView) -> String {
     let status = serde_json::to_value(run.status).unwrap_or_default();
     let stop = run.stop.as_ref().map(domain::StopReason::as_str);

@@ -1,16 +1,16 @@
-//! Questions to the person at the terminal.
+//! Questions with arrow keys at the terminal.
 
 use anyhow::Context;
 use dialoguer::{Confirm, Select, console::Term, theme::SimpleTheme};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio_util::sync::CancellationToken;
 
-/// Lines of a list that are shown at once.
+// Visible lines of a list.
 const SHOWN: usize = 20;
 
 const CANCEL: &str = "Cancel";
 
-/// The place of what is chosen; absent: nothing, by Escape or the last line.
+/// Index of the choice; `None` after Escape or "Cancel".
 pub(super) async fn choose(
     shutdown: &CancellationToken,
     question: &'static str,
@@ -32,7 +32,7 @@ pub(super) async fn choose(
     Ok(chosen.filter(|chosen| *chosen != cancel))
 }
 
-/// Whether the answer is yes; Escape is no.
+/// True for yes; Escape means no.
 pub(super) async fn confirm(shutdown: &CancellationToken, question: String) -> anyhow::Result<bool> {
     let asked = move || {
         let confirm = Confirm::with_theme(&SimpleTheme).with_prompt(question);
@@ -41,8 +41,8 @@ pub(super) async fn confirm(shutdown: &CancellationToken, question: String) -> a
     Ok(at_terminal(shutdown, asked).await?.unwrap_or(false))
 }
 
-/// A signal ends the process here: nothing can end the thread that waits for a key. Between two keys the terminal is not
-/// raw, and Ctrl-C is a signal then.
+/// Runs a question on a blocking thread. A signal exits the process here, because nothing can cancel a thread that waits
+/// for a key. Between two keys the terminal is not raw, and then Ctrl-C is a signal.
 async fn at_terminal<T: Send + 'static>(
     shutdown: &CancellationToken,
     ask: impl FnOnce() -> dialoguer::Result<T> + Send + 'static,
@@ -51,7 +51,7 @@ async fn at_terminal<T: Send + 'static>(
     let asked = tokio::task::spawn_blocking(ask);
     let Some(answer) = shutdown.run_until_cancelled(asked).await else {
         if let Ok(before) = before {
-            // Nobody is left to hear that it did not work.
+            // The process exits, so a failed restore has no one to be reported to.
             let _ = tcsetattr(std::io::stderr(), OptionalActions::Now, &before);
         }
         drop(Term::stderr().show_cursor());

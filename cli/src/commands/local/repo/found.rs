@@ -1,4 +1,4 @@
-//! What a checkout shows: its default branch, how commits are written, its template and its checks.
+//! Findings in a checkout: default branch, commit style, template and checks.
 
 use std::{
     collections::BTreeSet,
@@ -11,20 +11,20 @@ use tokio::process::Command;
 
 use super::super::branch_folders::{branch_folders, describe_obstacle};
 
-/// Commits whose first lines are looked at.
+// Commits whose subjects are read.
 const COMMITS: &str = "50";
-/// Files whose text is read.
+// Limit of read files.
 const MAX_READ: usize = 60;
-/// Checks that are told.
+// Limit of printed checks.
 const MAX_CHECKS: usize = 5;
-/// Where GitHub looks for a template, the default of the rules first.
+/// Paths at which GitHub finds a template, the default of the rules first.
 const TEMPLATES: [&str; 4] = [
     ".github/PULL_REQUEST_TEMPLATE.md",
     ".github/pull_request_template.md",
     "PULL_REQUEST_TEMPLATE.md",
     "docs/PULL_REQUEST_TEMPLATE.md",
 ];
-/// Files that say what a repository is made with.
+/// Files that reveal the toolchain of a repository.
 const TOOLCHAINS: [(&str, &str); 12] = [
     ("Cargo.toml", "Rust"),
     ("go.mod", "Go"),
@@ -40,7 +40,7 @@ const TOOLCHAINS: [(&str, &str); 12] = [
     ("dbt_project.yml", "dbt"),
 ];
 
-/// What was found.
+/// Findings in a checkout.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     branch: String,
@@ -49,12 +49,12 @@ pub(super) struct Found {
     template: Option<&'static str>,
     has_pre_commit: bool,
     checks: Vec<CheckCandidate>,
-    /// Branches that are named as folders of ours.
+    /// Branches with the name of a folder of ours.
     obstacles: Vec<String>,
 }
 
 impl Found {
-    /// Looks at the commit that is checked out.
+    /// Inspects the commit that is checked out.
     pub(super) async fn in_checkout(folder: &Path) -> anyhow::Result<Self> {
         let listed = git(
             folder,
@@ -73,7 +73,7 @@ impl Found {
             let mut text = None;
             if read < MAX_READ && executor::tells_of_checks(path) {
                 read += 1;
-                // What is no text tells of no check.
+                // A binary file contains no checks, so the error of a non-UTF-8 output is dropped.
                 text = git(folder, &["show", &format!("HEAD:{path}")]).await.ok();
             }
             files.push((path.clone(), text));
@@ -97,7 +97,7 @@ impl Found {
         })
     }
 
-    /// For people.
+    /// Lines for the terminal.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("branch   {}", self.branch)];
         if !self.toolchains.is_empty() {
@@ -129,14 +129,14 @@ impl Found {
         lines
     }
 
-    /// The rules file; what is as by default is left out. Checks are looked for in each run, so they are not written down.
+    /// Text of the rules file, without default values. Checks are omitted, because each run detects them again.
     pub(super) fn rules(
         &self,
         repository: &RepositoryName,
         project: Option<&str>,
         label: Option<&str>,
     ) -> anyhow::Result<String> {
-        // JSON's strings are YAML's, too.
+        // Every JSON string is also a valid YAML string.
         let quoted = |text: &str| serde_json::to_string(text);
         let mut text = "# Every key and its default: docs/rules.md\nrepo:\n".to_owned();
         text += &format!(
@@ -166,7 +166,7 @@ impl Found {
     }
 }
 
-/// Branches of the checkout and its remote that are named as folders of ours.
+/// Branches of the checkout and its remote with the name of a folder of ours.
 async fn obstacles(folder: &Path) -> anyhow::Result<Vec<String>> {
     let format = "--format=%(refname)";
     let named = git(
@@ -184,7 +184,7 @@ async fn obstacles(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(branches.intersection(&folders).cloned().collect())
 }
 
-/// That of the remote, else the one that is checked out.
+/// Default branch of the remote, else the branch that is checked out.
 async fn default_branch(folder: &Path) -> anyhow::Result<String> {
     let remote = git(folder, &["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
     if let Some(branch) = remote
@@ -199,7 +199,8 @@ async fn default_branch(folder: &Path) -> anyhow::Result<String> {
         .context("no branch is checked out, and origin names no default branch")
 }
 
-/// Whether most commits begin with a type, as `fix(cart): …`; of a young repository nobody can say, so it is taken for one.
+/// True when most commit subjects start with a type, such as `fix(cart): …`. A repository with fewer than five commits
+/// counts as conventional.
 fn is_conventional(subjects: &str) -> bool {
     let typed = |line: &&str| {
         let Some((before, _)) = line.split_once(": ") else {

@@ -1,4 +1,4 @@
-//! `journeyman repo add`: the rules file of a repository, from what its checkout shows, and what would become of its tickets.
+//! `journeyman repo add`: rules file of a repository from its checkout, with a preview of its tickets.
 
 mod found;
 
@@ -30,10 +30,10 @@ use super::{
 };
 use crate::args::Settings;
 
-/// Tickets of which is said what would become of them.
+// Tickets in the preview.
 const SHOWN: usize = 10;
 
-/// Say how repositories are worked on
+/// Configure repositories
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
     #[command(subcommand)]
@@ -45,7 +45,7 @@ enum What {
     Add(Add),
 }
 
-/// Write the rules file of a repository, and say what would become of its last 10 tickets, open ones first; nothing is started
+/// Write the rules file of a repository, and preview the work on its last 10 tickets, open ones first; nothing is started
 #[derive(Debug, Args)]
 struct Add {
     /// The repository, e.g. acme/shop
@@ -54,17 +54,17 @@ struct Add {
     /// A checkout of it
     #[arg(long, value_name = "DIR", default_value = ".")]
     from: PathBuf,
-    /// Jira project whose tickets are its tickets
+    /// Jira project with its tickets
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
-    /// Label that asks for work when it is put on one of its issues
+    /// Label that requests work on an issue of the repository
     #[arg(long, value_name = "LABEL")]
     issue_label: Option<String>,
     #[command(flatten)]
     settings: Settings,
 }
 
-/// Where rules are.
+/// Subset of the settings with the place of the rules.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Glance {
@@ -108,7 +108,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(previewed.unwrap_or(INTERRUPTED.into()))
 }
 
-/// The file that has the rules of the repository; wrong rules of others are told by `doctor`.
+/// File with the rules of the repository. `doctor` reports problems of other files.
 fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> anyhow::Result<Option<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -124,6 +124,7 @@ fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> any
         if !is_rules {
             continue;
         }
+        // Each file is read alone, so that a problem in another file does not matter.
         let alone = tempfile::tempdir()?;
         std::fs::copy(&path, alone.path().join("rules.yaml"))
             .with_context(|| format!("cannot read {}", path.display()))?;
@@ -138,7 +139,7 @@ fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> any
     Ok(None)
 }
 
-/// A file that is there is never replaced.
+/// Writes the rules file, and never replaces an existing one.
 fn written(folder: &Path, asked: &Add, found: &Found) -> anyhow::Result<PathBuf> {
     let name = format!("{}.yaml", asked.repository.path().replace('/', "-"));
     let path = folder.join(name);
@@ -161,7 +162,7 @@ fn written(folder: &Path, asked: &Add, found: &Found) -> anyhow::Result<PathBuf>
     Ok(path)
 }
 
-/// Asks about each ticket what a dry run would say; nothing is there that could start anything.
+/// Prints the dry run of each ticket. Only the API runs, so that nothing can start work.
 async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
     let listed = client.tickets(&TicketsQuery::default()).await?;
     for problem in &listed.problems {
@@ -186,10 +187,10 @@ async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Tickets that are over, so that a repository whose work is done shows what it would have been, too.
+/// Finished tickets, so that the preview of a repository without open tickets has examples.
 async fn over(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
     let mut found = Vec::new();
-    // Jira's usual name of it, and GitHub's.
+    // Default names of the final status in Jira and GitHub.
     for status in ["Done", "closed"] {
         let query = TicketsQuery {
             status: Some(status.to_owned()),
@@ -197,7 +198,7 @@ async fn over(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
         };
         match client.tickets(&query).await {
             Ok(listed) => found.extend(listed.tickets),
-            // Nowhere is there such a status.
+            // No tracker has this status.
             Err(api::Error::Refused { status, .. }) if status == StatusCode::UNPROCESSABLE_ENTITY => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! The two Apps of GitHub: registered from manifests by one click each, then installed.
+//! The two GitHub Apps: registered from manifests by one click each, then installed.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -23,16 +23,16 @@ use crate::{
     secrets::new_password,
 };
 
-/// Register and install the two GitHub Apps, by a click each; a half-done set-up is carried on
+/// Register and install the two GitHub Apps, by a click each; continues an incomplete setup
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
-    /// Organisation that owns the Apps
+    /// Organization that owns the Apps
     #[arg(long, value_name = "ORG")]
     org: Option<String>,
     /// Host of a GitHub Enterprise Server [default: github.com, or that of the settings]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Address of Journeyman for webhooks; without it polls find what happens
+    /// Address of Journeyman for webhooks; without it polls find the events
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Only print addresses, open no browser
@@ -40,17 +40,17 @@ pub(super) struct Arguments {
     no_browser: bool,
 }
 
-/// Where GitHub is.
+/// Addresses of a GitHub server.
 #[derive(Debug, PartialEq, Eq)]
 struct Server {
     api_url: String,
     git_url: String,
-    /// Its pages.
+    /// Origin of its web pages.
     web: String,
 }
 
 impl Server {
-    /// That of the host, or that of the settings.
+    /// Addresses of the given host, or those of the settings.
     fn of(host: Option<&str>, known: &Settings) -> anyhow::Result<Self> {
         let (api_url, git_url) = match host {
             None => (known.api_url.clone(), known.git_url.clone()),
@@ -113,7 +113,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             "{org:?} is not the name of an organisation"
         );
     }
-    // It is served until both are installed: its last page leads there.
+    // The page is served until both Apps are installed, because its last state links to the installation.
     let _page = match (missing.as_slice(), &org) {
         ([], _) | (_, None) => None,
         (missing, Some(org)) => {
@@ -129,7 +129,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     };
     let known = Known::read(store)?;
     if known.ingest.github_webhook_secrets.is_empty() {
-        // Ingest refuses to take unsigned webhooks, so there is one although nobody signs with it yet.
+        // Ingest refuses unsigned webhooks and requires a secret, even while no webhook exists.
         keep_webhook_secret(store, &new_password().0.into())?;
     }
     if let (Some(url), false) = (&hook, missing.contains(&Role::Reader)) {
@@ -144,7 +144,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     name_author(&Known::read(store)?, &server, store).await
 }
 
-/// Names the account under which the writer App acts as the author of commits, unless the settings name one.
+/// Sets the writer App's account as the author of commits, unless the settings name one.
 async fn name_author(known: &Known, server: &Server, store: &Store) -> anyhow::Result<()> {
     if let Some(author) = &known.rules.commit_author {
         say(&format!("author   {author}"));
@@ -182,7 +182,7 @@ fn of(role: Role, known: &Known) -> &Settings {
     }
 }
 
-/// What is being registered, and for whom.
+/// Context of the registrations.
 struct Registering<'a> {
     store: &'a Store,
     server: &'a Server,
@@ -192,7 +192,7 @@ struct Registering<'a> {
 }
 
 impl Registering<'_> {
-    /// One after the other in one browser page, which is given back.
+    /// Registers the Apps one after the other in one browser page. Returns the page.
     async fn all(&self, roles: &[Role]) -> anyhow::Result<Page> {
         let mut page = Page::open().await?;
         let mut typed = match self.opens {
@@ -204,7 +204,7 @@ impl Registering<'_> {
         for (place, role) in roles.iter().enumerate() {
             self.show(&page, *role);
             match waiting.take() {
-                // The browser may have gone; its person can open the page again.
+                // The browser may be closed; the user can open the page again.
                 Some(seen) => {
                     let _ = seen.send(());
                 }
@@ -240,7 +240,7 @@ impl Registering<'_> {
         Ok(page)
     }
 
-    /// What comes back to the page, or is pasted where the browser is on another machine.
+    /// Waits for the code, from the callback or pasted by a user whose browser is on another machine.
     async fn code(
         &self,
         page: &mut Page,
@@ -258,7 +258,7 @@ impl Registering<'_> {
             "     or open {file} on another machine, and paste the address that it leads to:"
         ));
         loop {
-            // What is read is read whole: a line that came is never lost to the page, nor the other way round.
+            // Both branches are cancel safe: neither a line nor a callback is lost when the other one wins.
             let line = tokio::select! {
                 returned = page.returned() => return returned,
                 Some(line) = typed.recv() => line,
@@ -296,7 +296,7 @@ impl Registering<'_> {
         }
     }
 
-    /// A code that somebody else sent back is that of their App: its key would be theirs as well.
+    /// Checks the owner of the App. A code from another person would register their App, and they would know its key.
     fn check_owner(&self, app: &NewApp) -> anyhow::Result<()> {
         let owner = app.owner();
         if owner.eq_ignore_ascii_case(self.org) {
@@ -310,8 +310,8 @@ impl Registering<'_> {
         )
     }
 
-    /// The key first: GitHub never tells it again. Its file has the App's id in its name, so that it is found when the
-    /// settings could not be written.
+    /// Stores the App. The key goes first, because GitHub returns it only once. The file name contains the App id, so
+    /// that a later setup finds the key even when the settings could not be written.
     fn keep(&self, role: Role, app: &NewApp) -> anyhow::Result<String> {
         if let Some(secret) = &app.webhook_secret {
             keep_webhook_secret(self.store, secret)?;
@@ -322,7 +322,7 @@ impl Registering<'_> {
     }
 }
 
-/// Takes up the key of an App that was registered by a set-up that ended too early.
+/// Adopts the stored key of an App from an interrupted setup.
 fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
     let names = store.kept()?;
     let id_of = |name: &String| {
@@ -369,7 +369,7 @@ fn keep_webhook_secret(store: &Store, secret: &SecretString) -> anyhow::Result<(
     store.set(&[account_settings::webhook_secret(WebhookSender::Github, secret)])
 }
 
-/// Tells an App that was there before where its webhooks go. Its events only a person can choose.
+/// Sets the webhook address of an existing App. Only a person can choose its events.
 async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<()> {
     let reader = &known.github_reader;
     let Some(secret) = known.ingest.github_webhook_secrets.first() else {

@@ -1,4 +1,4 @@
-//! Where an App is installed, which people do on its page.
+//! Installation of the Apps, which the user does on their pages.
 
 use std::time::Duration;
 
@@ -11,23 +11,24 @@ use tokio::time::Instant;
 
 use super::say;
 
-/// How often GitHub is asked whether an App is installed.
+// Interval of the polls for the installation.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long people have to install both.
+// Time for the user to install both Apps.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn install_url(app: &str) -> String {
     format!("{app}/installations/new")
 }
 
-/// A browser that does not start is no failure: the address is printed.
+/// Opens a browser. A failure is not fatal, because the address is printed too.
 pub(super) fn open(url: &str) {
     if let Err(error) = webbrowser::open(url) {
         say(&format!("     (no browser was opened: {error})"));
     }
 }
 
-/// Waits until an App is installed, for the organisation if one is named; gives the login under which it acts.
+/// Waits for the installation of an App, on the organization if one is named. Returns the login of the App's
+/// account.
 pub(super) async fn installed(
     role: Role,
     settings: &Settings,

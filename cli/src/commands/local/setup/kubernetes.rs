@@ -1,4 +1,4 @@
-//! The Secrets of the services for Kubernetes, made of what was set up and of new keys.
+//! Secrets of the services for Kubernetes, from the setup and from new keys.
 
 use std::{
     fmt::Write as _,
@@ -18,23 +18,24 @@ use super::{
 };
 use crate::{files::replace, secrets::new_token};
 
-/// Where the operator's token is kept, among the secrets.
+// File of the operator's token among the secrets.
 const OPERATOR: &str = "operator.token";
-/// Where the key of `journeyman backup` is kept.
+// File of the key for `journeyman backup`.
 const BACKUP: &str = "nats_backup.seed";
 
-/// Write the Secrets of the services for Kubernetes: what was set up, and new keys between services
+/// Write the Secrets of the services for Kubernetes, from the setup and with new keys between
+/// services
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// File to write, which only you may read; - prints the secrets
+    /// File to write, readable by you alone; - prints the secrets
     #[arg(long, short, value_name = "FILE", default_value = "journeyman-secrets.yaml")]
     output: PathBuf,
-    /// Their namespace
+    /// Namespace of the Secrets
     #[arg(long, value_name = "NAME", default_value = "journeyman", value_parser = namespace)]
     namespace: String,
 }
 
-/// A label of DNS, as Kubernetes asks.
+/// Parses a DNS label, the form that Kubernetes requires for a namespace.
 fn namespace(text: &str) -> Result<String, String> {
     let is_label = (1..=63).contains(&text.len())
         && text
@@ -48,7 +49,7 @@ fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// A Secret: its name and its entries.
+/// Secret with its name and entries.
 type Secret = (&'static str, Vec<(&'static str, String)>);
 
 pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
@@ -82,7 +83,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         replace(output, text.as_bytes(), 0o600)?;
         say(&format!("secrets  {}: kubectl apply -f it", output.display()));
     }
-    // Beside the secrets on standard output nothing else may stand.
+    // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
     let tell = |line: &str| match is_printed {
         true => say_error(line),
         false => say(line),
@@ -95,7 +96,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is new at each call.
+/// Values that are new in each call.
 struct Made {
     keys: NewKeys,
     grant: grant::KeyPair,
@@ -114,7 +115,7 @@ impl Made {
         }
     }
 
-    /// What belongs into settings and is no secret.
+    /// Lines with public values for the settings.
     fn public(&self) -> Vec<String> {
         let (id, key) = (&self.grant.id, &self.grant.public_key);
         let mut lines = vec![
@@ -128,7 +129,7 @@ impl Made {
         lines
     }
 
-    /// The entries for NATS and Redis of one service.
+    /// Entries of one service for NATS and Redis.
     fn of(&self, name: &str) -> Vec<(&'static str, String)> {
         let services = self.keys.services.iter();
         let mut entries = Vec::new();
@@ -141,7 +142,7 @@ impl Made {
     }
 }
 
-/// Those of `k8s/secrets.example.yaml`; what is not set up is empty.
+/// Secrets of `k8s/secrets.example.yaml`; entries that are not set up are empty.
 fn secrets(known: &Known, model_key: String, made: &Made) -> Vec<Secret> {
     let github = |settings: &::github::Settings| {
         let account = settings.private_key.as_ref().or(settings.token.as_ref());
@@ -183,7 +184,7 @@ fn secrets(known: &Known, model_key: String, made: &Made) -> Vec<Secret> {
     ]
 }
 
-/// As YAML, whose double-quoted texts are those of JSON.
+/// YAML text. A JSON string is a valid double-quoted YAML string.
 fn rendered(namespace: &str, secrets: &[Secret]) -> String {
     let one = |(name, entries): &Secret| {
         let mut text = format!(
@@ -193,7 +194,7 @@ fn rendered(namespace: &str, secrets: &[Secret]) -> String {
             text.push_str(" {}");
         }
         for (key, value) in entries {
-            // Writing to a string does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(text, "\n  {key}: {}", serde_json::Value::from(value.trim_end()));
         }
         text + "\n"

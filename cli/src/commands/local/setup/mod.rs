@@ -1,4 +1,4 @@
-//! `journeyman setup`: accounts at GitHub and Jira, and the model; what is there already is left as it is.
+//! `journeyman setup`: accounts on GitHub and Jira, and the model. Existing configuration stays unchanged.
 
 mod github;
 mod installed;
@@ -25,7 +25,8 @@ use self::store::Store;
 use super::{EXIT_ARGUMENTS, INTERRUPTED, ask, doctor, say, say_error};
 use crate::args::Settings;
 
-/// Set up the accounts of GitHub and Jira and the model, what is missing or one of them; ends with `doctor`
+/// Set up the accounts of GitHub and Jira and the model: all that is missing, or one of them; ends with
+/// `doctor`
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
 pub(in crate::commands) struct Arguments {
@@ -43,7 +44,7 @@ enum Step {
     Kubernetes(kubernetes::Arguments),
 }
 
-/// What the settings have already, as far as the set-up asks for it.
+/// Existing settings that the setup reads.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Known {
@@ -77,9 +78,10 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     if !shutdown.is_cancelled() {
         return done.unwrap_or(Ok(INTERRUPTED.into()));
     }
-    // The thread that waits for a key cannot be ended, so it puts nothing back itself.
+    // The thread that waits for a key cannot be canceled and restores nothing, so the terminal is restored
+    // here.
     if let Ok(before) = before {
-        // Nobody is left to hear that it did not work.
+        // The process is about to exit, so a failed restore has no one to be reported to.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
         drop(Term::stderr().show_cursor());
     }
@@ -92,7 +94,7 @@ async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     let store = Store::new(file, &asked.settings.data);
     let done = match asked.step {
         Some(Step::Kubernetes(step)) => {
-            // What it writes is for another machine than the one that doctor would look at.
+            // The Secrets are for another machine than the one that doctor would check.
             Box::pin(kubernetes::run(step, &store)).await?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -111,7 +113,7 @@ async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Does what has not been done; what has been is looked at again.
+/// Sets up the missing parts, and checks the existing ones.
 async fn missing(store: &Store) -> anyhow::Result<()> {
     let known = Known::read(store)?;
     let has_github = !known.github_reader.is_without_account() && !known.github_writer.is_without_account();
@@ -130,7 +132,7 @@ async fn missing(store: &Store) -> anyhow::Result<()> {
     Box::pin(model::run(model::Arguments::default(), store)).await
 }
 
-/// What `doctor` says of it all; what is not set up yet fails there and says how.
+/// Runs `doctor`. Parts that are not set up fail there with a remedy.
 async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCode> {
     settings.settings = store.existing().map(Path::to_owned);
     say("");
@@ -138,7 +140,7 @@ async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCo
     doctor::run(doctor::Arguments { settings, offline }).await
 }
 
-/// Where webhooks of a service go.
+/// Webhook address of a service.
 fn hook_url(public: &str, service: &str) -> anyhow::Result<String> {
     let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;
     anyhow::ensure!(

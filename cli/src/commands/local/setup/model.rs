@@ -1,4 +1,4 @@
-//! The model: which one, its key, and whether it answers.
+//! Setup of the model: name, key, and a test question.
 
 use std::path::PathBuf;
 
@@ -18,13 +18,13 @@ use crate::{
     derived::set,
 };
 
-/// Name the model and its key, and ask it one question; what works already stays
+/// Set the model and its key, and send it one question; a working configuration stays
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
     /// anthropic, openai (any server that speaks its Chat Completions) or bedrock
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
-    /// The model, as its provider names it
+    /// The model, by its provider's name for it
     #[arg(long, value_name = "MODEL")]
     name: Option<String>,
     /// Another endpoint that speaks the dialect
@@ -40,7 +40,7 @@ struct Complete {
     model: planner::ModelSettings,
 }
 
-/// Whether the settings name a model already.
+/// True when the settings name a model.
 pub(super) fn is_there(store: &Store) -> anyhow::Result<bool> {
     let known: Glance = settings::load(store.existing(), std::env::vars())?;
     Ok(known.model.name.is_some())
@@ -107,7 +107,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The key that has to be kept; absent: the settings have one, or none is needed.
+/// Key to store; `None` when the settings have one, or the model needs none.
 async fn new_key(
     asked: &Arguments,
     known: &Model,
@@ -117,7 +117,7 @@ async fn new_key(
     let is_known = known.api_key.is_some() || known.auth_token.is_some();
     let question = "API key of the model";
     let (flag, file) = ("--api-key-file", asked.api_key_file.as_deref());
-    // Bedrock has credentials of its own.
+    // Bedrock uses the credentials of AWS.
     match (file, own) {
         (Some(_), _) => ask::secret(file, flag, question).await.map(Some),
         (None, _) if is_known || dialect == "bedrock" => Ok(None),

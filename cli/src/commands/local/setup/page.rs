@@ -1,4 +1,4 @@
-//! The page on this machine that sends manifests to GitHub and takes the codes that come back.
+//! Local web page that sends manifests to GitHub and receives the codes.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -25,20 +25,20 @@ use tokio::{
 };
 use url::Url;
 
-/// GitHub gives an hour for all steps.
+// GitHub's time limit for all steps of a manifest registration.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-/// The page while it is served.
+/// Local page while it is served.
 pub(super) struct Page {
     address: SocketAddr,
     desk: Arc<Desk>,
-    /// A path that other users and programs of this machine do not know.
+    /// Random path, unknown to other users and programs of this machine.
     path: String,
     returned: mpsc::Receiver<Returned>,
     task: JoinHandle<()>,
 }
 
-/// A code that came back. The browser waits until `seen` is used or dropped, and looks at the page again then.
+/// Received code. The browser waits until `seen` is used or dropped, and then reloads the page.
 pub(super) struct Returned {
     pub(super) code: String,
     pub(super) seen: oneshot::Sender<()>,
@@ -46,7 +46,7 @@ pub(super) struct Returned {
 
 struct Desk {
     path: String,
-    /// As browsers name it: who reaches this port by another name is a page of somebody else's.
+    /// Host header of the page's address. A request under another name comes from a foreign page (DNS rebinding).
     host: String,
     shown: Mutex<Shown>,
     returns: mpsc::Sender<Returned>,
@@ -55,7 +55,7 @@ struct Desk {
 #[derive(Default)]
 struct Shown {
     html: String,
-    /// The page's one script may run by it.
+    /// Nonce of the page's only script.
     nonce: String,
     /// What a code has to come back with; each is good for once.
     state: Option<String>,
@@ -68,7 +68,7 @@ impl Desk {
 }
 
 impl Page {
-    /// Serves it on a free port of this machine alone.
+    /// Serves the page on a free loopback port.
     pub(super) async fn open() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("cannot listen on 127.0.0.1")?;
@@ -90,7 +90,7 @@ impl Page {
             ))
             .with_state(Arc::clone(&desk));
         let task = tokio::spawn(async move {
-            // Without it nothing comes back, and the wait for that ends.
+            // Without the server no code arrives, and then the wait for a code ends with an error.
             drop(axum::serve(listener, router).await);
         });
         Ok(Self {
@@ -106,12 +106,12 @@ impl Page {
         format!("http://{}{}", self.address, self.path)
     }
 
-    /// Where GitHub leads back to.
+    /// Callback address for GitHub.
     pub(super) fn callback(&self) -> String {
         format!("{}callback", self.url())
     }
 
-    /// Shows a form that sends a manifest by itself.
+    /// Shows a form that submits a manifest automatically.
     pub(super) fn send(&self, action: &str, manifest: &Value) {
         let (state, nonce) = (random(), random());
         let html = framed(&html! {
@@ -142,12 +142,12 @@ impl Page {
         };
     }
 
-    /// The form that is shown, as a file for a browser on another machine; it is sent when the file is opened.
+    /// HTML of the shown form, as a file for a browser on another machine. It submits when the file is opened.
     pub(super) fn form(&self) -> String {
         self.desk.shown().html.clone()
     }
 
-    /// The code of an address that GitHub led a browser on another machine to, with the state that was sent along.
+    /// Code from a pasted callback address, if the state matches.
     pub(super) fn pasted(&self, address: &str) -> Option<Returned> {
         let address = Url::parse(address.trim()).ok()?;
         let value = |wanted: &str| {
@@ -236,7 +236,7 @@ async fn take(State(desk): State<Arc<Desk>>, Query(back): Query<Back>) -> Respon
         seen,
     };
     if desk.returns.send(returned).await.is_ok() {
-        // Dropped means that the page tells what went wrong.
+        // A dropped sender means that the page shows the error.
         let _ = waits.await;
     }
     Redirect::to(&desk.path).into_response()
@@ -253,7 +253,7 @@ mod tests {
         bootstrap::install_tls_provider();
         let mut page = Page::open().await.unwrap();
         page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
-        // A code that is taken although it should not be waits for the set-up, which this test is.
+        // An accepted code waits for the setup, which this test replaces.
         let http = reqwest::Client::builder().timeout(Duration::from_secs(10));
         let http = http.build().unwrap();
         let html = http.get(page.url()).send().await.unwrap().text().await.unwrap();

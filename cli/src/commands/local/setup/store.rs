@@ -1,4 +1,4 @@
-//! What the set-up writes: the settings file, whose comments and order stay, and one file for each secret.
+//! Files of the setup: the settings file, whose comments and order stay, and one file per secret.
 
 use std::{
     fs,
@@ -16,10 +16,10 @@ use crate::{
     files::replace,
 };
 
-/// The folder of secrets in the data folder.
+// Folder of secrets in the data folder.
 const SECRETS: &str = "secrets";
 
-/// Where settings and secrets go.
+/// Paths of settings and secrets.
 pub(super) struct Store {
     pub(super) file: PathBuf,
     secrets: PathBuf,
@@ -33,12 +33,12 @@ impl Store {
         }
     }
 
-    /// The settings file, when it exists.
+    /// Settings file, when it exists.
     pub(super) fn existing(&self) -> Option<&Path> {
         Some(self.file.as_path()).filter(|file| file.exists())
     }
 
-    /// Keeps a secret in a file that this user alone may read. It is on the disk when this returns.
+    /// Stores a secret in a file that this user alone can read, and syncs it to disk.
     pub(super) fn keep(&self, name: &str, secret: &SecretString) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(&self.secrets)
             .and_then(|()| fs::set_permissions(&self.secrets, fs::Permissions::from_mode(0o700)))
@@ -49,7 +49,7 @@ impl Store {
         Ok(path)
     }
 
-    /// Leaves a file for this user alone in the data folder; it holds no secret that lasts.
+    /// Writes a file for this user alone into the data folder. It must not contain a lasting secret.
     pub(super) fn leave(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let folder = self.secrets.parent().unwrap_or(Path::new("."));
         let path = folder.join(name);
@@ -59,7 +59,7 @@ impl Store {
         Ok(path)
     }
 
-    /// The names of the secrets that are kept.
+    /// Names of the stored secrets.
     pub(super) fn kept(&self) -> anyhow::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.secrets) {
             Ok(entries) => entries,
@@ -74,12 +74,14 @@ impl Store {
         Ok(names)
     }
 
-    /// Where a secret that is kept lies.
+    /// Path of a stored secret.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.secrets.join(name)
     }
 
-    /// Keeps the secrets among settings, then writes all of them; the file stays as it is but for these.
+    /// Stores the secrets among the settings, then writes all settings. The rest of the file stays
+    /// unchanged.
+    // Secrets first: a settings file that names a missing secret file would not load.
     pub(super) fn set(&self, settings: &[AccountSetting]) -> anyhow::Result<()> {
         for setting in settings {
             if let SettingValue::Secret(name, secret) = &setting.value {
@@ -120,14 +122,14 @@ impl Store {
         if after == before {
             return Ok(());
         }
-        // A link stays one.
+        // A symbolic link stays a link, because its target is replaced.
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
         replace(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
     }
 }
 
-/// The names that a setting has, and these.
+/// Union of the existing names of a setting and these names.
 fn joined(document: &DocumentMut, section: &str, key: &str, names: &[String]) -> Array {
     let known = document.get(section).and_then(|section| section.get(key));
     let mut list: Array = known.and_then(Item::as_array).cloned().unwrap_or_default();
@@ -139,14 +141,14 @@ fn joined(document: &DocumentMut, section: &str, key: &str, names: &[String]) ->
     list
 }
 
-/// `{ file = "…" }`: where a secret is.
+/// Reference to the file of a secret: `{ file = "…" }`.
 fn in_file(path: &Path) -> Value {
     let mut table = InlineTable::new();
     table.insert("file", path.display().to_string().into());
     table.into()
 }
 
-/// What stands behind a value on its line stays there.
+/// Sets a value and keeps the comment on its line.
 fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -> anyhow::Result<()> {
     let table = document
         .entry(section)

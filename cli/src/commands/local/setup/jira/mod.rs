@@ -14,46 +14,47 @@ use secrecy::ExposeSecret;
 use super::{Known, ask, hook_url, say, store::Store};
 use crate::account_settings;
 
-/// Name the two Jira accounts, try them, and register the webhook; what works already stays
+/// Set and test the two Jira accounts, and register the webhook; a working configuration stays
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
     /// The site, e.g. `https://acme.atlassian.net`
     #[arg(long, value_name = "URL")]
     site: Option<String>,
-    /// The site is a Jira Data Center; needed only where it does not tell so itself
+    /// The site is a Jira Data Center; needed only when the site does not report it
     #[arg(long, conflicts_with = "gateway")]
     data_center: bool,
-    /// Where the API is, when the tokens have scopes: `https://api.atlassian.com/ex/jira/<id>` [default: the site]
+    /// Base URL of the API, when the tokens have scopes: `https://api.atlassian.com/ex/jira/<id>` [default: the site]
     #[arg(long, value_name = "URL")]
     gateway: Option<String>,
-    /// Address of the account that reads; a Data Center has none
+    /// Mail address of the account that reads; not for a Data Center
     #[arg(long, value_name = "EMAIL")]
     reader_email: Option<String>,
-    /// File with its API token, at a Data Center its personal access token
+    /// File with its API token, for a Data Center its personal access token
     #[arg(long, value_name = "FILE")]
     reader_token_file: Option<PathBuf>,
-    /// Day on which that token ends, e.g. 2027-01-31
+    /// Expiry day of that token, e.g. 2027-01-31
     #[arg(long, value_name = "DAY")]
     reader_expires: Option<String>,
-    /// Address of the account that writes; a Data Center has none
+    /// Mail address of the account that writes; not for a Data Center
     #[arg(long, value_name = "EMAIL")]
     writer_email: Option<String>,
-    /// File with its API token, at a Data Center its personal access token
+    /// File with its API token, for a Data Center its personal access token
     #[arg(long, value_name = "FILE")]
     writer_token_file: Option<PathBuf>,
-    /// Day on which that token ends
+    /// Expiry day of that token
     #[arg(long, value_name = "DAY")]
     writer_expires: Option<String>,
-    /// Jira group whose members may ask for work, or `*` for everybody who can act on a ticket
+    /// Jira group whose members may request work, or `*` for every account that can act on a ticket
     #[arg(long, value_name = "GROUP")]
     requesters: Option<String>,
-    /// Address of Journeyman for the webhook; without it polls find what happens
+    /// Address of Journeyman for the webhook; without it polls find the events
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Address of an administrator, who registers the webhook; without one you register it yourself. A Data Center has none
+    /// Mail address of an administrator, who registers the webhook; without one you register it yourself. Not for a Data
+    /// Center
     #[arg(long, value_name = "EMAIL", requires = "public_url")]
     admin_email: Option<String>,
-    /// File with the administrator's token: used once, and not kept
+    /// File with the administrator's token: used once, and not stored
     #[arg(long, value_name = "FILE", requires = "public_url")]
     admin_token_file: Option<PathBuf>,
 }
@@ -62,9 +63,9 @@ pub(super) struct Arguments {
 struct Asked {
     section: &'static str,
     settings: Settings,
-    /// The account before it.
+    /// Previous settings of the account.
     before: Settings,
-    /// Whether it was given now, and has to be kept.
+    /// True for a new account, which must be stored.
     is_new: bool,
 }
 
@@ -132,7 +133,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     }
 }
 
-/// Where people see the site of these settings.
+/// Base URL of the site's web pages.
 fn pages(known: &Settings) -> &str {
     match known.site_url.as_str() {
         "" => &known.base_url,
@@ -140,7 +141,7 @@ fn pages(known: &Settings) -> &str {
     }
 }
 
-/// A site: its pages, where its API is, and which Jira it is.
+/// Site with its pages, its API and its kind of Jira.
 struct Place {
     site: String,
     base_url: String,
@@ -148,7 +149,7 @@ struct Place {
 }
 
 impl Place {
-    /// The gateway of the settings stays that of their site.
+    /// Place of the site. The gateway of the settings applies only to the site of the settings.
     async fn of(site: &str, asked: &Arguments, known: &Settings) -> anyhow::Result<Self> {
         let bare = |url: &str| url.trim_end_matches('/').to_owned();
         let site = bare(site);
@@ -176,7 +177,7 @@ impl Place {
         Ok(Self { site, base_url, jira })
     }
 
-    /// What the settings say beside `base_url`.
+    /// Value of `site_url`; empty when it equals `base_url`.
     fn site_url(&self) -> &str {
         match self.site == self.base_url {
             true => "",
@@ -185,7 +186,8 @@ impl Place {
     }
 }
 
-/// What the site says that it is; where it cannot be asked, trying the accounts says why.
+/// Kind of Jira that the site reports, else `otherwise`. If the site is unreachable, the test of the accounts reports the
+/// reason.
 async fn which(site: &str, otherwise: Dialect) -> hook::Site {
     let asked = Settings {
         base_url: site.to_owned(),
@@ -204,14 +206,14 @@ async fn which(site: &str, otherwise: Dialect) -> hook::Site {
     }
 }
 
-/// What the command line says of an account.
+/// Arguments for one account.
 struct Given {
     email: Option<String>,
     token: Option<PathBuf>,
     expires: Option<String>,
 }
 
-/// The account of the settings, unless another one is given.
+/// Account of the settings, unless the arguments name another one.
 async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> anyhow::Result<Asked> {
     let Given {
         email,
@@ -272,11 +274,11 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
     })
 }
 
-/// The day of the flag, or a day that a person types; what is no day is asked for again.
+/// Day from the flag or from the user; an invalid answer is asked again.
 async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<String> {
     let is_given = given.is_some();
     let mut answer = ask::optional(given, question).await?;
-    // A flag that is wrong is refused with the account.
+    // The check of the account rejects an invalid flag.
     while !is_given && !answer.is_empty() && !jira::is_day(&answer) {
         say(&format!(
             "         {answer:?} is not a day of the form 2027-01-31"
@@ -286,7 +288,7 @@ async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<St
     Ok(answer)
 }
 
-/// The site that a person types; what is no address is asked for again.
+/// Site from the user; an invalid address is asked again.
 async fn ask_for_site() -> anyhow::Result<String> {
     loop {
         let answer = ask::text(None, "--site", "Jira site, e.g. https://acme.atlassian.net").await?;
@@ -300,7 +302,7 @@ async fn ask_for_site() -> anyhow::Result<String> {
     }
 }
 
-/// Who the account is.
+/// Identity of the account. The error contains the page on which its tokens are made.
 fn tried(role: &str, found: Result<Account, jira::Error>, settings: &Settings) -> anyhow::Result<Account> {
     let account = found.with_context(|| {
         let site = &settings.base_url;

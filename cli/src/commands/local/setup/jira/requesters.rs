@@ -1,4 +1,4 @@
-//! The people who may ask for work on Jira.
+//! Users who may request work on Jira.
 
 use anyhow::bail;
 use domain::cause::chain;
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const FLAG: &str = "--requesters";
-/// Groups that are proposed, the first that the site has; a name that ends in `-` is the beginning of one.
+// Proposed groups: the first one that exists on the site. A name that ends in `-` is a prefix.
 const USUAL: [&str; 5] = [
     "journeyman-users",
     "jira-software-users",
@@ -23,7 +23,7 @@ const USUAL: [&str; 5] = [
     "jira-users-",
 ];
 
-/// Writes the group of the flag, or the one that a person names, unless the settings have one.
+/// Stores the group of the flag, or the group that the user names, unless the settings have one.
 pub(super) async fn choose(
     given: Option<String>,
     known: &Known,
@@ -73,7 +73,7 @@ async fn ask_for(all: &FoundGroups) -> anyhow::Result<String> {
     ask::text_with_default(None, FLAG, question, usual(all)).await
 }
 
-/// The group that is proposed.
+/// Proposed group.
 fn usual(all: &FoundGroups) -> Option<String> {
     let named = |wanted: &&str| {
         all.names.iter().find(|name| match wanted.ends_with('-') {
@@ -84,7 +84,7 @@ fn usual(all: &FoundGroups) -> Option<String> {
     USUAL.iter().find_map(named).cloned()
 }
 
-/// Reason that members of this group could not ask for work.
+/// Reason why members of this group could not request work.
 async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>> {
     if group == EVERYBODY {
         return Ok(None);
@@ -98,7 +98,7 @@ async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>>
         Ok(GroupState::Missing(others)) => {
             Some(format!("Jira has no such group; it has {}", list_groups(&others)))
         }
-        // `doctor` looks again at the end.
+        // `doctor` checks the group again at the end.
         Err(Error::Forbidden { .. }) => None,
         Err(error) => bail!("the groups of Jira cannot be read: {}", chain(&error)),
     })

@@ -1,4 +1,4 @@
-//! The webhook of a Jira site: its secret, and whoever registers it.
+//! Webhook of a Jira site: its secret and its registration.
 
 use anyhow::bail;
 use bootstrap::rules::RulesBook;
@@ -13,7 +13,7 @@ use crate::{
     secrets::new_password,
 };
 
-/// The newest secret of the settings; a random one where there is none, as ingest takes no unsigned webhooks.
+/// First secret of the settings, else a new random one, because ingest accepts no unsigned webhooks.
 pub(super) fn secret(store: &Store, known: &Known) -> anyhow::Result<SecretString> {
     if let Some(secret) = known.ingest.jira_webhook_secrets.first() {
         return Ok(secret.clone().into());
@@ -23,7 +23,7 @@ pub(super) fn secret(store: &Store, known: &Known) -> anyhow::Result<SecretStrin
     Ok(secret)
 }
 
-/// An administrator of the site, where there is one to ask.
+/// Administrator account of the site, if the user has one.
 async fn administrator(asked: &Arguments, place: &Place) -> anyhow::Result<Option<Settings>> {
     let file = asked.admin_token_file.as_deref();
     let (email, question) = match place.jira.dialect {
@@ -68,7 +68,7 @@ async fn administrator(asked: &Arguments, place: &Place) -> anyhow::Result<Optio
     }))
 }
 
-/// Registers the webhook, or says how a person does.
+/// Registers the webhook, or prints the steps for the user.
 pub(super) async fn set_up(
     asked: &Arguments,
     store: &Store,
@@ -112,7 +112,7 @@ pub(super) async fn set_up(
     Ok(())
 }
 
-/// The projects of the rules at the default site; what is wrong with rules `doctor` says.
+/// Projects of the rules on the default site. `doctor` reports invalid rules.
 fn projects(store: &Store) -> anyhow::Result<Vec<String>> {
     let Known { rules, .. } = Known::read(store)?;
     let Ok(book) = RulesBook::read(&rules.dir, &bootstrap::rules::Connections::default()) else {
