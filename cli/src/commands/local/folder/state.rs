@@ -16,9 +16,9 @@ const DIGEST: usize = 4;
 
 /// State of one folder, with a number for the next ticket. Only one process uses it at a time.
 pub(super) struct State {
-    /// The folder's name in keys and settings.
+    /// Name of the folder in keys and settings.
     pub(super) name: Instance,
-    /// The ticket.
+    /// Ticket of this work.
     pub(super) ticket: TicketKey,
     path: PathBuf,
     root: PathBuf,

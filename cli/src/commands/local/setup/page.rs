@@ -57,7 +57,7 @@ struct Shown {
     html: String,
     /// Nonce of the page's only script.
     nonce: String,
-    /// What a code has to come back with; each is good for once.
+    /// Expected state of the next code. Each is valid once.
     state: Option<String>,
 }
 
