@@ -127,6 +127,7 @@ pub fn jira_account(
         text(section, "base_url", &now.base_url),
         setting(section, "api_token", token),
     ];
+    // The Cloud authenticates an API token together with a mail address, a Data Center the token alone.
     if now.deployment == jira::Dialect::Cloud {
         settings.push(text(section, "email", &now.email));
     }

@@ -24,6 +24,7 @@ impl Servers {
     pub(crate) fn lock(data: &Path) -> anyhow::Result<Self> {
         let path = data.join("lock");
         let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        // A second process must fail with a message instead of waiting.
         match file.try_lock() {
             Ok(()) => Ok(Self {
                 nats: None,

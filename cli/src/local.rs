@@ -250,6 +250,7 @@ impl Local {
     pub async fn run_until(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let ended = shutdown.run_until_cancelled(self.services.join_next()).await;
         let early = ended.flatten().map(flatten);
+        // The other services are drained even after one has failed.
         let stopped = self.stop().await;
         early.unwrap_or(Ok(())).and(stopped)
     }
@@ -280,6 +281,7 @@ impl Local {
                 tokio::time::sleep(READY_POLL).await;
             }
         };
+        // Without this branch, a service that fails at its start would only appear as a timeout.
         tokio::select! {
             () = ready => Ok(()),
             ended = self.services.join_next() => match ended.map(flatten) {

@@ -32,6 +32,7 @@ fn command(paging: Paging, is_terminal: bool, variable: impl Fn(&str) -> Option<
     }
     let named = variable("JOURNEYMAN_PAGER").or_else(|| variable("PAGER"));
     let named = named.map_or_else(|| USUAL.to_owned(), |named| named.trim().to_owned());
+    // `PAGER=cat` is the usual way to disable paging.
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
@@ -39,6 +40,7 @@ fn through(pager: &str, text: &str) -> std::io::Result<bool> {
     // Ctrl-C belongs to the pager. This process ignores it and waits, so that both leave the terminal
     // together.
     let _interrupts = signal(SignalKind::interrupt())?;
+    // The variable may contain arguments, so a shell runs it.
     let mut command = Command::new("sh");
     command.args(["-c", pager]).stdin(Stdio::piped());
     if pager == USUAL {

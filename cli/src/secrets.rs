@@ -5,6 +5,7 @@ use secrecy::SecretString;
 
 /// Random password and its SHA-256 in hexadecimal.
 pub fn new_password() -> (String, String) {
+    // Each UUID of version 4 has 122 random bits.
     let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
     let password = first + &second;
     let hash = digest(&SHA256, password.as_bytes());

@@ -98,6 +98,7 @@ pub(super) async fn live(
             Event::Output(_) if output != Format::Text => {}
             Event::Output(piece) => printed.push(&piece.text).iter().for_each(|line| say(line)),
             Event::Entry(entry) => {
+                // An incomplete line of output must not share a line with the entry.
                 printed.end().iter().for_each(|line| say(line));
                 tell(&entry, output, &mut start)?;
                 if let Some(end) = end(client, run, *entry, until).await? {

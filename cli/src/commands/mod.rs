@@ -208,6 +208,7 @@ fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if domain::text::is_hidden(c) {
+            // JSON escapes characters outside of the basic plane as two UTF-16 units.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 text.push_str(&format!("\\u{unit:04x}"));
             }

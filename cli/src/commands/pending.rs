@@ -30,6 +30,7 @@ pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<
     };
     let client = access::client(&api)?;
     let mut runs = client.list_runs(&query).await?;
+    // The API returns the newest run first, and here the longest wait comes first.
     runs.reverse();
     if output != Format::Text {
         say_all(&runs, output == Format::Json)?;

@@ -62,6 +62,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         ..RunsQuery::default()
     };
     let mut runs = access::client(&asked.api)?.list_runs(&query).await?;
+    // The API returns the newest run first. On a terminal the last line is next to the prompt.
     runs.reverse();
     match asked.output {
         Format::Json | Format::Jsonl => say_all(&runs, asked.output == Format::Json)?,

@@ -24,6 +24,7 @@ pub(crate) fn approved(
     rules: &Rules,
     facts: &Facts,
 ) -> Result<Result<Reason, RulesProblem>, Need> {
+    // Without our own comments: they would count as instructions, and they may quote the skip phrase.
     let issue = Issue {
         comments: of_people(issue, facts),
         ..issue.clone()

@@ -63,6 +63,7 @@ impl Body {
         if first != Some(&b'{') {
             return Err(NO_OBJECT);
         }
+        // The payload parser replaces broken characters too, and both must see the same text.
         let body = json::replace_broken_characters(body);
         let mut deserializer = json::deserializer(&body).map_err(|_| TOO_DEEP)?;
         // The body starts with `{` and every value type is accepted, so a data error can only be a duplicate key.
@@ -131,6 +132,7 @@ impl<'de> Visitor<'de> for Look {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Object, A::Error> {
+        // Every item is visited, because only a visit finds duplicate keys in nested objects.
         while items.next_element::<Anything>()?.is_some() {}
         Ok(Object(BTreeSet::new()))
     }

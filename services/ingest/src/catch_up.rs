@@ -46,6 +46,7 @@ impl Router {
                     round.recovered += news(&outcomes);
                     memory.settle(remembered);
                 }
+                // A rate limit applies to all tickets, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) => round.left.push(Left {
                     finding: remembered,
@@ -91,6 +92,7 @@ impl Router {
                 failure,
             } = left;
             let may_pass = failure.may_pass() && !memory.is_hopeless(&finding, others_were_read);
+            // An unsettled finding has not failed, so it is retried without a limit.
             if failure.is_unsettled() || may_pass {
                 tracing::warn!(
                     finding,
@@ -165,6 +167,7 @@ impl Router {
             let returned = Returned::from_poll(issue.key.clone(), issue.status.clone());
             outcomes.push(self.take(&returned, Source::Poll).await?);
         }
+        // The edits cost a request, so they are read only for rules with triage.
         if sharing.iter().any(|rules| !rules.triage.is_off()) {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
             if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
@@ -181,6 +184,7 @@ impl Router {
         comment: &jira::Comment,
         memory: &mut Memory,
     ) -> Result<Option<Outcome>, Failure> {
+        // The marker identifies our comments even when the settings do not name the writer account.
         let is_ours = comment.by_us || !comment.marker.is_empty();
         let said = Comment::from_jira_poll(ticket, comment);
         let remembered = format!("{ticket} {}", said.key().as_str());
@@ -221,6 +225,7 @@ impl Router {
                     round.recovered += news(&[outcome]);
                     memory.settle(remembered);
                 }
+                // A rate limit applies to all comments, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) => round.left.push(Left {
                     finding: remembered,

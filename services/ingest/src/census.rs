@@ -75,6 +75,7 @@ impl Census {
     }
 
     async fn count(&mut self, now: Timestamp) -> Result<Counted, queue::Error> {
+        // The mirror reads only the changes since the last count.
         self.rows.catch_up().await?;
         let mut counted = count_rows(self.rows.values(), now);
         counted.dead_letters = self.queue.dead_letters().count().await?;

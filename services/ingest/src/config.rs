@@ -317,6 +317,7 @@ impl Settings {
             return refuse("object_grace_h", "must be at most 8760");
         }
         self.check_http()?;
+        // Constructing the tokens validates them.
         Tokens::new(&self.api_tokens).map(|_| ())
     }
 
@@ -326,6 +327,7 @@ impl Settings {
         if self.max_body_bytes < 1024 {
             return refuse("max_body_bytes", "must be at least 1024");
         }
+        // One body of the maximum size must fit. The upper limit keeps the shift from overflowing.
         if self.body_memory_mib > 65_536 || self.body_memory_mib << 20 < self.max_body_bytes {
             return refuse(
                 "body_memory_mib",

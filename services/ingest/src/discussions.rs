@@ -38,6 +38,7 @@ pub(crate) async fn poll(
                 recovered += new;
                 memory.settle(finding);
             }
+            // A rate limit applies to all discussions, so the rest of the round would fail too.
             Err(limit) if limit.is_limit() => return Err(limit),
             Err(failure) if failure.may_pass() && !memory.is_hopeless(&finding, true) => {
                 tracing::warn!(

@@ -249,6 +249,7 @@ impl Facts {
     pub(crate) fn is_ours(&self, person: &Person) -> bool {
         match person {
             Person::Jira { account, .. } => {
+                // The setting accepts ids and names.
                 self.own_accounts.contains(&account.id) || self.own_accounts.contains(&account.display_name)
             }
             Person::GitHub { login, id, .. } => {

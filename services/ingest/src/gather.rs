@@ -196,6 +196,7 @@ impl Router {
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
         let mut gates = Vec::new();
         for run in self.row(ticket).await?.runs {
+            // Most runs of a ticket are finished. The check saves the reads of their journals.
             if !may_ask(&run.status) {
                 continue;
             }

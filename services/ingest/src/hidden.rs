@@ -147,6 +147,7 @@ fn without_unshown(raw: &str) -> String {
     let mut links: Vec<(Range<usize>, String, usize)> = Vec::new();
     let parser = Parser::new_ext(raw, Options::all());
     for (_, definition) in parser.reference_definitions().iter() {
+        // The title of a link definition shows up on hovering only.
         if definition.title.is_some() {
             let source = &raw[definition.span.clone()];
             let label = source.find("]:").map_or("", |end| &source[..end]);
@@ -171,6 +172,7 @@ fn without_unshown(raw: &str) -> String {
             _ => {}
         }
     }
+    // An element without an end tag hides the rest of the text, as in a browser.
     if let Some((_, from)) = hidden {
         cuts.push((from..raw.len(), String::new()));
     }
@@ -246,6 +248,7 @@ fn cut_tag(
         return;
     }
     let inner = &raw[tag.range.start + 1 + name.len()..tag.range.end - 1];
+    // Whitespace in a style is insignificant: `display : none` hides too.
     let squeezed: String = inner.chars().filter(|c| !c.is_whitespace()).collect();
     let squeezed = squeezed.to_ascii_lowercase();
     if UNSHOWN.contains(&name.as_str()) || HIDING.iter().any(|hiding| squeezed.contains(hiding)) {

@@ -85,6 +85,7 @@ impl Instructors {
             return Ok(known);
         }
         let may = self.look(outside, (instance, project), account).await?;
+        // The lock is not held across the request. Concurrent misses only cost repeated requests.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // The cache is only an optimization, so dropping it whole is simpler than an eviction order.
         if known.len() >= MOST_REMEMBERED {

@@ -44,6 +44,7 @@ impl ChangedIssues {
                     recovered += news;
                     is_whole &= is_certain;
                 }
+                // A rate limit applies to all issues, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure)
                     if failure.is_unsettled()

@@ -21,6 +21,7 @@ pub(crate) struct Essence {
 
 /// Extracts the essence of a log of GitHub Actions or of any other CI, within `room` characters.
 pub(crate) fn essence(raw: &str, room: usize) -> Essence {
+    // Escape sequences go first: without their first character, which is hidden, the rest would remain as text.
     let clean = domain::text::without_hidden(&without_escapes(raw));
     let lines: Vec<&str> = clean.lines().map(without_time).collect();
     let (step, lines) = failing_step(&lines);

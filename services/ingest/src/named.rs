@@ -36,6 +36,7 @@ pub(crate) fn on_jira(texts: &[&str], rules: &Rules) -> Option<TicketKey> {
         return None;
     }
     let prefix = format!("{project}-");
+    // A branch may contain the key in lower case.
     let texts = texts.iter().map(|text| text.to_uppercase());
     texts.into_iter().find_map(|text| {
         text.match_indices(&prefix).find_map(|(at, _)| {

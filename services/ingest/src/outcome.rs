@@ -132,6 +132,8 @@ impl From<ReadError> for Failure {
 impl From<queue::Error> for Failure {
     fn from(error: queue::Error) -> Self {
         match error {
+            // All of these pass, some only after an operator has acted. The delivery stays in the queue
+            // meanwhile.
             queue::Error::Unavailable { .. }
             | queue::Error::Full { .. }
             | queue::Error::Conflict

@@ -322,6 +322,7 @@ impl From<jira::Comment> for Comment {
         Self {
             author: comment.author,
             author_id: comment.author_account_id,
+            // A customer of a service desk has no authority, like a program.
             by_bot: comment.by_bot || comment.by_customer,
             created: comment.created,
             updated: comment.updated,

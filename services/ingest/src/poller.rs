@@ -61,6 +61,7 @@ impl Poller {
     /// Polls at once and then at every interval, until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut ticks = tokio::time::interval(self.interval);
+        // After a slow round, the next one follows a full interval later instead of at once.
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_first = true;
         loop {
@@ -181,6 +182,7 @@ impl Poller {
             let polled = async {
                 let mut statuses = BTreeSet::new();
                 for rules in &sharing {
+                    // Rules that share a project may share its status too. Each status is searched once.
                     if statuses.insert(&rules.agent.status) {
                         self.poll_project(rules).await?;
                     }
@@ -223,6 +225,7 @@ impl Poller {
         for found in ready {
             match self.poll_ticket(&found).await {
                 Ok(()) => {}
+                // A rate limit applies to all tickets, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) if failure.may_pass() => {
                     tracing::warn!(

@@ -41,6 +41,7 @@ impl Projector {
     /// Projects entries in order from the stored position. Subscribed entries are only a signal: a gap in the subscription
     /// loses none.
     async fn follow(&self) -> Result<(), queue::Error> {
+        // The subscription starts before the read, so that an entry in between is signaled.
         let mut news = self.queue.journal().follow_all().await?;
         let mut from = self.runs.place().await?;
         loop {

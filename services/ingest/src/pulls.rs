@@ -79,6 +79,7 @@ impl OpenPullRequests {
         if let Err(error) = self.read_index(router).await {
             tracing::warn!(error = %chain(&error), "the index of pull requests could not be read");
         }
+        // A pull request of ours is polled even after the rules of its repository were removed.
         let ours = self.open.keys().map(|(repository, _)| repository.clone());
         let repositories: BTreeSet<RepositoryName> = ours.chain(of_the_rules(router)).collect();
         let mut recovered = 0;
@@ -120,6 +121,7 @@ impl OpenPullRequests {
                     self.tags.remove(&place.0);
                     let tracked = Tracked::new(record.head, self.interval, Instant::now());
                     let is_new = self.open.insert(place.clone(), tracked).is_none();
+                    // The first read of the index contains everything, and the first listing is complete.
                     if is_new && self.read_to.is_some() {
                         self.recorded.insert(place);
                     }
@@ -216,6 +218,7 @@ impl OpenPullRequests {
             return Ok(0);
         };
         let outcome = router.take(&Closed::from_poll(&record), Source::Poll).await?;
+        // The pull request is open again, so it stays tracked.
         if matches!(outcome, Outcome::Nothing(_)) {
             return Ok(0);
         }
@@ -285,6 +288,7 @@ impl OpenPullRequests {
         };
         let changed = ChecksChanged::from_poll(&record, head.clone());
         let mut outcome = match router.take(&changed, Source::Poll).await {
+            // The checks ended a moment ago. They are read again once more checks can no longer start.
             Err(Failure::Unsettled { after, .. }) => {
                 if let Some(tracked) = self.open.get_mut(place) {
                     tracked.due_by(Instant::now() + after);

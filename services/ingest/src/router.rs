@@ -68,6 +68,7 @@ impl Router {
         let events = kinds::from_webhook(&hook)?;
         let mut outcomes = Vec::new();
         for event in &events {
+            // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.
             outcomes.push(Box::pin(self.take(&**event, Source::Webhook)).await?);
         }
         if events.is_empty() {

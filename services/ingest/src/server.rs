@@ -226,6 +226,7 @@ impl Webhooks {
         let (head, body) = request.into_parts();
         let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
         let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
+        // The queue is checked before the body, so that an outage costs no memory for bodies.
         let queue = self.connected().await?;
         let body = self.inner.bodies.read(&head.headers, body).await;
         let body = body.map_err(|error| Refused(error.status(), "body"))?;
@@ -263,6 +264,7 @@ impl Webhooks {
         let unavailable = |reason| Refused(StatusCode::SERVICE_UNAVAILABLE, reason);
         let (id, source, event) = (&delivery.id, &delivery.source, &delivery.event);
         match timeout(self.inner.publish_timeout, queue.deliveries().publish(delivery)).await {
+            // A repeated delivery is not new. It is stored already, so the sender gets the same answer.
             Ok(Ok(new)) => {
                 let labels = [
                     KeyValue::new("journeyman.source", source.service()),

@@ -35,8 +35,7 @@ pub(crate) enum Standing {
     Repeated,
 }
 
-/// Compares a webhook or search result with the current issue. `told.changelog` is absent for a ticket created in the
-/// status.
+/// Compares a webhook or search result with the current issue. A ticket created in the status has no changelog id.
 pub(crate) fn standing(issue: &Issue, told: Approval, rules: &Rules) -> Standing {
     if !asks_for_work(&issue.status, rules) {
         return Standing::Left {

@@ -206,6 +206,7 @@ impl Sweeper {
                 let rows = self.queue.table::<Row>(Bucket::Tickets);
                 Ok(match rows.find(ticket).await? {
                     Some(Found::Value(row, _)) => needs_waking(&row, last, now),
+                    // A planner rebuilds an unreadable row.
                     Some(Found::Unreadable(_)) => true,
                     None => last.is_some(),
                 })

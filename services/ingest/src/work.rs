@@ -67,6 +67,7 @@ impl Service {
             tokens: Arc::new(Tokens::new(&config.ingest.api_tokens)?),
             queue: Arc::default(),
             router: Arc::default(),
+            // A child token, so that a failure stops this service and not the other services of the process.
             shutdown: shutdown.child_token(),
         })
     }

@@ -62,6 +62,7 @@ impl Alone {
                 Ok(config) => Box::pin(ingest::look(&config)).await,
                 Err(error) => Err(error.into()),
             };
+            // The servers end even when the settings are invalid.
             prepared.end().await;
             look
         };
@@ -87,6 +88,7 @@ impl Alone {
         };
         let folder = tempfile::tempdir()?;
         let name = rules.file_name().context("--config must name a file")?;
+        // The loader reads only files with the extension .yaml or .yml.
         let target = folder.path().join(name).with_extension("yaml");
         std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
         let connections = connections(self.file.as_deref())?;

@@ -52,6 +52,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         config.console.api
     ));
     let served = pages::serve(config, listener, shutdown);
+    // The second signal ends the server at once, with open requests.
     let ended = at_once.run_until_cancelled(Box::pin(served)).await;
     telemetry.shutdown().await;
     match ended {
@@ -164,6 +165,7 @@ impl Beside {
     /// Stops the console after active requests.
     pub(super) async fn stop(self) {
         self.shutdown.cancel();
+        // An error of the console must not hide the result of the services.
         let _ = self.served.await;
     }
 }

@@ -64,6 +64,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
         .await;
     Access::forget(&data);
+    // After the second signal the console is dropped without waiting for its requests.
     if let (Some(console), Some(_)) = (console, &ended) {
         console.stop().await;
     }

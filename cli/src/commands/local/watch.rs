@@ -117,6 +117,7 @@ async fn watch(
         if let Some(line) = timeline::line(&entry, start) {
             say(&format!("{run} {line}"));
         }
+        // A watch has no end, so finished runs are removed.
         if matches!(entry.fact, Fact::RunFinished { .. }) {
             starts.remove(&run);
         }

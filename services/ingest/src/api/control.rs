@@ -27,6 +27,7 @@ pub(super) async fn stop_all(
         let stops = known.is_none().then(|| "stop every planner".to_owned());
         return Ok(would(stops));
     }
+    // A repeated stop keeps the first record, with its author and time.
     let record = match known {
         Some((record, _)) => record,
         None => {

@@ -70,6 +70,7 @@ pub(super) async fn retry(
         let tried = would_try(router, letter, caller.name).await?;
         return Ok(would([tried, forgotten(sequence)]));
     }
+    // The reporter deletes the letter, because ingest's NATS account deletes nothing.
     let drop_letter = MaintenanceTask::DropLetter { letter: sequence };
     let (what, by) = (letter.what, caller.name.clone());
     let task = match (what, letter.ticket) {

@@ -38,6 +38,7 @@ pub(super) async fn stop_run(
     if dry_run {
         return Ok(would([in_words(&run, found.job)]));
     }
+    // The key makes repeated stops of a run one trigger.
     let (ticket, key) = (run.ticket().clone(), format!("stop:{run}"));
     Ok(stop(router, ticket, key, Some(run), caller.name)
         .await?
@@ -66,6 +67,7 @@ pub(super) async fn stop_ticket(
             row.pending.iter().map(|live| in_words(&live.run, live.job)),
         ));
     }
+    // Each stop of a ticket is a new trigger, because runs may have started since the last one.
     let key = format!("stop:{}", uuid::Uuid::new_v4());
     Ok(stop(router, ticket, key, None, caller.name)
         .await?
@@ -135,6 +137,7 @@ pub(super) async fn would_retry(
 fn asked_for(ticket: TicketKey, by: String) -> Retry {
     Retry {
         ticket,
+        // Each retry is a new trigger, because the ticket may fail again.
         key: TriggerKey::new(format!("retry:{}", uuid::Uuid::new_v4())),
         at: bootstrap::now(),
         by,

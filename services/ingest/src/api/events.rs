@@ -102,6 +102,7 @@ pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>
 }
 
 fn respond(state: &ApiState, place: Place, events: impl Stream<Item = Event> + Send + 'static) -> Events {
+    // An open stream would block the graceful shutdown.
     let shutdown = state.shutdown.clone().cancelled_owned();
     let events = events.take_until(shutdown).map(move |event| {
         // The permit lives as long as the stream.

@@ -166,9 +166,11 @@ where
     if array.tail.is_none() {
         return Ok((kind, first).into_response());
     }
+    // A capacity of one piece: the task reads the journal only as fast as the client receives it.
     let (pieces, mut taken) = mpsc::channel(1);
     let is_whole = Arc::new(AtomicBool::new(false));
     let written = Arc::clone(&is_whole);
+    // A separate task releases the permit in time, even when the client stops receiving.
     tokio::spawn(async move {
         let _permit = permit;
         match timeout(READ_TIME, hand_over(&mut array, &pieces)).await {

@@ -93,7 +93,7 @@ impl Wanted {
         })
     }
 
-    /// True when the run matches. The repository is looked up only when the filter names one.
+    /// True when the run matches. The repository is fetched only when the filter names one.
     fn holds<'a>(&self, run: &RunSummary, repository: impl FnOnce() -> Option<&'a RepositoryName>) -> bool {
         let (waits_for, stop) = match &run.status {
             RunStatus::Parked { waits_for } => (Some(*waits_for), None),

@@ -42,6 +42,7 @@ pub(super) async fn list(
     let router = state.router()?;
     let repository = query.repository.as_deref().map(str::parse).transpose()?;
     let sources = sources(router, &caller.scope, repository.as_ref())?;
+    // `buffered` keeps the order of the sources.
     let read = stream::iter(sources).map(|source| lines(router, source, query.status.as_deref()));
     let read: Vec<_> = read.buffered(AT_ONCE).collect().await;
     let mut view = TicketsView::default();
@@ -55,6 +56,7 @@ pub(super) async fn list(
             Err(problem) => view.problems.push(problem),
         }
     }
+    // A tracker that failed may know the status.
     if let Some(status) = query.status.filter(|_| !knows_status && view.problems.is_empty()) {
         return Err(Problem::Unprocessable(format!(
             "nowhere is there a status {status:?}"

@@ -28,6 +28,7 @@ pub(super) async fn order_maintenance(
     let orders = queue.maintenance_orders();
     orders.ask(&order).await?;
     tracing::warn!(order = order.id, by, task = ?order.task, "maintenance asked for");
+    // The reporter answers with a record, so its outcome is polled.
     let give_up = Instant::now() + PATIENCE;
     while Instant::now() < give_up {
         if let Some(outcome) = orders.outcome(&order.id).await? {

@@ -85,6 +85,7 @@ async fn count(
                 sums.add(run, &start, entry);
             }
         }
+        // Entries are stored in the order of time, up to the tolerance, so later pages contain nothing of the period.
         let is_over = |(_, entry): &(RunId, Entry)| entry.at > until.plus_ms(CLOCKS_MS);
         if page.entries.last().is_some_and(is_over) {
             place = None;
@@ -124,9 +125,11 @@ async fn start_of(runs: &mut Runs, journal: &Journal, run: &RunId) -> Result<Sta
     if !runs.contains_key(run) {
         let first = pin!(journal.entries(run)).try_next().await;
         let first = match first {
+            // A corrupt first entry leaves repository and job unknown. The spend still counts.
             Err(queue::Error::Corrupt { .. }) => None,
             first => first?,
         };
+        // A missing start is cached too, so that it is read once.
         runs.insert(run.clone(), Start::default());
         if let Some((_, entry)) = first {
             note(runs, run, &entry);

@@ -389,6 +389,7 @@ impl Kind for Comment {
     }
 
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        // Journeyman must not answer its own comments.
         if facts.is_ours(&self.author) || self.has_our_marker() {
             return Ok(Verdict::nothing("our own account said it"));
         }

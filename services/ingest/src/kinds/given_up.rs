@@ -108,6 +108,7 @@ impl Kind for GivenUp {
         let Some(closed_at) = now.closed_at.filter(|_| !now.merged) else {
             return Ok(Verdict::nothing("the pull request is open again, or merged"));
         };
+        // The time of the close makes a second close a new event.
         let key = TriggerKey::new(format!(
             "asked_again:{}#{}:{}",
             self.repository,

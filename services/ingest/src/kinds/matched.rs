@@ -74,6 +74,7 @@ impl Kind for Matched {
         let Some(rules) = rules.filter(|rules| !rules.jira.jql.is_empty()) else {
             return Ok(Verdict::nothing("no rules with a condition for tickets"));
         };
+        // One key per ticket: only the first match requests work.
         let key = TriggerKey::new(format!("matched:{}", self.ticket));
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
             return Ok(Verdict::Known(*sequence));

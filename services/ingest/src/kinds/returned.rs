@@ -237,12 +237,14 @@ impl Kind for Returned {
             Ok(issue) => issue,
             Err(detail) => return Ok(Verdict::Never(detail.clone())),
         };
+        // A status change before the last request belongs to the earlier work.
         let approval = self.approval(issue).filter(|approval| approval.at > worked_on);
         let Some(approval) = approval else {
             return Ok(Verdict::nothing("the ticket did not come back since it was worked on"));
         };
         let by = approval.by.clone().unwrap_or_default();
         let person = Person::on(&self.ticket, &by);
+        // The settings may not name the writer account. Its marked comments on the issue reveal it.
         if facts.is_ours(&person) || issue.our_accounts.contains(&by.id) {
             return Ok(Verdict::nothing("our own account did it"));
         }

@@ -37,6 +37,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<ReviewRequested>, U
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
+    // `synchronize` reports a new head, which is reviewed again while the review request is open.
     let asks = matches!(payload.action.as_str(), "review_requested" | "synchronize" | "opened" | "reopened" | "ready_for_review");
     Ok(asks.then(|| ReviewRequested {
         number: payload.pull_request.number,
@@ -182,6 +183,7 @@ impl Kind for ReviewRequested {
         }
         let requests = facts.review_requests(&self.repository, &self.number)?;
         let asked = requests.iter().rfind(|asked| asked.reviewer.eq_ignore_ascii_case(reviewer));
+        // GitHub's timeline may lag behind its webhook.
         let Some(asked) = asked else {
             return Ok(Verdict::Early("who asked for the review is not told yet".to_owned()));
         };

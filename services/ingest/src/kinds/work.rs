@@ -146,6 +146,8 @@ impl Work {
             return Some(Verdict::nothing("our own account did it"));
         }
         let mut covering = facts.book.repositories().filter(|rules| rules.cover(&self.ticket)).peekable();
+        // A Data Center sends events of every project, so those without rules are ignored. A status that some rules
+        // name is kept: its dead letter shows the operator a project whose rules are missing.
         if covering.peek().is_none() && !asks_anybody(status, facts) {
             return Some(Verdict::nothing("no rules for the project"));
         }
@@ -201,6 +203,7 @@ impl Work {
         };
         let account = approval.by.clone().unwrap_or_else(nobody);
         let person = self.person(&account);
+        // The settings may not name the writer account. Its marked comments on the issue reveal it.
         if approval.by.is_some() && (facts.is_ours(&person) || issue.our_accounts.contains(&account.id)) {
             return Ok(Err(Verdict::nothing("our own account did it")));
         }

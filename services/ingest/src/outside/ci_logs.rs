@@ -59,6 +59,7 @@ async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        // The time limit drops the future, and the program must not outlive it.
         .kill_on_drop(true)
         .spawn()?;
     let text = match child.stdout.take() {
@@ -80,7 +81,7 @@ async fn end_of(mut output: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> 
             return Ok(kept);
         }
         kept.extend_from_slice(&piece[..read]);
-        // Twice the limit before a cut, so that most reads do not move the buffer.
+        // Truncated at twice the limit, so that most reads do not move the buffer.
         if kept.len() > 2 * MOST_BYTES {
             kept.drain(..kept.len() - MOST_BYTES);
         }

@@ -186,6 +186,7 @@ impl Outside {
             read = self.log_in_time(repository, check).await;
         }
         match read {
+            // A rate limit delays the whole delivery. Any other failure costs only the log.
             Ok(Err(limit @ (github::Error::RateLimited { .. } | github::Error::HeldBack { .. }))) => {
                 Err(limit.into())
             }

@@ -1,4 +1,4 @@
-//! Answers to webhooks, and to requests that only look like one.
+//! Answers to webhooks, and to requests that imitate one.
 
 use std::{
     sync::{Arc, Mutex},

@@ -52,6 +52,7 @@ async fn compare_clock(client: &Client, page: &str) -> Finding {
         // The finding about the account contains the remedy.
         Err(_) => return Finding::Skipped(format!("{page} does not answer")),
     };
+    // The server read its clock about halfway between request and answer.
     let after = bootstrap::now().unix_ms();
     let host = answer.url().host_str().unwrap_or(page).to_owned();
     match read_server_time(answer.headers()) {

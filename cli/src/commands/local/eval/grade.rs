@@ -178,6 +178,7 @@ pub(super) async fn invalid(
     if let Some(problem) = wrong_base(instance, &base) {
         return Some(problem);
     }
+    // Without a reference solution, the check of the base must suffice.
     instance.patch.as_ref()?;
     match grade(bench, place, instance, Change::Reference, cancel).await {
         Ok(grade) if grade.is_resolved() => None,

@@ -57,6 +57,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     std::fs::create_dir_all(&asked.out).with_context(|| format!("cannot create {}", asked.out.display()))?;
     let out = asked.out.canonicalize()?;
+    // The results are opened before any work, so that existing results stop the command early.
     let store = Store::open(&out, asked.resume)?;
     let work = tempfile::Builder::new().prefix("journeyman-eval-").tempdir()?;
     let root = work.path().canonicalize()?;
@@ -84,6 +85,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let mut problem = Ok(());
     // The second signal drops the runs, which still stop the services that they started.
     while let Some(Some(done)) = at_once.run_until_cancelled(played.next()).await {
+        // A result that cannot be stored ends the evaluation, because further runs would cost money without a
+        // result.
         if done.is_err() && problem.is_ok() {
             shutdown.cancel();
             problem = done;

@@ -129,6 +129,7 @@ impl Store {
     pub(super) fn add(&mut self, record: Record) -> anyhow::Result<()> {
         let write = |mut file: &File| {
             file.write_all(line(&record)?.as_bytes())?;
+            // A run may have been expensive, so its record must survive a crash.
             file.sync_data()
         };
         write(&self.file).with_context(|| format!("cannot write {}", self.path.display()))?;

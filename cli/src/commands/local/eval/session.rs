@@ -85,6 +85,7 @@ impl Session {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut records = state.store.records;
         records.retain(|record| planned.contains(&record.key));
+        // Concurrent runs finish in any order. The output follows the plan.
         let place = |record: &Record| planned.iter().position(|key| *key == record.key);
         records.sort_by_key(place);
         let interrupted = self

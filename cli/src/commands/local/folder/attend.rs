@@ -78,6 +78,7 @@ pub(super) async fn work(
     if rest.is_err() {
         say_error("the run did not end in time; it is cut");
     }
+    // An interrupted run has no result, whatever its journal contains by now.
     visit.came.reason = None;
     Ok(visit.came)
 }
@@ -236,6 +237,7 @@ impl<'a> Visit<'a> {
         };
         let (verdict, feedback) = match line.to_lowercase().as_str() {
             "yes" | "y" => (Verdict::Approve, ""),
+            // An empty line rejects, because an approval must be explicit.
             "no" | "n" | "" => (Verdict::Reject, ""),
             _ => (Verdict::Revise, line.as_str()),
         };

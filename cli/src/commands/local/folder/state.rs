@@ -106,6 +106,7 @@ fn lock(root: &Path) -> anyhow::Result<File> {
 /// Creates the folder of the next ticket.
 fn next(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
     std::fs::create_dir_all(tickets)?;
+    // Folders of earlier tickets stay, so that no number is used twice.
     let mut last = 0;
     for entry in std::fs::read_dir(tickets)? {
         let name = entry?.file_name();

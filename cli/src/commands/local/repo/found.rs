@@ -78,6 +78,7 @@ impl Found {
             }
             files.push((path.clone(), text));
         }
+        // Tools generate the subjects of merge commits.
         let subjects = git(folder, &["log", "-n", COMMITS, "--no-merges", "--format=%s"]).await?;
         let has = |wanted: &str| paths.iter().any(|path| path == wanted);
         let mut toolchains: Vec<&str> = TOOLCHAINS
@@ -85,6 +86,7 @@ impl Found {
             .filter(|(file, _)| has(file))
             .map(|(_, name)| *name)
             .collect();
+        // The table lists the files of one toolchain in sequence, so `dedup` suffices.
         toolchains.dedup();
         Ok(Self {
             branch: default_branch(folder).await?,

@@ -70,6 +70,8 @@ impl Server {
                     is_host,
                     "--host {host}: give the name alone, e.g. ghe.acme.example"
                 );
+                // GitHub Enterprise Cloud with data residency (ghe.com) serves the API on a subdomain, GitHub
+                // Enterprise Server below a path.
                 let api_url = match host.ends_with(".ghe.com") {
                     true => format!("https://api.{host}"),
                     false => format!("https://{host}/api/v3"),

@@ -68,6 +68,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         &asked.namespace,
         &secrets(&known, model_key.unwrap_or_default(), &made),
     );
+    // The token is stored first, because the Secrets contain only its hash.
     let token = store.keep(OPERATOR, &made.token)?;
     if let Some(backup) = made
         .keys

@@ -205,6 +205,7 @@ async fn show(State(desk): State<Arc<Desk>>) -> Response {
         (shown.html.clone(), shown.nonce.clone())
     };
     let mut headers = HeaderMap::new();
+    // The page has one script. Other scripts, resources and frames are forbidden.
     let policy = format!("default-src 'none'; script-src 'nonce-{nonce}'; frame-ancestors 'none'");
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, policy.as_str()),

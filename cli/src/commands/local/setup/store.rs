@@ -124,6 +124,7 @@ impl Store {
         }
         // A symbolic link stays a link, because its target is replaced.
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        // The settings may contain secrets: an existing file keeps its mode, and a new one is private.
         let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
         replace(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
     }

@@ -104,6 +104,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             reads.display_name
         );
     }
+    // Both accounts are tested before the first one is stored.
     for account in [&reader, &writer] {
         keep(store, account)?;
     }
