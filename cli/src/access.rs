@@ -126,6 +126,7 @@ pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
         .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
         .map(|(_, token)| token.trim().to_owned());
     let logins = Logins::read().map(|logins| logins.known).unwrap_or_default();
+    // The local `journeyman up` has precedence, because it belongs to the current folder.
     let known = Vec::from_iter(local().into_iter().chain(logins));
     let Access { url, token } = choose(arguments.url.as_deref(), from_file.or(from_environment), known)?;
     Ok(Client::new(&url, SecretString::from(token))?)

@@ -238,6 +238,7 @@ pub fn as_variables(settings: &[AccountSetting]) -> Vec<(String, String)> {
             SettingValue::Number(number) => number.to_string(),
             SettingValue::Names(names) => names.join(","),
             SettingValue::Secret(_, secret) => secret.expose_secret().to_owned(),
+            // The value of a kept secret is only in its file.
             SettingValue::KeptSecret(_) => return None,
         };
         let name = format!("JOURNEYMAN__{}__{}", setting.section, setting.key).to_uppercase();

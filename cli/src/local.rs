@@ -141,6 +141,7 @@ impl Prepared {
                 create_streams(&environment, &credentials).await?;
             }
         }
+        // The API alone needs no Redis.
         if (glance.redis.url.is_none() || is_apart) && !only_answers {
             let url = servers.start_redis(&data, credentials.for_redis()).await?;
             set(&mut environment, "REDIS__URL", url);
@@ -205,6 +206,7 @@ impl Prepared {
             ingest,
             move |config, listener, shutdown| ingest::serve_as(extent, config, listener, shutdown),
         )?;
+        // The value exists before the wait, so that an error below drops it and aborts the started services.
         let mut local = Local {
             url,
             token,

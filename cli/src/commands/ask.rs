@@ -15,6 +15,7 @@ pub(super) struct Unasked(pub(super) String);
 
 /// True when standard input and standard error are terminals.
 pub(super) fn is_possible() -> bool {
+    // Questions go to standard error, so that standard output contains results only.
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

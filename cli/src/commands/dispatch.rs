@@ -253,6 +253,7 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
         Followed::Over(stop) => (Some(stop), None),
         Followed::Waits(waits_for) => (None, Some(waits_for)),
     };
+    // Following prints entries without keeping them, so the journal is read again.
     let journal = client.journal(&run).await?;
     let repair = RepairResult::of(&journal);
     let would = rehearsed(journal);
@@ -329,6 +330,7 @@ fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
         let said = context
             .get_or_insert_default()
             .insert("task".to_owned(), name.into());
+        // An empty or equal task in the context does not contradict the flag.
         let other = said.filter(|said| *said != name && *said != "" && !said.is_null());
         if let Some(other) = other {
             bail!("two tasks are asked for: {name} and {other}");

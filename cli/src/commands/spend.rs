@@ -124,6 +124,7 @@ fn sums<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) 
 fn text(table: &Table) -> Vec<String> {
     let mut lines = vec![format!("from {} until {}", table.since, table.until)];
     for sum in table.sums.iter().chain([&table.total]) {
+        // Without any line the total is a default value, whose name is empty.
         let name = match sum.name.as_str() {
             "" if sum.calls == 0 => "total",
             "" => "not known",

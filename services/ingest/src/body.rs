@@ -24,7 +24,7 @@ const EVENTS: [(&str, &[&str]); 11] = [
     ("workflow_run", &["workflow_run"]),
 ];
 
-/// Every name of [`EVENTS`], and `thread` and `deployment`, which occur only in bodies of other events.
+// Every name of [`EVENTS`], and `thread` and `deployment`, which occur only in bodies of other events.
 const MARKS: [&str; 14] = [
     "check_run",
     "check_suite",

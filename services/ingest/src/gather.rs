@@ -259,6 +259,7 @@ impl Router {
                 let place = (instance.as_ref(), project.as_str());
                 Ok(self.instructors.include(&self.outside, place, id).await?)
             }
+            // The API has checked the token and the role of its caller.
             Person::Api { .. } => Ok(true),
             // A deleted account loses its rights.
             Person::GitHub { id: None, .. } => Ok(false),

@@ -46,6 +46,7 @@ pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) 
 /// Handles a listed change of any other pull request: a merge, a close, a reopening, or a review request for Journeyman
 /// and its withdrawal. Returns the number of events whose webhook was missed.
 pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
+    // An open pull request with the record of a closed one was reopened.
     if !is_closed(now)
         && let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await?
         && record.status == PullRequestStatus::Closed
@@ -61,6 +62,7 @@ pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullReques
         let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
         return Ok(news(&[router.take(&requested, Source::Poll).await?]));
     }
+    // A withdrawn review request is visible only by its absence, so every change is checked for it.
     let withdrawn = Withdrawn::from_poll(place.0.clone(), place.1);
     let mut outcomes = vec![router.take(&withdrawn, Source::Poll).await?];
     if now.merged {

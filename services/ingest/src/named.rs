@@ -4,7 +4,7 @@ use domain::{RepositoryName, Rules, TicketKey};
 
 // Limit of issues per pull request: each costs a read.
 const MOST: usize = 3;
-/// Keywords by which GitHub closes issues (docs.github.com, "Linking a pull request to an issue").
+// Keywords by which GitHub closes issues (docs.github.com, "Linking a pull request to an issue").
 const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];

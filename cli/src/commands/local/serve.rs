@@ -27,6 +27,7 @@ pub(in crate::commands) struct Arguments {
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let mut more = Vec::new();
     if let Some(port) = asked.port {
+        // The option replaces the port alone, so the configured address is kept.
         let file = settings_file(asked.settings.settings.clone());
         let known: Listening = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
         let address = known

@@ -48,6 +48,7 @@ pub(super) async fn decide(
         ));
     }
     let router = state.router()?;
+    // A missing run must be a 404 instead of a conflict.
     find(&state, &caller, &run).await?;
     names_enough(&body, &run)?;
     let in_words = dry_run.then(|| answer_in_words(&body, &run));

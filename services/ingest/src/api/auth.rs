@@ -109,6 +109,7 @@ fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Pro
         .owner(token.trim())
         .filter(|_| bearer)
         .ok_or(Problem::Unauthorized)?;
+    // The role of the person counts, which may be less than that of the token.
     let caller = acting(owner, speaks_for_people, &parts.headers)?;
     if caller.role < least {
         Err(Problem::Forbidden)
@@ -201,6 +202,7 @@ impl<P: Proof, T: OfTicket> FromRequestParts<ApiState> for InScope<P, T> {
         let named = Path::<String>::from_request_parts(parts, state).await;
         let Path(text) = named.map_err(|rejection| Problem::BadRequest(rejection.body_text()))?;
         let named = T::read(&text)?;
+        // The check precedes every read: an object outside the scope gets the same answer as a missing one.
         if proof.caller().scope.has_ticket(named.ticket()) {
             Ok(Self(proof, named))
         } else {

@@ -48,6 +48,7 @@ pub(super) async fn dispatch(
     let comment = context.comment(&named)?;
     // A job on our pull request runs on the ticket of that pull request, whose log has the run.
     let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
+    // Both must be in the scope: the named pull request, and the ticket that it belongs to.
     caller.reaches(&ticket)?;
     // A repeated request gets the answer of the first one, even when a skip rule has changed since.
     if !body.dry_run

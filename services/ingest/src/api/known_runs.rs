@@ -34,6 +34,7 @@ impl KnownRuns {
 
     /// Lists the runs that match a filter, newest first.
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
+        // One list at a time updates the copies.
         let mut copies = self.0.lock().await;
         let Copies { rows, overviews } = &mut *copies;
         rows.catch_up().await?;

@@ -63,6 +63,7 @@ struct Known {
 impl Known {
     fn views(&self, scope: &Scope, now: Timestamp) -> Vec<PoolView> {
         let mut names: BTreeSet<&String> = self.named.keys().collect();
+        // No repository places an unnamed pool in a scope, so a limited token does not see it.
         if scope.is_all() {
             let awaited = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
             names.extend(self.told.keys().chain(awaited.map(|(name, _)| name)));

@@ -29,6 +29,7 @@ pub(super) async fn ask(
 ) -> Result<Response, Problem> {
     let queue = &state.router()?.queue;
     let Json(request) = body?;
+    // The key is the id of the call, so a repeated request finds the first one.
     let id = idempotency_key(&headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     match parse_at_github(&request) {
         Ok(read) => is_in_scope(&state, &caller, &read)?,

@@ -42,6 +42,7 @@ pub(super) async fn show(
     State(state): State<ApiState>,
 ) -> Result<Json<RunView>, Problem> {
     let mut view = find(&state, &caller, &run).await?;
+    // Reads of journals are limited, because they share the memory with webhooks.
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
     view.overview = overview(&journal, &run).await?.as_ref().map(Into::into);
@@ -134,6 +135,7 @@ pub(super) async fn find(state: &ApiState, caller: &Caller, run: &RunId) -> Resu
         return Ok((&overview.summary()).into());
     }
     drop(permit);
+    // The trigger at the run's sequence starts it, so the read begins directly before it.
     let before = run.sequence().checked_sub(1).ok_or_else(|| run.unknown())?;
     let triggers = router
         .queue

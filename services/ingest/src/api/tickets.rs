@@ -37,6 +37,7 @@ pub(super) async fn show(
         .await?
         .map(|(row, _)| row);
     let triggers = queue.triggers().read_each_after(&ticket, 0).await?;
+    // A ticket has triggers before a planner creates its row, and a row after its triggers have aged out.
     if row.is_none() && triggers.is_empty() {
         return Err(ticket.unknown());
     }

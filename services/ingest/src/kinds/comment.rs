@@ -26,7 +26,7 @@ use crate::{
 // Limit of feedback at a gate in characters, equal to that of the API.
 const FEEDBACK_CHARS: usize = 8_000;
 
-/// Start of the last line in every text that the reporter writes on GitHub.
+// Start of the last line in every text that the reporter writes on GitHub.
 const OUR_MARKER: &str = "<!-- journeyman:";
 
 /// New comment.

@@ -39,6 +39,7 @@ impl Decided {
     /// Gate that the decision is for. An approval must name the commit, so that no user approves an unseen change. Any
     /// other decision without a commit is for the only gate.
     fn meant<'a>(&self, gates: &'a [(RunId, Gate)]) -> Option<&'a (RunId, Gate)> {
+        // An empty head would be a prefix of every commit.
         let is_named =
             |gate: &Gate| self.head.len() >= SHORTEST && gate.head.as_str().starts_with(&self.head);
         match gates {

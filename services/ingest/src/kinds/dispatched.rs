@@ -208,6 +208,7 @@ impl Dispatched {
             files: reviewed::changes(record, facts)?,
             ..round
         };
+        // The feedback is the review round itself, so the text of the ticket stays unchanged.
         self.again(facts, record, rules, About::Review(Box::new(round)), false)
     }
 
@@ -240,6 +241,7 @@ impl Dispatched {
         for review in reviews.iter().rev() {
             let told = Reviewed::from_poll(record, review);
             let person = told.person();
+            // Our replies are reviews too, and the settings may not name our account.
             let is_ours = facts.is_ours(&person) || now.author.eq_ignore_ascii_case(&review.author);
             if is_ours {
                 continue;

@@ -188,6 +188,7 @@ fn said_since(
         comments: comments.into_iter().filter(|comment| comment.created > since).collect(),
         ..Issue::default()
     };
+    // Only the authors of recent comments are checked, because each check may cost a request.
     let may = crate::approved::instructors(ticket, &recent, approval, facts)?;
     let pinned = pin::pin(TicketText::default(), &recent.comments, approval.at, &may);
     let instructions = pinned.comments.into_iter().filter(|comment| comment.may_instruct);

@@ -150,6 +150,7 @@ impl Outside {
         let jira = self.jira.on(instance);
         let read = jira.groups(account);
         match failpoint::around("ingest.jira.groups", read).await {
+            // Jira answers 404 for an unknown account.
             Err(jira::Error::NotFound { .. }) => Ok(Vec::new()),
             groups => Ok(groups?),
         }

@@ -87,6 +87,7 @@ impl Payload {
         instance: Option<&Instance>,
     ) -> Result<(TicketKey, Timestamp), Unreadable> {
         let broken = |problem: &str| Unreadable {
+            // The name comes from the payload and goes into the log, so its length is limited.
             event: self.webhook_event.chars().take(60).collect(),
             problem: problem.to_owned(),
         };
@@ -135,6 +136,7 @@ impl Changelog {
 
     /// New status of the issue, with the id of the change.
     pub(crate) fn status(&self) -> Option<(String, String)> {
+        // Of several status changes in one entry, the last one counts.
         let moved = self.items.iter().rev().find(|item| item.field == "status")?;
         Some((self.id(), moved.to.clone()?))
     }
@@ -166,6 +168,7 @@ impl User {
 impl From<&User> for domain::Account {
     fn from(user: &User) -> Self {
         Self {
+            // A Data Center identifies accounts by name and sends no account id.
             id: user
                 .account_id
                 .clone()

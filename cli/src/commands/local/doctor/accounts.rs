@@ -196,6 +196,7 @@ async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
 async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
     let writer = github::Writer::new(settings).map_err(|error| chain(&error))?;
     let identity = writer.whoami().await.map_err(|error| chain(&error))?;
+    // A forbidden permission that is not lacking is held.
     let lacking = app::lacking(&app::WRITER_MUST_NOT, &identity.permissions);
     let held = app::WRITER_MUST_NOT
         .iter()
@@ -304,6 +305,7 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
         told.problems.extend(role_problem(&reader, key, role).await);
         told.add(key, reader.permissions(key).await);
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
+        // Jira compares status names case-insensitively.
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
         // An unreadable project has its finding from the permission check above.
         if !statuses.is_empty() && !is_known {

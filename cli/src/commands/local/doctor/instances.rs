@@ -40,6 +40,7 @@ pub(super) struct Instances {
 
 /// Reads the settings of the instances. An unreadable one becomes a finding.
 pub(super) fn load(findings: &mut Findings, file: Option<&Path>) -> Instances {
+    // Both accounts share a section. Each read skips the settings of the other account.
     Instances {
         readers: sections(findings, file),
         writers: sections(findings, file),

@@ -93,6 +93,7 @@ impl Remedy {
             ("jira_", Self::SetUpJira),
             ("model.", Self::SetUpModel),
         ];
+        // The setup command adds missing settings. It does not repair invalid ones.
         let is_missing = told.contains("is missing");
         let found = sections
             .into_iter()

@@ -216,6 +216,7 @@ fn source(line: &Line, folder: &Path) -> anyhow::Result<Source> {
         (Some(_), Some(_)) => bail!("bundle: there is dir as well; name one of them"),
         (Some(dir), None) => {
             let dir = there(folder, dir, "dir", Path::is_dir, "a folder")?;
+            // A bare repository has no folder .git.
             let is_git = dir.join(".git").exists() || dir.join("HEAD").is_file();
             match (is_git, line.base_commit.as_str()) {
                 (true, _) => Ok(Source::Git(dir, base()?)),

@@ -138,6 +138,7 @@ fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<S
         .filter(|(name, _)| !is_secret(name))
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
+    // Variables have no fixed order, and equal settings must have equal digests.
     parts.sort();
     if let Some(file) = settings.file() {
         let text = std::fs::read_to_string(file)?;
@@ -191,6 +192,7 @@ fn hiding(
         }
     }
     let configured = settings.environment.iter().position(|(other, _)| other == name);
+    // An existing setting is merged, because a second variable with this name would replace it.
     if let Some(at) = configured {
         paths.push(settings.environment.remove(at).1);
     }

@@ -193,6 +193,7 @@ impl Summary {
         let count = |is: fn(&Record) -> bool| records.iter().filter(|record| is(record)).count();
         let sum = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
         let leaked = records.iter().filter(|record| record.leak.is_some());
+        // Several runs of an instance may leak, and the list names it once.
         let leaks: BTreeSet<_> = leaked.map(|record| record.key.instance.clone()).collect();
         Self {
             finished: records.len(),

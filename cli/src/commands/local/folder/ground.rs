@@ -36,6 +36,7 @@ impl Ground {
         write_branch: bool,
     ) -> anyhow::Result<Self> {
         let head = folder.head()?;
+        // Opening the state locks the folder against another process.
         let state = State::open(&folder.path(), data)?;
         let rules = rules(&state, &head, defaults, setup)?;
         let environment = state.environment(settings.environment.clone(), rules.path(), write_branch);

@@ -51,6 +51,7 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     let head = folder.head().map_err(|error| no_repository(&place, &error))?;
     let mut settings = settings(&asked)?;
     settings.attend(&folder);
+    // The check precedes the start of the services, so that a refused --accept costs nothing.
     look_at_changes(&folder, &head, asked.accept)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let ground = Ground::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;

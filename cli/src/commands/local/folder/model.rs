@@ -17,7 +17,7 @@ use crate::account_settings::usual_model;
 // Sections of a settings file that apply to work on a folder. The other sections concern servers that this work must not reach.
 const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
 
-/// Providers with the variables that their own tools read: key, address, dialect.
+// Providers with the variables that their own tools read: key, address, dialect.
 const PROVIDERS: [(&str, &str, &str); 2] = [
     ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "anthropic"),
     ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai"),
@@ -146,6 +146,7 @@ fn complete(
             Err(no_key())
         };
     };
+    // The settings contain a credential, so the environment's provider does not apply.
     if is_configured {
         return Ok(());
     }

@@ -77,6 +77,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     let chosen = alone(Extent::Answers).run(async |client, shutdown| list(&client, &asked, &shutdown).await);
     match chosen.await? {
+        // The list ran with the API alone. Processing starts all services on the same data folder.
         Some(Chosen::Ticket(ticket)) => process(alone(Extent::Whole), &ticket).await,
         Some(Chosen::Nothing(code)) => Ok(code),
         None => Ok(INTERRUPTED.into()),
@@ -130,6 +131,7 @@ fn table(listed: &TicketsView) -> Vec<String> {
     let names = ["TICKET", "STATUS", "LAST RUN", "TITLE"].map(str::to_owned);
     let rows = listed.tickets.iter().map(row);
     let rows: Vec<[String; 4]> = std::iter::once(names).chain(rows).collect();
+    // Widths are terminal columns, because titles may contain wide characters.
     let widths = [0, 1, 2].map(|column| {
         rows.iter()
             .map(|row| measure_text_width(&row[column]))

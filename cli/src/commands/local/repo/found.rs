@@ -17,7 +17,7 @@ const COMMITS: &str = "50";
 const MAX_READ: usize = 60;
 // Limit of printed checks.
 const MAX_CHECKS: usize = 5;
-/// Paths at which GitHub finds a template, the default of the rules first.
+// Paths at which GitHub finds a template, the default of the rules first.
 const TEMPLATES: [&str; 4] = [
     ".github/PULL_REQUEST_TEMPLATE.md",
     ".github/pull_request_template.md",
@@ -56,6 +56,7 @@ pub(super) struct Found {
 impl Found {
     /// Inspects the commit that is checked out.
     pub(super) async fn in_checkout(folder: &Path) -> anyhow::Result<Self> {
+        // The commit is read instead of the working tree, so that ignored and uncommitted files have no influence.
         let listed = git(
             folder,
             &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"],

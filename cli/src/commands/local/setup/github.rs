@@ -134,6 +134,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         // Ingest refuses unsigned webhooks and requires a secret, even while no webhook exists.
         keep_webhook_secret(store, &new_password().0.into())?;
     }
+    // A newly registered reader App has its webhook from the manifest.
     if let (Some(url), false) = (&hook, missing.contains(&Role::Reader)) {
         point_hook(&Known::read(store)?, url, store).await?;
     }

@@ -134,6 +134,7 @@ async fn missing(store: &Store) -> anyhow::Result<()> {
 
 /// Runs `doctor`. Parts that are not set up fail there with a remedy.
 async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCode> {
+    // The steps may have created the settings file.
     settings.settings = store.existing().map(Path::to_owned);
     say("");
     let offline = false;

@@ -63,6 +63,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     let key = new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
 
     let mut environment: Vec<_> = std::env::vars().collect();
+    // The test question uses the new values before any of them is stored.
     for (setting, value) in [
         ("DIALECT", Some(dialect.clone())),
         ("NAME", Some(name.clone())),

@@ -228,6 +228,7 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
     let is_known = !known.api_token.expose_secret().trim().is_empty()
         && known.base_url.trim_end_matches('/') == place.base_url
         && known.deployment == place.jira.dialect;
+    // An unchanged account is tested, but not stored again.
     if is_known && email.is_none() && token.is_none() && expires.is_none() {
         return Ok(Asked {
             section,

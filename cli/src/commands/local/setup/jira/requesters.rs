@@ -46,6 +46,7 @@ pub(super) async fn choose(
         }
     }
     let reader = Reader::new(account)?;
+    // The groups are only a proposal, so a failed search is ignored.
     let all = reader.find_groups("").await.unwrap_or_default();
     let mut asks_again = given.is_none();
     let group = loop {
