@@ -27,7 +27,7 @@ pub(super) struct NewKeys {
     pub(super) services: Vec<ServiceKeys>,
     /// Content of the ACL file of Redis, with password hashes.
     pub(super) acl: String,
-    /// Public keys for the ConfigMap `nats-users`, as `NAME=VALUE`.
+    /// Public keys for the map `nats-users`, as `NAME=VALUE`.
     pub(super) public: Vec<String>,
 }
 

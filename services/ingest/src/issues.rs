@@ -16,7 +16,7 @@ use crate::{
 /// State of the issue polls between rounds.
 #[derive(Default)]
 pub(crate) struct ChangedIssues {
-    /// ETags of the listings. GitHub answers a matching ETag with 304, which costs nothing of the rate limit.
+    /// `ETag`s of the listings. GitHub answers a matching `ETag` with 304, which costs nothing of the rate limit.
     tags: BTreeMap<RepositoryName, ETag>,
 }
 

@@ -126,7 +126,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(pools::list))
 }
 
-/// Routes of `/v1`, and the OpenAPI document that describes them.
+/// Routes of `/v1`, and the `OpenAPI` document that describes them.
 pub(crate) fn router(state: ApiState) -> axum::Router {
     let (router, document) = documented().split_for_parts();
     // The document is serialized once, and a request costs a reference. A document of our own types

@@ -11,7 +11,7 @@ const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Outside {
     /// Lists the open issues of a repository, latest change first. Costs nothing of GitHub's limit when none changed since
-    /// the ETag.
+    /// the `ETag`.
     pub(crate) async fn changed_issues(
         &self,
         repository: &RepositoryName,
@@ -156,7 +156,7 @@ impl Outside {
     }
 
     /// Lists pull requests of any author that changed since then. Costs nothing of GitHub's limit when none changed since
-    /// the ETag.
+    /// the `ETag`.
     pub(crate) async fn changed_pull_requests(
         &self,
         repository: &RepositoryName,

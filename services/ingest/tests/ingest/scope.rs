@@ -196,7 +196,7 @@ async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str
     (status, answer.json().await.unwrap_or_default())
 }
 
-/// All routes of the OpenAPI document.
+/// All routes of the `OpenAPI` document.
 async fn routes(h: &Harness) -> Vec<(String, String)> {
     let (_, document) = h.get("/v1/openapi.json", FOREIGN).await;
     let paths = document["paths"].as_object().expect("paths").clone();
