@@ -98,7 +98,7 @@ fn is_hidden_reference(name: &str) -> bool {
 }
 
 /// Removes HTML comments, also those written with references. An unclosed comment at the start of a line hides the
-/// rest, as in GitHub; elsewhere `<!--` is literal text.
+/// rest, as in Markdown renderers; elsewhere `<!--` is literal text.
 fn without_comments(raw: &str) -> String {
     let mut kept = String::with_capacity(raw.len());
     let mut rest = raw;
