@@ -1,7 +1,7 @@
 //! Credentials of each service for the NATS and the Redis of this start.
 //!
-//!  They are generated at each start, kept in memory, and given to that service alone; the servers' files contain public keys
-//! and hashes.
+//! They are generated at each start, kept in memory, and given to that service alone; the servers' files contain public keys and
+//! hashes.
 
 use std::collections::BTreeMap;
 

@@ -38,7 +38,7 @@ pub struct Plan {
     /// Parts of ingest to start. With [`Extent::Answers`] no other service starts, and only the settings of ingest are
     /// needed.
     ///
-    ///  With [`Extent::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
+    /// With [`Extent::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
     pub extent: Extent,
 }
 

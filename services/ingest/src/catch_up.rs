@@ -22,7 +22,7 @@ impl Router {
     /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
     /// missed.
     ///
-    ///  An unreadable ticket blocks neither the other tickets nor, after some rounds, the poll mark.
+    /// An unreadable ticket blocks neither the other tickets nor, after some rounds, the poll mark.
     pub(crate) async fn catch_up_jira(
         &self,
         sharing: &[&Rules],

@@ -143,7 +143,7 @@ pub struct Settings {
     /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600, because a finished
     /// check may start others.
     ///
-    ///  Checks that GitHub requires get `checks_absent_s` at most.
+    /// Checks that GitHub requires get `checks_absent_s` at most.
     pub checks_settle_s: u64,
     /// Seconds after which Journeyman comments once on a ticket that checks of its pull request have not ended, 60 to 604,800.
     /// CI that takes longer needs more.
@@ -266,8 +266,8 @@ impl bootstrap::ServiceConfig for Config {
 impl Config {
     /// Requires `own_accounts` when every Jira account may instruct.
     ///
-    ///  Otherwise Journeyman's own comments would be instructions, and it would answer itself forever: the reader account
-    /// cannot discover the writer account of the reporter.
+    /// Otherwise Journeyman's own comments would be instructions, and it would answer itself forever: the reader account cannot
+    /// discover the writer account of the reporter.
     fn check_own_accounts(&self) -> Result<(), Error> {
         let reads_jira = self.default_jira().is_some() || !self.jira.is_empty();
         if reads_jira && self.ingest.jira_trigger_group.trim() == "*" && self.ingest.own_accounts.is_empty() {

@@ -27,7 +27,7 @@ const ROUNDS: usize = 8;
 /// Removes invisible content: hidden characters, literal or as references, HTML comments, declarations and processing
 /// instructions, hidden elements, and hover texts (of images, titles of links).
 ///
-///  The result is the rendered text.
+/// The result is the rendered text.
 pub(crate) fn sanitise(raw: &str) -> String {
     let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
     let mut clean = once(&text::without_hidden(&unified));

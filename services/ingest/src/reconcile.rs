@@ -72,7 +72,7 @@ impl Router {
     /// Stores the deliveries that GitHub failed to deliver, under their original ids. Returns the number of new ones,
     /// or `None` for a reader that is not an App and has no delivery log.
     ///
-    ///  A delivery without content is dead-lettered and never requested again.
+    /// A delivery without content is dead-lettered and never requested again.
     pub(crate) async fn reconcile(
         &self,
         instance: Option<&Instance>,

@@ -116,7 +116,7 @@ impl Sweeper {
 
     /// Runs one sweep and returns the number of tickets with a lost token.
     ///
-    ///  It costs a listing of the rows, one of the cursors, the records appended since the last sweep, and a few requests for each
+    /// It costs a listing of the rows, one of the cursors, the records appended since the last sweep, and a few requests for each
     /// ticket with open work.
     async fn sweep(&mut self, now: Timestamp) -> Result<u64, queue::Error> {
         let suspects = self.find_suspects(now).await?;
@@ -189,8 +189,8 @@ impl Sweeper {
             SweptLog::Triggers { .. } => self.queue.triggers().rewake(&suspect.ticket).await?,
             SweptLog::Reports { .. } => self.queue.reports().rewake(&suspect.ticket).await?,
         };
-        // A planner writes its progress before it returns the token. The work may have ended between both requests, so only open
-        // work after the wake-up proves a loss.
+        // A planner or reporter writes its progress before it acks the token. The work may have ended between both requests, so
+        // only open work after the wake-up proves a loss.
         let is_lost = woken && self.is_open(suspect, now).await?;
         if is_lost {
             self.count(suspect);

@@ -1,6 +1,6 @@
 //! Followed runs: one consumer at the queue per run, shared by all its followers, and the newest events in memory.
 //!
-//!  A follower that is further behind reads the journal page by page until it has caught up.
+//! A follower that is further behind reads the journal page by page until it has caught up.
 
 use std::{
     collections::{BTreeMap, VecDeque},

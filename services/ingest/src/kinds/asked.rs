@@ -54,7 +54,7 @@ impl Asked {
     /// Job that starts if the model takes the comment for a request for changes: on our open pull request, else on the
     /// ticket.
     ///
-    ///  This code authorizes it, as for any other request; the model only decides about the meaning.
+    /// This code authorizes it, as for any other request; the model only decides about the meaning.
     fn work(&self, rules: &Rules, facts: &Facts) -> Result<Option<JobRequest>, Need> {
         let has_work = matches!(self.ticket, TicketKey::Jira { .. } | TicketKey::GitHub { .. });
         // API callers start such work by a job of the API.

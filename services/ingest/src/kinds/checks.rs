@@ -169,7 +169,7 @@ impl Kind for ChecksChanged {
 /// Reason why complete checks do not count yet: a finished check may start another, and a required check may not have
 /// started.
 ///
-///  A completion time in the future beyond the settle time is ignored as a wrong clock.
+/// A completion time in the future beyond the settle time is ignored as a wrong clock.
 fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<Option<Verdict>, Need> {
     let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
         return Ok(None);
@@ -400,7 +400,7 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
 /// True when a check fails on the head only in the ways in which it fails on the base. A failure on the base excuses the
 /// same failures and no new ones.
 ///
-///  A check without output on the head counts as failing in a known way.
+/// A check without output on the head counts as failing in a known way.
 fn has_only_known_failures(
     new: &Check,
     old: &Check,

@@ -87,7 +87,7 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 
 /// Verdict on another request while work is active: ignored, because simultaneous requests are one.
 ///
-///  While triggers are unhandled it is undecided: the work may just have ended, and the request would be new.
+/// While triggers are unhandled it is undecided: the work may just have ended, and the request would be new.
 fn under_way(ticket: &TicketKey, facts: &Facts) -> Result<Option<Verdict>, Need> {
     let progress = facts.progress(ticket)?;
     if progress.is_behind {
