@@ -288,7 +288,7 @@ impl OpenPullRequests {
         };
         let changed = ChecksChanged::from_poll(&record, head.clone());
         let mut outcome = match router.take(&changed, Source::Poll).await {
-            // The checks ended a moment ago. They are read again once more checks can no longer start.
+            // The checks ended a moment ago, and others may start. They are read again after the settle time.
             Err(Failure::Unsettled { after, .. }) => {
                 if let Some(tracked) = self.open.get_mut(place) {
                     tracked.due_by(Instant::now() + after);

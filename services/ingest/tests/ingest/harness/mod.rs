@@ -1,4 +1,4 @@
-//! One ingest with its surroundings: NATS, Jira, GitHub and rules.
+//! One ingest with its environment: NATS, Jira, GitHub and rules.
 
 use std::{
     sync::{Arc, Mutex},
