@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_token_goes_to_its_own_address_only() {
+    fn stored_token_goes_to_its_address_only() {
         let known = || vec![access("http://here", "local"), access("https://there", "kept")];
         let chosen = |url, token: Option<&str>| choose(url, token.map(ToOwned::to_owned), known()).ok();
         assert_eq!(chosen(None, None), Some(access("http://here", "local")));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_replaces_the_one_of_its_address_comes_first_and_is_read_by_its_user_only() {
+    fn login_replaces_same_address_and_comes_first() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journeyman/logins.json");

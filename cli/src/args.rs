@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_default_instances_need_no_prefix() {
+    fn default_instance_keys_need_no_prefix() {
         assert_eq!(ticket("ENG-12").unwrap().to_string(), "jira:ENG-12");
         assert_eq!(ticket("acme/shop#7").unwrap().to_string(), "github:acme/shop#7");
         assert_eq!(ticket("github:acme/shop#7").unwrap().short(), "acme/shop#7");

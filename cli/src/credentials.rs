@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_service_gets_its_own_and_the_servers_learn_no_secret() {
+    fn services_get_separate_credentials_servers_no_secret() {
         let mut credentials = Credentials::default();
         let nats = credentials.for_nats();
         let redis = credentials.for_redis();

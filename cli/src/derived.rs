@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn executors_find_the_egress_proxy_where_it_listens() {
+    async fn executors_get_listening_egress_address() {
         let environment = derived(&[]).await;
         let address = value(&environment, "JOURNEYMAN__EGRESS__LISTEN");
         assert!(address.starts_with("127.0.0.1:"), "{address}");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_and_secrets_are_hidden_wherever_they_lie() {
+    fn settings_and_secret_files_are_hidden() {
         let environment = [
             ("JOURNEYMAN__MODEL__API_KEY__FILE", "/secrets/key"),
             ("JOURNEYMAN__MODEL__NAME", "/not/a/file"),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pager_is_used_at_a_terminal_alone_and_can_be_named_or_switched_off() {
+    fn pager_needs_terminal_and_obeys_variables() {
         let terminal = ("TERM", "xterm");
         assert_eq!(named(false, true, &[terminal]).as_deref(), Some("less"));
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pager_that_is_not_there_is_told_from_one_that_was_left_early() {
+    async fn missing_pager_differs_from_early_exit() {
         assert!(!through("no-such-pager-anywhere", "text").unwrap());
         let long = "line\n".repeat(100_000);
         assert!(through("true", &long).unwrap());

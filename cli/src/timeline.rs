@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_elapsed_time_who_and_what() {
+    fn timeline_line_shows_time_actor_event() {
         let stopped = entry(Fact::StopRequested { by: "ada".to_owned() });
         assert_eq!(
             line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_left_out_and_what_waits_for_a_person_is_not() {
+    fn timeline_omits_transient_entries_keeps_waits() {
         let parked = |waits_for| line(&entry(Fact::Parked { waits_for }), Timestamp::default());
         assert_eq!(parked(WaitsFor::Report), None);
         let waits = parked(WaitsFor::Decision).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_stranger_steers_the_terminal_and_long_text_is_cut() {
+    fn timeline_escapes_and_truncates_foreign_text() {
         let by = "ada\u{1b}[2J\u{202e}\n".repeat(400);
         let line = line(&entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
         assert!(!line.chars().any(domain::text::is_hidden), "{line:?}");

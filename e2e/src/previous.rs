@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_knows_the_settings_of_its_example_and_no_others() {
+    fn release_knows_settings_of_its_example() {
         let example =
             "[ingest]\nlisten = \"x\" # where\n# poll_interval_s = 60\n# A remark = no.\n# [planner.pools]\n";
         let previous = Previous {

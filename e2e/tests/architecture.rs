@@ -41,7 +41,7 @@ fn metadata() -> &'static Metadata {
 }
 
 #[test]
-fn every_event_and_every_job_has_its_place_in_the_docs() {
+fn docs_cover_every_event_and_job() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let events = read("docs/events.md");
     let kinds = fs::read_dir(root().join("services/ingest/src/kinds")).unwrap();
@@ -77,7 +77,7 @@ fn every_event_and_every_job_has_its_place_in_the_docs() {
 }
 
 #[test]
-fn each_test_that_the_page_on_security_names_exists() {
+fn security_page_names_existing_tests() {
     let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
     let is_test = |name: &&str| {
         name.matches('_').count() > 3
@@ -192,7 +192,7 @@ fn each_capability_is_held_by_one_service() {
 }
 
 #[test]
-fn the_console_is_a_client_of_the_api_and_of_the_provider_where_people_log_in() {
+fn console_depends_on_api_and_oidc_alone() {
     let metadata = metadata();
     let members = members(metadata);
     let reached = reach(&members, "journeyman-console");
@@ -204,7 +204,7 @@ fn the_console_is_a_client_of_the_api_and_of_the_provider_where_people_log_in() 
 }
 
 #[test]
-fn a_command_that_is_only_a_client_compiles_no_service() {
+fn client_commands_compile_no_service() {
     let metadata = metadata();
     let members = members(metadata);
     let dependencies = members["journeyman"].dependencies.iter();
@@ -383,7 +383,7 @@ fn sentences(lines: &[String]) -> Vec<String> {
 /// Every text for Jira or GitHub is an `Outgoing` from `message`, from the model, or from a stored copy of
 /// either. The reason of a missing effect comes from `message` or from the service that refused.
 #[test]
-fn texts_on_jira_and_github_are_worded_in_one_place() {
+fn tracker_texts_come_from_message_module() {
     let folder = root().join("services/reporter/src");
     let reasons = [
         "::Refused(",
@@ -446,7 +446,7 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
 }
 
 #[test]
-fn of_the_services_the_reporter_alone_opens_local_folders() {
+fn reporter_alone_opens_local_folders() {
     let openers = SERVICES.into_iter().filter(|service| {
         let files = rust_files(&root().join("services").join(service).join("src"));
         // An operator who runs a tool of the executor by hand names its folder.
@@ -457,7 +457,7 @@ fn of_the_services_the_reporter_alone_opens_local_folders() {
 }
 
 #[test]
-fn the_executor_has_no_place_for_a_secret() {
+fn executor_has_no_secret_settings() {
     for file in rust_files(&root().join("services/executor/src")) {
         if file.file_name().is_some_and(|name| name == "config.rs") {
             let text = production_lines(&file).join("\n");
@@ -467,7 +467,7 @@ fn the_executor_has_no_place_for_a_secret() {
 }
 
 #[test]
-fn product_files_hold_at_most_six_hundred_lines() {
+fn product_files_stay_below_line_limit() {
     let mut breaches = Vec::new();
     for file in rust_files(&root()) {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
@@ -510,7 +510,7 @@ fn without_test_items(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn only_items_of_tests_escape_the_checks_of_the_sources() {
+fn test_items_alone_escape_source_checks() {
     let text = "mod a;\n#[cfg(test)]\nmod tests;\nfn one() {}\n#[cfg(test)]\n#[allow(dead_code)]\nmod more {\n    fn x() {\n    }\n}\nfn two() {}";
     assert_eq!(without_test_items(text), ["mod a;", "fn one() {}", "fn two() {}"]);
 }
@@ -560,7 +560,7 @@ fn heavy_crates_have_one_copy() {
 }
 
 #[test]
-fn dependencies_come_from_the_registry_with_a_licence_that_is_allowed() {
+fn dependencies_have_allowed_source_and_license() {
     let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
     let allowed = quoted(&deny, "allow = [", "]");
     let banned = quoted(&deny, "deny = [", "\n]");

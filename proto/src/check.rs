@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_arrives_whole_and_one_without_a_tree_is_no_evidence() {
+    fn result_without_tree_is_refused() {
         let spec = CheckSpec {
             command: "pytest".to_owned(),
             directory: "api".to_owned(),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_arrives_whole_and_an_unknown_severity_blocks() {
+    fn unknown_severity_of_change_blocks() {
         let change = ChangeReport {
             tree: "c".repeat(40).parse().unwrap(),
             files: 2,

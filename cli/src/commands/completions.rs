@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_of_each_shell_completes_every_command() {
+    fn scripts_complete_every_command_per_shell() {
         for &shell in Shell::value_variants() {
             let script = String::from_utf8(script(shell)).unwrap();
             for command in super::super::Arguments::command().get_subcommands() {

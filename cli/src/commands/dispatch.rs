@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_known_by_our_names_and_by_those_of_other_dispatchers() {
+    fn job_arguments_accept_foreign_names() {
         for (name, job, task) in [
             ("implement", Job::Implement, None),
             ("issue-iterate", Job::Implement, None),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_can_be_asked_for_and_two_are_one_too_many() {
+    fn dispatch_rejects_two_discussion_tasks() {
         for task in DiscussionTask::ALL {
             let asked = asked("discuss", &["--task", task.as_str()]);
             assert_eq!(context(&asked).unwrap().unwrap()["task"], task.as_str());

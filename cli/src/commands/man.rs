@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_has_a_page_that_says_what_it_does() {
+    fn manual_describes_every_command() {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("man1")).unwrap();
         for command in super::super::Arguments::command().get_subcommands() {

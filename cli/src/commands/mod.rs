@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn every_command_prints_through_what_spells_out_control_characters() {
+    fn commands_print_through_escaping_functions() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         assert_prints_nothing(&root, &root);
     }
 
     proptest! {
         #[test]
-        fn nothing_that_a_stranger_wrote_steers_a_terminal(text in proptest::collection::vec(any::<char>(), 0..48)) {
+        fn foreign_text_cannot_control_terminal(text in proptest::collection::vec(any::<char>(), 0..48)) {
             let text: String = text.into_iter().chain("\u{1b}[2J\u{202e}".chars()).collect();
             let shown = domain::text::visible(&text);
             prop_assert!(!shown.chars().any(domain::text::is_hidden), "{shown:?}");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn json_for_a_terminal_is_the_same_value_without_a_hidden_character() {
+    fn terminal_json_keeps_value_without_hidden_characters() {
         let value =
             json!({"title": "\u{1b}]0;x\u{7}", "bidi": "a\u{202e}b", "tag": "\u{e0041}", "plain": "Grüße\n"});
         let text = escaped(&value.to_string());

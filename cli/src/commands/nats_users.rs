@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_of_the_manifests_are_those_of_the_topology() {
+    fn manifest_users_match_topology() {
         let file = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../k8s/base/settings/nats-users.conf"

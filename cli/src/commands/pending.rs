@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_comes_with_the_command_that_takes_it_and_a_question_with_its_place() {
+    fn pending_run_shows_next_command_or_place() {
         let decision = lines(&waiting(WaitsFor::Decision, Some("ab".repeat(20))));
         assert_eq!(
             decision,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_told_with_its_executors_and_what_is_wrong() {
+    fn pool_lines_show_executors_and_problems() {
         assert_eq!(
             lines(&pool()),
             [
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_nobody_tells_of_any_more_is_not_told_as_alive() {
+    fn unreported_pool_is_not_shown_current() {
         let old = PoolView {
             news: PoolNews::Old,
             ready: 0,

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pull_request_tells_its_checks_by_name_and_what_is_done_about_them() {
+    fn pull_request_lines_name_failed_checks() {
         let failed = api::types::FailedCheckView {
             name: "test (3.11)".to_owned(),
             url: "https://github.com/acme/shop/runs/9".to_owned(),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_what_is_there_and_nothing_else() {
+    fn ticket_page_omits_empty_parts() {
         let text = TicketTextView {
             ticket: "jira:ENG-1".to_owned(),
             url: String::new(),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_same_name_are_added_and_the_total_is_that_of_all() {
+    fn equal_names_are_summed_with_total() {
         let lines = [
             line("acme/web", "large", 1_000_000, 0),
             line("acme/shop", "large", 250_000, 0),

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limited_token_names_its_repositories_and_projects_and_another_one_nothing() {
+    fn limited_token_lists_its_scope_only() {
         let mut asked = Arguments {
             name: "shop".to_owned(),
             role: "viewer".to_owned(),

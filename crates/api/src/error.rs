@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_that_is_not_known_or_may_not_do_it_is_refused_and_nothing_else_is() {
+    fn refuses_token_only_for_unauthorized_or_forbidden() {
         let refused = |status| Error::Refused {
             status,
             name: String::new(),

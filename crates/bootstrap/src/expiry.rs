@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_is_below_zero_and_the_later_word_counts() {
+    fn expired_credential_is_negative_and_latest_counts() {
         let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day");
         assert_eq!(seconds_to(at("2027-01-31"), at("2027-01-30")), 86_400);
         assert_eq!(seconds_to(at("2027-01-31"), at("2027-02-01")), -86_400);

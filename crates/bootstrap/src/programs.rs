@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_as_it_is_built_and_as_it_is_installed() {
+    fn built_and_installed_programs_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let place = |path: &str| folder.path().join(path);
         for path in ["built/deps", "prefix/bin", "prefix/libexec/journeyman"] {

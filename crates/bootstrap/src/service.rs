@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_comes_late_is_waited_for_and_one_that_never_comes_is_an_error() {
+    async fn late_server_connects_and_missing_one_fails() {
         let (shutdown, tries) = (CancellationToken::new(), AtomicU32::new(0));
         let late = || async {
             if tries.fetch_add(1, Ordering::Relaxed) < 10 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_get_better_is_not_tried_again_and_a_shutdown_ends_the_wait() {
+    async fn fatal_error_and_shutdown_end_connecting() {
         let shutdown = CancellationToken::new();
         let start = Instant::now();
         let refused = || async { failed(io::ErrorKind::InvalidInput) };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_ends_early_starts_again_until_shutdown() {
+    async fn ended_loop_restarts_until_shutdown() {
         let (shutdown, rounds) = (CancellationToken::new(), AtomicU32::new(0));
         let run = || async {
             if rounds.fetch_add(1, Ordering::Relaxed) == 2 {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nothing_waits_for_is_tried_each_minute_until_it_succeeds() {
+    async fn background_work_retries_each_minute_until_success() {
         let (shutdown, tries, start) = (CancellationToken::new(), AtomicU32::new(0), Instant::now());
         let work = || async {
             match tries.fetch_add(1, Ordering::Relaxed) {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn readiness_follows_the_answers_and_silence_counts_as_none() {
+    async fn readiness_follows_answers_and_timeouts() {
         let (shutdown, health) = (CancellationToken::new(), Health::new());
         let round = AtomicU32::new(0);
         let answers = || async {

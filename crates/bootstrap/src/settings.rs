@@ -249,7 +249,7 @@ mod tests {
         "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"from file\"\n[planner]\nanything = 1\n";
 
     #[test]
-    fn a_secret_may_be_in_a_file_of_its_own_and_matters_to_who_asks_for_it() {
+    fn missing_secret_file_fails_only_its_reader() {
         #[derive(Debug, Deserialize)]
         struct Reader {
             github_reader: Account,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_can_come_from_a_mounted_file() {
+    fn secret_is_read_from_mounted_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         std::fs::write(&path, "mounted\n").unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_is_one_line_that_names_its_key() {
+    fn wrong_setting_error_names_its_key() {
         let cases = [
             ("[ingest]\nlisten = \"here\"\nsecret = \"x\"\n", "ingest.listen"),
             ("[ingest]\nlisten = \"127.0.0.1:1\"\n", "ingest.secret"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_toml_is_named() {
+    fn invalid_toml_file_is_named() {
         let error = load_text("[ingest\n", &[]).unwrap_err();
         assert!(error.key.ends_with("journeyman.toml"), "{error}");
     }

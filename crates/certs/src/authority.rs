@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_whose_it_is_where_and_until_when() {
+    fn certificate_states_subject_hosts_and_expiry() {
         let (authority, _) = Authority::generate(NOW, 3650).unwrap();
         for leaf in leaves("journeyman", &["127.0.0.1".to_owned(), "::1".to_owned()]) {
             let issued = authority.issue(&leaf, NOW, 365).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_is_read_again_and_its_key_must_be_its_own() {
+    fn authority_reloads_only_with_its_key() {
         let (first, files) = Authority::generate(NOW, 10).unwrap();
         let (_, others) = Authority::generate(NOW.plus_ms(DAY_MS), 10).unwrap();
         let again = Authority::from_pem(&files.certificate, &files.key).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_valid_for_longer_than_the_authority() {
+    fn certificate_expires_no_later_than_authority() {
         let (authority, _) = Authority::generate(NOW, 10).unwrap();
         let leaf = &leaves("journeyman", &[])[0];
         let late = authority.issue(leaf, days_later(9), 365).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_refused_by_name() {
+    fn invalid_host_name_is_refused() {
         let (authority, _) = Authority::generate(NOW, 10).unwrap();
         for wrong in ["", "a b", "a..b", "https://a", "a:1"] {
             let leaf = Leaf {

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_valid_by_every_name_that_its_namespace_gives_it() {
+    fn subject_has_all_names_of_namespace() {
         let leaves = leaves("agents", &["127.0.0.1".to_owned()]);
         let services: Vec<&str> = leaves.iter().map(|leaf| leaf.service.as_str()).collect();
         assert_eq!(services, SERVICES);

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_one_segment_of_a_path() {
+    fn ticket_key_encodes_as_one_segment() {
         assert_eq!(encode("github:acme/shop#7"), "github%3Aacme%2Fshop%237");
         assert_eq!(encode("a-b_c.d~e ü"), "a-b_c.d~e%20%C3%BC");
     }

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_alike_by_the_words_that_say_something() {
+    fn title_similarity_ignores_common_words() {
         let cart = "Cart total ignores the quantity";
         assert_eq!(likeness(cart, "The total of the cart ignores quantity"), 100);
         assert_eq!(likeness(cart, "Cart: wrong total with a quantity above 1"), 75);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_merged_may_have_done_the_work() {
+    fn closed_pull_request_counts_as_unmerged() {
         let earlier = |number, status| EarlierPullRequest {
             number,
             title: String::new(),

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_amount_is_written_in_dollars_and_read_as_it_was() {
+    fn dollar_amount_round_trips_through_json() {
         let read = |text: &str| serde_json::from_str::<Dollars>(text);
         for (text, micros) in [
             ("2", 2_000_000),

@@ -45,13 +45,13 @@ mod tests {
     }
 
     #[test]
-    fn the_causes_stand_behind_an_error_in_order() {
+    fn error_chain_lists_causes_in_order() {
         let error = step("not stored", step("cannot connect", "no such host"));
         assert_eq!(chain(&error), "not stored: cannot connect: no such host");
     }
 
     #[test]
-    fn a_cause_that_an_error_tells_itself_is_not_told_again() {
+    fn error_chain_omits_repeated_causes() {
         let error = step("cannot connect: no such host", "no such host");
         assert_eq!(chain(&error), "cannot connect: no such host");
         let outer = std::io::Error::other(std::io::Error::other("no such host"));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_cause_is_its_own_sentence() {
+    fn error_chain_without_cause_is_unchanged() {
         assert_eq!(
             chain(&std::io::Error::other("the disk is full")),
             "the disk is full"

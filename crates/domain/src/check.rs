@@ -457,14 +457,14 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_that_did_not_fail_before_count_as_newly_failing() {
+    fn failing_beyond_excludes_known_failures() {
         let (base, head) = (run(Some(report(&["a", "b"]))), run(Some(report(&["b", "c"]))));
         let new = head.failing_beyond(&base).unwrap();
         assert_eq!(new.iter().map(|test| test.id.as_str()).collect::<Vec<_>>(), ["c"]);
     }
 
     #[test]
-    fn nothing_is_said_of_lists_that_are_not_whole() {
+    fn failing_beyond_needs_complete_test_lists() {
         let cut = TestReport {
             truncated: true,
             ..report(&["a"])
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_runs_that_failed_for_their_surroundings_or_their_time() {
+    fn failing_beyond_ignores_interrupted_runs() {
         for outcome in [CheckOutcome::Infra, CheckOutcome::Timeout] {
             let head = run(Some(report(&[])));
             let base = CheckRun {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_were_no_tests_before_a_failing_one_is_new() {
+    fn failing_beyond_counts_failures_without_baseline() {
         let base = CheckRun {
             outcome: CheckOutcome::NoTests,
             ..run(Some(report(&[])))
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_report_is_bounded_and_says_when_tests_are_not_named() {
+    fn bounded_report_marks_unnamed_failures() {
         let many = TestReport {
             failed: 1000,
             failing: vec![
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_check_is_read_back_and_an_older_one_with_fewer_fields_too() {
+    fn stored_check_with_missing_fields_is_readable() {
         let whole = run(Some(report(&["a"])));
         let text = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<CheckRun>(&text).unwrap(), whole);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whether_checks_are_required_is_a_word_or_yes_or_no_and_absent_when_it_is_the_default() {
+    fn ci_required_accepts_auto_or_boolean() {
         let read = |json: &str| serde_json::from_str::<CiRules>(json);
         for (json, required) in [
             ("{}", CiRequired::Auto),

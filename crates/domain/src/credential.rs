@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_is_due_a_month_before_its_end_and_stays_so() {
+    fn credential_is_due_from_thirty_days_before() {
         let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).unwrap();
         let end = CredentialEnd {
             kind: "jira_reader".to_owned(),

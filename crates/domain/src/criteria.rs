@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_below_a_heading_are_criteria_and_nothing_else_is() {
+    fn criteria_are_points_below_their_heading() {
         let text = "Totals are wrong.\n\n- a remark\n\n## Acceptance Criteria:\n\n1. Empty carts cost 0.\n\
                     2) Discounts work\n* [ ] In German too\n\nThanks!\n- not this";
         assert_eq!(

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_tests_are_found_by_name_in_the_words_of_each_runner() {
+    fn failed_tests_are_found_for_each_runner() {
         for (line, name) in [
             (
                 "FAILED tests/test_cart.py::test_total[2] - assert 1 == 2",

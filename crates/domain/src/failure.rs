@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_real_unless_its_log_or_name_shows_another_cause() {
+    fn failure_defaults_to_real_class() {
         use FailureClass::{Inert, Infra, Policy, Real, Timeout};
         for (name, timed_out, log, class) in [
             ("test", false, "E   AssertionError: 1 != 2", Real),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_failure_has_the_same_fingerprint_whatever_its_times_and_lines() {
+    fn fingerprint_ignores_times_and_line_numbers() {
         let one = "12:01:07 FAILED tests/test_cart.py:31 - AssertionError\npassed in 0.31s";
         let two = "13:44:59 FAILED tests/test_cart.py:128 - AssertionError\npassed in 2.00s";
         assert_eq!(fingerprint("test", one), fingerprint("test", two));

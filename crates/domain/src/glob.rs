@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_means_everything_in_it_and_stars_stay_within_their_names() {
+    fn glob_covers_folders_and_single_names() {
         for (pattern, path) in [
             ("core", "core/src/Task.java"),
             ("core/", "./core/a"),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forecast_is_the_middle_of_what_the_class_took_and_needs_three() {
+    fn forecast_needs_three_runs_of_class() {
         let mut history = History::default();
         for (number, busy) in (1..).zip([50, 10, 40]) {
             assert_eq!(history.forecast(Class::Normal), None);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_counts_once_and_the_oldest_go() {
+    fn history_drops_duplicates_and_oldest_runs() {
         let mut history = History::default();
         for number in 1..=KEPT as u64 + 5 {
             history = history.with(past(number, Class::Normal, number, None));

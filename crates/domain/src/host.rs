@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_covers_its_host_at_its_port_and_nothing_that_only_looks_like_it() {
+    fn host_pattern_rejects_similar_hosts() {
         let covers = |pattern: &str, host: &str, port| {
             let pattern: HostPattern = pattern.parse().unwrap();
             pattern.covers(host, port, 443)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_patterns_and_each_reads_back_as_it_was_written() {
+    fn host_pattern_parses_names_only() {
         for text in [
             "localhost",
             "pypi.example",

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_as_deep_as_allowed_is_read_and_a_deeper_one_is_an_error_of_its_own() {
+    fn json_beyond_maximum_depth_is_rejected() {
         let deep: Value = from_slice(nested(MAX_DEPTH).as_bytes()).unwrap();
         assert!(deep.is_array());
         let error = from_slice::<Value>(nested(MAX_DEPTH + 1).as_bytes()).unwrap_err();
@@ -210,7 +210,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn broken_characters_change_no_json_text_that_is_read(value in ".*", unit in 0_u16..=u16::MAX) {
+        fn character_replacement_keeps_valid_json(value in ".*", unit in 0_u16..=u16::MAX) {
             let text = serde_json::to_string(&value).unwrap();
             proptest::prop_assert_eq!(&*replace_broken_characters(text.as_bytes()), text.as_bytes());
             let half = format!("{{\"a\": [\"\\u{unit:04x}\"], \"b\": {text}}}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_answers_are_told_from_json_of_any_shape() {
+    fn foreign_answers_differ_from_any_json() {
         for (content_type, body) in [
             ("application/json", "<html>Site temporarily unavailable</html>"),
             ("text/html; charset=utf-8", "<html></html>"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_value_is_told_from_a_truncated_one() {
+    fn truncated_json_value_is_detected() {
         for whole in ["null", " {} \n", "[1, {\"a\": \"\\ud800\"}]", &nested(100_000)] {
             assert!(is_whole(whole.as_bytes()), "{}", whole.len());
         }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_the_place_and_not_the_content() {
+    fn json_error_contains_position_without_content() {
         let error = from_slice::<u32>(b"\n \"secret\"").unwrap_err();
         assert_eq!(error.to_string(), "line 2 column 9");
         assert!(matches!(from_slice::<u32>(b"1 2"), Err(Error::Unreadable(_))));

@@ -160,14 +160,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_several_answers_tell_does_not_depend_on_their_order(a in quota(), b in quota(), c in quota()) {
+        fn quota_merge_is_independent_of_order(a in quota(), b in quota(), c in quota()) {
             prop_assert_eq!(a.merged(b), b.merged(a));
             prop_assert_eq!(a.merged(b).merged(c), a.merged(b.merged(c)));
             prop_assert_eq!(a.merged(a), a);
         }
 
         #[test]
-        fn no_window_has_more_writes_than_its_limit(limit in 4..600_u32) {
+        fn bucket_stays_within_limit_per_window(limit in 4..600_u32) {
             let bucket = Bucket::of("hour", limit, 3_600_000).unwrap();
             // The bucket is full at the beginning and refilled during the whole window.
             let refilled = 3_600_000 / bucket.interval.as_millis();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn github_s_limit_is_twenty_at_once_and_then_one_a_second() {
+    fn github_pace_allows_twenty_then_one_second() {
         let pace = Pace {
             a_minute: 80,
             an_hour: 500,

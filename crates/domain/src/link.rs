@@ -41,7 +41,7 @@ mod tests {
     use super::{is_readable_on_the_way, is_safe_link};
 
     #[test]
-    fn plain_http_is_readable_except_on_this_machine() {
+    fn plain_http_is_readable_except_loopback() {
         for address in [
             "http://jira.example",
             "HTTP://10.0.0.1:80/x",
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn only_links_to_pages_and_mail_are_safe() {
+    fn safe_links_are_web_or_mail() {
         for address in ["https://a.example/x", "HTTP://a.example", "mailto:mia@a.example"] {
             assert!(is_safe_link(address), "{address}");
         }

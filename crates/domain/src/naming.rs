@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_that_the_model_wrote_is_not_repeated() {
+    fn names_omit_prefix_of_the_model() {
         let (rules, ticket) = (Rules::default(), ticket());
         let naming = Naming::new(&rules, &ticket);
         let named = Named {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn no_title_makes_a_name_that_git_refuses() {
+    fn branch_names_from_titles_are_valid() {
         let (rules, ticket) = (Rules::default(), ticket());
         let naming = Naming::new(&rules, &ticket);
         for title in [
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_names_its_run_and_whom_the_rules_name() {
+    fn commit_trailers_contain_run_and_co_authors() {
         let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
         let mut rules = Rules::default();
         let run = RunId::new(ticket.clone(), 57);

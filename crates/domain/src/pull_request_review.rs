@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_review_only_lines_that_are_new_since_then_take_comments() {
+    fn second_review_comments_on_new_lines_only() {
         let file = |patch: &str| ChangedFile {
             path: "x".to_owned(),
             patch: patch.to_owned(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_can_stand_on_lines_that_the_change_adds() {
+    fn added_lines_are_read_from_patch() {
         let patch = "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+C\n d\n@@ -20 +21,2 @@ fn x()\n-x\n+y\n+z\n\\ No newline at end of file";
         let file = ChangedFile {
             path: "x".to_owned(),

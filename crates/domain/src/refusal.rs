@@ -326,7 +326,7 @@ mod tests {
     use crate::{Return, StopReason};
 
     #[test]
-    fn a_refusal_in_the_words_of_an_earlier_release_is_read_and_written_as_it_was() {
+    fn refusal_without_code_round_trips() {
         let words = Refusal::Outside {
             detail: "a secret".to_owned(),
         };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_keeps_its_data_where_it_is_stored() {
+    fn stored_refusal_keeps_its_violations() {
         let refusal = Refusal::Policy {
             violations: vec![
                 Violation::NoChange,

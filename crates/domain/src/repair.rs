@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_is_its_strategy_and_its_commit_and_what_was_not_repaired_has_its_reason() {
+    fn repair_result_follows_from_journal() {
         let of = |entries: Vec<Entry>| serde_json::to_value(RepairResult::of(&entries)).unwrap();
         let commit = "b".repeat(40);
         let repaired =

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_line_or_the_same_trigger_in_the_same_file_is_the_same_objection() {
+    fn objections_match_by_line_or_trigger() {
         let first = objection("cart.py", Some(3), "An empty cart");
         assert!(first.is_same(&objection("cart.py", Some(3), "No lines")));
         assert!(first.is_same(&objection("cart.py", None, "an EMPTY cart!")));

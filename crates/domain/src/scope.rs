@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_stays_in_the_modules_of_bugs_until_more_is_asked_for() {
+    fn scope_excludes_modules_until_widened() {
         let modules = [
             module("core", &["core"], &[]),
             module("api", &["api"], &["Story"]),

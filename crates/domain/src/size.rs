@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_program_writes_is_in_the_sums_and_not_in_what_was_written() {
+    fn written_lines_exclude_generated_files() {
         let file = |path: &str, role| FileChange {
             path: path.to_owned(),
             added: 10,

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_complete_checks_count_until_a_push_makes_them_old() {
+    fn push_makes_known_checks_outdated() {
         let left = ChecksSummary {
             unrepaired: Some(RepairEnd::Off),
             ..checks("a", Conclusion::Failure)
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rerun_is_no_repair_and_what_another_pull_request_did_does_not_count() {
+    fn standing_ignores_other_pull_requests() {
         let rerun = ChecksSummary {
             rerun: vec![9],
             ..checks("a", Conclusion::Failure)

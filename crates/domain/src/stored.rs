@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_carries_the_oldest_format_that_understands_it() {
+    fn record_carries_oldest_sufficient_format() {
         let text = |note| String::from_utf8(encode(&Parcel { grams: 5, note }).unwrap()).unwrap();
         assert_eq!(text(None), r#"{"version":2,"grams":5,"note":null}"#);
         assert_eq!(text(Some(Note::Cold)), r#"{"version":3,"grams":5,"note":"cold"}"#);
     }
 
     #[test]
-    fn older_formats_are_brought_up_step_by_step() {
+    fn older_formats_are_upgraded_stepwise() {
         let parcel = Parcel {
             grams: 4000,
             note: None,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_record_is_told_from_a_broken_one_even_if_nothing_else_of_it_is_known() {
+    fn newer_record_differs_from_broken_one() {
         let newer = Err(Undecodable::Newer {
             version: 4,
             newest: 3,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_this_release_does_not_know_are_ignored() {
+    fn unknown_fields_of_records_are_ignored() {
         let body = r#"{"version":3,"grams":1,"colour":"red"}"#;
         assert_eq!(decoded(body).unwrap().grams, 1);
     }

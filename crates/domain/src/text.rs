@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reader_does_not_see_is_removed_or_spelled_out() {
+    fn hidden_characters_are_removed_or_escaped() {
         let text = "a\u{200b}b\u{202e}c\u{1b}]0;x\u{7}\u{3164}\u{e0041}\td\n";
         assert_eq!(without_hidden(text), "abc]0;x\td\n");
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_print_is_legible_without_a_terminal() {
+    fn program_output_is_legible_without_terminal() {
         for (printed, shown) in [
             ("\u{1b}[31mred\u{1b}[0m \u{1b}[1;38;5;9mx\u{1b}[K", "red x"),
             (

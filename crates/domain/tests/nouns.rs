@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn repositories_decode_back_exactly_from_text_and_from_their_folder(repository in repositories()) {
+    fn repository_names_round_trip(repository in repositories()) {
         prop_assert_eq!(repository.to_string().parse::<RepositoryName>().unwrap(), repository.clone());
         let folder = repository.folder();
         let (owner, name) = folder.split_once('/').unwrap();
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn two_instances_never_share_a_name_or_a_folder(a in repositories(), b in repositories(), number in 1..9u64) {
+    fn instances_share_no_name_or_folder(a in repositories(), b in repositories(), number in 1..9u64) {
         let same_path = b.clone().on(a.instance().cloned());
         for other in [b, same_path, a.clone().on(None), a.clone().on(Some("ghe".parse().unwrap()))] {
             let is_same = a == other;
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn fences_compare_by_epoch_then_sequence_then_delivery(a: (u64, u64, u64), b: (u64, u64, u64)) {
+    fn fences_compare_epoch_before_sequence(a: (u64, u64, u64), b: (u64, u64, u64)) {
         let fence = |(epoch, sequence, delivered)| RunFence::new(epoch, sequence, delivered);
         prop_assert_eq!(fence(a).cmp(&fence(b)), a.cmp(&b));
     }
@@ -133,7 +133,7 @@ fn a_key_has_one_spelling() {
 }
 
 #[test]
-fn the_default_instance_keeps_its_spelling_and_the_others_are_named() {
+fn default_instance_is_omitted_in_keys() {
     for text in [
         "jira:ENG-12",
         "jira+dc:ENG-12",
@@ -156,7 +156,7 @@ fn the_default_instance_keeps_its_spelling_and_the_others_are_named() {
 }
 
 #[test]
-fn reserved_names_are_no_instances_and_only_a_folder_is_in_a_folder() {
+fn reserved_instance_names_are_rejected() {
     for name in [
         "jira", "github", "folder", "", "1a", "a_b", "A", "a-", "-a", "a.b", "a+b",
     ] {
@@ -181,7 +181,7 @@ fn reserved_names_are_no_instances_and_only_a_folder_is_in_a_folder() {
 }
 
 #[test]
-fn rules_of_a_folder_cover_its_tickets_and_no_others() {
+fn folder_rules_cover_their_tickets_only() {
     let rules = |repo: serde_json::Value| -> domain::Rules {
         serde_json::from_value(serde_json::json!({ "repo": repo })).unwrap()
     };
@@ -196,7 +196,7 @@ fn rules_of_a_folder_cover_its_tickets_and_no_others() {
 }
 
 #[test]
-fn co_authors_have_a_name_and_an_address() {
+fn co_authors_need_name_and_address() {
     let checked = |who: &[&str]| {
         let mut rules = domain::Rules::default();
         rules.repo.owner = "acme".to_owned();
@@ -219,7 +219,7 @@ fn co_authors_have_a_name_and_an_address() {
 }
 
 #[test]
-fn modules_of_the_rules_have_a_name_of_their_own_and_paths() {
+fn rule_modules_need_unique_name_and_paths() {
     let check = |modules: serde_json::Value| {
         let repo = serde_json::json!({"owner": "acme", "name": "shop"});
         let rules = serde_json::json!({"repo": repo, "modules": modules});
@@ -241,7 +241,7 @@ fn modules_of_the_rules_have_a_name_of_their_own_and_paths() {
 }
 
 #[test]
-fn rules_cover_the_tickets_of_their_own_instance_only() {
+fn rules_cover_tickets_of_their_instance() {
     let rules: domain::Rules = serde_json::from_value(serde_json::json!({
         "repo": {"owner": "acme", "name": "shop", "instance": "ghe"},
         "jira": {"project_key": "ENG", "instance": "dc"},
@@ -275,7 +275,7 @@ fn jira_timestamps_are_read() {
 }
 
 #[test]
-fn an_instant_plus_the_time_since_it_is_the_later_one_and_nothing_overflows() {
+fn timestamp_arithmetic_saturates_without_overflow() {
     let early = Timestamp::from_unix_ms(-5);
     let late = early.plus(Duration::from_millis(1_500));
     assert_eq!(late, Timestamp::from_unix_ms(1_495));
@@ -305,7 +305,7 @@ fn run_and_report_fences_keep_their_parts() {
 }
 
 #[test]
-fn a_trigger_opens_its_run_once_and_leaves_pending_only_at_the_end() {
+fn trigger_opens_run_once_until_finished() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket, 7);
     let mut row = Row::default();
@@ -324,7 +324,7 @@ fn a_trigger_opens_its_run_once_and_leaves_pending_only_at_the_end() {
 }
 
 #[test]
-fn only_the_last_finished_runs_stay_and_live_ones_always() {
+fn row_keeps_active_and_last_finished_runs() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let mut row = Row::default();
     let live = Pending::new(RunId::new(ticket.clone(), 1), Job::Implement, Lane::Talk);

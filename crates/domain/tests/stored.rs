@@ -64,7 +64,7 @@ fn hold<T: Stored>(name: &str) {
 }
 
 #[test]
-fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
+fn stored_records_round_trip_unchanged() {
     hold::<Trigger>("trigger");
     hold::<Entry>("entry");
     hold::<Report>("report");
@@ -193,7 +193,7 @@ fn every_variant_has_a_stored_record() {
 }
 
 #[test]
-fn rules_in_a_trigger_may_have_keys_of_a_later_release() {
+fn pinned_rules_ignore_keys_of_later_release() {
     let line = &lines(1, "trigger")[0];
     assert!(line.contains("a_key_of_a_later_release"));
     let trigger: Trigger = decode(line.as_bytes()).unwrap();
@@ -287,7 +287,7 @@ const MAPS: [&str; 7] = [
 ];
 
 #[test]
-fn a_field_that_a_later_release_puts_anywhere_into_a_record_is_ignored() {
+fn unknown_field_anywhere_in_record_is_ignored() {
     let mut refused = BTreeSet::new();
     ignores::<Trigger>("trigger", &mut refused);
     ignores::<Entry>("entry", &mut refused);

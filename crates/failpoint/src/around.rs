@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn both_sides_are_passed_in_order_and_a_dropped_future_has_no_after() {
+    async fn dropped_future_has_no_after_pass() {
         crate::record();
         around_kind("here", "kind", tokio::task::yield_now()).await;
         let never = around("never", std::future::pending::<()>());

@@ -42,7 +42,7 @@ fn sites_in(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_site_of_the_list_stands_in_one_place_and_no_other_site_does() {
+fn listed_sites_match_sources_exactly() {
     let mut files = Vec::new();
     for folder in ["crates", "services"] {
         rust_files(&root().join(folder), &mut files);

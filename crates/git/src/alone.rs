@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_later_commit_is_there_whatever_it_is_made_of() {
+    async fn single_commit_repository_has_no_history() {
         let (source, base, later) = source();
         let place = tempfile::tempdir().unwrap();
         let bundle = place.path().join("all.bundle");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_folder_are_a_base_too() {
+    fn folder_files_become_the_base() {
         let (source, ..) = source();
         fs::remove_dir_all(source.path().join(".git")).unwrap();
         fs::write(source.path().join(".gitignore"), "kept\n").unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_does_to_the_tests_of_the_grader_does_not_count() {
+    fn grader_tests_override_changes_to_tests() {
         let (source, base, _) = source();
         let place = tempfile::tempdir().unwrap();
         let alone = Alone::of_commit(source.path(), &base, &place.path().join("g")).unwrap();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_does_not_fit_is_refused() {
+    fn patch_without_matching_context_is_refused() {
         let (source, base, _) = source();
         let place = tempfile::tempdir().unwrap();
         let alone = Alone::of_commit(source.path(), &base, &place.path().join("g")).unwrap();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_are_no_globs_match_nothing_and_stop_nothing() {
+    fn invalid_globs_match_nothing_and_are_skipped() {
         assert!(is_lfs("[ filter=lfs\n\n*.bin filter=lfs\n", "a.bin"));
         assert!(!is_lfs("[ filter=lfs\n", "["));
     }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_disk_and_the_library_say_stays_behind_the_class() {
+    fn error_text_keeps_causes_in_its_sources() {
         let disk = Error::failed("git cannot be started", io::Error::other("no space left"));
         assert_eq!(disk.to_string(), "git failed");
         assert_eq!(chain(&disk), "git failed: git cannot be started: no space left");

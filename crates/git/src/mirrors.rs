@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mirror_that_was_used_the_longest_ago_goes_first_and_only_until_there_is_room() {
+    fn least_recently_used_mirror_is_evicted_first() {
         let folder = tempfile::TempDir::new().unwrap();
         let mirrors = mirrors(folder.path(), &["acme/b", "acme/a", "other/c"]);
         mirrors.get(&"acme/b".parse().unwrap()).touch();
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn repositories_of_two_instances_with_the_same_path_have_two_mirrors() {
+    fn same_path_on_instances_has_separate_mirrors() {
         let folder = tempfile::TempDir::new().unwrap();
         let names = ["acme/shop", "dc:acme/shop", "ghe:acme/shop"];
         assert_eq!(left(&mirrors(folder.path(), &names)), names);
     }
 
     #[tokio::test]
-    async fn a_mirror_that_is_held_or_worked_on_stays_and_one_that_went_is_unknown() {
+    async fn held_or_locked_mirror_survives_eviction() {
         let folder = tempfile::TempDir::new().unwrap();
         let mirrors = mirrors(folder.path(), &["acme/a", "acme/b", "acme/c"]);
         let [a, b, c] = ["acme/a", "acme/b", "acme/c"].map(|name| mirrors.get(&name.parse().unwrap()));

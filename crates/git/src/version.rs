@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn old_or_missing_git_is_refused_with_what_to_install() {
+    fn unusable_git_is_refused_with_required_version() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |program: &Path| check_version_of(program).unwrap_err().to_string();
         assert!(refused(&folder.path().join("absent")).contains("install git 2.39.0"));

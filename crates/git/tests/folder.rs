@@ -90,7 +90,7 @@ impl Scene {
 }
 
 #[test]
-fn a_change_becomes_a_branch_and_nothing_else_in_the_folder_moves() {
+fn written_branch_leaves_folder_otherwise_unchanged() {
     let scene = Scene::new();
     scene.write("a.txt", "mine\n");
     scene.write("new.txt", "mine too\n");
@@ -128,7 +128,7 @@ fn a_change_becomes_a_branch_and_nothing_else_in_the_folder_moves() {
 }
 
 #[test]
-fn a_branch_that_is_checked_out_is_not_moved_beneath_its_owner() {
+fn checked_out_branch_is_never_moved() {
     let scene = Scene::new();
     let (folder, base) = (scene.folder(), scene.head());
     folder.fetch_into(&scene.mirror).unwrap();
@@ -139,7 +139,7 @@ fn a_branch_that_is_checked_out_is_not_moved_beneath_its_owner() {
 }
 
 #[test]
-fn neither_hooks_nor_programs_of_the_folders_configuration_run() {
+fn folder_hooks_and_configured_programs_never_run() {
     let scene = Scene::new();
     let ran = scene.root.path().join("ran");
     let program = scene.root.path().join("program");
@@ -187,7 +187,7 @@ fn neither_hooks_nor_programs_of_the_folders_configuration_run() {
 }
 
 #[test]
-fn checking_out_loses_no_file_that_is_in_the_way() {
+fn checkout_refuses_to_overwrite_changed_files() {
     let scene = Scene::new();
     let (folder, base) = (scene.folder(), scene.head());
     folder.fetch_into(&scene.mirror).unwrap();
@@ -207,7 +207,7 @@ fn checking_out_loses_no_file_that_is_in_the_way() {
 }
 
 #[test]
-fn work_can_start_from_a_head_on_no_branch_and_from_a_linked_working_tree() {
+fn work_starts_from_detached_head_and_worktree() {
     let scene = Scene::new();
     scene.git(&["checkout", "-q", "--detach"]);
     let head = scene.folder().head().unwrap();
@@ -225,7 +225,7 @@ fn work_can_start_from_a_head_on_no_branch_and_from_a_linked_working_tree() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_worked_on_is_refused_with_the_reason() {
+fn unusable_folder_is_refused_with_reason() {
     let scene = Scene::new();
     let none = Folder::open(scene.root.path()).err().unwrap();
     assert!(matches!(none, Error::NotFound(_)), "{none}");
@@ -244,7 +244,7 @@ fn a_folder_that_cannot_be_worked_on_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_mails_of_a_change_apply_to_its_base() {
+fn emails_of_change_apply_to_base() {
     let scene = Scene::new();
     let (folder, base) = (scene.folder(), scene.head());
     folder.fetch_into(&scene.mirror).unwrap();

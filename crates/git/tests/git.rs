@@ -120,7 +120,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_fetch_brings_branches_and_prunes_those_that_are_gone() {
+async fn fetch_updates_branches_and_prunes_deleted_ones() {
     let world = world().await;
     world.remote.set_branch("old", &world.base).unwrap();
     world.fetch().await.unwrap();
@@ -138,7 +138,7 @@ async fn a_fetch_brings_branches_and_prunes_those_that_are_gone() {
 }
 
 #[tokio::test]
-async fn a_push_creates_moves_and_repeats_a_branch() {
+async fn push_creates_moves_and_repeats_branch() {
     let world = world().await;
     world.fetch().await.unwrap();
     let first = commit(&world.local, Some(&world.base), &[("a.txt", Some("two\n"))]);
@@ -164,7 +164,7 @@ async fn a_push_creates_moves_and_repeats_a_branch() {
 }
 
 #[tokio::test]
-async fn a_push_over_somebody_elses_is_stale_and_changes_nothing() {
+async fn push_over_foreign_commit_is_stale() {
     let world = world().await;
     world.fetch().await.unwrap();
     let ours = commit(&world.local, Some(&world.base), &[("a.txt", Some("ours\n"))]);
@@ -178,7 +178,7 @@ async fn a_push_over_somebody_elses_is_stale_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn each_failure_of_the_remote_has_its_own_error_without_the_credential() {
+async fn remote_failures_are_classified_without_credential() {
     let world = world().await;
     let wrong = Auth::basic("x-access-token", &SecretString::from("hunter2"));
     let denied = world
@@ -204,7 +204,7 @@ async fn each_failure_of_the_remote_has_its_own_error_without_the_credential() {
 }
 
 #[tokio::test]
-async fn a_remote_that_does_not_answer_ends_at_the_deadline() {
+async fn silent_remote_times_out_at_deadline() {
     let world = world().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
@@ -228,7 +228,7 @@ async fn files_of_this_machine_are_no_remote() {
 }
 
 #[tokio::test]
-async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
+async fn pack_contains_only_objects_missing_at_base() {
     let world = world().await;
     world.fetch().await.unwrap();
     let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
@@ -255,7 +255,7 @@ async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
 }
 
 #[tokio::test]
-async fn a_pack_is_made_up_to_its_limit_and_not_beyond() {
+async fn pack_above_size_limit_is_refused() {
     let world = world().await;
     let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = |max_bytes| {
@@ -270,7 +270,7 @@ async fn a_pack_is_made_up_to_its_limit_and_not_beyond() {
 }
 
 #[tokio::test]
-async fn lines_of_a_file_above_two_mebibytes_are_not_shown() {
+async fn file_above_two_mebibytes_shows_no_lines() {
     let world = world().await;
     let (small, large) = ("a\n".repeat(1 << 19), "a long line\n".repeat(1 << 18));
     let head = commit(
@@ -299,7 +299,7 @@ async fn lines_of_a_file_above_two_mebibytes_are_not_shown() {
 }
 
 #[tokio::test]
-async fn every_added_line_is_read_whole_until_a_change_adds_too_much() {
+async fn added_lines_are_complete_within_budget() {
     let world = world().await;
     let long = format!("{}end\n", "x".repeat(1 << 20));
     let many = "line\n".repeat(100_000) + &"x".repeat(1 << 18) + "end\n";
@@ -336,7 +336,7 @@ async fn every_added_line_is_read_whole_until_a_change_adds_too_much() {
 }
 
 #[tokio::test]
-async fn content_that_is_no_text_is_read_in_its_readable_parts() {
+async fn binary_content_is_inspected_by_printable_runs() {
     let world = world().await;
     let wide: String = "secret = \"wide\"\n".chars().flat_map(|c| [c, '\0']).collect();
     let before = "\0old and known\u{1}";
@@ -357,7 +357,7 @@ async fn content_that_is_no_text_is_read_in_its_readable_parts() {
 }
 
 #[tokio::test]
-async fn a_small_pack_that_makes_much_work_is_given_up_early() {
+async fn expensive_comparison_stops_at_budget() {
     let world = world().await;
     // Ten mebibytes at thousands of paths, repeated in every other commit.
     let contents = ["a", "b"].map(|line| format!("{}\n", line.repeat(99)).repeat(100_000));
@@ -387,7 +387,7 @@ async fn a_small_pack_that_makes_much_work_is_given_up_early() {
 }
 
 #[tokio::test]
-async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() {
+async fn refused_pack_leaves_no_files() {
     let world = world().await;
     let middle = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let head = commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
@@ -429,7 +429,7 @@ async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() 
 }
 
 #[test]
-fn a_damaged_pack_is_refused_wherever_the_damage_is() {
+fn damaged_pack_is_refused_at_any_byte() {
     let folder = TempDir::new().unwrap();
     let theirs = Repository::init_bare(&folder.path().join("theirs")).unwrap();
     let ours = Repository::init_bare(&folder.path().join("ours")).unwrap();
@@ -520,7 +520,7 @@ fn bomb(times: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory() {
+fn oversized_pack_is_refused_with_bounded_memory() {
     let folder = TempDir::new().unwrap();
     let ours = Repository::init_bare(folder.path()).unwrap();
     let small = Limits {
@@ -549,7 +549,7 @@ fn a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory() 
 }
 
 #[tokio::test]
-async fn a_change_set_names_what_policy_asks_about() {
+async fn change_set_reports_policy_relevant_properties() {
     let world = world().await;
     let git = &world.remote;
     let changes = [
@@ -589,7 +589,7 @@ async fn a_change_set_names_what_policy_asks_about() {
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
 
 #[test]
-fn submodules_and_files_of_git_lfs_are_named_and_a_change_that_touches_them_shows_it() {
+fn submodules_and_lfs_files_are_reported() {
     let folder = TempDir::new().unwrap();
     let git = Repository::init_bare(folder.path()).unwrap();
     let (one, two) = ("1".repeat(40), "2".repeat(40));
@@ -638,7 +638,7 @@ fn submodules_and_files_of_git_lfs_are_named_and_a_change_that_touches_them_show
 }
 
 #[test]
-fn a_submodule_that_becomes_a_folder_is_a_change_of_the_submodule() {
+fn submodule_replaced_by_folder_counts_as_submodule() {
     let folder = TempDir::new().unwrap();
     let git = Repository::init_bare(folder.path()).unwrap();
     let base = commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
@@ -651,7 +651,7 @@ fn a_submodule_that_becomes_a_folder_is_a_change_of_the_submodule() {
 }
 
 #[tokio::test]
-async fn a_unified_diff_is_cut_at_its_cap() {
+async fn unified_diff_is_truncated_at_limit() {
     let world = world().await;
     let head = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
     let whole = world.remote.unified_diff(&world.base, &head, 10_000).unwrap();
@@ -668,7 +668,7 @@ async fn a_unified_diff_is_cut_at_its_cap() {
 }
 
 #[tokio::test]
-async fn a_repository_that_git_was_killed_over_is_taken_over_with_what_it_holds() {
+async fn takeover_after_killed_git_keeps_content() {
     let world = world().await;
     world.fetch().await.unwrap();
     let next = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
@@ -684,7 +684,7 @@ async fn a_repository_that_git_was_killed_over_is_taken_over_with_what_it_holds(
 }
 
 #[test]
-fn what_the_machine_or_its_user_has_configured_does_not_count() {
+fn system_and_user_gitconfig_are_ignored() {
     let folder = TempDir::new().unwrap();
     let repository = git::Repository::init_bare(&folder.path().join("r")).unwrap();
     for found in [

@@ -153,7 +153,7 @@ async fn planted_configuration_runs_nothing_and_redirects_nothing() {
 }
 
 #[tokio::test]
-async fn credential_reaches_only_the_address_it_is_for() {
+async fn credential_is_sent_to_its_url_only() {
     let world = world().await;
     let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
@@ -224,7 +224,7 @@ fn raw_tree(remote: &Path, entries: &[(&str, &str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn dangerous_object_is_named_and_blocks_no_other_branch() {
+async fn dangerous_object_blocks_only_its_branches() {
     let world = world().await;
     let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
@@ -302,7 +302,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn fetch_that_is_cut_twice_keeps_what_came() {
+async fn twice_interrupted_fetch_keeps_received_objects() {
     const FILE: usize = 200_000;
     const FILES: usize = 30;
     let world = world().await;
@@ -411,7 +411,7 @@ async fn branch_in_the_way_is_named() {
 }
 
 #[tokio::test]
-async fn fetch_without_progress_ends_with_all_it_started() {
+async fn stalled_fetch_ends_with_its_helpers() {
     let world = world().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());

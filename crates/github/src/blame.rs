@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_asks_for_every_file_by_a_variable_of_its_own() {
+    fn blame_query_has_variable_per_file() {
         let query = query(2);
         assert!(query.contains("$p0: String!, $p1: String!") && query.contains("f1: blame(path: $p1)"));
         assert_eq!(query.matches('{').count(), query.matches('}').count());
     }
 
     #[test]
-    fn lines_are_counted_where_a_range_of_one_author_meets_those_that_are_wanted() {
+    fn authored_lines_count_within_wanted_range() {
         let range = |starting_line, ending_line, login: Option<&str>| WireRange {
             starting_line,
             ending_line,

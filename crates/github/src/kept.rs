@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_what_is_used_stays() {
+    fn full_cache_evicts_least_recently_used() {
         let mut kept = Kept::default();
         let large = "x".repeat(LARGEST);
         for number in 0..40 {

@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_token_can_do_more_than_its_app_has_to_be_allowed() {
+    fn token_permissions_stay_within_app_permissions() {
         let covers = |list: &[Needed], access: Access| {
             access.wanted().into_iter().all(|(name, level)| {
                 list.iter()
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_permissions_are_those_that_are_checked() {
+    fn documented_app_permissions_match_checked_ones() {
         let page = include_str!("../../../docs/permissions.md");
         for (app, list) in [("reader", READER.as_slice()), ("writer", WRITER.as_slice())] {
             let rows: String = list
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_contains_reading_and_a_missing_permission_is_told() {
+    fn write_level_satisfies_read_requirement() {
         let held = [
             "metadata:read",
             "checks:read",
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_beyond_the_list_is_told() {
+    fn excess_permissions_are_reported() {
         let held = [
             "metadata:read",
             "checks:write",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_are_missing_or_in_vain_are_told() {
+    fn missing_and_superfluous_events_are_reported() {
         let mut subscribed: Vec<String> = EVENTS.iter().map(|event| event.name.to_owned()).collect();
         assert_eq!(events(&subscribed), (vec![], vec![]));
         subscribed.retain(|name| name != "push");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_asks_for_no_more_than_the_installation_has() {
+    fn token_request_stays_within_installation_permissions() {
         let given = [("contents", "read"), ("metadata", "read"), ("workflows", "write")];
         let given = given
             .map(|(name, level)| (name.to_owned(), level.to_owned()))

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_asks_for_what_the_lists_say_and_only_the_reader_has_a_webhook() {
+    fn manifest_requests_listed_permissions_and_reader_webhook() {
         let url = "https://jm.example/webhooks/github";
         let hook = Some(url);
         let made = |role, hook| {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_longer_than_github_takes() {
+    fn app_name_fits_github_limit() {
         assert_eq!(Role::Reader.name("acme"), "acme-journeyman-reader");
         let long = "a".repeat(39);
         for role in Role::ALL {

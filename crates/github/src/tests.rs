@@ -20,7 +20,7 @@ fn pull_request(title: &str, branch: &str, body: &Value) -> PullRequest {
 }
 
 #[test]
-fn a_key_is_mentioned_as_a_whole_word_in_its_own_spelling_only() {
+fn key_mention_requires_whole_word_and_case() {
     for text in [
         "ENG-1",
         "feat/ENG-1-login",
@@ -38,7 +38,7 @@ fn a_key_is_mentioned_as_a_whole_word_in_its_own_spelling_only() {
 }
 
 #[test]
-fn a_pull_request_names_its_ticket_in_title_branch_or_body() {
+fn ticket_is_mentioned_in_title_branch_body() {
     let shop = RepositoryName::new("acme", "shop").unwrap();
     let jira = TicketKey::jira("ENG-1").unwrap();
     assert!(pull_request("ENG-1 Login", "x", &Value::Null).mentions(&shop, &jira));
@@ -48,7 +48,7 @@ fn a_pull_request_names_its_ticket_in_title_branch_or_body() {
 }
 
 #[test]
-fn a_github_ticket_is_named_by_its_number_in_its_own_repository_only() {
+fn short_issue_reference_counts_in_home_repository() {
     let shop = RepositoryName::new("acme", "shop").unwrap();
     let other = RepositoryName::new("acme", "other").unwrap();
     let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
@@ -70,7 +70,7 @@ fn check_run(status: &str, ended: &Value) -> Check {
 }
 
 #[test]
-fn a_check_run_keeps_the_end_of_its_output() {
+fn check_run_keeps_output_tail() {
     let check = check_run("completed", &json!("failure"));
     assert_eq!(
         (check.id, check.suite, check.status),
@@ -81,7 +81,7 @@ fn a_check_run_keeps_the_end_of_its_output() {
 }
 
 #[test]
-fn checks_are_concluded_only_when_all_are_over() {
+fn conclusion_requires_all_checks_completed() {
     let good = check_run("completed", &json!("success"));
     let skipped = check_run("completed", &json!("skipped"));
     let running = check_run("in_progress", &Value::Null);
@@ -125,7 +125,7 @@ fn permissions_are_ordered() {
 }
 
 #[test]
-fn an_answer_about_another_account_gives_no_permission() {
+fn permission_of_other_account_is_none() {
     for user in [
         json!({"login": "mia", "id": 6}),
         json!({"login": "mia"}),
@@ -198,7 +198,7 @@ fn settings_name_the_key_that_is_wrong() {
 }
 
 #[test]
-fn the_token_for_projects_of_an_instance_is_read_by_the_writer_alone() {
+fn project_token_is_read_by_writer_only() {
     let section = |place: &str| {
         let mut section = json!({"ghe": {
             "api_url": "https://ghe.example/api/v3", "git_url": "https://ghe.example",

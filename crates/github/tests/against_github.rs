@@ -84,7 +84,7 @@ impl Hub {
 }
 
 #[tokio::test]
-async fn an_app_reads_a_repository_through_its_installation_and_mints_one_token() {
+async fn app_reads_repository_with_one_token() {
     let hub = hub().await;
     let repository = hub.reader.repository(&shop()).await.unwrap();
     hub.reader.repository(&shop()).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_app_reads_a_repository_through_its_installation_and_mints_one_token(
 }
 
 #[tokio::test]
-async fn a_draft_is_opened_found_by_its_head_and_marked_ready() {
+async fn draft_is_opened_found_and_marked_ready() {
     let hub = hub().await;
     let made = hub.draft("feat/ENG-1-login").await;
     assert!(made.draft && made.state == PullRequestState::Open);
@@ -132,7 +132,7 @@ async fn a_draft_is_opened_found_by_its_head_and_marked_ready() {
 }
 
 #[tokio::test]
-async fn a_second_pull_request_of_a_branch_is_a_conflict() {
+async fn second_pull_request_of_branch_conflicts() {
     let hub = hub().await;
     hub.draft("feat/x").await;
     let again = hub
@@ -144,7 +144,7 @@ async fn a_second_pull_request_of_a_branch_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_unknown_and_the_pull_request_is_found_by_looking() {
+async fn pull_request_is_found_after_lost_answer() {
     let hub = hub().await;
     hub.branch("feat/x");
     hub.hub
@@ -166,7 +166,7 @@ async fn a_lost_answer_is_unknown_and_the_pull_request_is_found_by_looking() {
 }
 
 #[tokio::test]
-async fn our_comments_are_told_from_those_of_people() {
+async fn own_comments_are_distinguished_from_users() {
     let hub = hub().await;
     let number = hub.draft("feat/x").await.number;
     hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
@@ -181,7 +181,7 @@ async fn our_comments_are_told_from_those_of_people() {
 }
 
 #[tokio::test]
-async fn comments_of_a_repository_are_found_on_every_page_with_what_they_stand_on() {
+async fn repository_comments_are_listed_across_pages() {
     let hub = hub().await;
     let (one, two) = (hub.draft("feat/x").await.number, hub.draft("feat/y").await.number);
     for index in 0..103 {
@@ -205,7 +205,7 @@ async fn comments_of_a_repository_are_found_on_every_page_with_what_they_stand_o
 }
 
 #[tokio::test]
-async fn a_comment_of_ours_is_deleted_and_another_one_is_not() {
+async fn only_own_comment_is_deleted() {
     let hub = hub().await;
     let number = hub.draft("feat/x").await.number;
     let ours = hub.writer.comment(&shop(), number, "first").await.unwrap();
@@ -237,7 +237,7 @@ async fn labels_are_added() {
 }
 
 #[tokio::test]
-async fn a_branch_has_a_head_or_does_not_exist() {
+async fn missing_branch_has_no_head() {
     let hub = hub().await;
     let head = hub.branch("feat/x");
     assert_eq!(
@@ -270,7 +270,7 @@ async fn checks_are_read_with_their_ends() {
 }
 
 #[tokio::test]
-async fn a_persons_pull_request_for_the_ticket_is_found() {
+async fn foreign_pull_request_mentioning_ticket_is_found() {
     let hub = hub().await;
     for (branch, title) in [("fix/one", "ENG-1 by hand"), ("fix/two", "ENG-12 other")] {
         hub.branch(branch);
@@ -293,7 +293,7 @@ async fn a_persons_pull_request_for_the_ticket_is_found() {
 }
 
 #[tokio::test]
-async fn a_merged_pull_request_is_closed_and_merged_by_somebody() {
+async fn merged_pull_request_is_closed_with_merger() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     hub.writer
@@ -348,7 +348,7 @@ async fn permissions_are_read_by_account() {
 }
 
 #[tokio::test]
-async fn the_writer_knows_itself_and_hands_out_a_git_token() {
+async fn writer_returns_identity_and_git_token() {
     let hub = hub().await;
     assert_eq!(hub.writer.whoami().await.unwrap().login, stand_in::WRITER_LOGIN);
     let remote = hub.writer.push_remote(&shop()).await.unwrap();
@@ -366,7 +366,7 @@ fn mints(hub: &FakeGitHub) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn a_token_is_for_one_repository_and_what_the_call_needs() {
+async fn token_is_limited_to_repository_and_call() {
     let hub = hub().await;
     hub.hub.create_repository("acme/other", &[("a", "b")]).unwrap();
     hub.reader.repository(&shop()).await.unwrap();
@@ -400,7 +400,7 @@ async fn a_token_is_for_one_repository_and_what_the_call_needs() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_replaced_at_the_next_call() {
+async fn revoked_token_is_replaced_at_next_call() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub.revoke_tokens();
@@ -438,7 +438,7 @@ async fn a_missing_permission_is_named() {
 }
 
 #[tokio::test]
-async fn a_renamed_repository_is_followed_for_reads_writes_and_git() {
+async fn renamed_repository_is_followed_by_all_calls() {
     for by_token in [false, true] {
         let mut hub = hub().await;
         if by_token {
@@ -471,7 +471,7 @@ async fn a_renamed_repository_is_followed_for_reads_writes_and_git() {
 }
 
 #[tokio::test]
-async fn a_writer_that_never_called_before_finds_the_pull_request_of_a_renamed_repository() {
+async fn new_writer_finds_pull_request_after_rename() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub.rename_repository("acme/shop", "acme-inc/store").unwrap();
@@ -486,7 +486,7 @@ async fn a_writer_that_never_called_before_finds_the_pull_request_of_a_renamed_r
 }
 
 #[tokio::test]
-async fn a_token_serves_in_place_of_an_app() {
+async fn personal_token_replaces_app() {
     let hub = hub().await;
     let writer = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     hub.branch("feat/x");
@@ -528,7 +528,7 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_polls_read_again_is_free_while_it_is_the_same_and_new_when_it_is_not() {
+async fn unchanged_polls_cost_no_rate_limit() {
     let hub = hub().await;
     let number = hub.draft("feat/x").await.number;
     let head = hub.branch("feat/checked");
@@ -560,7 +560,7 @@ async fn what_polls_read_again_is_free_while_it_is_the_same_and_new_when_it_is_n
 }
 
 #[tokio::test]
-async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
+async fn webhook_deliveries_are_listed_newest_first() {
     let hub = hub().await;
     hub.hub
         .set_webhook(&format!("{}/nowhere", hub.hub.api_url()), "secret");
@@ -588,7 +588,7 @@ async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
 }
 
 #[tokio::test]
-async fn a_poll_for_changed_pull_requests_is_free_while_nothing_changed() {
+async fn unchanged_pull_request_poll_is_free() {
     let hub = hub().await;
     let open = |branch: &str| {
         hub.hub
@@ -634,7 +634,7 @@ async fn a_poll_for_changed_pull_requests_is_free_while_nothing_changed() {
 }
 
 #[tokio::test]
-async fn a_changed_comment_says_when_it_was_changed() {
+async fn edited_comment_has_time_of_edit() {
     let hub = hub().await;
     let number = hub.draft("one").await.number;
     let id = hub.hub.comment_as("acme/shop", number, "mia", "hello").unwrap();
@@ -663,7 +663,7 @@ async fn a_changed_comment_says_when_it_was_changed() {
 }
 
 #[tokio::test]
-async fn the_log_of_a_job_is_read_where_it_is_kept_and_the_credentials_stay_here() {
+async fn job_log_redirect_receives_no_credentials() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     let checks = [("unit", stand_in::Conclusion::Failure, "AssertionError: 1 != 2")];
@@ -686,7 +686,7 @@ async fn the_log_of_a_job_is_read_where_it_is_kept_and_the_credentials_stay_here
 }
 
 #[tokio::test]
-async fn reviews_come_with_their_comments_and_are_replied_to_in_their_threads() {
+async fn reviews_include_comments_and_accept_replies() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     let lines = [("a", 1, "Why?"), ("a", 2, "Round it.")];
@@ -743,7 +743,7 @@ fn login(user: Option<&github::User>) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn an_issue_tells_what_it_says_and_what_was_done_to_it_by_whom() {
+async fn issue_includes_edits_events_and_actors() {
     let Hub { hub, reader, .. } = hub().await;
     let number = hub
         .open_issue_as("acme/shop", "guest", "A title", "A text")
@@ -779,7 +779,7 @@ async fn an_issue_tells_what_it_says_and_what_was_done_to_it_by_whom() {
 }
 
 #[tokio::test]
-async fn an_issue_of_ours_is_opened_found_by_its_text_and_made_a_part_of_another_once() {
+async fn opened_issue_becomes_sub_issue_once() {
     let hub = hub().await;
     let writer = &hub.writer;
     let new = |title: &str, body: &str| github::NewIssue {
@@ -817,7 +817,7 @@ async fn an_issue_of_ours_is_opened_found_by_its_text_and_made_a_part_of_another
 }
 
 #[tokio::test]
-async fn a_poll_tells_of_open_issues_and_of_no_pull_request() {
+async fn issue_poll_excludes_pull_requests() {
     let Hub { hub, reader, .. } = hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
@@ -850,7 +850,7 @@ async fn a_poll_tells_of_open_issues_and_of_no_pull_request() {
 }
 
 #[tokio::test]
-async fn an_issue_is_closed_and_left_by_its_assignee_and_a_repetition_changes_nothing() {
+async fn closing_and_unassigning_issue_is_idempotent() {
     let Hub { hub, writer, .. } = hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
@@ -870,7 +870,7 @@ async fn an_issue_is_closed_and_left_by_its_assignee_and_a_repetition_changes_no
 }
 
 #[tokio::test]
-async fn an_issue_goes_to_who_can_have_it_and_github_says_nothing_of_others() {
+async fn assigning_unassignable_account_returns_false() {
     let Hub { hub, writer, .. } = hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
@@ -893,7 +893,7 @@ async fn an_issue_goes_to_who_can_have_it_and_github_says_nothing_of_others() {
 }
 
 #[tokio::test]
-async fn authors_of_lines_are_counted_by_login_and_unknown_addresses_are_nobody() {
+async fn line_authors_are_counted_by_login() {
     use github::{Lines, Permission};
     let Hub { hub, writer, .. } = hub().await;
     let commit = |login: &str, text: &str| {
@@ -931,7 +931,7 @@ async fn authors_of_lines_are_counted_by_login_and_unknown_addresses_are_nobody(
 }
 
 #[tokio::test]
-async fn our_check_run_is_found_again_replaced_and_counts_as_no_check() {
+async fn own_check_run_is_updated_and_ignored() {
     let hub = hub().await;
     let head = hub.branch("fix/rounds");
     let text = |title: &str, passed| github::CheckRunText {
@@ -974,7 +974,7 @@ async fn our_check_run_is_found_again_replaced_and_counts_as_no_check() {
 }
 
 #[tokio::test]
-async fn an_issue_gets_a_type_that_its_organisation_has() {
+async fn issue_type_requires_organization_type() {
     let Hub { hub, writer, .. } = hub().await;
     let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
     assert_eq!(writer.issue_type(&shop(), number).await.unwrap(), None);
@@ -991,7 +991,7 @@ async fn an_issue_gets_a_type_that_its_organisation_has() {
 }
 
 #[tokio::test]
-async fn an_issue_is_put_into_a_project_once_and_its_fields_are_set_with_the_token_for_projects() {
+async fn project_item_is_added_once_with_fields() {
     let Hub { hub, writer, .. } = hub().await;
     let fields: [(&str, &str, &[&str]); 4] = [
         ("Size", "SINGLE_SELECT", &["S", "M"]),
@@ -1039,7 +1039,7 @@ async fn an_issue_is_put_into_a_project_once_and_its_fields_are_set_with_the_tok
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_for_projects_sees_none() {
+async fn unsuitable_token_sees_no_project() {
     let Hub { hub, .. } = hub().await;
     hub.create_project("acme", 3, &[]);
     let settings = Settings {
@@ -1051,7 +1051,7 @@ async fn a_token_that_is_not_for_projects_sees_none() {
 }
 
 #[tokio::test]
-async fn credentials_say_whose_they_are_by_instance_as_without_one() {
+async fn identity_is_read_per_instance() {
     let hub = hub().await;
     let own = hub.reader.identity(None).await.unwrap();
     assert_eq!(own, hub.reader.whoami().await.unwrap());
@@ -1060,7 +1060,7 @@ async fn credentials_say_whose_they_are_by_instance_as_without_one() {
 }
 
 #[tokio::test]
-async fn the_checks_that_a_branch_requires_are_known_as_far_as_our_account_may_see_them() {
+async fn required_checks_are_limited_by_reader_permissions() {
     let hub = hub().await;
     hub.hub.require_checks("acme/shop", "main", &["test"]).unwrap();
     let may_see = hub.writer.required_checks(&shop(), "main").await.unwrap();
@@ -1070,7 +1070,7 @@ async fn the_checks_that_a_branch_requires_are_known_as_far_as_our_account_may_s
 }
 
 #[tokio::test]
-async fn what_a_commit_changes_since_another_is_read_by_file() {
+async fn comparison_of_commits_lists_changed_files() {
     let hub = hub().await;
     let head = hub.branch("feat/x");
     let changed = hub.reader.changed_since(&shop(), &hub.base, &head).await.unwrap();
@@ -1082,7 +1082,7 @@ async fn what_a_commit_changes_since_another_is_read_by_file() {
 }
 
 #[tokio::test]
-async fn runs_of_a_commit_that_have_not_begun_are_listed_beside_those_that_ended() {
+async fn waiting_workflow_runs_are_listed() {
     use github::RunProgress::{AwaitsApproval, Ended, UnderWay};
     let Hub { hub, reader, .. } = &hub().await;
     let head = hub

@@ -51,7 +51,7 @@ async fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_write_that_never_connected_is_known_not_to_have_happened() {
+async fn unconnected_github_write_is_unavailable() {
     let free = StdListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -69,7 +69,7 @@ async fn a_write_that_never_connected_is_known_not_to_have_happened() {
 }
 
 #[tokio::test]
-async fn a_write_without_an_answer_is_sent_once_and_unknown() {
+async fn unanswered_write_is_sent_once_and_unknown() {
     let (url, count) = server("").await;
     let failed = Writer::new(&settings(url))
         .unwrap()
@@ -81,7 +81,7 @@ async fn a_write_without_an_answer_is_sent_once_and_unknown() {
 }
 
 #[tokio::test]
-async fn a_write_behind_a_bad_gateway_is_sent_once_and_unknown() {
+async fn write_answered_by_bad_gateway_is_unknown() {
     let (url, count) =
         server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     let failed = Writer::new(&settings(url))
@@ -107,7 +107,7 @@ async fn a_read_is_tried_three_times() {
 }
 
 #[tokio::test]
-async fn an_exhausted_rate_limit_says_how_long_to_wait_by_the_servers_clock() {
+async fn rate_limit_wait_follows_server_clock() {
     let (url, count) = server(
         "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-remaining: 0\r\n\
          x-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
@@ -126,7 +126,7 @@ async fn an_exhausted_rate_limit_says_how_long_to_wait_by_the_servers_clock() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_host_is_not_followed() {
+async fn redirect_to_other_host_is_refused() {
     let (target, reached) =
         server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
     let answer = format!(
@@ -144,7 +144,7 @@ async fn a_redirect_to_another_host_is_not_followed() {
 }
 
 #[tokio::test]
-async fn redirects_that_do_not_end_are_given_up() {
+async fn redirect_loop_ends_with_error() {
     let (url, count) = server(
         "HTTP/1.1 301 Moved Permanently\r\nlocation: /repositories/7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
     )
@@ -177,7 +177,7 @@ async fn a_refused_request_names_the_field() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_is_an_outage_and_not_repeated_in_the_error() {
+async fn non_json_answer_counts_as_outage() {
     let (url, count) =
         server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
     let failed = Reader::new(&settings(url))
@@ -191,7 +191,7 @@ async fn an_answer_that_is_no_json_is_an_outage_and_not_repeated_in_the_error() 
 }
 
 #[tokio::test]
-async fn a_private_key_that_is_none_is_refused_at_once() {
+async fn invalid_private_key_is_refused_at_construction() {
     let settings = Settings {
         app_id: Some(1),
         private_key: Some("secret-but-no-key".into()),
@@ -237,7 +237,7 @@ fn writer_behind(notes: &Arc<Notes>, url: String) -> Writer {
 }
 
 #[tokio::test]
-async fn who_keeps_the_limits_is_asked_before_each_request_and_told_which_limit_refused_it() {
+async fn limit_gate_admits_requests_and_receives_refusals() {
     let answers = [
         (
             LimitClass::Primary,
@@ -281,7 +281,7 @@ async fn who_keeps_the_limits_is_asked_before_each_request_and_told_which_limit_
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_limit_is_told_after_a_good_answer_too_and_reads_have_no_pace() {
+async fn limit_gate_receives_quota_of_successful_answers() {
     let (url, _) = server(
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-limit: 5000\r\n\
          x-ratelimit-remaining: 17\r\nx-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n[]",

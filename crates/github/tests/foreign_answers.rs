@@ -176,13 +176,13 @@ async fn assert_passing(number: usize, call: &Call) {
 }
 
 #[tokio::test]
-async fn every_read_takes_a_foreign_answer_for_an_outage() {
+async fn github_reads_treat_foreign_answer_as_outage() {
     let calls = CALLS.iter().enumerate();
     futures::future::join_all(calls.map(|(number, call)| assert_passing(number, call))).await;
 }
 
 #[tokio::test]
-async fn each_kind_of_foreign_answer_passes_at_one_read() {
+async fn each_foreign_github_answer_is_temporary() {
     let cases = PAGES.iter().enumerate();
     futures::future::join_all(cases.map(|(number, _)| assert_passing(number, &CALLS[2]))).await;
 }
@@ -200,7 +200,7 @@ async fn json_of_a_wrong_shape_is_final() {
 }
 
 #[tokio::test]
-async fn a_write_that_a_page_answers_has_an_unknown_outcome() {
+async fn github_write_answered_by_page_is_unknown() {
     let hub = hub().await;
     hub.hub.fail_next(
         Fault::new("/comments", 1, 200)

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_names_the_instance_of_its_repository_and_ticket() {
+    fn grant_keeps_instance_of_repository_and_ticket() {
         let pair = generate();
         let granted = Grant {
             run: RunId::new("jira+dc:ENG-12".parse().unwrap(), 57),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_grant_comes_back_as_it_was() {
+    fn signed_grant_verifies_unchanged() {
         let pair = generate();
         let token = signed(&pair);
         let read = verifier(&[&pair])
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_grant_opens_nothing_else_and_no_other_grant_asks_for_the_status() {
+    fn status_grant_is_separate_from_others() {
         let pair = generate();
         let status = Signer::new(&pair.id, &pair.private_key)
             .unwrap()
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_for_the_executor_is_refused_at_the_gate() {
+    fn executor_grant_is_refused_at_gate() {
         let pair = generate();
         let token = signed(&pair);
         let refusal = refusal(&verifier(&[&pair]), token.expose_secret(), Audience::Gate, NOW);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_from_a_clock_far_ahead_is_refused() {
+    fn grant_from_far_ahead_clock_is_refused() {
         let pair = generate();
         let token = signed(&pair);
         let early = NOW.plus_ms(-60_000);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_under_the_same_id_is_refused() {
+    fn other_key_with_same_id_is_refused() {
         let (ours, theirs) = (generate(), generate());
         let forged = Signer::new(&ours.id, &theirs.private_key)
             .unwrap()
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verifier_without_keys_or_with_a_short_key_is_refused() {
+    fn verifier_without_valid_keys_is_refused() {
         assert!(Verifier::new(&BTreeMap::new()).is_err());
         assert!(Verifier::new(&BTreeMap::from([("a".to_owned(), "AAAA".to_owned())])).is_err());
     }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_text_property_or_unknown_field_hides_no_other_comment() {
+    fn deep_comment_hides_no_other_comment() {
         for levels in [100, 400, 2000, 1_000_000] {
             let texts = on_a_small_stack(move || {
                 let deep = lists(levels);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_what_is_asked_for_or_the_interval_of_a_data_center() {
+    fn wait_follows_retry_after_or_interval() {
         for (headers, expected) in [
             (&[("retry-after", "7")][..], Some(7)),
             (
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_level_by_level_is_refused_when_it_is_deep() {
+    fn deep_value_is_refused_as_too_deep() {
         for text in [lists(400), lists(2000), lists(1_000_000)] {
             let refused = on_a_small_stack(move || parse::<Value>(text.as_bytes(), "GET x").unwrap_err());
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_answer_of_another_shape_is_not_said_to_be_too_deep() {
+    fn deep_answer_of_wrong_shape_is_malformed() {
         let body = format!(r#"{{"deep": {}, "values": 1}}"#, lists(400));
         let refused = parse::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");

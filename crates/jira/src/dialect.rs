@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_a_data_center_overlaps_with_the_one_before_and_the_last_one_ends_the_search() {
+    fn data_center_pages_overlap_until_last_hit() {
         let next = |start, issues, total| Dialect::DataCenter.next(page(start, issues, total));
         assert_eq!(next(0, 100, 103), Some(Next::Start(95)));
         assert_eq!(next(95, 8, 103), None);

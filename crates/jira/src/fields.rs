@@ -59,7 +59,7 @@ mod tests {
     use super::texts;
 
     #[test]
-    fn choices_lists_and_plain_texts_have_values_and_what_is_empty_has_none() {
+    fn empty_field_has_no_values() {
         for (value, expected) in [
             (json!("Tax"), vec!["Tax"]),
             (json!({"id": "1", "value": "Tax"}), vec!["Tax"]),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_stands_where_each_of_the_two_looks_for_it() {
+    fn webhook_secret_location_depends_on_dialect() {
         let (path, body) = request(Dialect::Cloud, &[]);
         assert_eq!(
             (path, &body["secret"]),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_center_signs_since_its_tenth_release() {
+    fn data_center_release_ten_signs_webhooks() {
         let site = |kind: &str, version: &[u64]| {
             Site::from(WireServer {
                 deployment_type: kind.to_owned(),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_one_issue_is_told_from_one_of_the_account() {
+    fn issue_limit_differs_from_account_limit() {
         for (reason, is_of_one) in [
             ("jira-per-issue-on-write", true),
             ("jira-quota-tenant-based", false),

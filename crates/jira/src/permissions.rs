@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documented_permissions_are_those_that_are_checked() {
+    fn documented_jira_permissions_match_checked_ones() {
         let page = include_str!("../../../docs/permissions.md");
         for (account, list) in [
             ("reader", READER.as_slice()),

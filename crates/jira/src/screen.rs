@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_to_fields_by_name_or_key_in_the_form_of_their_kind() {
+    fn screen_values_match_by_name_or_key() {
         let lines = ScreenField {
             is_document: true,
             ..field("Release note", "string", false)
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resolution_that_must_be_there_at_the_end_is_that_of_work_that_is_done() {
+    fn required_resolution_defaults_at_done_status() {
         let screen = || vec![resolution()];
         let end = filled(StatusCategory::Done, screen(), &[]);
         assert_eq!(end.fields.get("resolution"), Some(&json!({"id": "1"})));

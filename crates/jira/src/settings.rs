@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_by_instance_and_only_where_they_are_known() {
+    fn token_ends_are_listed_where_known() {
         let until = |day: &str| Settings {
             expires: day.to_owned(),
             ..Settings::default()
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_needs_the_site_and_an_end_is_a_day() {
+    fn gateway_requires_site_url_and_valid_date() {
         let (site, gateway) = (
             "https://acme.atlassian.net",
             "https://api.atlassian.com/ex/jira/1f2e",

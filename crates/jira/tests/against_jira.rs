@@ -118,7 +118,7 @@ async fn an_issue_is_read_whole() {
 }
 
 #[tokio::test]
-async fn every_page_of_comments_is_read_and_an_issue_keeps_the_latest_two_hundred() {
+async fn issue_keeps_latest_two_hundred_comments() {
     for site in sites().await {
         let ticket = site.ticket();
         for index in 0..205 {
@@ -161,7 +161,7 @@ async fn the_last_move_into_a_status_counts() {
 }
 
 #[tokio::test]
-async fn a_list_has_what_is_not_over_or_is_in_a_status_the_latest_change_first() {
+async fn issue_list_filters_by_status() {
     for site in sites().await {
         let [old, over, new] = [site.ticket(), site.ticket(), site.ticket()];
         site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
@@ -185,7 +185,7 @@ async fn a_list_has_what_is_not_over_or_is_in_a_status_the_latest_change_first()
 }
 
 #[tokio::test]
-async fn a_search_finds_every_page_of_what_is_ready_and_changed_since() {
+async fn ready_search_reads_every_page() {
     for site in sites().await {
         for _ in 0..103 {
             let ticket = site.ticket();
@@ -222,7 +222,7 @@ async fn a_search_finds_every_page_of_what_is_ready_and_changed_since() {
 }
 
 #[tokio::test]
-async fn what_changed_lately_is_found_on_every_page_with_its_new_comments_and_edits() {
+async fn recent_changes_are_found_across_pages() {
     for site in sites().await {
         let ticket = site.ticket();
         for _ in 0..104 {
@@ -280,7 +280,7 @@ async fn what_changed_lately_is_found_on_every_page_with_its_new_comments_and_ed
 }
 
 #[tokio::test]
-async fn an_edit_says_what_the_text_was_and_a_changed_comment_when_it_changed() {
+async fn text_edit_includes_previous_text() {
     for site in sites().await {
         let ticket = site.ticket();
         let key = ticket.short();
@@ -322,7 +322,7 @@ async fn an_edit_says_what_the_text_was_and_a_changed_comment_when_it_changed() 
 }
 
 #[tokio::test]
-async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
+async fn project_statuses_are_listed() {
     for site in sites().await {
         site.jira.create_project("ENG");
         let statuses = site.reader.project_statuses("ENG").await.unwrap();
@@ -333,7 +333,7 @@ async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_status_with_quotes_is_a_value_and_no_query_and_an_unknown_one_is_refused() {
+async fn quoted_status_cannot_inject_jql() {
     for site in sites().await {
         let found = site
             .reader
@@ -349,7 +349,7 @@ async fn a_status_with_quotes_is_a_value_and_no_query_and_an_unknown_one_is_refu
 }
 
 #[tokio::test]
-async fn a_comment_is_written_found_by_its_marker_and_changed() {
+async fn comment_is_found_by_marker_and_updated() {
     for site in sites().await {
         let ticket = site.ticket();
         site.jira.comment_as(&ticket.short(), "Mia", "hello").unwrap();
@@ -464,7 +464,7 @@ fn nested(levels: usize) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_description_and_a_comment_with_lists_forty_levels_deep_are_read() {
+async fn forty_levels_of_lists_are_readable() {
     let site = site().await;
     let ticket = site.ticket();
     let key = ticket.short();
@@ -476,7 +476,7 @@ async fn a_description_and_a_comment_with_lists_forty_levels_deep_are_read() {
 }
 
 #[tokio::test]
-async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_comment() {
+async fn too_deep_text_hides_no_other_comment() {
     let site = site().await;
     let ticket = site.ticket();
     let key = ticket.short();
@@ -504,7 +504,7 @@ async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_
 }
 
 #[tokio::test]
-async fn comments_on_requests_of_a_service_desk_are_internal() {
+async fn service_desk_comments_are_internal() {
     for kind in [JiraKind::Cloud, JiraKind::DataCenter(10)] {
         let site = site_with(JiraOptions {
             kind,
@@ -584,7 +584,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_issue_goes_to_an_account_that_the_site_knows_and_back_to_nobody() {
+async fn issue_is_assigned_and_unassigned() {
     for site in sites().await {
         let ticket = site.ticket();
         assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
@@ -615,7 +615,7 @@ async fn the_same_global_id_replaces_the_link() {
 }
 
 #[tokio::test]
-async fn reads_are_tried_again_and_writes_are_not() {
+async fn only_reads_are_retried() {
     for site in sites().await {
         let ticket = site.ticket();
         site.jira.fail_next(Fault::new("/myself", 2, 502));
@@ -665,7 +665,7 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_write_that_never_connected_is_known_not_to_have_happened() {
+async fn unconnected_jira_write_is_unavailable() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -675,7 +675,7 @@ async fn a_write_that_never_connected_is_known_not_to_have_happened() {
 }
 
 #[tokio::test]
-async fn a_github_ticket_is_refused_before_anything_is_sent() {
+async fn github_ticket_is_refused_before_sending() {
     for site in sites().await {
         let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
         assert!(matches!(
@@ -687,7 +687,7 @@ async fn a_github_ticket_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_condition_finds_the_issues_of_a_project_and_tells_whether_one_is_among_them() {
+async fn jql_condition_matches_within_project() {
     for site in sites().await {
         let (one, other) = (site.ticket(), site.ticket());
         site.jira.set_labels(&one.short(), &["agent"]).unwrap();
@@ -704,7 +704,7 @@ async fn a_condition_finds_the_issues_of_a_project_and_tells_whether_one_is_amon
 }
 
 #[tokio::test]
-async fn unfinished_issues_with_one_of_the_words_are_similar_and_these_issues_come_with_their_descriptions() {
+async fn similar_issues_are_found_by_words() {
     for site in sites().await {
         let (one, over) = (site.ticket(), site.ticket());
         site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
@@ -729,7 +729,7 @@ async fn unfinished_issues_with_one_of_the_words_are_similar_and_these_issues_co
 }
 
 #[tokio::test]
-async fn labels_are_added_the_assignee_is_taken_away_and_a_repetition_changes_nothing() {
+async fn adding_labels_and_unassigning_is_idempotent() {
     for site in sites().await {
         let ticket = site.ticket();
         let key = ticket.short();
@@ -749,7 +749,7 @@ async fn labels_are_added_the_assignee_is_taken_away_and_a_repetition_changes_no
 }
 
 #[tokio::test]
-async fn the_groups_of_an_account_and_the_permissions_that_ours_lack_are_read() {
+async fn groups_and_missing_permissions_are_read() {
     for site in sites().await {
         site.jira.create_project("ENG");
         site.jira.set_groups("Mia", &["developers"]);
@@ -811,7 +811,7 @@ fn settings_name_the_key_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn priority_and_type_are_set_by_name_and_what_jira_does_not_have_is_refused() {
+async fn unknown_priority_or_type_is_refused() {
     for site in sites().await {
         let ticket = site.ticket();
         let before = site.writer.sorted(&ticket).await.unwrap();
@@ -838,7 +838,7 @@ async fn priority_and_type_are_set_by_name_and_what_jira_does_not_have_is_refuse
 }
 
 #[tokio::test]
-async fn a_ticket_duplicates_the_one_that_it_is_linked_with_and_a_repetition_changes_nothing() {
+async fn duplicate_link_is_idempotent_and_directed() {
     for site in sites().await {
         let (old, new) = (site.ticket(), site.ticket());
         let name = site.writer.link_type(&new, "duplicate").await.unwrap();
@@ -861,7 +861,7 @@ async fn a_ticket_duplicates_the_one_that_it_is_linked_with_and_a_repetition_cha
 }
 
 #[tokio::test]
-async fn fields_are_read_by_the_names_that_people_see() {
+async fn field_values_are_read_by_display_name() {
     for site in sites().await {
         let ticket = site.ticket();
         site.jira.set_field(&ticket.short(), "Service", "Tax").unwrap();
@@ -899,7 +899,7 @@ async fn criteria_of_a_field_follow_the_description() {
 }
 
 #[tokio::test]
-async fn groups_are_found_by_name_with_their_members() {
+async fn groups_are_found_by_part_of_name() {
     for site in sites().await {
         site.jira.set_groups("mia", &["developers"]);
         let all = site.reader.find_groups("").await.unwrap();
@@ -915,7 +915,7 @@ async fn groups_are_found_by_name_with_their_members() {
 }
 
 #[tokio::test]
-async fn a_role_has_people_and_groups_or_does_not_exist() {
+async fn role_lists_accounts_and_groups() {
     for site in sites().await {
         site.jira.set_developers(&["Mia"], &["developers"]);
         let found = site.reader.role("ENG", "developers").await.unwrap().unwrap();
@@ -927,7 +927,7 @@ async fn a_role_has_people_and_groups_or_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_data_center_gets_wiki_markup_with_a_personal_access_token_and_gives_markdown() {
+async fn data_center_exchanges_wiki_markup() {
     let site = data_center().await;
     let ticket = site.ticket();
     let key = ticket.short();
@@ -955,7 +955,7 @@ async fn a_data_center_gets_wiki_markup_with_a_personal_access_token_and_gives_m
 }
 
 #[tokio::test]
-async fn a_changed_comment_of_a_data_center_is_for_those_that_it_was_for() {
+async fn data_center_update_keeps_comment_visibility() {
     let site = data_center().await;
     let ticket = site.ticket();
     let key = ticket.short();
@@ -969,7 +969,7 @@ async fn a_changed_comment_of_a_data_center_is_for_those_that_it_was_for() {
 }
 
 #[tokio::test]
-async fn whoever_a_data_center_gave_an_issue_is_named_as_everywhere_else() {
+async fn data_center_assignee_has_user_name() {
     let site = data_center().await;
     let ticket = site.ticket();
     let key = ticket.short();
@@ -991,7 +991,7 @@ async fn whoever_a_data_center_gave_an_issue_is_named_as_everywhere_else() {
 }
 
 #[tokio::test]
-async fn what_the_one_jira_speaks_the_other_one_refuses() {
+async fn each_jira_refuses_the_other_dialect() {
     let (cloud, there) = (site().await, data_center().await);
     let token = stand_in::READER_API_TOKEN;
     let wrong = [
@@ -1007,7 +1007,7 @@ async fn what_the_one_jira_speaks_the_other_one_refuses() {
 }
 
 #[tokio::test]
-async fn a_site_tells_nobody_in_particular_which_jira_it_is_and_whether_it_signs() {
+async fn anonymous_request_reads_kind_of_site() {
     for (kind, dialect, signs, shown) in [
         (JiraKind::Cloud, Dialect::Cloud, true, "Jira Cloud"),
         (
@@ -1037,7 +1037,7 @@ async fn a_site_tells_nobody_in_particular_which_jira_it_is_and_whether_it_signs
 }
 
 #[tokio::test]
-async fn an_administrator_registers_the_webhook_once_at_either_jira() {
+async fn repeated_registration_updates_same_webhook() {
     for site in sites().await {
         let admin = account(
             site.kind,

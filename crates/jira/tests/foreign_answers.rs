@@ -146,7 +146,7 @@ async fn assert_passing(kind: JiraKind, number: usize, call: &Call) {
 }
 
 #[tokio::test]
-async fn every_read_takes_a_foreign_answer_for_an_outage() {
+async fn jira_reads_treat_foreign_answer_as_outage() {
     for kind in [JiraKind::Cloud, JiraKind::DataCenter(10)] {
         let calls = CALLS.iter().enumerate();
         futures::future::join_all(calls.map(|(number, call)| assert_passing(kind, number, call))).await;
@@ -154,7 +154,7 @@ async fn every_read_takes_a_foreign_answer_for_an_outage() {
 }
 
 #[tokio::test]
-async fn each_kind_of_foreign_answer_passes_at_one_read() {
+async fn each_foreign_jira_answer_is_temporary() {
     let cases = PAGES.iter().enumerate();
     futures::future::join_all(cases.map(|(number, _)| assert_passing(JiraKind::Cloud, number, &CALLS[0])))
         .await;
@@ -175,7 +175,7 @@ async fn json_of_a_wrong_shape_is_final() {
 }
 
 #[tokio::test]
-async fn a_write_that_a_page_answers_has_an_unknown_outcome() {
+async fn jira_write_answered_by_page_is_unknown() {
     let site = site(JiraKind::Cloud).await;
     site.jira.fail_next(
         Fault::new("/issue/ENG-1", 1, 200)
@@ -191,7 +191,7 @@ async fn a_write_that_a_page_answers_has_an_unknown_outcome() {
 }
 
 #[tokio::test]
-async fn a_lone_surrogate_hides_no_text_of_an_answer() {
+async fn lone_surrogate_hides_no_text() {
     let site = site(JiraKind::Cloud).await;
     let body = r#"{"id": "1", "key": "ENG-1", "fields": {"status": {"id": "1", "name": "cut \ud83d",
         "statusCategory": {"key": "new"}}, "unread": "\udfff"}}"#;

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_fences_compare_as_the_fences_do() {
+    fn fence_texts_compare_like_fences() {
         let rising = [
             RunFence::new(1, 1, 1),
             RunFence::new(1, 1, 2),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bad_address_is_told_without_repeating_it() {
+    async fn invalid_address_error_hides_address() {
         let settings = Settings {
             url: "http://me:secret@here".into(),
             ..Settings::default()

@@ -111,7 +111,7 @@ async fn used(budgets: &Budgets, hour: i64) -> u64 {
 }
 
 #[tokio::test]
-async fn two_planners_at_once_never_pass_the_limit() {
+async fn concurrent_planners_never_exceed_limit() {
     let world = World::new().await;
     let reserve = |number: u32| {
         let budgets = if number.is_multiple_of(2) {
@@ -136,7 +136,7 @@ async fn two_planners_at_once_never_pass_the_limit() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_repeated_reserves_once_and_counts_once_with_what_was_said_last() {
+async fn repeated_call_counts_once_with_last_amount() {
     let world = World::new().await;
     for budgets in [&world.first, &world.second] {
         assert_eq!(budgets.reserve(&call("c", 600), &day(1_000)).await.refusal, None);
@@ -150,7 +150,7 @@ async fn a_call_that_is_repeated_reserves_once_and_counts_once_with_what_was_sai
 }
 
 #[tokio::test]
-async fn a_planner_that_fell_leaves_a_reservation_that_ends_by_itself() {
+async fn reservation_of_crashed_planner_expires() {
     let world = World::new().await;
     world.first.reserve(&call("c", 600), &day(1_000)).await;
     let refused = world.second.reserve(&call("d", 401), &day(1_000)).await.refusal;
@@ -165,7 +165,7 @@ async fn a_planner_that_fell_leaves_a_reservation_that_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn a_call_is_reserved_in_all_accounts_or_in_none_and_the_refusal_names_the_one() {
+async fn call_reserves_all_accounts_or_none() {
     let world = World::new().await;
     let accounts = [account("large", 1_000), account("small", 100)];
     let refused = world.first.reserve(&call("c", 101), &accounts).await;
@@ -182,7 +182,7 @@ async fn a_call_is_reserved_in_all_accounts_or_in_none_and_the_refusal_names_the
 }
 
 #[tokio::test]
-async fn four_fifths_are_told_once_whoever_reaches_them() {
+async fn four_fifths_are_reported_once() {
     let world = World::new().await;
     let near = |reserved: lease::Reserved| reserved.near;
     assert!(near(world.first.reserve(&call("a", 799), &day(1_000)).await).is_empty());
@@ -191,7 +191,7 @@ async fn four_fifths_are_told_once_whoever_reaches_them() {
 }
 
 #[tokio::test]
-async fn lost_amounts_are_rebuilt_by_one_planner_while_the_others_go_on_and_no_call_counts_twice() {
+async fn rebuild_by_one_planner_counts_calls_once() {
     let world = World::new().await;
     world.first.reserve(&call("old", 300), &day(1_000)).await;
     world.first.settle("old", amount(300), &day(1_000), at(0)).await;
@@ -225,7 +225,7 @@ async fn lost_amounts_are_rebuilt_by_one_planner_while_the_others_go_on_and_no_c
 }
 
 #[tokio::test]
-async fn a_planner_that_lost_the_server_holds_to_what_it_knows_itself() {
+async fn planner_without_server_applies_own_amounts() {
     let world = World::new().await;
     world.second.reserve(&call("theirs", 600), &day(1_000)).await;
     world
@@ -245,7 +245,7 @@ async fn a_planner_that_lost_the_server_holds_to_what_it_knows_itself() {
 }
 
 #[tokio::test]
-async fn what_was_taken_while_the_server_was_dead_is_told_when_it_is_back_and_the_limit_held_meanwhile() {
+async fn amounts_during_outage_reach_server_later() {
     let mut world = World::new().await;
     world.first.reserve(&call("a", 100), &day(1_000)).await;
     world.first.settle("a", amount(100), &day(1_000), at(0)).await;
@@ -270,7 +270,7 @@ async fn what_was_taken_while_the_server_was_dead_is_told_when_it_is_back_and_th
 }
 
 #[tokio::test]
-async fn the_user_of_the_leases_may_handle_budgets() {
+async fn lease_user_may_handle_budgets() {
     /// SHA-256 of `secret`.
     const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
     let options = RedisOptions {

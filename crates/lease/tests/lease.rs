@@ -65,7 +65,7 @@ async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<r
 }
 
 #[tokio::test]
-async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anything() {
+async fn acl_restricts_lease_user_and_default() {
     let server = RedisServer::start_with(RedisOptions {
         acl: Some(lease::acl([(lease::User::Planner, SECRET)])),
         ..RedisOptions::default()
@@ -116,7 +116,7 @@ async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anyth
 }
 
 #[tokio::test]
-async fn a_higher_fence_takes_over_and_the_lower_one_hears_of_it() {
+async fn higher_fence_takes_over_lower_lease() {
     let world = World::new().await;
     let old = world.leases.take(&world.ticket, fence(9, 1)).await.unwrap();
     let new = world.leases.take(&world.ticket, fence(10, 1)).await.unwrap();
@@ -138,7 +138,7 @@ async fn an_equal_or_lower_fence_is_refused() {
 }
 
 #[tokio::test]
-async fn a_held_lease_outlives_its_time_to_live() {
+async fn held_lease_outlives_time_to_live() {
     let world = World::new().await;
     let held = world.leases.take(&world.ticket, fence(9, 2)).await.unwrap();
     assert!(
@@ -175,7 +175,7 @@ async fn release_frees_only_the_own_lease() {
 }
 
 #[tokio::test]
-async fn a_server_that_lost_its_data_gets_the_lease_again() {
+async fn lease_returns_after_data_loss() {
     let world = World::new().await;
     let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
@@ -186,7 +186,7 @@ async fn a_server_that_lost_its_data_gets_the_lease_again() {
 }
 
 #[tokio::test]
-async fn after_a_flush_the_first_to_come_has_it_and_the_other_is_lost() {
+async fn flushed_lease_belongs_to_first_claimant() {
     let world = World::new().await;
     let old = world.leases.take(&world.ticket, fence(5, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
@@ -196,7 +196,7 @@ async fn after_a_flush_the_first_to_come_has_it_and_the_other_is_lost() {
 }
 
 #[tokio::test]
-async fn work_goes_on_while_the_server_is_dead_and_is_guarded_again_when_it_is_back() {
+async fn work_continues_without_server_until_return() {
     let mut world = World::new().await;
     let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
     assert!(held.is_held());
@@ -230,7 +230,7 @@ async fn work_goes_on_while_the_server_is_dead_and_is_guarded_again_when_it_is_b
 }
 
 #[tokio::test]
-async fn a_ticket_taken_while_the_server_is_dead_gets_its_lease_later_unless_a_newer_one_has_it() {
+async fn ticket_taken_in_outage_gets_lease_later() {
     let mut world = World::new().await;
     world.server.kill();
     let leases = Leases::open(&settings(&world.server)).unwrap();

@@ -57,7 +57,7 @@ const fn refused(class: LimitClass, wait: Duration) -> Heard {
 }
 
 #[tokio::test]
-async fn what_one_replica_is_refused_no_other_one_asks_for_until_then() {
+async fn refusal_of_one_replica_stops_others() {
     let world = World::new().await;
     world.second.admit(knock("github:writer")).await.unwrap();
     let heard = refused(LimitClass::Secondary, MINUTE);
@@ -79,7 +79,7 @@ async fn what_one_replica_is_refused_no_other_one_asks_for_until_then() {
 }
 
 #[tokio::test]
-async fn a_primary_limit_holds_for_its_kind_of_requests_alone() {
+async fn primary_limit_closes_only_its_resource() {
     let world = World::new().await;
     let graphql = Knock {
         resource: "graphql",
@@ -94,7 +94,7 @@ async fn a_primary_limit_holds_for_its_kind_of_requests_alone() {
 }
 
 #[tokio::test]
-async fn the_last_request_of_a_window_closes_it_before_anybody_is_refused() {
+async fn exhausted_quota_closes_window_before_refusal() {
     let world = World::new().await;
     let quota = |remaining| Heard {
         quota: Some((
@@ -114,7 +114,7 @@ async fn the_last_request_of_a_window_closes_it_before_anybody_is_refused() {
 }
 
 #[tokio::test]
-async fn a_shorter_wait_never_opens_what_a_longer_one_closed_whoever_tells_it() {
+async fn shorter_wait_never_shortens_closure() {
     let world = World::new().await;
     let account = knock("jira:writer");
     let tell = |replica: &Limits, minutes: u32| {
@@ -157,7 +157,7 @@ async fn a_wait_ends_for_everybody() {
 }
 
 #[tokio::test]
-async fn writes_of_all_replicas_together_keep_one_pace() {
+async fn writes_of_all_replicas_share_pace() {
     let world = World::new().await;
     // Two at once, then one in ten seconds.
     let write = Knock {
@@ -178,7 +178,7 @@ async fn writes_of_all_replicas_together_keep_one_pace() {
 }
 
 #[tokio::test]
-async fn without_redis_requests_go_on_and_each_replica_obeys_what_it_heard_itself() {
+async fn replicas_without_redis_obey_own_refusals() {
     let mut world = World::new().await;
     let account = knock("github:writer");
     world.server.kill();
@@ -207,7 +207,7 @@ async fn without_redis_requests_go_on_and_each_replica_obeys_what_it_heard_itsel
 }
 
 #[tokio::test]
-async fn each_user_of_the_server_may_do_its_part_alone() {
+async fn each_limit_user_has_only_its_rights() {
     let server = RedisServer::start_with(RedisOptions {
         acl: Some(lease::acl(User::ALL.map(|user| (user, SECRET)))),
         ..RedisOptions::default()

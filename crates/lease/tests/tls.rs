@@ -75,7 +75,7 @@ impl Files {
 }
 
 #[tokio::test]
-async fn a_server_is_known_by_its_authority_and_by_no_other() {
+async fn redis_server_is_trusted_by_its_authority() {
     let redis = Files::of(&authority());
     let server = redis.serve().await;
     let settings = redis.settings(&server);
@@ -94,7 +94,7 @@ async fn a_server_is_known_by_its_authority_and_by_no_other() {
 }
 
 #[tokio::test]
-async fn an_authority_that_cannot_be_used_is_named_at_the_start() {
+async fn unusable_authority_is_named_at_start() {
     let redis = Files::of(&authority());
     let server = redis.serve().await;
     let settings = redis.settings(&server);
@@ -116,7 +116,7 @@ async fn an_authority_that_cannot_be_used_is_named_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_new_authority_is_taken_up_without_a_restart() {
+async fn new_authority_applies_without_restart() {
     let redis = Files::of(&authority());
     let mut server = redis.serve().await;
     let leases = Leases::connect(&redis.settings(&server)).await.unwrap();

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branch_is_pushed_only_forward_and_only_when_it_is_needed() {
+    fn branch_is_pushed_forward_when_needed() {
         let (local, other) = (commit("a"), commit("b"));
         let table = [
             (
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn our_pull_request_is_found_again_and_no_other_is_taken() {
+    fn only_own_pull_request_is_adopted() {
         let with = |open| Seen {
             open: Some(open),
             ..seen()
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_draft_has_to_be_marked_ready() {
+    fn only_draft_is_marked_ready() {
         let asked = |draft| Request {
             mark_ready: true,
             draft,
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn several_matches_are_a_numbered_list_and_a_choice_goes_on() {
+    fn ambiguous_transitions_are_listed_until_chosen() {
         let names = ["Peer Review", "Done", "Design Review"];
         let asked = of_issue("In Progress", &names, None);
         let [problem] = asked.problems.as_slice() else {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remotes_of_the_server_are_known_by_every_spelling() {
+    fn remote_url_spellings_give_repository_path() {
         for remote in [
             "https://github.com/acme/shop.git",
             "https://github.com/acme/shop/",

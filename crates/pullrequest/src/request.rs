@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_usual_value() {
+    fn missing_fields_have_default_values() {
         let request = parsed(&valid()).unwrap();
         assert_eq!(request.base_branch, "main");
         assert_eq!(request.jira_key, None);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_at_github_is_named_by_its_repository_and_not_by_a_folder() {
+    fn github_branch_requires_repository_without_folder() {
         let asked = |place: Value| {
             let mut input = valid();
             let fields = input.as_object_mut().unwrap();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_said_at_once() {
+    fn all_problems_are_reported_at_once() {
         let fields = |input: &Value| -> Vec<String> {
             let problems = parsed(input).unwrap_err();
             problems
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_value_is_repeated_and_a_long_one_is_not() {
+    fn only_short_values_appear_in_problems() {
         let value = |value: Value| {
             parsed(&with("jira_key", value)).unwrap_err()[0]
                 .context
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_description_in_markdown_stays_as_it_is() {
+    fn long_markdown_description_stays_unchanged() {
         let long = format!(
             "## Summary\n\n![Login](./login.png)\n\n```bash\nmake\n```\n{}",
             "- one more\n".repeat(900)
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_an_issue_is_found_in_a_branch() {
+    fn issue_key_is_found_in_branch() {
         for (branch, key) in [
             ("feature/ENG-12-login", Some("ENG-12")),
             ("ENG-12", Some("ENG-12")),

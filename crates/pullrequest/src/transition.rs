@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_name_wins_in_the_order_of_priority() {
+    fn closest_transition_name_wins() {
         let all = [
             "CR",
             "Peer review",
@@ -169,26 +169,26 @@ mod tests {
     }
 
     #[test]
-    fn acronyms_count_as_whole_words_and_only_when_they_are_configured() {
+    fn acronyms_match_whole_words_when_configured() {
         assert!(review(&["CR", "ICR"], &[]).is_empty());
         assert_eq!(review(&["Crash", "To ICR"], &["CR", "ICR"]), ["1"]);
     }
 
     #[test]
-    fn equally_close_names_are_ambiguous_and_others_are_not() {
+    fn equally_close_names_are_ambiguous() {
         assert_eq!(review(&["Peer review", "Done", "Design review"], &[]), ["0", "2"]);
         assert!(review(&["Done", "In Progress"], &[]).is_empty());
     }
 
     #[test]
-    fn where_a_move_leads_counts_like_its_name() {
+    fn target_status_counts_like_transition_name() {
         let offered = offered(&[("Start review", "Reviewing"), ("Hand over", "In Code Review")]);
         assert_eq!(ids(to_review(&offered, &[])), ["1"]);
         assert!(is_review("In Review", &[]) && !is_review("In Progress", &[]));
     }
 
     #[test]
-    fn a_person_names_a_move_or_its_status() {
+    fn choice_names_transition_or_status() {
         let offered = offered(&[
             ("Peer review", "In Review"),
             ("PEER REVIEW", "Done"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leads_to_a_status_is_tried_and_better_ones_first() {
+    fn transitions_rank_by_order_of_statuses() {
         let workflow = offered(&[
             ("Close issue", "Closed"),
             ("Finish", "DONE"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_no_field_is_tried_first() {
+    fn transition_without_required_fields_comes_first() {
         let mut workflow = offered(&[
             ("With resolution", "Done"),
             ("Quick", "Done"),

@@ -112,7 +112,7 @@ fn schema_and_code_take_the_same_requests() {
 }
 
 #[test]
-fn the_api_takes_the_same_requests_with_a_repository_in_the_place_of_the_folder() {
+fn api_requests_take_repository_instead_of_folder() {
     let mut usual = full_input();
     usual.as_object_mut().unwrap().remove("working_directory");
     usual["repository"] = json!("acme/shop");
@@ -173,7 +173,7 @@ fn every_answer_follows_the_schema() {
 }
 
 #[test]
-fn requests_and_answers_of_the_protocol_are_taken_and_given_word_for_word() {
+fn protocol_examples_round_trip() {
     let inputs = examples("inputs");
     assert_eq!(inputs.len(), 4);
     for (name, input) in inputs {
@@ -208,7 +208,7 @@ fn requests_and_answers_of_the_protocol_are_taken_and_given_word_for_word() {
 }
 
 #[test]
-fn our_answers_and_the_types_of_their_errors_are_those_of_the_protocol() {
+fn answers_and_error_types_follow_protocol() {
     let schema: Value = serde_json::from_str(PROTOCOL_OUTPUT).unwrap();
     let types = &schema["properties"]["errors"]["items"]["properties"]["type"]["enum"];
     assert_eq!(*types, serde_json::to_value(Kind::ALL).unwrap());
@@ -230,7 +230,7 @@ fn our_answers_and_the_types_of_their_errors_are_those_of_the_protocol() {
 }
 
 #[test]
-fn the_answer_to_a_dry_run_follows_its_schema() {
+fn dry_run_answer_follows_schema() {
     let mut input = full_input();
     input["transition_fields"] = json!({"Reviewer": "ada"});
     let request = parse(&input, |_| true).unwrap();
@@ -268,7 +268,7 @@ fn the_answer_to_a_dry_run_follows_its_schema() {
 }
 
 #[test]
-fn the_schema_names_every_type_of_error_and_no_other() {
+fn schema_lists_exactly_all_error_types() {
     let schema: Value = serde_json::from_str(OUTPUT).unwrap();
     let listed = &schema["properties"]["errors"]["items"]["properties"]["type"]["enum"];
     assert_eq!(*listed, serde_json::to_value(Kind::ALL).unwrap());

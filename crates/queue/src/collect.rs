@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_counts_wherever_it_stands_and_only_whole() {
+    fn object_name_counts_anywhere_if_whole() {
         let name = "0a".repeat(32);
         let left = |text: String| {
             let garbage = Garbage {

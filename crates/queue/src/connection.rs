@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_from_the_oldest_version_on_are_taken() {
+    fn servers_since_oldest_version_are_accepted() {
         for version in ["2.12.5", "2.12.10", "2.15.1", "3.0.0", "v2.14.0-RC.1"] {
             assert!(check_version(version, "here").is_ok(), "{version}");
         }

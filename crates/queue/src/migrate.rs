@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_changed_in_place_or_refused() {
+    fn each_difference_migrates_or_is_refused() {
         use Verdict::{Fixed, InPlace, Loses};
         for (field, found, wanted, expected) in [
             ("max_age", json!(10), json!(20), InPlace),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_release_leaves_limits_of_a_newer_one_and_refuses_what_it_cannot_work_with() {
+    fn older_release_keeps_newer_limits() {
         let wanted = config(Some(VERSION), 10, "limits");
         for age in [5, 20] {
             assert_eq!(
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_no_label_yet_is_labeled_even_when_nothing_differs() {
+    fn unlabeled_config_without_changes_is_labeled() {
         let wanted = config(Some(VERSION), 10, "limits");
         let found = config(None, 10, "limits");
         assert_eq!(planned(&found, &wanted), Plan::Migrate(vec![]));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_changes_the_differing_fields_and_keeps_what_an_operator_set() {
+    fn migration_keeps_fields_of_operator() {
         let mut found = config(Some(VERSION), 5, "limits");
         found["max_bytes"] = json!(99);
         let wanted = config(Some(VERSION), 10, "limits");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_refused_field_keeps_everything_as_it_is() {
+    fn refused_field_prevents_all_changes() {
         let found = config(Some(VERSION), 5, "interest");
         let wanted = config(Some(VERSION), 10, "limits");
         let Plan::Refuse(why) = planned(&found, &wanted) else {

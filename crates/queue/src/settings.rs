@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_shown_a_user_a_password_or_a_seed() {
+    fn displayed_settings_hide_all_secrets() {
         let settings = Settings {
             url: "nats://me:hunter2@nats-0:4222, nats-1:4222".into(),
             nkey_seed: Some("SUAHUNTER2".into()),

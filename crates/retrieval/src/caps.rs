@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_module_and_no_file_takes_all_places() {
+    fn caps_limit_each_module_and_file() {
         let mut caps = Caps::new(6, MAX_IN_MODULE);
         let taken: Vec<bool> = (0..4).map(|_| caps.take("a", 1)).collect();
         assert_eq!(taken, [true, true, false, false]);

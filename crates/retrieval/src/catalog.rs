@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_catalog_comes_back_as_it_was_stored_and_a_cut_one_is_an_error() {
+    fn catalog_round_trips_unless_truncated() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("catalog");
         let mut catalog = Catalog::default();

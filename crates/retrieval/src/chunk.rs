@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_one_chunk_with_its_comment_and_small_neighbours_are_together() {
+    fn definition_forms_chunk_with_comment() {
         let big = body(50);
         let text = format!(
             "use a;\n\n/// Adds.\nfn add() {{\n{big}}}\n\nfn sub() {{\n{big}}}\n\nfn one() {{}}\nfn two() {{}}\n"
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_class_is_cut_at_its_methods_and_a_long_method_keeps_its_signature() {
+    fn long_class_is_divided_at_methods() {
         let text = format!(
             "class Cart {{\n  m1() {{\n{}  }}\n  m2() {{\n{}  }}\n}}\n",
             body(50),
@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_line_is_in_exactly_one_chunk_whatever_the_definitions_say(
+        fn every_line_is_in_one_chunk(
             lines in prop::collection::vec("[ a-z#@/{}*]{0,90}", 0..200),
             found in prop::collection::vec((0..220_usize, 0..220_usize, 0..5_usize), 0..30),
             end in "\n?",

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blob_id_is_read_as_it_is_written_and_nothing_else_is() {
+    fn blob_id_parses_only_its_format() {
         let text = "00ff10a0b0c0d0e0f00102030405060708090a0b";
         assert_eq!(BlobId::from_hex(text).unwrap().to_string(), text);
         for wrong in ["", "00", &"zz".repeat(20), &"é".repeat(20)] {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weight_goes_to_neighbours_and_theirs_and_no_further() {
+    fn weight_reaches_neighbors_of_neighbors_only() {
         let both = |one, other| [(one, other), (other, one)];
         let pairs = [both(0, 1), both(1, 2), both(2, 3), both(3, 4)].concat();
         let graph = Graph::of_pairs(pairs, 5);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_the_neighbours_that_it_shares_the_most_names_with() {
+    fn file_keeps_closest_neighbors() {
         let mut pairs: Vec<(u32, u32)> = (1..100).map(|other| (0, other)).collect();
         pairs.extend([(0, 70), (0, 70)]);
         let graph = Graph::of_pairs(pairs, 100);

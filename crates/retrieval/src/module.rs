@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_belongs_to_the_innermost_package_else_to_its_first_folders() {
+    fn file_belongs_to_innermost_package() {
         let paths = [
             "Cargo.toml",
             "crates/a/Cargo.toml",

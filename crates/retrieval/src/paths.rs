@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_file_is_found_by_the_end_of_its_path_and_a_common_name_is_not_guessed() {
+    fn named_file_is_found_unless_ambiguous() {
         let paths = [
             "shop/cart.py",
             "web/cart.py",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_path_count_and_tests_count_half() {
+    fn path_words_score_and_tests_half() {
         let query = Query::from_text("Refund of a discounted order is wrong");
         let found = match_paths(
             &query,

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn stack_frames_of_many_languages_name_file_and_line() {
+    fn stack_frames_yield_file_and_line() {
         for (text, path, line) in [
             (
                 "  File \"/app/shop/cart.py\", line 12, in total",
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_code_spans_and_from_how_they_are_written() {
+    fn names_come_from_spans_and_spelling() {
         let query = Query::from_text(
             "When `Cart` is empty, total_price() fails in CartService.applyDiscount of cart.py. Checkout shows nothing, e.g. for guests.",
         );

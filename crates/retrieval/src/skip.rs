@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_nobody_wrote_here_are_skipped_with_the_reason() {
+    fn foreign_files_are_skipped_with_reason() {
         for (path, skip) in [
             ("web/node_modules/a/index.js", Some(Skip::Vendored)),
             ("Cargo.lock", Some(Skip::Generated)),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_known_by_their_names_and_folders() {
+    fn tests_are_recognized_by_path() {
         for path in [
             "tests/cart.rs",
             "src/cart_test.go",

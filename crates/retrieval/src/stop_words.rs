@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_in_order_so_that_it_can_be_searched() {
+    fn stop_words_are_sorted_for_search() {
         assert!(STOP_WORDS.is_sorted());
         assert!(is_stop_word("the") && !is_stop_word("cart"));
     }

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identifier_is_kept_whole_and_in_its_parts_in_lower_case() {
+    fn identifier_yields_whole_and_lower_parts() {
         for (text, words) in [
             ("cart", vec!["cart"]),
             ("cartTotal", vec!["carttotal", "cart", "total"]),
@@ -210,7 +210,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_index_sees_the_same_words_and_none_is_empty_or_in_capitals(text in "\\PC{0,60}") {
+        fn index_tokens_match_lower_case_words(text in "\\PC{0,60}") {
             let mut tokenizer = CodeTokenizer::default();
             let mut stream = tokenizer.token_stream(&text);
             let mut seen = Vec::new();

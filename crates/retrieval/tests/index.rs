@@ -165,7 +165,7 @@ fn shop() -> Files {
 }
 
 #[test]
-fn each_kind_of_mention_finds_its_chunk_and_says_why() {
+fn each_mention_finds_chunk_with_reason() {
     let mut world = World::new();
     let (tree, updated) = world.update(&shop());
     assert_eq!((updated.indexed, updated.skipped), (6, 0));
@@ -200,7 +200,7 @@ fn each_kind_of_mention_finds_its_chunk_and_says_why() {
 }
 
 #[test]
-fn what_is_not_in_the_code_is_no_confident_match() {
+fn unrelated_text_has_no_confident_match() {
     let mut world = World::new();
     let (tree, _) = world.update(&shop());
     for text in [
@@ -214,7 +214,7 @@ fn what_is_not_in_the_code_is_no_confident_match() {
 }
 
 #[test]
-fn an_unchanged_file_is_never_read_again_and_each_tree_sees_its_own_files() {
+fn unchanged_file_is_read_once() {
     let mut world = World::new();
     let (first, _) = world.update(&shop());
     let reads = world.memory.reads;
@@ -307,7 +307,7 @@ fn another_version_of_the_index_goes() {
 }
 
 #[test]
-fn hostile_files_do_no_harm_and_each_is_indexed_or_skipped_for_a_reason() {
+fn hostile_files_are_indexed_or_skipped() {
     let mut world = World::new();
     let mut all = shop();
     let hostile: Vec<(&str, Vec<u8>, Option<Skip>)> = vec![
@@ -340,7 +340,7 @@ fn hostile_files_do_no_harm_and_each_is_indexed_or_skipped_for_a_reason() {
 }
 
 #[test]
-fn an_update_that_is_cut_leaves_the_index_as_it_was() {
+fn interrupted_update_leaves_index_unchanged() {
     let mut world = World::new();
     let tree = world.memory.tree(&shop());
     let mut seen = Vec::new();
@@ -363,7 +363,7 @@ fn an_update_that_is_cut_leaves_the_index_as_it_was() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_now_is_tried_again() {
+fn unreadable_file_is_retried_by_next_update() {
     let mut world = World::new();
     let tree = world.memory.tree(&shop());
     let missing = tree.iter().find(|file| file.path == "src/cart.rs").unwrap().blob;
@@ -381,7 +381,7 @@ fn a_file_that_cannot_be_read_now_is_tried_again() {
 }
 
 #[test]
-fn what_no_tree_in_use_has_goes_when_it_is_much_and_the_rest_is_still_found() {
+fn tidy_deletes_many_unused_files() {
     let mut world = World::new();
     let old: Files = (0..2500)
         .map(|at| {
@@ -404,7 +404,7 @@ fn what_no_tree_in_use_has_goes_when_it_is_much_and_the_rest_is_still_found() {
 }
 
 #[test]
-fn no_module_fills_the_answer_and_rules_may_name_the_modules() {
+fn module_cap_follows_rules_or_packages() {
     let mut world = World::new();
     let mut all = Files::new();
     for module in ["alpha", "beta", "gamma"] {
@@ -463,7 +463,7 @@ fn kinds_and_scopes_narrow_a_search() {
 }
 
 #[test]
-fn candidates_for_another_ranking_come_with_their_text() {
+fn candidates_include_their_text() {
     let mut world = World::new();
     let (tree, _) = world.update(&shop());
     let answer = world.search_with(&tree, "refund an order", |request| {
@@ -481,7 +481,7 @@ fn candidates_for_another_ranking_come_with_their_text() {
 }
 
 #[test]
-fn files_that_use_each_others_names_bring_each_other_in() {
+fn connected_files_find_each_other() {
     let mut world = World::new();
     let mut all = shop();
     let helper = function("apply_rounding_rule", "ceil(value)");
@@ -509,7 +509,7 @@ proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(12))]
 
     #[test]
-    fn the_same_tree_indexed_twice_answers_the_same(
+    fn reindexed_tree_gives_same_answer(
         texts in proptest::collection::vec("(fn [a-c]{3}\\(\\)\n|[a-e]{3,5} |\n|\\PC){1,40}", 1..8),
         asked in "([a-e]{3,5} |`[a-c]{3}` ){1,5}",
     ) {

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_the_servers_print() {
+    fn version_is_parsed_from_output() {
         assert_eq!(parse_version("nats-server: v2.12.5"), Some((2, 12, 5)));
         assert_eq!(
             parse_version("Redis server v=7.0.15 sha=00000000:0"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_path_that_does_not_exist_is_not_replaced_by_another_place() {
+    fn missing_explicit_path_is_not_replaced() {
         let missing = Path::new("/nowhere/redis-server");
         assert!(matches!(
             find_program("redis-server", Some(missing), "X"),

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_read_from_the_ports_file() {
+    fn port_is_parsed_from_ports_file() {
         let file = r#"{"nats":["nats://127.0.0.1:4222"],"monitoring":["http://127.0.0.1:8222"]}"#;
         assert_eq!(port_in(file, "nats"), Some(4222));
         assert_eq!(port_in(file, "monitoring"), Some(8222));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_keeps_its_address_over_a_crash_and_is_gone_after_drop() {
+    async fn nats_keeps_address_over_crash() {
         let mut server = NatsServer::start().await.unwrap();
         let url = server.url();
         server.kill();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_in_use_is_an_error_that_shows_the_log() {
+    async fn port_in_use_error_shows_log() {
         let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = Some(taken.local_addr().unwrap().port());
         let error = NatsServer::start_with(NatsOptions {

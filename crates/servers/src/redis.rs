@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_keeps_its_address_over_a_restart_and_is_gone_after_drop() {
+    async fn redis_keeps_address_over_restart() {
         let mut server = RedisServer::start().await.unwrap();
         let url = server.url();
         server.restart().await.unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flushed_server_has_forgotten_what_it_was_told() {
+    async fn flushed_redis_has_no_keys() {
         let server = RedisServer::start().await.unwrap();
         assert!(ask(server.port, "SET a 1").await.unwrap().starts_with("+OK"));
         assert!(ask(server.port, "EXISTS a").await.unwrap().starts_with(":1"));

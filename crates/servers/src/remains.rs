@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn next_start_ends_what_a_dead_owner_left() {
+    fn next_start_kills_orphaned_server() {
         let folder = tempfile::tempdir().unwrap();
         let record = Record::of("sleep", &folder.path().join("sleep.log"));
         let mut server = sleeper();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_of_dead_process_goes_with_next_start() {
+    fn next_start_deletes_orphaned_folder() {
         let prefix = format!("journeyman-remains-{}-", std::process::id());
         let [own, foreign, dead] = [(); 3].map(|()| ScratchFolder::create(&prefix).unwrap());
         std::fs::remove_file(foreign.path().join(OWNER_FILE)).unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_its_faults_and_plays_each_kind() {
+    fn seed_repeats_every_kind_of_fault() {
         assert_eq!(names(7), names(7));
         assert_ne!(names(7), names(8));
         let kinds: std::collections::BTreeSet<_> = names(7).into_iter().flatten().collect();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_meet_no_fault_and_git_is_never_told_that_its_credentials_are_no_good() {
+    fn faults_spare_reads_and_git_credentials() {
         let faults = WriteFaults {
             seed: 1,
             per_thousand: 1000,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_delivery_comes_as_often_as_was_said() {
+    fn repeated_delivery_has_configured_copies() {
         let faults = DeliveryFaults {
             seed: 3,
             late_per_thousand: 500,

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_name_that_a_client_asks_for_leads_to_its_server_and_no_other_name_to_any() {
+    async fn server_name_selects_its_server_alone() {
         let authority = Authority::new().unwrap();
         let names = ["one.test", "two.test"].map(str::to_owned);
         let certificates = names

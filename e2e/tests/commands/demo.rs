@@ -57,7 +57,7 @@ async fn the_last_line_tells_the_final_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_project_without_a_failing_test_shows_nothing_and_fails() {
+async fn demo_fails_without_failing_test() {
     let project = changed_project(
         "shop/cart.py",
         "sum(line.price for",
@@ -71,7 +71,7 @@ async fn a_project_without_a_failing_test_shows_nothing_and_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_project_that_the_script_does_not_fit_fails() {
+async fn demo_fails_when_script_mismatches_project() {
     let project = changed_project("shop/cart.py", "line.price for line", "row.price for row");
     let complaint = complaint_about(project.path()).await;
     assert!(
@@ -81,7 +81,7 @@ async fn a_project_that_the_script_does_not_fit_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_does_not_exist_is_named() {
+async fn demo_names_missing_folder() {
     let complaint = complaint_about(Path::new("/no/such/project")).await;
     assert!(
         complaint.contains("/no/such/project is not a folder"),

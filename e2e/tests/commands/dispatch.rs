@@ -17,7 +17,7 @@ fn json_of(text: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_review_and_feedback_are_asked_for_by_hand_with_words_that_reach_the_model() {
+async fn dispatched_jobs_pass_words_to_model() {
     let up = Up::start(Stage::start(RULES).await).await;
     let key = up.stage.file_ticket();
     let context = write(
@@ -106,7 +106,7 @@ async fn work_review_and_feedback_are_asked_for_by_hand_with_words_that_reach_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rehearsal_tells_what_would_be_written_and_writes_nothing() {
+async fn dispatched_rehearsal_writes_nothing() {
     let up = Up::start(Stage::start(RULES).await).await;
     let key = up.stage.file_ticket();
     let mock = ["dispatch", "--job", "implement", "--ticket", &key, "--mock"];
@@ -166,7 +166,7 @@ async fn a_rehearsal_tells_what_would_be_written_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_request_of_others_is_reviewed_by_hand() {
+async fn dispatch_reviews_foreign_pull_request() {
     let up = Up::start(Stage::start(RULES).await).await;
     let github = &up.stage.github;
     let files = [(
@@ -220,7 +220,7 @@ async fn a_pull_request_of_others_is_reviewed_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_discussion_is_summed_up_by_hand_under_the_names_of_other_dispatchers() {
+async fn discussion_dispatch_accepts_foreign_job_names() {
     let up = Up::start(
         Stage::start("discussions: {enabled: true, research: false}\nissues: {most_planned: 3}\n").await,
     )
@@ -267,7 +267,7 @@ async fn a_discussion_is_summed_up_by_hand_under_the_names_of_other_dispatchers(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_is_one_line_that_tells_why() {
+async fn dispatch_refusal_is_one_line_with_reason() {
     let up = Up::start(Stage::start("").await).await;
     let key = up.stage.file_ticket();
     write(&up, "list.json", &json!(["x"]));

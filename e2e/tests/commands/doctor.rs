@@ -83,7 +83,7 @@ fn assert_one(failed: &[String], check: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_is_well_and_each_broken_thing_is_one_line() {
+async fn doctor_reports_one_line_per_problem() {
     let ward = Ward::open().await;
     let well = ward.doctor(&ward.environment).await;
     assert_eq!(well.code, Some(0), "{well:?}");
@@ -154,7 +154,7 @@ async fn all_is_well_and_each_broken_thing_is_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_and_rules_that_are_wrong_are_told() {
+async fn doctor_reports_wrong_credentials_and_rules() {
     let ward = Ward::open().await;
     let writer = testkit::github::WRITER_APP_ID.to_string();
     let failed = ward.failures("GITHUB_READER__APP_ID", &writer).await;
@@ -261,7 +261,7 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_enough_for_one_machine_is_well() {
+async fn doctor_accepts_single_machine_setup() {
     let stage = Stage::start("").await;
     let ran = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -315,7 +315,7 @@ async fn clock_that_differs_from_servers_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn branch_named_as_our_folder_is_warned_of() {
+async fn doctor_warns_of_branch_named_as_folder() {
     let stage = Stage::start("").await;
     let files = [("README.md", "x\n")];
     stage
@@ -330,7 +330,7 @@ async fn branch_named_as_our_folder_is_warned_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_no_account_sees_is_told() {
+async fn doctor_reports_repository_without_access() {
     let stage = Stage::start("").await;
     let seen = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     let line = "ok    repository             acme/shop: both accounts of GitHub see it";
@@ -344,7 +344,7 @@ async fn a_repository_that_no_account_sees_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_that_jira_does_not_know_is_told() {
+async fn doctor_reports_unknown_jira_status() {
     let ward = Ward::open().await;
     let rules = tempfile::tempdir().unwrap();
     let text = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\nagent: {status: Nowhere}\n";
@@ -359,7 +359,7 @@ async fn a_status_that_jira_does_not_know_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_project_of_a_triage_is_looked_at_with_the_token_that_is_for_projects() {
+async fn doctor_reads_project_with_project_token() {
     let rules = "triage:\n  priorities: [High]\n  project:\n    owner: acme\n    number: 3\n    priority_field: Urgency\n    \
         fields: {Size: [S, XXL]}\n";
     let stage = Stage::start(rules).await;

@@ -151,7 +151,7 @@ fn result<'a>(summary: &'a Value, instance: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_are_played_and_graded_and_no_later_commit_can_be_found() {
+async fn eval_grades_tasks_and_hides_later_commits() {
     let scene = Scene::start().await;
     let ran = scene.eval(&["--jobs", "2"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -209,7 +209,7 @@ async fn tasks_are_played_and_graded_and_no_later_commit_can_be_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn money_ends_an_evaluation_and_it_is_gone_on_with_and_compared() {
+async fn eval_stops_at_budget_and_resumes() {
     let scene = Scene::start().await;
     let ran = scene.eval(&["--max-cost", "0.000001"]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -297,7 +297,7 @@ async fn an_interruption_ends_with_what_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_data_set_that_is_wrong_costs_nothing() {
+async fn eval_refuses_wrong_data_set_before_spending() {
     let scene = Scene::start().await;
     let dataset = scene.dataset();
     let text = std::fs::read_to_string(&dataset).unwrap();

@@ -101,7 +101,7 @@ fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_becomes_a_branch_and_a_patch_and_the_folder_stays_as_it_is() {
+async fn try_writes_branch_and_patch_only() {
     let scene = Scene::start(fixture::script()).await;
     std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
     scene.git(&["config", "user.name", "Ada Lovelace"]);
@@ -140,7 +140,7 @@ async fn a_text_becomes_a_branch_and_a_patch_and_the_folder_stays_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_shows_everything_and_writes_nothing_into_the_folder() {
+async fn try_dry_run_leaves_folder_unchanged() {
     let scene = Scene::start(fixture::script()).await;
     let git = scene.folder().join(".git");
     let before = (scene.mine(), files_beneath(&git));
@@ -186,7 +186,7 @@ fn files_beneath(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn accept_checks_the_branch_out_and_refuses_while_there_are_changes() {
+async fn accept_checks_out_branch_of_clean_folder() {
     let scene = Scene::start(fixture::script()).await;
     std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
     let refused = scene.try_with(&["--accept"]).await;
@@ -209,7 +209,7 @@ async fn accept_checks_the_branch_out_and_refuses_while_there_are_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_is_one_line_that_tells_what_to_do() {
+async fn try_names_missing_setting_and_next_step() {
     let scene = Scene::start(Vec::new()).await;
     let keyless = run("journeyman", &["try", TEXT], &[], &scene.folder()).await;
     assert_eq!(keyless.code, Some(64), "{keyless:?}");
@@ -259,7 +259,7 @@ async fn unanswered(scene: &Scene, url: &str, key: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn run_without_any_answer_ends_with_address_and_next_step() {
+async fn try_without_answer_names_address_and_step() {
     let scene = Scene::start(Vec::new()).await;
     let (host, wrong) = (scene.model.address(), "wrong-key-of-nobody");
     for (url, key, parts) in [
@@ -293,7 +293,7 @@ async fn run_without_any_answer_ends_with_address_and_next_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
+async fn try_ends_at_question_without_terminal() {
     let question = json!({"questions": [{"text": "Which rounding?"}]});
     let scene = Scene::start(vec![Step::call("ask", question)]).await;
     let ran = scene.try_with(&[]).await;
@@ -304,7 +304,7 @@ async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interruption_or_a_closed_terminal_stops_the_run_and_leaves_the_folder_as_it_was() {
+async fn interrupted_try_leaves_folder_unchanged() {
     for signal in [Signal::INT, Signal::HUP] {
         let waits = json!({"command": "sleep 50", "timeout_s": 60});
         let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
@@ -350,7 +350,7 @@ async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
+async fn terminal_user_answers_question_and_approves_change() {
     let question = json!({"questions": [{"text": "Are prices gross or net?",
         "options": ["They are gross.", "They are net."]}]});
     let mut script = vec![Step::call("ask", question)];
@@ -373,7 +373,7 @@ async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_at_the_terminal_has_a_plan_changed_and_approves_it() {
+async fn terminal_user_returns_plan_and_approves_it() {
     let plan = |goal: &str| {
         json!({
             "goal": goal,

@@ -19,7 +19,7 @@ fn calls(command: &Command, before: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_command_prints_the_help_of_its_page_and_every_example_does_what_it_says() {
+fn pages_match_help_and_run_examples() {
     let nowhere = tempfile::tempdir().unwrap();
     let home = nowhere.path().display().to_string();
     let cases = trycmd::TestCases::new();
@@ -33,7 +33,7 @@ fn every_command_prints_the_help_of_its_page_and_every_example_does_what_it_says
 }
 
 #[test]
-fn every_command_has_its_help_on_the_page() {
+fn every_command_has_help_on_page() {
     let text = fs::read_to_string(page("commands.md")).unwrap();
     let shown: BTreeSet<String> = text
         .lines()
@@ -46,7 +46,7 @@ fn every_command_has_its_help_on_the_page() {
 }
 
 #[test]
-fn a_command_whose_reader_has_gone_ends_without_a_word() {
+fn command_ends_silently_when_reader_closes() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = std::process::Command::new(e2e::binary("journeyman").unwrap());

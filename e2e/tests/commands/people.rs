@@ -19,7 +19,7 @@ fn day_in(days: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
+async fn follow_exits_with_three_on_waiting_run() {
     let up = Up::start(Stage::start(GATE).await).await;
     let key = up.stage.file_ticket();
     let ran = up
@@ -50,7 +50,7 @@ async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_that_end_soon_are_among_what_needs_somebody() {
+async fn expiring_tokens_appear_under_needs_you() {
     let (soon, late) = (day_in(10), day_in(100));
     let settings = [
         ("JIRA_READER__EXPIRES", late.as_str()),
@@ -74,7 +74,7 @@ async fn tokens_that_end_soon_are_among_what_needs_somebody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_nobody_can_be_asked() {
+async fn destructive_commands_require_confirmation_at_terminal() {
     let up = Up::start(Stage::start(GATE).await).await;
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();

@@ -191,7 +191,7 @@ fn one_error(answer: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_becomes_a_pull_request_that_is_found_again() {
+async fn pr_finds_its_pull_request_again() {
     let scene = Scene::start(&[("Work", "In Progress"), ("Ready for Code Review", "In Review")]).await;
     let input = scene.input_with(json!({"mark_ready": true}));
     let first = succeeded(&scene.pr(&input, &["--jira-key-from-branch"]).await);
@@ -222,7 +222,7 @@ async fn a_branch_becomes_a_pull_request_that_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_comes_from_standard_input_and_needs_no_issue() {
+async fn pr_reads_request_from_standard_input() {
     let scene = Scene::start(&[]).await;
     let mut child = tokio::process::Command::new(e2e::binary("journeyman").unwrap())
         .args(["pr", "--input", "-"])
@@ -254,7 +254,7 @@ async fn a_request_comes_from_standard_input_and_needs_no_issue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_answer_opens_no_second_pull_request() {
+async fn pr_lost_answer_creates_no_second_one() {
     let scene = Scene::start(&[]).await;
     let lost = Fault::new("/pulls", 1, 502).on("POST").after_effect();
     scene.github.fail_next(lost);
@@ -266,7 +266,7 @@ async fn a_lost_answer_opens_no_second_pull_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jira_does_not_do_leaves_the_pull_request() {
+async fn pr_survives_jira_failures() {
     let scene = Scene::start(&[("Block", "In Progress"), ("Finish", "Done")]).await;
     scene.jira.fail_next(Fault::new("/remotelink", 1, 400).on("POST"));
     let answer = scene.about_issue(&[]).await;
@@ -303,7 +303,7 @@ async fn what_jira_does_not_do_leaves_the_pull_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_jira_or_the_issue_there_is_a_pull_request_too() {
+async fn pr_opens_without_jira_or_issue() {
     let scene = Scene::start(&[]).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1"}));
     let environment = scene.environment();
@@ -333,7 +333,7 @@ async fn without_jira_or_the_issue_there_is_a_pull_request_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ambiguous_transition_is_listed_and_goes_on_with_the_choice() {
+async fn pr_lists_ambiguous_transitions_for_choice() {
     let scene = Scene::start(&[
         ("Peer Review", "In Progress"),
         ("Finish", "Done"),
@@ -353,7 +353,7 @@ async fn an_ambiguous_transition_is_listed_and_goes_on_with_the_choice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_at_a_terminal_is_asked_which_transition_and_it_goes_on_with_the_answer() {
+async fn pr_asks_terminal_user_for_transition() {
     let moves = [
         ("Peer Review", "In Progress"),
         ("Finish", "Done"),
@@ -378,7 +378,7 @@ async fn a_person_at_a_terminal_is_asked_which_transition_and_it_goes_on_with_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_chooses_no_transition_has_everything_but_the_move() {
+async fn pr_without_choice_skips_transition_alone() {
     let moves = [("Peer Review", "In Progress"), ("Design Review", "In Review")];
     let scene = Scene::start(&moves).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1"}));
@@ -396,7 +396,7 @@ async fn who_chooses_no_transition_has_everything_but_the_move() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_acronym_of_the_settings_means_code_review() {
+async fn pr_acronym_setting_means_code_review() {
     let scene = Scene::start(&[("Finish", "Done"), ("To CR", "In Progress")]).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1"}));
     let environment = with(&scene.environment(), "CLI__REVIEW_ACRONYMS", "ICR,CR");
@@ -405,7 +405,7 @@ async fn an_acronym_of_the_settings_means_code_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_shows_what_would_be_written_and_writes_nothing() {
+async fn pr_dry_run_writes_nothing() {
     let scene = Scene::start(&[("Code Review", "In Review")]).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1", "mark_ready": true}));
     let before = scene.github.branches(fixture::REPOSITORY);
@@ -432,7 +432,7 @@ async fn a_dry_run_shows_what_would_be_written_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_request_is_told_before_anything_is_asked() {
+async fn pr_refuses_wrong_request_before_any_call() {
     let scene = Scene::start(&[]).await;
     let error = failed(&scene.pr(&scene.input_with(json!({"title": "Fix"})), &[]).await);
     assert_eq!(error["type"], "validation_error");
@@ -454,7 +454,7 @@ async fn a_wrong_request_is_told_before_anything_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn branches_that_must_not_be_pushed_are_refused() {
+async fn pr_refuses_protected_branches() {
     let scene = Scene::start(&[]).await;
     let gone = failed(
         &scene
@@ -508,7 +508,7 @@ async fn somebody_elses_pull_request_is_not_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_pass_is_tried_as_often_as_its_type_says() {
+async fn pr_retries_transient_errors_by_type() {
     let scene = Scene::start(&[]).await;
     scene.github.fail_next(Fault::new("git-receive-pack", 4, 502));
     let error = failed(&scene.pr(&scene.input(), &[]).await);

@@ -11,7 +11,7 @@ use crate::{
 const ARGUMENTS: [&str; 4] = ["process-ticket", "ENG-1", "--config", "configs/shop.yaml"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_becomes_a_draft_with_its_timeline_on_the_terminal() {
+async fn process_ticket_opens_draft_with_timeline() {
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
     let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
@@ -33,7 +33,7 @@ async fn a_ticket_becomes_a_draft_with_its_timeline_on_the_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_waits_for_a_decision_ends_the_command_and_says_what_comes_next() {
+async fn process_ticket_ends_at_open_gate() {
     let stage = Stage::start("agent: {approval: before_push}\n").await;
     stage.file_ticket();
     let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
@@ -60,7 +60,7 @@ fn assert_untouched(stage: &Stage, key: &str, status: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_says_which_job_would_be_started_and_needs_no_model() {
+async fn process_ticket_dry_run_needs_no_model() {
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
@@ -89,7 +89,7 @@ async fn a_dry_run_says_which_job_would_be_started_and_needs_no_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rehearsal_tells_what_would_be_written_and_takes_up_no_other_ticket() {
+async fn process_ticket_rehearsal_leaves_other_tickets_alone() {
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
     let other = stage
@@ -116,7 +116,7 @@ async fn a_rehearsal_tells_what_would_be_written_and_takes_up_no_other_ticket() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_ticket_is_one_line_that_tells_why() {
+async fn process_ticket_reports_unknown_ticket() {
     let stage = Stage::start("").await;
     let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -130,7 +130,7 @@ async fn an_unknown_ticket_is_one_line_that_tells_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_setting_is_named_before_anything_starts() {
+async fn process_ticket_names_missing_setting_first() {
     let stage = Stage::start("").await;
     let environment = without(&stage.environment(), "MODEL__API_KEY");
     let ran = run("journeyman", &ARGUMENTS, &environment, stage.path()).await;
@@ -146,7 +146,7 @@ async fn a_missing_setting_is_named_before_anything_starts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rules_file_that_is_missing_or_wrong_is_named() {
+async fn process_ticket_names_missing_or_wrong_rules() {
     let stage = Stage::start("agent:\n  max_turnz: 3\n").await;
     let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -168,7 +168,7 @@ async fn a_rules_file_that_is_missing_or_wrong_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interruption_ends_everything_and_the_next_start_carries_on() {
+async fn interrupted_process_ticket_resumes_at_next_start() {
     let stage = Stage::start("agent: {approval: before_push}\n").await;
     stage.file_ticket();
     let environment = stage.environment();

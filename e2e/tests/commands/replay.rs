@@ -55,7 +55,7 @@ fn release(folder: &Path, repaired: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_published_fix_is_played_from_its_ticket_to_a_change_that_its_tests_accept() {
+async fn published_fix_is_replayed_to_accepted_change() {
     let root = tempfile::tempdir().unwrap();
     release(&root.path().join("one"), false);
     release(&root.path().join("two"), true);

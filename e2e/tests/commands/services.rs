@@ -53,7 +53,7 @@ impl HeldPort {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_tells_its_version_its_purpose_and_its_exit_codes() {
+async fn services_print_version_purpose_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for service in SERVICES {
         let version = run(service, &["--version"], &[], folder.path()).await;
@@ -68,7 +68,7 @@ async fn each_tells_its_version_its_purpose_and_its_exit_codes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_or_missing_setting_is_one_line_that_names_the_key() {
+async fn services_name_wrong_or_missing_setting() {
     let stage = Stage::start("").await;
     let good = settings(&stage, 1, 1).await;
     let cases = [

@@ -48,7 +48,7 @@ pub(crate) fn assert_only_we_may_read_secrets(folder: &Path, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn github_is_set_up_by_two_clicks_and_doctor_is_green() {
+async fn setup_github_takes_two_clicks() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_GITHUB);
     let before = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n";
@@ -92,7 +92,7 @@ async fn github_is_set_up_by_two_clicks_and_doctor_is_green() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_up_that_ended_between_two_clicks_goes_on_with_the_second_one() {
+async fn interrupted_setup_resumes_at_second_click() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_GITHUB);
     let browser = fs::read_to_string(stage.path().join("browser")).unwrap();
@@ -148,7 +148,7 @@ async fn a_set_up_that_ended_between_two_clicks_goes_on_with_the_second_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_terminal_the_flag_that_is_missing_is_named() {
+async fn setup_without_terminal_names_missing_flag() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_GITHUB);
     let ran = run("journeyman", &["setup", "github"], &environment, stage.path()).await;
@@ -215,7 +215,7 @@ pub(crate) fn steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept() {
+async fn setup_jira_forgets_administrators_token() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_JIRA);
     let mut typed = two_accounts(&stage.jira.url());
@@ -296,7 +296,7 @@ async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jira_refuses_is_shown_with_the_call_and_what_to_do() {
+async fn setup_jira_shows_refused_call_and_remedy() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &[]);
     let token = stage.path().join("token");
@@ -364,7 +364,7 @@ const OF_THE_MODEL: [&str; 4] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_is_asked_once_before_its_key_is_kept() {
+async fn setup_model_verifies_key_before_storing() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_THE_MODEL);
     let url = stage.model.url();
@@ -409,7 +409,7 @@ async fn a_model_is_asked_once_before_its_key_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_command_sets_up_all_that_the_first_ticket_needs() {
+async fn setup_configures_everything_for_first_ticket() {
     let stage = Stage::start("").await;
     let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL, &["INGEST__OWN_ACCOUNTS"]].concat();
     let mut environment = environment(&stage, &forgotten);
@@ -545,7 +545,7 @@ async fn github_alone_is_a_complete_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_that_is_there_already_gets_its_webhook() {
+async fn setup_adds_webhook_to_existing_app() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &[]);
     let command = ["setup", "github", "--public-url", "https://jm.example"];
@@ -571,7 +571,7 @@ async fn an_app_that_is_there_already_gets_its_webhook() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_is_asked_and_the_site_is_what_people_see() {
+async fn setup_calls_gateway_and_shows_site() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_JIRA);
     let mut command = vec!["setup", "jira", "--site", "https://acme.atlassian.net/"];
@@ -625,7 +625,7 @@ async fn a_gateway_is_asked_and_the_site_is_what_people_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_secrets_of_a_cluster_go_into_a_file_for_one_user_and_never_replace_one() {
+async fn setup_cluster_secrets_never_replaces_file() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &[]);
     let command = ["setup", "kubernetes", "--namespace", "jm"];
@@ -687,7 +687,7 @@ except urllib.error.HTTPError as error:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_on_another_machine_gets_a_file_and_its_address_is_pasted() {
+async fn setup_elsewhere_uses_file_and_pasted_address() {
     let stage = Stage::start("").await;
     let environment = environment(&stage, &OF_GITHUB);
     fs::write(stage.path().join("elsewhere.py"), ELSEWHERE).unwrap();

@@ -26,7 +26,7 @@ const HOOK: &str = "https://jm.example/webhooks/jira";
 const COMMAND: [&str; 4] = ["setup", "jira", "--public-url", "https://jm.example"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_data_center_is_set_up_with_tokens_alone_and_doctor_is_green() {
+async fn setup_data_center_takes_tokens_alone() {
     let stage = stage(10).await;
     let environment = environment(&stage, &OF_JIRA);
     let line = |text: &str| format!("{text}\r");
@@ -86,7 +86,7 @@ async fn a_data_center_is_set_up_with_tokens_alone_and_doctor_is_green() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_data_center_that_does_not_sign_is_polled_and_told_so() {
+async fn setup_data_center_polls_without_signatures() {
     let stage = stage(9).await;
     let environment = environment(&stage, &OF_JIRA);
     let file = |name: &str, token: &str| {
@@ -127,7 +127,7 @@ async fn a_data_center_that_does_not_sign_is_polled_and_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_says_which_jira_a_site_is_that_the_settings_take_for_the_other_one() {
+async fn doctor_detects_wrong_jira_deployment() {
     let there = stage(10).await;
     let ran = run("journeyman", &["doctor"], &there.environment(), there.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");

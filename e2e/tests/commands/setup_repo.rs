@@ -40,7 +40,7 @@ fn checkout(place: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets() {
+async fn repo_add_writes_rules_with_ticket_forecast() {
     let stage = Stage::start("").await;
     fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
     let asks = stage.file_ticket();
@@ -92,7 +92,7 @@ async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn branches_named_as_our_folders_are_warned_of() {
+async fn repo_add_warns_of_conflicting_branches() {
     let stage = Stage::start("").await;
     fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
     let from = checkout(stage.path());
@@ -120,7 +120,7 @@ async fn branches_named_as_our_folders_are_warned_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_need_something_that_asks_for_work_and_a_checkout() {
+async fn repo_add_requires_trigger_and_checkout() {
     let stage = Stage::start("").await;
     let add = async |arguments: &[&str]| {
         let command = [&["repo", "add", "acme/other"], arguments].concat();

@@ -348,7 +348,7 @@ fn assert_nothing_private(what: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
+async fn ticket_is_one_trace_without_secrets() {
     let (collector, endpoint) = Collector::start().await;
     let (ticket, run, other, logs) = Box::pin(play(endpoint, &[])).await;
     for service in ["ingest", "planner", "executor", "reporter"] {
@@ -379,7 +379,7 @@ async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn executor_without_collector_leaves_no_hole_in_trace() {
+async fn trace_stays_whole_without_executors_collector() {
     let (collector, endpoint) = Collector::start().await;
     let (ticket, run, other, logs) = Box::pin(play(endpoint, &["executor"])).await;
     let senders: BTreeSet<_> = collector.instances.lock().unwrap().values().cloned().collect();

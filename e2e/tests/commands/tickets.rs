@@ -29,7 +29,7 @@ async fn with_tickets() -> (Up, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tickets_of_jira_and_github_are_listed_and_read() {
+async fn list_tickets_covers_jira_and_github() {
     let (up, issue) = with_tickets().await;
     let listed = up.told(&["list-tickets"]).await;
     let lines: Vec<Vec<&str>> = listed
@@ -82,7 +82,7 @@ async fn tickets_of_jira_and_github_are_listed_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_is_chosen_with_the_arrow_keys_read_previewed_and_processed() {
+async fn list_tickets_selects_with_arrow_keys() {
     let (up, _) = with_tickets().await;
     let menu = "What would you like to do:";
     let list = "Select a ticket to process:";
@@ -145,7 +145,7 @@ async fn choosing_nothing_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_running_services_tickets_are_listed_by_a_rules_file_and_nothing_is_taken_up() {
+async fn list_tickets_works_offline_by_rules_file() {
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
@@ -177,7 +177,7 @@ async fn without_running_services_tickets_are_listed_by_a_rules_file_and_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_chosen_without_running_services_is_worked_on_by_services_that_are_started_for_it() {
+async fn chosen_ticket_starts_services_for_itself() {
     let stage = Stage::start("").await;
     stage.file_ticket();
     let steps = [

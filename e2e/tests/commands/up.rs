@@ -89,7 +89,7 @@ impl Up {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
+async fn restart_keeps_run_at_decided_gate() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
     assert_eq!(up.told(&["runs"]).await, "");
     let key = up.stage.file_ticket();
@@ -144,7 +144,7 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() {
+async fn up_with_folders_alone_lists_disabled_parts() {
     let stage = Stage::start("").await;
     let shop = stage.path().join("shop");
     std::fs::create_dir(&shop).unwrap();
@@ -203,7 +203,7 @@ async fn a_run_is_stopped_by_its_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_its_ticket() {
+async fn gate_commands_accept_ticket_as_run() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
     let key = up.stage.file_ticket();
     let mut script = fixture::script();
@@ -283,7 +283,7 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_says_what_would_happen_and_nothing_does() {
+async fn up_dry_run_starts_nothing() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
@@ -357,7 +357,7 @@ async fn a_dry_run_says_what_would_happen_and_nothing_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_data_folder_is_used_by_one_journeyman() {
+async fn data_folder_has_one_owner() {
     let up = Up::start(Stage::start("").await).await;
     let environment = up.stage.environment();
     let second = run("journeyman", &["up"], &environment, up.stage.path()).await;
@@ -370,7 +370,7 @@ async fn one_data_folder_is_used_by_one_journeyman() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_leaves_no_process_behind_either() {
+async fn second_signal_leaves_no_process() {
     let mut up = Up::start(Stage::start("").await).await;
     assert!(up.program.family_size() >= 2, "nats and redis");
     up.program.signal(Signal::INT);
@@ -382,7 +382,7 @@ async fn a_second_signal_leaves_no_process_behind_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn start_after_killed_one_says_what_it_cleaned_up() {
+async fn up_reports_cleanup_after_kill() {
     let up = Up::start(Stage::start("").await).await;
     up.program.signal(Signal::KILL);
     let Up { stage, program } = up;
@@ -399,7 +399,7 @@ async fn start_after_killed_one_says_what_it_cleaned_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn up_comes_with_a_console_for_its_own_api_unless_the_settings_say_no() {
+async fn up_serves_console_unless_disabled() {
     let mut up = Up::start(Stage::start("").await).await;
     up.program.says("console at ").await;
     let out = up.program.out();
@@ -449,7 +449,7 @@ async fn up_comes_with_a_console_for_its_own_api_unless_the_settings_say_no() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_api_a_command_says_where_to_get_one() {
+async fn command_without_api_names_next_step() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run("journeyman", &["runs"], &[], folder.path()).await;
     assert_eq!(ran.code, Some(4), "{ran:?}");
@@ -462,7 +462,7 @@ async fn without_an_api_a_command_says_where_to_get_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_serves_commands_anywhere_and_a_wrong_token_is_told_by_its_exit_code() {
+async fn login_works_anywhere_and_reports_wrong_token() {
     let up = Up::start(
         Stage::start(
             "agent: {approval: before_push}

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_asks_for_work_is_found_by_polls_and_worked_on_while_it_is_told() {
+async fn watch_finds_and_works_requested_tickets() {
     let stage = Stage::start("").await;
     let environment = stage.environment();
     let arguments = ["watch", "--config", "configs/shop.yaml", "--interval", "1"];
@@ -37,7 +37,7 @@ async fn what_asks_for_work_is_found_by_polls_and_worked_on_while_it_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_looks_once_says_what_would_be_taken_up_and_takes_up_nothing() {
+async fn watch_dry_run_lists_candidates_once() {
     let stage = Stage::start("").await;
     let ready = stage.file_ticket();
     stage.jira.move_issue(&ready, "Ready for Agent", "ada").unwrap();
@@ -80,7 +80,7 @@ async fn a_dry_run_looks_once_says_what_would_be_taken_up_and_takes_up_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_listens_at_its_port_with_the_rules_of_its_folder() {
+async fn serve_listens_with_rules_of_folder() {
     let stage = Stage::start("").await;
     let mut environment = without(&stage.environment(), "RULES__DIR");
     for service in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {

@@ -9,14 +9,14 @@ use crate::lock_machine;
 const STEP: &str = "7";
 
 #[tokio::test]
-async fn a_ticket_survives_a_crash_at_every_seventh_failpoint() {
+async fn stories_survive_crash_at_sampled_failpoints() {
     expect_survival(&["--every", STEP]).await;
 }
 
 /// With three servers an acknowledged message may remain visible for a moment. This samples points around
 /// finished messages of the shortest story.
 #[tokio::test]
-async fn ticket_survives_crashes_around_wakeups_with_three_servers() {
+async fn stories_survive_crashes_with_three_servers() {
     let finished = "queue.message.finish";
     let sample = [
         "--servers",

@@ -41,7 +41,7 @@ async fn ended(child: Child) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn twenty_tickets_come_to_their_end_whatever_fails_on_the_way() {
+async fn twenty_tickets_finish_under_faults() {
     let _machine = lock_machine().await;
     let (text, is_good) = ended(faults(&["--tickets", "20", "--seed", "7"])).await;
     assert!(is_good, "{text}");
@@ -51,7 +51,7 @@ async fn twenty_tickets_come_to_their_end_whatever_fails_on_the_way() {
 }
 
 #[tokio::test]
-async fn the_plan_of_a_seed_is_printed_and_repeats() {
+async fn plan_prints_repeatable_schedule() {
     let plan = ["--plan", "--seed", "7", "--tickets", "20"];
     let (first, is_good) = ended(faults(&plan)).await;
     assert!(is_good && first.contains("kill planner"), "{first}");

@@ -53,7 +53,7 @@ async fn runs(world: &World, key: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn red_checks_of_our_pull_request_with_a_skip_label_are_repaired_once_the_label_is_gone() {
+async fn repair_waits_while_skip_label_remains() {
     let (world, key) = opened("").await;
     let mut script = change(&json!([]));
     if let Some(reply) = script.last_mut() {
@@ -87,7 +87,7 @@ async fn red_checks_of_our_pull_request_with_a_skip_label_are_repaired_once_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_by_a_program_is_addressed_where_the_rules_name_it() {
+async fn review_program_named_by_rules_is_addressed() {
     let (world, key) = opened("review:\n  agents: ['lint[bot]']\n").await;
     check(&world, Conclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -114,7 +114,7 @@ async fn a_review_by_a_program_is_addressed_where_the_rules_name_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn we_review_our_own_pull_request_and_work_on_what_we_find_once() {
+async fn own_review_is_worked_on_once() {
     let rules = "pull_request:\n  reviewer: journeyman-agent\n  self_review: true\n";
     let (world, key) = opened(rules).await;
     let pull = only_pull_request(&world);
@@ -165,7 +165,7 @@ fn added_line(diff: &str, path: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_a_pull_request_of_a_person_kept_back_begins_when_that_is_closed() {
+async fn work_resumes_after_users_pull_request_closes() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let files = [("notes/mine.md", "Mine.\n")];

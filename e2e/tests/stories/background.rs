@@ -25,7 +25,7 @@ fn known(text: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_an_earlier_pull_request_was_refused_is_read_before_the_next_one() {
+async fn earlier_rejection_reason_reaches_next_attempt() {
     let world = world().await;
     let key = world.file_ticket();
     let (shop, github) = (fixture::REPOSITORY, &world.github);
@@ -72,7 +72,7 @@ async fn why_an_earlier_pull_request_was_refused_is_read_before_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn linked_tickets_are_read_with_their_texts_and_what_they_are_to_the_ticket() {
+async fn linked_tickets_reach_model_with_relation() {
     let world = world().await;
     let key = world.file_ticket();
     let other = |summary: &str, text: &str| {
@@ -108,7 +108,7 @@ async fn linked_tickets_are_read_with_their_texts_and_what_they_are_to_the_ticke
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_repeats_another_one_is_declined_by_the_key_of_that_one() {
+async fn duplicate_ticket_is_declined_with_its_key() {
     let world = world().await;
     let first = world.file_ticket();
     let key = world.jira.create_issue(
@@ -152,7 +152,7 @@ async fn a_ticket_that_repeats_another_one_is_declined_by_the_key_of_that_one() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_a_person_merged_already_is_not_done_again() {
+async fn merged_work_is_not_repeated() {
     let world = world().await;
     let key = world.file_ticket();
     let (shop, github) = (fixture::REPOSITORY, &world.github);
@@ -199,7 +199,7 @@ async fn work_that_a_person_merged_already_is_not_done_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tracker_does_not_tell_is_said_and_the_work_is_done_without_it() {
+async fn missing_tracker_background_is_reported() {
     let world = world().await;
     let key = world.file_ticket();
     let other = world.jira.create_issue(

@@ -17,7 +17,7 @@ async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_signature_is_refused_and_starts_nothing() {
+async fn bad_signature_is_refused_without_effect() {
     let world = World::start(Options::default()).await.unwrap();
     let forged = "sha256=0000000000000000000000000000000000000000000000000000000000000000";
     assert_eq!(
@@ -58,7 +58,7 @@ async fn an_unknown_ticket_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_rules_disable_their_repository_visibly_until_they_are_mended() {
+async fn broken_rules_disable_repository_until_fixed() {
     let world = World::start(Options::default()).await.unwrap();
     let good = std::fs::read_to_string(world.rules_file()).unwrap();
     std::fs::write(world.rules_file(), format!("{good}agent:\n  statsu: x\n")).unwrap();
@@ -94,7 +94,7 @@ async fn broken_rules_disable_their_repository_visibly_until_they_are_mended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dispatched_job_does_the_same_as_a_move() {
+async fn dispatched_job_equals_status_change() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let run = world
@@ -112,7 +112,7 @@ async fn a_dispatched_job_does_the_same_as_a_move() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobody() {
+async fn signed_garbage_becomes_harmless_dead_letter() {
     let world = World::start(Options::default()).await.unwrap();
     assert_eq!(
         world
@@ -148,7 +148,7 @@ async fn garbage_with_a_right_signature_is_kept_as_a_dead_letter_and_stops_nobod
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_of_a_project_without_rules_is_a_visible_dead_letter() {
+async fn ticket_without_rules_becomes_dead_letter() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world
         .jira

@@ -10,8 +10,7 @@ use crate::{comment_with, end_of};
 const TOKENS: u64 = 66_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_budget_of_a_repository_stops_the_second_ticket_with_a_draft_and_the_third_before_it_begins_and_both_are_told()
- {
+async fn repository_budget_stops_second_and_third_ticket() {
     let world = World::start(Options {
         settings: vec![("PLANNER__BUDGET__REPOSITORY__MONTH__TOKENS", TOKENS.to_string())],
         ..Options::default()

@@ -49,7 +49,7 @@ async fn dispatch(world: &World, ticket: String, job: Job, context: Value) -> St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repair_that_was_given_up_is_asked_for_once_more_with_what_to_do() {
+async fn abandoned_repair_resumes_with_instructions() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -102,7 +102,7 @@ async fn a_repair_that_was_given_up_is_asked_for_once_more_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issue_that_nobody_gave_to_us_is_worked_on_and_answered_by_hand() {
+async fn unassigned_issue_is_worked_on_manually() {
     let world = World::start(Options::default()).await.unwrap();
     let (summary, description) = fixture::ticket();
     let number = world

@@ -20,7 +20,7 @@ async fn answer(client: &Client, world: &World, request: &Value, key: &str) -> V
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_that_github_has_becomes_a_linked_pull_request_once_and_its_issue_moves_to_review() {
+async fn call_opens_linked_pull_request_once() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let files = [("login.py", "def login(): ...\n")];
@@ -63,7 +63,7 @@ async fn a_branch_that_github_has_becomes_a_linked_pull_request_once_and_its_iss
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_become_a_pull_request_is_answered_with_the_reason() {
+async fn impossible_call_is_answered_with_reason() {
     let world = World::start(Options::default()).await.unwrap();
     let client = &world.client;
     let wrong = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Fix", "description": "A form and its test"});
@@ -122,7 +122,7 @@ fn about(key: &str, more: &[(&str, Value)]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jira_does_not_do_is_told_and_leaves_the_pull_request() {
+async fn jira_failure_leaves_called_pull_request() {
     let moves = vec![
         transition("Block", "In Progress", &[]),
         transition("Finish", "Done", &[]),
@@ -161,7 +161,7 @@ async fn what_jira_does_not_do_is_told_and_leaves_the_pull_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_several_transitions_the_callers_choice_is_taken_and_what_it_asks_for_is_filled_in() {
+async fn callers_transition_choice_fills_required_fields() {
     let moves = vec![
         transition("Peer Review", "In Progress", &[]),
         transition("Design Review", "In Review", &["Reviewer"]),
@@ -198,7 +198,7 @@ async fn of_several_transitions_the_callers_choice_is_taken_and_what_it_asks_for
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_acronym_of_the_reporters_settings_means_code_review() {
+async fn reporter_acronym_setting_means_code_review() {
     let moves = vec![
         transition("Finish", "Done", &[]),
         transition("To CR", "In Progress", &[]),
@@ -212,7 +212,7 @@ async fn an_acronym_of_the_reporters_settings_means_code_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_answers_with_what_would_be_written_and_writes_nothing() {
+async fn called_dry_run_writes_nothing() {
     let moves = vec![transition("Code Review", "In Review", &[])];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let request = about(&key, &[("dry_run", json!(true)), ("mark_ready", json!(true))]);
@@ -237,7 +237,7 @@ async fn a_dry_run_answers_with_what_would_be_written_and_writes_nothing() {
 
 /// The crash happens after the pull request is open and before the caller gets the answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reporter_that_died_over_a_call_is_followed_by_another_that_repeats_nothing() {
+async fn second_reporter_completes_crashed_call_once() {
     let moves = vec![transition("Code Review", "In Review", &[])];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let opened = world.github.open_pull_request_as(

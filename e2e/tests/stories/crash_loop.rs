@@ -177,7 +177,7 @@ fn by_default(deaths: u32) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_ends_the_whole_process_twice_is_answered_with_an_error() {
+async fn crashing_tool_call_ends_as_error() {
     let script = vec![
         Step::call("run_command", json!({ "command": "true" })),
         Step::say("It cannot be run here.").expecting("stopped twice while this call ran"),
@@ -209,7 +209,7 @@ async fn a_call_that_ends_the_whole_process_twice_is_answered_with_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_ends_the_process_at_each_start_is_set_aside_within_a_minute() {
+async fn crashing_ticket_is_quarantined_within_minute() {
     let stage = Stage::start(vec![Step::say("Never heard.")]).await;
     let deaths = stage
         .started_again_until("planner.model.call/before#1", |row| row.quarantined.is_some())

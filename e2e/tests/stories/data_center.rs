@@ -34,7 +34,7 @@ fn options(release: u64) -> Options {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_of_a_data_center_without_webhooks_goes_to_its_merge_with_comments_in_wiki_markup() {
+async fn polled_data_center_ticket_reaches_merge() {
     let world = World::start(options(9)).await.unwrap();
     // A Data Center knows its users by name.
     world.jira.set_groups("ada", &[testkit::jira::USERS]);
@@ -71,7 +71,7 @@ async fn a_ticket_of_a_data_center_without_webhooks_goes_to_its_merge_with_comme
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signed_webhooks_of_a_data_center_bring_its_ticket_and_an_order_of_somebody_in_the_group() {
+async fn data_center_webhooks_start_work_and_commands() {
     let mut options = options(10);
     let group = ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned());
     options.settings.push(group);

@@ -18,7 +18,7 @@ pub(crate) fn named(words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_approves_the_plan_that_it_names() {
+async fn comment_approves_named_plan() {
     let world = World::start(Options {
         rules: "agent:\n  approval: plan\n".to_owned(),
         ..Options::default()
@@ -90,7 +90,7 @@ impl Gate {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn comments_on_an_issue_send_a_change_back_and_then_let_it_go() {
+async fn issue_comments_return_then_approve_change() {
     let mut script = fixture::script();
     let mark = json!({"command": "echo '# in cents' >> shop/cart.py"});
     script.push(Step::call("run_command", mark).expecting("Say that it is in cents."));
@@ -116,7 +116,7 @@ async fn comments_on_an_issue_send_a_change_back_and_then_let_it_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_on_an_issue_rejects_a_change_and_nothing_of_it_is_pushed() {
+async fn issue_comment_rejects_change_without_push() {
     let gate = Gate::of(fixture::script()).await;
     gate.asks("").await;
     gate.decide("/reject").await;

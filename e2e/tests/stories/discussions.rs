@@ -50,7 +50,7 @@ fn ours(world: &World, number: u64) -> Vec<TalkState> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_discussion_is_researched_and_a_question_in_it_is_answered_in_its_thread() {
+async fn discussion_is_researched_and_answered_in_thread() {
     let world = World::start(options()).await.unwrap();
     world
         .model
@@ -98,7 +98,7 @@ async fn a_new_discussion_is_researched_and_a_question_in_it_is_answered_in_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_discussion_is_summed_up_in_one_comment_planned_in_issues_and_closed_with_its_answer() {
+async fn discussion_is_summarized_planned_and_closed() {
     let rules = format!(
         "{}  research: false\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
@@ -179,7 +179,7 @@ async fn a_discussion_is_summed_up_in_one_comment_planned_in_issues_and_closed_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn discussions_are_found_by_polling_and_guests_order_nothing() {
+async fn polled_discussions_ignore_guests_commands() {
     let world = World::start(Options {
         no_webhooks: true,
         settings: vec![("INGEST__POLL_INTERVAL_S", "5".to_owned())],
@@ -219,7 +219,7 @@ async fn discussions_are_found_by_polling_and_guests_order_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_question_of_a_research_has_a_thread_that_its_first_comment_links() {
+async fn research_links_one_thread_per_question() {
     let rules = format!(
         "{}  threads: 2\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"

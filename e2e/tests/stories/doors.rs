@@ -47,7 +47,7 @@ async fn ready_after(event: &str, body: impl Fn(&str, &str) -> Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_event_of_ci_is_enough_when_it_is_the_only_one() {
+async fn single_ci_event_completes_checks() {
     ready_after("check_suite", |head, branch| {
         json!({"action": "completed", "check_suite": {"head_sha": head, "head_branch": branch}})
     })
@@ -64,7 +64,7 @@ async fn each_event_of_ci_is_enough_when_it_is_the_only_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_alone_find_a_push_a_review_and_a_close() {
+async fn polls_find_push_review_and_close() {
     let world = World::start(polled()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -105,7 +105,7 @@ async fn polls_alone_find_a_push_a_review_and_a_close() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_alone_find_a_ticket_that_came_back() {
+async fn polls_find_returned_ticket() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
     let world = World::start(Options {
@@ -125,7 +125,7 @@ async fn polls_alone_find_a_ticket_that_came_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_of_an_issue_ends_its_triage_and_the_new_text_is_triaged() {
+async fn issue_edit_restarts_triage_with_new_text() {
     let labels = |label: &str| Step::call("submit_triage", json!({"labels": [label]}));
     let world = World::start(Options {
         rules: "triage:\n  labels: [bug, docs]\n".to_owned(),
@@ -162,7 +162,7 @@ async fn an_edit_of_an_issue_ends_its_triage_and_the_new_text_is_triaged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_is_refused_in_words_where_the_rules_allow_no_issues() {
+async fn plan_is_refused_where_issues_are_forbidden() {
     let world = World::start(Options {
         rules: "discussions:\n  enabled: true\n  research: false\n".to_owned(),
         ..Options::default()

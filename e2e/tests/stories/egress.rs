@@ -116,22 +116,22 @@ async fn installs(mode: Mode, tls: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_package_is_installed_by_a_sandbox_that_never_sees_its_credential() {
+async fn sandbox_installs_private_package_without_credential() {
     installs(Mode::InProcess, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_package_is_installed_the_same_by_processes_of_their_own() {
+async fn processes_install_private_package() {
     installs(Mode::Processes, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_package_is_installed_the_same_when_the_proxy_has_a_certificate() {
+async fn private_package_installs_through_tls_proxy() {
     installs(Mode::Processes, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_setup_that_asks_for_a_host_that_is_not_open_ends_the_run_and_the_ticket_is_told() {
+async fn setup_of_closed_host_is_commented() {
     let registry = PackageRegistry::start().await;
     let world = start(
         &registry,

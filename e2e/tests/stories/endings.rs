@@ -16,7 +16,7 @@ async fn play(options: Options) -> (World, String, StopReason) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
+async fn ending_without_change_is_commented() {
     let said = || Step::say("The ticket is already solved on main.");
     let script = vec![said(), said().expecting("not handed over yet"), said()];
     let (world, key, reason) = play(Options {
@@ -31,7 +31,7 @@ async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carries_on() {
+async fn tool_errors_reach_model_and_run_continues() {
     let mut script = vec![
         Step::call("read_file", json!({"path": "no/such/file.py"})),
         Step::call("run_commnad", json!({"command": "true"}))
@@ -57,7 +57,7 @@ async fn a_failing_tool_and_a_wrong_tool_name_are_told_to_the_model_which_carrie
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_of_rules_that_want_no_pull_request_ends_done_with_its_branch() {
+async fn branch_only_rules_finish_without_pull_request() {
     let (world, key, reason) = play(Options {
         rules: "agent: {finish: done}\n".to_owned(),
         ..Options::default()
@@ -80,7 +80,7 @@ async fn a_ticket_of_rules_that_want_no_pull_request_ends_done_with_its_branch()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_61st_turn_is_never_asked_and_the_draft_is_kept() {
+async fn turn_limit_keeps_draft() {
     let mut script = fixture::script();
     // The script without its `finish`.
     script.pop();
@@ -102,7 +102,7 @@ async fn the_61st_turn_is_never_asked_and_the_draft_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_repeats_itself_is_told_so_and_then_its_draft_is_kept() {
+async fn repetition_is_reported_then_draft_kept() {
     let mut script = fixture::script();
     script.pop();
     let turns = script.len();
@@ -129,7 +129,7 @@ async fn a_model_that_repeats_itself_is_told_so_and_then_its_draft_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_has_spent_its_budget_leaves_a_draft_and_says_how_to_raise_it() {
+async fn exhausted_budget_leaves_draft_and_remedy() {
     let mut script = fixture::script();
     script.pop();
     for round in 0..40 {
@@ -158,7 +158,7 @@ async fn a_run_that_has_spent_its_budget_leaves_a_draft_and_says_how_to_raise_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
+async fn closed_pull_request_is_commented() {
     let (world, key, _) = play(Options::default()).await;
     world
         .github
@@ -171,7 +171,7 @@ async fn a_pull_request_closed_by_a_person_is_told_to_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
+async fn protected_path_refusal_reaches_model() {
     let workflow = json!({"path": ".github/workflows/ci.yml", "content": "on: push\n"});
     let script = vec![
         Step::call("write_file", workflow),
@@ -195,7 +195,7 @@ async fn a_change_to_a_protected_path_is_refused_in_words_for_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_refuses_the_request_is_told_to_the_ticket() {
+async fn model_refusal_is_commented() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.fail_next(Fault::new("", 1, 400));
     let key = world.ask().unwrap();
@@ -206,7 +206,7 @@ async fn a_model_that_refuses_the_request_is_told_to_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_in_passing_trouble_is_asked_again() {
+async fn transient_model_error_is_retried() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.fail_next(Fault::new("", 1, 529));
     world.model.cut_next(1);
@@ -216,7 +216,7 @@ async fn a_model_in_passing_trouble_is_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
+async fn garbled_model_reply_is_commented() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.garble_next(20);
     let key = world.ask().unwrap();
@@ -227,7 +227,7 @@ async fn a_model_that_answers_garbage_is_told_to_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_cannot_be_cloned_is_told_to_the_ticket() {
+async fn failed_clone_is_commented() {
     let world = World::start(Options::default()).await.unwrap();
     world.github.fail_next(Fault::new("/info/refs", 1000, 403));
     let key = world.ask().unwrap();

@@ -18,7 +18,7 @@ async fn asked(script: Vec<Step>) -> (World, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pull_request_is_named_by_the_rules_and_says_what_the_model_filled_in() {
+async fn pull_request_follows_rules_and_model_fields() {
     let (world, key) = asked(fixture::script()).await;
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
@@ -47,7 +47,7 @@ async fn the_pull_request_is_named_by_the_rules_and_says_what_the_model_filled_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_goes_to_the_ticket_and_the_answer_of_a_person_ends_the_wait() {
+async fn question_waits_for_users_answer() {
     let question = json!({"questions": [{"text": "Are prices gross or net?", "options": ["gross", "net"]}]});
     let mut script = vec![Step::call("ask", question)];
     script.extend(fixture::script());
@@ -66,7 +66,7 @@ async fn a_question_goes_to_the_ticket_and_the_answer_of_a_person_ends_the_wait(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_done_already_ends_with_a_citation_and_without_a_pull_request() {
+async fn finished_ticket_ends_with_citation_alone() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
     let (world, key) = asked(vec![Step::call("give_up", input)]).await;

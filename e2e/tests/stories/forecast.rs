@@ -7,7 +7,7 @@ use testkit::fixture;
 use crate::{comments, end_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_of_the_fourth_ticket_hear_what_the_first_three_took() {
+async fn fourth_ticket_shows_cost_of_earlier_three() {
     let world = World::start(Options::default()).await.unwrap();
     let told = |key: &str| comments(&world, key).join("\n");
     for number in 1..=3 {

@@ -102,7 +102,7 @@ async fn processes_of_their_own_do_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_a_private_certificate_authority_processes_do_the_same() {
+async fn processes_reach_merge_behind_private_authority() {
     play(Options {
         mode: Mode::Processes,
         private_authority: true,
@@ -112,7 +112,7 @@ async fn behind_a_private_certificate_authority_processes_do_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_tls_between_everything_inside_processes_do_the_same() {
+async fn processes_reach_merge_with_internal_tls() {
     play(Options {
         mode: Mode::Processes,
         tls: true,
@@ -122,7 +122,7 @@ async fn with_tls_between_everything_inside_processes_do_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_that_are_renewed_midway_need_no_restart() {
+async fn renewed_certificates_need_no_restart() {
     let options = Options {
         mode: Mode::Processes,
         tls: true,
@@ -153,7 +153,7 @@ async fn polling_alone_does_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_delivered_twice_has_the_same_final_state() {
+async fn duplicate_deliveries_reach_same_final_state() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     world.jira.redeliver_all();
@@ -207,7 +207,7 @@ async fn repeat_every_message(world: &World, key: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_without_checks_hands_its_pull_request_over_and_says_so() {
+async fn repository_without_checks_hands_over_pull_request() {
     let world = World::start(Options {
         settings: vec![
             ("INGEST__POLL_INTERVAL_S", "1".to_owned()),

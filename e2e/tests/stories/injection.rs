@@ -53,7 +53,7 @@ fn obedient() -> Vec<Step> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_obeys_what_others_wrote_changes_nothing_outside_and_tells_no_credential() {
+async fn obedient_model_changes_nothing_outside() {
     let world = World::start(Options {
         mode: Mode::Processes,
         script: Some(obedient()),

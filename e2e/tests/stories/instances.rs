@@ -71,7 +71,7 @@ fn credentials(requests: &[RecordedRequest]) -> BTreeSet<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_project_and_path_on_two_instances_are_two_things() {
+async fn equal_names_on_two_instances_stay_separate() {
     let there = Elsewhere::start().await;
     let world = World::start(Options {
         settings: there.settings(),

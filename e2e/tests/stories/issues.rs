@@ -91,7 +91,7 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issue_that_is_assigned_becomes_a_merged_pull_request_and_is_closed() {
+async fn assigned_issue_becomes_merged_pull_request() {
     let world = World::start(options()).await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");
     world
@@ -105,7 +105,7 @@ async fn an_issue_that_is_assigned_becomes_a_merged_pull_request_and_is_closed()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_alone_find_an_issue_with_a_label_that_asks_for_work() {
+async fn polls_find_issue_with_trigger_label() {
     let world = World::start(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
@@ -122,7 +122,7 @@ async fn polls_alone_find_an_issue_with_a_label_that_asks_for_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_merge_into_another_branch_closes_the_issue_too() {
+async fn merge_into_other_branch_closes_issue() {
     let rules = format!("repo:\n  owner: acme\n  name: shop\n  pr_target_branch: next\n{RULES}");
     let world = World::start(Options {
         more_rules: vec![("shop.yaml", rules)],
@@ -140,7 +140,7 @@ async fn the_merge_into_another_branch_closes_the_issue_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_somebody_without_write_permission_asks_for_is_not_begun_and_said() {
+async fn request_without_write_permission_is_declined() {
     let world = World::start(options()).await.unwrap();
     world.github.set_permission(REPOSITORY, "eve", "read").unwrap();
     let (number, ticket) = open_issue(&world, "eve");
@@ -168,7 +168,7 @@ async fn work_that_somebody_without_write_permission_asks_for_is_not_begun_and_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_again_and_again_gives_the_issue_back_and_a_new_assignment_begins_anew() {
+async fn repeated_failure_returns_issue_until_reassigned() {
     let world = World::start(options()).await.unwrap();
     world.model.garble_next(1_000);
     let (number, ticket) = open_issue(&world, "ada");
@@ -198,7 +198,7 @@ async fn what_fails_again_and_again_gives_the_issue_back_and_a_new_assignment_be
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_on_an_issue_is_answered_there() {
+async fn issue_question_is_answered_there() {
     let world = World::start(options()).await.unwrap();
     let answer = json!({"answer": "It multiplies by the quantity.", "citations": []});
     let script = vec![
@@ -217,7 +217,7 @@ async fn a_question_on_an_issue_is_answered_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
+async fn new_issue_is_triaged_by_rules() {
     let rules = "triage:\n  labels: [bug, docs]\n  anyone: true\n";
     let world = World::start(Options {
         rules: format!("{RULES}{rules}"),
@@ -234,7 +234,7 @@ async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_issue_that_repeats_an_open_one_is_labeled_and_says_which_and_stays_open() {
+async fn duplicate_issue_is_labeled_and_stays_open() {
     let rules = "triage:\n  labels: [bug, docs]\n  duplicate_label: duplicate\n";
     let first = "The total of the cart ignores the quantity";
     let world = World::start(Options {
@@ -276,7 +276,7 @@ async fn a_new_issue_that_repeats_an_open_one_is_labeled_and_says_which_and_stay
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jira_ticket_that_is_assigned_to_us_is_worked_on_once_through_either_door() {
+async fn assigned_jira_ticket_starts_exactly_once() {
     for no_webhooks in [false, true] {
         let (owner, name) = REPOSITORY.split_once('/').unwrap();
         let project = fixture::PROJECT;

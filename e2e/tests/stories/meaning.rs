@@ -53,7 +53,7 @@ async fn ranked(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_place_that_means_what_the_ticket_says_comes_first_and_unchanged_code_is_sent_once() {
+async fn embeddings_rank_matching_code_first() {
     let embeddings = FakeEmbeddings::start(&[&["coupon", "voucher"], &["address"]])
         .await
         .unwrap();

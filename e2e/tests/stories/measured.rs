@@ -140,7 +140,7 @@ fn metrics_of(expression: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn the_metrics_of_an_expression_are_found_with_their_labels() {
+fn expression_parser_finds_metrics_with_labels() {
     let found = |text: &str| {
         let metrics = metrics_of(text).into_iter();
         metrics
@@ -341,7 +341,7 @@ fn breaks_the_scheme(name: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_of_a_dashboard_or_an_alert_is_measured_in_a_story_with_the_labels_that_are_asked_for() {
+async fn story_measures_every_dashboard_metric() {
     let (world, addresses) = start().await;
     let scraped = play(&world, &addresses).await;
     world.stop().await.unwrap();

@@ -42,7 +42,7 @@ fn names(calls: &[ModelCall]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_rules_name_the_models_of_a_repositorys_phases() {
+async fn rules_select_model_of_each_phase() {
     let rules = "agent:\n  models: {intake: tiny, work: \"second:strong\", review: judge}\n";
     let (world, second) = world(rules, "").await;
     let key = world.ask().unwrap();
@@ -62,8 +62,7 @@ async fn the_rules_name_the_models_of_a_repositorys_phases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_fails_in_the_middle_of_the_work_is_replaced_by_the_next_with_the_whole_conversation()
-{
+async fn fallback_provider_continues_whole_conversation() {
     let (world, second) = world("", "second").await;
     world.model.set_latency(Duration::from_millis(200));
     let key = world.ask().unwrap();

@@ -45,7 +45,7 @@ fn check(world: &World, conclusion: Conclusion, log: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_three_repairs_of_a_commit_a_person_is_called_on_the_pull_request() {
+async fn third_failed_repair_calls_maintainer() {
     let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
     let number = only_pull_request(&world).number;
     for (run, log) in [
@@ -92,7 +92,7 @@ async fn after_three_repairs_of_a_commit_a_person_is_called_on_the_pull_request(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_contradicts_the_ticket_goes_to_who_decides_and_asks_for_no_review() {
+async fn contradicting_review_request_goes_to_owner() {
     let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
     check(&world, Conclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -126,7 +126,7 @@ async fn a_request_that_contradicts_the_ticket_goes_to_who_decides_and_asks_for_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_nobody_has_is_ours_while_we_work_and_that_asks_for_nothing() {
+async fn unassigned_ticket_is_ours_during_work() {
     let (world, key) = opened("agent:\n  assign: true\n").await;
     assert_eq!(world.jira.assignee(&key).as_deref(), Some(jira::WRITER_NAME));
     check(&world, Conclusion::Success, "");

@@ -16,7 +16,7 @@ fn look(fields: &Value) -> Vec<Step> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordinary_ticket_costs_one_call_before_its_work_and_one_after() {
+async fn ordinary_ticket_costs_two_extra_calls() {
     let world = world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -29,7 +29,7 @@ async fn an_ordinary_ticket_costs_one_call_before_its_work_and_one_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trivial_ticket_costs_one_call_beside_its_work() {
+async fn trivial_ticket_costs_one_extra_call() {
     let world = world().await;
     world
         .model
@@ -44,7 +44,7 @@ async fn a_trivial_ticket_costs_one_call_beside_its_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_only_people_can_clear_up_is_asked_about_before_any_work() {
+async fn unclear_ticket_is_asked_about_first() {
     let world = world().await;
     let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);
     let asks = look(&json!({"decision": "ask", "questions": questions}));
@@ -63,7 +63,7 @@ async fn a_ticket_that_only_people_can_clear_up_is_asked_about_before_any_work()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_too_large_is_declined_with_a_proposal() {
+async fn oversized_ticket_is_declined_with_proposal() {
     let world = world().await;
     let reason = "These are three changes: the cart, the invoices and the reports.";
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": reason});
@@ -88,7 +88,7 @@ async fn a_ticket_that_is_too_large_is_declined_with_a_proposal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_ticket_is_planned_without_a_change_and_worked_on_with_the_plan() {
+async fn large_ticket_is_planned_before_work() {
     let world = world().await;
     world
         .model
@@ -115,7 +115,7 @@ async fn a_large_ticket_is_planned_without_a_change_and_worked_on_with_the_plan(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull_request() {
+async fn repeated_objection_reaches_pull_request() {
     let world = world().await;
     let objection = json!({"objections": [{
         "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
@@ -149,7 +149,7 @@ async fn a_reviewers_objection_goes_back_once_and_what_it_repeats_is_in_the_pull
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_ends_worse_after_an_objection_is_given_up_for_the_change_that_was_proven() {
+async fn worse_rework_is_dropped_for_proven_change() {
     let world = world().await;
     let objection = json!({"objections": [{
         "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
@@ -193,7 +193,7 @@ async fn work_that_ends_worse_after_an_objection_is_given_up_for_the_change_that
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_conversation_makes_room_and_its_change_is_right() {
+async fn long_conversation_is_cleared_without_harm() {
     let read = |number: usize| {
         let command = format!("seq {number} 700 # {number}");
         Step::call("run_command", json!({ "command": command }))
@@ -220,7 +220,7 @@ async fn a_long_conversation_makes_room_and_its_change_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_that_is_summed_up_twice_ends_with_the_right_change() {
+async fn twice_summarized_conversation_keeps_change_right() {
     let words = "I look at the next part of the shop before I change it. ".repeat(120);
     let note = |number: usize| Step {
         text: words.clone(),

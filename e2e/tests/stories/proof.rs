@@ -35,7 +35,7 @@ fn evidence(body: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_people() {
+async fn reviewer_and_users_read_same_evidence() {
     let world = world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -152,7 +152,7 @@ async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_peo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
+async fn weakened_test_needs_users_approval() {
     let world = world().await;
     let weaken = json!({"command": "sed -i '0,/    def test_/s//    @unittest.skip(\"later\")\\n    def test_/' tests/test_cart.py"});
     let mut script = fixture::script();
@@ -244,7 +244,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_that_failed_before_is_not_blamed_on_the_change() {
+async fn earlier_failure_is_not_blamed_on_change() {
     let world = world().await;
     let red = "import unittest\n\n\nclass Stock(unittest.TestCase):\n    def test_stock_is_counted(self):\n        self.assertEqual(1, 2)\n";
     let files = [("tests/test_stock.py", red)];
@@ -283,7 +283,7 @@ async fn a_test_that_failed_before_is_not_blamed_on_the_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_that_cannot_be_loaded_without_the_change_shows_nothing_of_it() {
+async fn unloadable_base_test_is_no_evidence() {
     let world = world().await;
     let test = "import unittest\n\nfrom shop import vat\n\n\nclass Vat(unittest.TestCase):\n    def test_vat_is_a_fifth(self):\n        self.assertEqual(vat.of(10), 2)\n";
     let script = vec![
@@ -366,7 +366,7 @@ impl Clock {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
+async fn flaky_test_is_named_without_blame() {
     let folder = tempfile::tempdir().unwrap();
     // The model runs the tests twice; the third run is the first of the proof.
     let clock = Clock::start(folder.path(), 2);
@@ -415,7 +415,7 @@ async fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_command_prints_only_with_the_change_is_shown_and_a_claim_that_is_not_so_is_told_as_that() {
+async fn output_proof_exposes_false_claim() {
     let world = world().await;
     let main = "from shop.cart import Cart\n\nprint('cart total:', Cart().total())\n";
     let mut finish = fixture::finish("cart", "Print the cart's total");
@@ -460,7 +460,7 @@ async fn what_a_command_prints_only_with_the_change_is_shown_and_a_claim_that_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_whose_tests_fail_goes_back_to_the_work_with_what_failed() {
+async fn failing_tests_return_change_to_work() {
     let world = world().await;
     let mut script = fixture::script();
     let more = |from: &str, to: &str| {

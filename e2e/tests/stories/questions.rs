@@ -25,7 +25,7 @@ fn answer() -> Vec<Step> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_on_a_ticket_is_answered_there_with_what_was_read() {
+async fn ticket_question_is_answered_with_citations() {
     let world = World::start(Options::default()).await.unwrap();
     world.model.set_script_of(QUESTION, "", answer());
     let key = world.file_ticket();
@@ -46,7 +46,7 @@ async fn a_question_on_a_ticket_is_answered_there_with_what_was_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_on_our_pull_request_is_answered_there() {
+async fn pull_request_question_is_answered_there() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -85,7 +85,7 @@ fn takes_it_as_work(expected: &str) -> Vec<Step> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_on_a_ticket_that_asks_for_work_begins_it() {
+async fn ticket_comment_starts_requested_work() {
     let world = World::start(Options::default()).await.unwrap();
     world
         .model
@@ -110,7 +110,7 @@ async fn a_comment_on_a_ticket_that_asks_for_work_begins_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_on_our_pull_request_that_asks_for_a_change_gets_it_there() {
+async fn pull_request_comment_gets_requested_change() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -152,7 +152,7 @@ async fn a_comment_on_our_pull_request_that_asks_for_a_change_gets_it_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_ask_is_told_so_once_and_no_model_is_asked() {
+async fn unauthorized_question_is_refused_once() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);

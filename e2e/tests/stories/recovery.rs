@@ -8,7 +8,7 @@ use testkit::{Step, fixture};
 use crate::{comment_with, end_of, only_pull_request};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_starts_again() {
+async fn retry_comment_closes_open_circuit() {
     let settings = vec![("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned())];
     let world = World::start(Options {
         settings,
@@ -40,7 +40,7 @@ async fn a_model_that_stays_down_breaks_the_circuit_and_a_retry_in_a_comment_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
+async fn stop_comment_ends_waiting_run() {
     let settings = vec![
         ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned()),
         ("PLANNER__RETRY_BASE_MS", "600000".to_owned()),
@@ -72,7 +72,7 @@ async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_ticket_is_labeled_when_the_rules_say_so() {
+async fn new_ticket_is_labeled_by_rules() {
     let labels = json!({"labels": ["bug"]});
     let world = World::start(Options {
         script: Some(vec![Step::call("submit_triage", labels)]),
@@ -89,7 +89,7 @@ async fn a_new_ticket_is_labeled_when_the_rules_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_never_came_is_found_in_githubs_own_log() {
+async fn lost_webhook_is_found_in_github_log() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
     let world = World::start(Options {
         settings,
@@ -121,7 +121,7 @@ async fn a_webhook_that_never_came_is_found_in_githubs_own_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stop_all_switch_loses_nothing_and_a_purge_forgets_the_ticket() {
+async fn purge_forgets_ticket_after_stop_all() {
     let world = World::start(Options::default()).await.unwrap();
     assert!(world.client.stop_all(true).await.unwrap().on);
     let key = world.ask().unwrap();

@@ -64,7 +64,7 @@ async fn result(world: &World, key: &str, nth: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_ready() {
+async fn failing_checks_are_repaired_until_ready() {
     let (world, key) = opened(Options::default()).await;
     let mut script = repair("notes/rounding.md");
     script[0].expect = Some("AssertionError: no note on rounding".to_owned());
@@ -101,7 +101,7 @@ fn push(world: &World, file: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_while_red_checks_are_repaired_ends_the_repair_and_its_own_checks_decide() {
+async fn users_push_ends_repair_for_its_checks() {
     let (world, key) = opened(Options::default()).await;
     world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
     let first = only_pull_request(&world).head_sha;
@@ -135,7 +135,7 @@ async fn a_push_while_red_checks_are_repaired_ends_the_repair_and_its_own_checks
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_of_another_system_is_repaired_with_what_the_team_s_program_prints_of_it() {
+async fn external_check_is_repaired_with_teams_program() {
     let rules = "ci:\n  logs_command: [sh, -c, 'echo \"AssertionError: $CI_CHECK_NAME at $CI_CHECK_URL\"']\n";
     let (world, key) = opened(Options {
         rules: rules.to_owned(),
@@ -159,7 +159,7 @@ async fn a_check_of_another_system_is_repaired_with_what_the_team_s_program_prin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
+async fn repository_fixers_repair_without_model() {
     let rules = "ci:\n  auto_fix: [\"mkdir -p notes && echo Rounded. > notes/rounding.md\"]\n";
     let (world, key) = opened(Options {
         rules: rules.to_owned(),
@@ -201,7 +201,7 @@ async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_about_the_change_runs_again_once_and_is_then_left_to_people() {
+async fn infrastructure_failure_reruns_once_then_waits() {
     let (world, key) = opened(Options::default()).await;
     let calls = world.model.calls().len();
     let full = "write: No space left on device";
@@ -224,7 +224,7 @@ async fn what_is_not_about_the_change_runs_again_once_and_is_then_left_to_people
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_jobs_that_pass_when_they_run_again_make_the_pull_request_ready() {
+async fn passing_rerun_makes_pull_request_ready() {
     let (world, key) = opened(Options::default()).await;
     check(
         &world,
@@ -244,7 +244,7 @@ async fn failed_jobs_that_pass_when_they_run_again_make_the_pull_request_ready()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_may_forbid_that_failed_jobs_run_again() {
+async fn rules_forbid_rerun_of_failed_jobs() {
     let (world, key) = opened(Options {
         rules: "ci:\n  rerun: false\n".to_owned(),
         ..Options::default()
@@ -262,7 +262,7 @@ async fn rules_may_forbid_that_failed_jobs_run_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_fails_on_the_target_branch_too_is_not_repaired() {
+async fn failure_on_target_branch_is_not_repaired() {
     let (world, key) = opened(Options::default()).await;
     let main = world.github.branches(fixture::REPOSITORY)["main"].clone();
     let red = [("test", Conclusion::Failure, "AssertionError: 1 != 2")];
@@ -273,7 +273,7 @@ async fn a_check_that_fails_on_the_target_branch_too_is_not_repaired() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_failure_after_a_repair_of_it_is_left_to_a_person() {
+async fn repeated_failure_after_repair_waits_for_user() {
     let (world, key) = opened(Options::default()).await;
     world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
     let first = only_pull_request(&world).head_sha;

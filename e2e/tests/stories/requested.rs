@@ -78,7 +78,7 @@ fn assert_review(review: &ReviewState) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_that_is_asked_for_comments_on_changed_lines_and_each_new_head_has_its_own() {
+async fn requested_review_follows_each_new_head() {
     let world = World::start(Options {
         rules: RULES.to_owned(),
         ..Options::default()
@@ -120,7 +120,7 @@ async fn a_review_that_is_asked_for_comments_on_changed_lines_and_each_new_head_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_alone_find_that_a_review_is_asked_for() {
+async fn polls_find_requested_review() {
     let world = World::start(Options {
         rules: RULES.to_owned(),
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
@@ -162,7 +162,7 @@ async fn under_review() -> (World, u64, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_during_a_review_cancels_it_and_the_new_head_has_the_only_one() {
+async fn push_cancels_review_of_old_head() {
     let (world, number, ticket) = under_review().await;
     let files = [(
         "shop/median.py",
@@ -177,7 +177,7 @@ async fn a_push_during_a_review_cancels_it_and_the_new_head_has_the_only_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_ends_with_its_pull_request_or_when_nobody_asks_for_it_any_more() {
+async fn review_ends_with_request_or_pull_request() {
     for why in [Withdrawal::Merged, Withdrawal::Closed, Withdrawal::Unrequested] {
         let (world, number, ticket) = under_review().await;
         match why {
@@ -199,7 +199,7 @@ async fn a_review_ends_with_its_pull_request_or_when_nobody_asks_for_it_any_more
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge() {
+async fn reopened_pull_request_continues_to_merge() {
     for settings in [Vec::new(), vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]] {
         let no_webhooks = !settings.is_empty();
         let world = World::start(Options {
@@ -227,7 +227,7 @@ async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_judges_the_criteria_of_the_tickets_that_the_pull_request_names() {
+async fn review_judges_criteria_of_named_tickets() {
     let world = World::start(Options {
         rules: RULES.to_owned(),
         ..Options::default()
@@ -302,7 +302,7 @@ async fn a_review_judges_the_criteria_of_the_tickets_that_the_pull_request_names
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suggestion_for_several_lines_applies_as_it_was_written() {
+async fn multi_line_suggestion_applies_as_written() {
     let world = World::start(Options {
         rules: RULES.to_owned(),
         ..Options::default()

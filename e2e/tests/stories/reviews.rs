@@ -47,7 +47,7 @@ fn requested(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked_for_again() {
+async fn review_threads_are_changed_answered_declined() {
     let (world, key) = ready().await;
     let number = only_pull_request(&world).number;
     let lines = [
@@ -140,7 +140,7 @@ async fn begun_again(world: &World, key: &str, nth: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_while_a_review_is_addressed_is_kept_and_built_upon() {
+async fn push_during_review_work_is_kept() {
     let (world, key) = ready().await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
@@ -202,7 +202,7 @@ async fn a_push_while_a_review_is_addressed_is_kept_and_built_upon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_gets_an_answer_and_no_commit() {
+async fn review_question_gets_answer_without_commit() {
     let (world, key) = ready().await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
@@ -233,7 +233,7 @@ async fn a_question_gets_an_answer_and_no_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_review_of_somebody_who_may_not_write_is_not_followed() {
+async fn unauthorized_review_is_ignored() {
     let (world, key) = ready().await;
     let number = only_pull_request(&world).number;
     world
@@ -265,7 +265,7 @@ async fn the_review_of_somebody_who_may_not_write_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_that_comes_back_a_third_time_is_left_to_people() {
+async fn third_return_of_thread_waits_for_user() {
     let (world, key) = ready().await;
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
@@ -320,7 +320,7 @@ async fn a_thread_that_comes_back_a_third_time_is_left_to_people() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_that_is_waited_for_too_long_is_reminded_of_once_for_each_wait() {
+async fn overdue_review_is_reminded_once_per_wait() {
     let options = Options {
         rules: "review:\n  remind_after_days: 3\n".to_owned(),
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],

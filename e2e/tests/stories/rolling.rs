@@ -22,7 +22,7 @@ async fn takeovers(world: &World) -> BTreeMap<String, u32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_under_load_loses_and_doubles_nothing() {
+async fn rolling_restart_loses_and_doubles_nothing() {
     let mut world = World::start(Options {
         mode: Mode::Processes,
         replicas: 2,
@@ -88,7 +88,7 @@ async fn send_webhooks(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_webhook_is_lost_while_every_ingest_process_is_replaced() {
+async fn ingest_replacement_loses_no_webhook() {
     let mut world = World::start(Options {
         mode: Mode::Processes,
         replicas: 2,

@@ -187,7 +187,7 @@ async fn repair_is_shown_by_jest_behind_npm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn repair_is_shown_by_cargo_with_build_script() {
+async fn repair_is_shown_by_cargo_build_script() {
     repair_is_shown(RunnerRepository {
         probe: &["cargo", "--version"],
         command: "cargo test --offline",

@@ -15,7 +15,7 @@ pub(crate) async fn reactions(world: &World, to: Reacted, wanted: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_gets_eyes_and_a_rocket_on_its_first_comment() {
+async fn review_gets_eyes_then_rocket() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -39,7 +39,7 @@ async fn a_review_gets_eyes_and_a_rocket_on_its_first_comment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_gets_eyes_and_the_cost_is_told_where_somebody_asks_for_it() {
+async fn command_gets_eyes_and_requested_cost() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);

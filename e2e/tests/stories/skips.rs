@@ -25,7 +25,7 @@ async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_phrase_in_a_comment_skips_the_ticket() {
+async fn phrase_in_comment_skips_ticket() {
     expect_skip(
         |world, key| drop(world.jira.comment_as(key, "ada", "[AGENT-SKIP] mine").unwrap()),
         "[AGENT-SKIP]",
@@ -34,7 +34,7 @@ async fn the_phrase_in_a_comment_skips_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_phrase_in_the_text_skips_the_ticket() {
+async fn phrase_in_text_skips_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.jira.create_issue(
         fixture::PROJECT,
@@ -59,7 +59,7 @@ async fn a_skip_label_skips_the_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_persons_pull_request_for_the_ticket_skips_it() {
+async fn users_pull_request_skips_ticket() {
     let open = |world: &World, key: &str| {
         world
             .github
@@ -80,7 +80,7 @@ async fn a_persons_pull_request_for_the_ticket_skips_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_a_person_solves_is_done_when_their_pull_request_is_merged() {
+async fn users_merge_completes_skipped_ticket() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let (shop, files) = (fixture::REPOSITORY, [("NOTES.md", "a try\n")]);
@@ -100,7 +100,7 @@ async fn a_ticket_that_a_person_solves_is_done_when_their_pull_request_is_merged
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_names_two_repositories_of_its_project_hears_the_choices_and_is_worked_on_in_one() {
+async fn ambiguous_repository_is_asked_about_on_ticket() {
     let sharing = |name: &str, marks: &str| {
         format!(
             "repo: {{owner: acme, name: {name}}}\njira: {{project_key: {}, {marks}}}\n",

@@ -56,7 +56,7 @@ fn noise(seed: u64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn interrupted_slow_clone_goes_on_to_its_end() {
+async fn interrupted_slow_clone_resumes_to_end() {
     let clone = SlowClone::from_environment();
     let world = World::start(Options::default()).await.unwrap();
     let files: Vec<_> = (0..clone.files)

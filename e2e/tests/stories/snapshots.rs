@@ -24,7 +24,7 @@ fn noise(megabytes: u32) -> Step {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn noise_in_every_turn_fills_no_store_and_stops_no_webhook() {
+async fn noise_blocks_neither_store_nor_webhook() {
     let mut script = fixture::script();
     let rest = script.split_off(3);
     script.extend((0..4).map(|_| noise(8)));

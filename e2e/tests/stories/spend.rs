@@ -8,7 +8,7 @@ use testkit::fixture;
 use crate::end_of;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_to_be_spent_is_the_sum_of_the_journals() {
+async fn reported_spending_equals_sum_of_journals() {
     let world = World::start(Options::default()).await.unwrap();
     let mut tickets = Vec::new();
     for _ in 0..2 {

@@ -61,7 +61,7 @@ async fn last_asked_about(world: &World, run: &RunId) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_work_begins_before_a_person_approves_the_plan() {
+async fn plan_approval_precedes_any_work() {
     let (world, key, run) = at_the_gate_of("plan").await;
     comment_with(&world, &key, "the smallest change").await;
     assert_eq!(world.model.calls().len(), 0, "no work yet");
@@ -114,7 +114,7 @@ async fn nothing_is_pushed_before_a_person_approves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_ticket_was_edited_and_then_deleted_ends_as_it_was_asked_for() {
+async fn deleted_ticket_run_ends_as_requested() {
     let (world, key, run) = at_the_gate().await;
     world
         .jira
@@ -134,7 +134,7 @@ async fn a_run_whose_ticket_was_edited_and_then_deleted_ends_as_it_was_asked_for
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_approves_the_commit_that_it_names_and_an_unclear_one_is_told_how() {
+async fn comment_approves_named_commit_alone() {
     let (world, key, run) = at_the_gate().await;
     comment_with(&world, &key, "Decide in a comment").await;
     let head = asked_about(&world, &run).await;
@@ -150,7 +150,7 @@ async fn a_comment_approves_the_commit_that_it_names_and_an_unclear_one_is_told_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fourth_wish_for_another_change_ends_the_run_and_the_ticket_hears_why() {
+async fn fourth_change_request_ends_run() {
     let (world, key, run) = at_the_gate().await;
     let mut script = fixture::script();
     for round in 1..=3 {

@@ -31,7 +31,7 @@ async fn say(address: &str, words: &str, until: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_knows_no_key_gets_nothing_from_nats_and_redis_and_finds_none_in_their_files() {
+async fn stranger_without_key_gets_nothing_from_servers() {
     let world = World::start(Options::default()).await.unwrap();
     let address = |name: &str, scheme: &str| world.setting(name).unwrap().replace(scheme, "");
     let nats = address("NATS__URL", "nats://");

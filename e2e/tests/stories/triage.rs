@@ -14,7 +14,7 @@ const ON_GITHUB: &str = "triage:\n  labels: [bug]\n  types: [Bug, Feature]\n  pr
     priority_field: Urgency\n    fields:\n      Size: [S, L]\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_issue_gets_type_priority_project_fields_and_parts_and_its_parts_are_not_triaged() {
+async fn triaged_issue_gets_all_fields_and_parts() {
     let part = |title: &str| json!({"title": title, "text": "Of the cart.", "checklist": ["Test it"]});
     let chosen = json!({
         "labels": ["bug"], "type": "Bug", "priority": "High", "fields": [{"field": "Size", "value": "L"}],
@@ -71,7 +71,7 @@ async fn a_new_issue_gets_type_priority_project_fields_and_parts_and_its_parts_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_jira_ticket_gets_its_priority_and_a_link_with_the_one_that_it_repeats() {
+async fn triaged_jira_ticket_gets_priority_and_link() {
     let rules = "triage:\n  labels: [bug]\n  types: [Story]\n  priorities: [Highest, High]\n  duplicate_label: twin\n";
     let world = World::start(Options {
         rules: rules.to_owned(),

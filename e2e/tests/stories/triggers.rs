@@ -45,12 +45,12 @@ async fn a_created_ticket_is_worked_on(options: Options) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_created_in_the_status_is_worked_on() {
+async fn ticket_created_in_status_is_worked_on() {
     Box::pin(a_created_ticket_is_worked_on(Options::default())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_alone_find_a_ticket_that_was_created_in_the_status() {
+async fn polls_find_ticket_created_in_status() {
     Box::pin(a_created_ticket_is_worked_on(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
@@ -60,7 +60,7 @@ async fn polls_alone_find_a_ticket_that_was_created_in_the_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_comes_back_is_worked_on_again_with_the_new_comment_first_in_mind() {
+async fn returned_ticket_is_reworked_with_new_comment() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
     let world = World::start(Options {
@@ -98,7 +98,7 @@ async fn a_ticket_that_comes_back_is_worked_on_again_with_the_new_comment_first_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_comes_back_while_its_pull_request_is_open_goes_on_there() {
+async fn returned_ticket_continues_on_open_pull_request() {
     let world = World::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -141,7 +141,7 @@ async fn a_ticket_that_comes_back_while_its_pull_request_is_open_goes_on_there()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_ticket_that_the_condition_of_the_rules_holds_for_is_worked_on_once() {
+async fn rule_condition_starts_new_ticket_once() {
     let options = |no_webhooks: bool| Options {
         more_rules: vec![(
             "defaults.yaml",
@@ -214,7 +214,7 @@ async fn merged_where(asks_for: &[&str], rules: &str, told: &str) -> (Option<Str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_move_fills_in_a_resolution_and_the_fields_of_the_rules() {
+async fn last_transition_fills_resolution_and_rule_fields() {
     let rules = "jira:\n  transition_fields: {Root cause: The quantity was left out}\n";
     let (status, resolution) = merged_where(&["Resolution", "Root cause"], rules, "is now Done").await;
     assert_eq!(
@@ -224,7 +224,7 @@ async fn the_last_move_fills_in_a_resolution_and_the_fields_of_the_rules() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_stays_where_a_move_asks_for_a_field_that_the_rules_do_not_give_and_is_told_which() {
+async fn unfillable_transition_leaves_ticket_and_names_field() {
     let (status, _) = merged_where(&["Resolution", "Root cause"], "", "fill in Root cause").await;
     assert_eq!(status.as_deref(), Some("In Progress"));
 }

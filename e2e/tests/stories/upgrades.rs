@@ -17,7 +17,7 @@ fn backups() -> Vec<PathBuf> {
 const TICKETS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_previous_release_stored_is_read_by_every_service() {
+async fn services_read_records_of_previous_release() {
     let backups = backups();
     assert!(!backups.is_empty());
     for backup in backups {

@@ -107,11 +107,11 @@ fn assert_rounds(world: &World, head: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jira_ticket_goes_from_the_request_over_repair_push_and_review_to_done() {
+async fn jira_ticket_takes_longest_path_to_done() {
     goes_the_whole_way(Source::Jira).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_github_issue_goes_from_the_request_over_repair_push_and_review_to_closed() {
+async fn github_issue_takes_longest_path_to_closed() {
     goes_the_whole_way(Source::GitHub).await;
 }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_reached_safely_and_lets_somebody_in() {
+    fn provider_settings_require_tls_and_a_group() {
         let with = |issuer: &str, public: &str, groups: &str| {
             format!(
                 r#"{{"console": {{"api": "http://a.example", "oidc": {{"issuer": "{issuer}", "client_id": "console", "client_secret": "s",

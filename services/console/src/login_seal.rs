@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_login_opens_once_here_and_in_time() {
+    fn sealed_login_opens_once_before_expiry() {
         let (seal, other) = (LoginSeal::new().expect("key"), LoginSeal::new().expect("key"));
         let text = seal.seal("/runs", at(100)).expect("sealed");
         assert_eq!(other.open_once::<String>(&text, at(1)), None);

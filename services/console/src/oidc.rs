@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_that_any_group_may_is_what_a_person_may() {
+    fn person_gets_highest_role_of_their_groups() {
         assert_eq!(role(&json!(["staff"])), Ok(Role::Viewer));
         assert_eq!(role(&json!("staff")), Ok(Role::Viewer));
         assert_eq!(role(&json!(["staff", "docs"])), Ok(Role::Operator));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_taken_for_a_name_that_the_provider_does_not_vouch_for() {
+    fn unverified_name_claim_is_refused() {
         let of = |name_claim: &str, claims: Value| person(&settings(name_claim), &claims);
         for nameless in [
             json!({"groups": ["ops"]}),

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_ends_after_its_time_and_with_a_logout() {
+    async fn session_ends_after_lifetime_or_logout() {
         let sessions = Kept::new(LASTS);
         let (first, second) = (sessions.begin("ada"), sessions.begin("bob"));
         assert_ne!(first, second);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_session_makes_place_for_the_newest() {
+    async fn newest_session_replaces_the_oldest() {
         let sessions = Kept::new(LASTS);
         let first = sessions.begin(0);
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_when_who_and_what_and_has_an_address() {
+    fn timeline_entry_has_time_actor_and_link() {
         let text = listed(Fact::StopRequested { by: "ada".to_owned() });
         for part in [
             "id=\"entry-7\"",
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_is_neither_markup_nor_order() {
+    fn timeline_escapes_markup_and_hidden_text() {
         let by = "<img src=x onerror=alert(1)>\" hx-get=\"/\r\n\u{202e}".to_owned();
         let text = listed(Fact::StopRequested { by });
         assert!(

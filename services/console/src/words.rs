@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_segment_of_a_path() {
+    fn ticket_key_is_one_path_segment() {
         assert_eq!(
             ticket_path("github:acme/shop#7"),
             "/tickets/github%3Aacme%2Fshop%237"

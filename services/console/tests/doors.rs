@@ -151,7 +151,7 @@ fn place(answer: &reqwest::Response) -> &str {
 }
 
 #[tokio::test]
-async fn nobody_reads_a_page_without_a_token_that_the_api_knows() {
+async fn pages_require_a_token_the_api_knows() {
     let console = Console::start().await;
     let pages = [
         "/",
@@ -183,7 +183,7 @@ async fn nobody_reads_a_page_without_a_token_that_the_api_knows() {
 }
 
 #[tokio::test]
-async fn whoever_is_logged_in_acts_with_their_own_token_until_they_log_out() {
+async fn session_acts_with_its_token_until_logout() {
     let console = Console::start().await;
     let cookie = console.log_in().await;
     let read = console
@@ -243,7 +243,7 @@ async fn a_page_of_somebody_else_orders_nothing() {
 }
 
 #[tokio::test]
-async fn a_decision_that_comes_too_late_names_who_was_faster() {
+async fn late_decision_response_names_earlier_decider() {
     let console = Console::start().await;
     let cookie = console.log_in().await;
     let form = [("verdict", "approve"), ("head", HEAD)];
@@ -260,7 +260,7 @@ async fn a_decision_that_comes_too_late_names_who_was_faster() {
 }
 
 #[tokio::test]
-async fn what_a_role_may_not_do_is_said() {
+async fn missing_permission_is_shown_on_page() {
     let console = Console::start().await;
     let cookie = console.log_in().await;
     let refused = console

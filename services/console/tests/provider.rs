@@ -121,7 +121,7 @@ fn ada(groups: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_logs_in_at_the_provider_acts_under_their_own_name_and_role() {
+async fn provider_login_acts_as_named_person() {
     let console = Console::start().await;
     let page = console
         .get(&format!("{}/login?next=/runs", console.url), "")
@@ -158,7 +158,7 @@ async fn whoever_logs_in_at_the_provider_acts_under_their_own_name_and_role() {
 }
 
 #[tokio::test]
-async fn a_login_that_did_not_begin_here_or_was_used_lets_nobody_in() {
+async fn foreign_or_used_login_is_refused() {
     let console = Console::start().await;
     console.provider.log_in(ada(&json!(["shop"])));
     let foreign = "did not begin in this browser";
@@ -193,7 +193,7 @@ async fn a_login_that_did_not_begin_here_or_was_used_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn an_id_token_that_is_not_for_this_login_lets_nobody_in() {
+async fn id_token_for_other_login_is_refused() {
     let console = Console::start().await;
     console.provider.log_in(ada(&json!(["shop"])));
     for twist in [
@@ -216,7 +216,7 @@ async fn an_id_token_that_is_not_for_this_login_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn whoever_is_in_no_group_with_a_role_is_not_let_in_and_told_so() {
+async fn person_without_group_role_is_refused() {
     let console = Console::start().await;
     for groups in [json!([]), json!(["guests"]), json!(null)] {
         console.provider.log_in(ada(&groups));
@@ -227,7 +227,7 @@ async fn whoever_is_in_no_group_with_a_role_is_not_let_in_and_told_so() {
 }
 
 #[tokio::test]
-async fn a_token_lets_nobody_in_where_people_log_in_at_the_provider() {
+async fn token_login_is_refused_with_provider() {
     let console = Console::start().await;
     let request = console.browser.post(format!("{}/login", console.url));
     let request = request

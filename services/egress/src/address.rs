@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_registries_do_not_list_as_global_is_closed() {
+    fn special_purpose_addresses_are_not_public() {
         let closed = [
             "0.0.0.0",
             "0.1.2.3",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_opens_private_networks_and_never_metadata() {
+    fn private_networks_can_open_but_never_metadata() {
         let rule = rule(&["0.0.0.0/0", "::/0"]);
         for text in ["10.0.0.1", "127.0.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"] {
             assert!(rule.opens(address(text)), "{text}");
@@ -270,7 +270,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_spelling_of_a_closed_address_is_open(number: u32) {
+        fn closed_address_is_closed_in_every_spelling(number: u32) {
             let plain = Ipv4Addr::from(number);
             let [a, b, c, d] = plain.octets();
             let is_closed = plain.is_private() || plain.is_loopback() || plain.is_link_local() || plain.is_multicast()
@@ -288,14 +288,14 @@ mod tests {
         }
 
         #[test]
-        fn an_open_address_of_the_sixth_version_is_global_unicast_or_translated(number: u128) {
+        fn open_ipv6_address_is_unicast_or_translated(number: u128) {
             let address = Ipv6Addr::from(number);
             let is_global = address.segments()[0] & 0xe000 == 0x2000;
             prop_assert!(is_global || !AddressRule::default().opens(address.into()));
         }
 
         #[test]
-        fn nothing_that_is_never_open_opens_whatever_is_permitted(c: u8, d: u8, prefix in 0u8..=32) {
+        fn closed_block_stays_closed_for_any_permission(c: u8, d: u8, prefix in 0u8..=32) {
             let metadata = Ipv4Addr::new(169, 254, c, d);
             let rule = AddressRule::new(&[format!("{metadata}/{prefix}"), "::/0".to_owned()]).unwrap();
             prop_assert!(!rule.opens(metadata.into()));

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_is_quiet_after_its_last_byte_either_way() {
+    async fn connection_becomes_quiet_after_last_byte() {
         let activity = Activity::new();
         let (near, mut far) = tokio::io::duplex(64);
         let mut near = Watched::new(near, activity.clone());

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_open_at_the_port_that_its_pattern_means() {
+    fn host_opens_at_its_patterns_port() {
         let network = ["pypi.example", "*.crates.example", "packages.acme.example:8443"];
         for (method, uri) in [
             (Method::CONNECT, "pypi.example:443"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_none_of_the_three_kinds_is_told_so() {
+    fn unknown_request_kind_gets_an_explanation() {
         for (method, uri) in [
             (Method::CONNECT, "pypi.example"),
             (Method::CONNECT, "pypi.example:0"),

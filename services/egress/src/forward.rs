@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_about_a_connection_stay_on_it_and_repeated_ones_stay_repeated() {
+    fn hop_headers_are_dropped_repeats_are_kept() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, X-Hop"),

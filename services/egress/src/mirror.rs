@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_beneath_the_base_is_passed_as_it_was_written() {
+    fn path_beneath_base_passes_unchanged() {
         for (rest, url) in [
             ("", "https://npm.example/acme/npm/"),
             ("left-pad", "https://npm.example/acme/npm/left-pad"),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_some_server_could_read_as_an_escape_is_refused() {
+    fn path_with_possible_escape_is_refused() {
         for rest in [
             "..",
             "../other",
@@ -414,7 +414,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn what_is_passed_lies_beneath_the_base_however_it_is_read(
+        fn passed_path_stays_beneath_base_when_decoded(
             parts in prop::collection::vec(
                 prop::sample::select(vec!["..", ".", "/", "\\", "%2e", "%2E", "%2f", "%5c", "%25", "2e", "2f", ";", "%3b", "a",
                     "@", "%252e", "?", "#", "%00", "%ff", ":", "//", "%"]),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_is_open_to_the_repositories_that_its_settings_name() {
+    fn mirror_opens_to_repositories_of_its_settings() {
         let open_to = |list: Option<&[&str]>, repository: &str| {
             let repositories = list.map(|list| TextList(list.iter().map(|&text| text.to_owned()).collect()));
             let settings = MirrorSettings {
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_of_a_mirror_is_named() {
+    fn wrong_mirror_setting_names_its_key() {
         let key = |change: &dyn Fn(&mut MirrorSettings)| {
             let mut settings = settings();
             change(&mut settings);

@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_one_line_whatever_was_asked_for() {
+    fn refusal_text_is_always_one_line() {
         let refusal = Refusal::new(&format!("a\r\nb{}", "x".repeat(500)), Reason::NotOpen);
         let words = refusal.words(&"acme/shop".parse().unwrap());
         assert!(words.len() < 200 && words.starts_with("a??bxxx"), "{words}");
     }
 
     #[test]
-    fn the_end_of_a_refusal_names_what_is_open() {
+    fn refusal_text_ends_with_open_hosts() {
         let network: Vec<HostPattern> = ["pypi.example", "*.crates.example"]
             .map(|text| text.parse().unwrap())
             .to_vec();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_under_the_base_become_the_mirrors_and_others_stay() {
+    fn only_addresses_under_base_are_rewritten() {
         let text = br#"{"a":"https://npm.example/acme/ui.tgz","b":"https:\/\/npm.example\/acme\/x",
             "c":"https://npm.example/acme-evil/x","d":"https://npm.example/other/"}"#;
         let expected = r#"{"a":"http://proxy:3128/mirror/npm/ui.tgz","b":"http:\/\/proxy:3128\/mirror\/npm\/x",

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_is_forgotten_half_an_hour_after_its_last_session() {
+    async fn run_is_forgotten_after_idle_half_hour() {
         let runs = Arc::new(Runs::new(1, 1));
         let seat = runs.enter(&run(1)).unwrap();
         seat.run.send(MIB).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_are_bounded_by_run_and_in_all_and_places_come_back() {
+    async fn sessions_are_limited_and_slots_are_freed() {
         let runs = Arc::new(Runs::new(1, 1));
         let mut seats: Vec<Seat> = (0..MAX_RUN_SESSIONS)
             .map(|_| runs.enter(&run(1)).unwrap())
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_beyond_the_quota_are_refused_and_what_is_spent_stays_spent() {
+    async fn bytes_beyond_quota_are_refused_for_good() {
         let runs = Arc::new(Runs::new(1, 2));
         let seat = runs.enter(&run(1)).unwrap();
         seat.run.send(MIB - 1).unwrap();

@@ -19,7 +19,7 @@ use rig::{Echo, Plan, Registry, grant, hello, rest, text};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
-async fn the_proxy_says_that_it_lives_and_is_ready() {
+async fn proxy_reports_health_and_readiness() {
     let rig = Plan::default().start().await;
     assert_eq!(
         rig.ask("/healthz", &[]).await,
@@ -32,7 +32,7 @@ async fn the_proxy_says_that_it_lives_and_is_ready() {
 }
 
 #[tokio::test]
-async fn a_session_needs_a_grant_for_this_proxy() {
+async fn session_requires_a_grant_for_egress() {
     let rig = Plan::default().start().await;
     let now = bootstrap::now();
     let good = grant(&["open.example"]);
@@ -81,7 +81,7 @@ async fn nothing_is_forwarded_outside_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_tunnel_to_an_open_host_carries_every_byte_both_ways_after_one_look_up() {
+async fn tunnel_carries_bytes_after_one_name_lookup() {
     let echo = Echo::start().await;
     let rig = Plan::default().start().await;
     let mut tunnel = rig
@@ -109,7 +109,7 @@ async fn a_tunnel_to_an_open_host_carries_every_byte_both_ways_after_one_look_up
 }
 
 #[tokio::test]
-async fn a_host_that_no_rule_names_is_refused_in_a_line_that_says_what_is_open() {
+async fn unlisted_host_refusal_names_open_hosts() {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
     let granted = grant(&["pypi.example", "*.crates.example"]);
@@ -133,7 +133,7 @@ async fn a_host_that_no_rule_names_is_refused_in_a_line_that_says_what_is_open()
 }
 
 #[tokio::test]
-async fn an_address_in_the_place_of_a_name_is_refused_in_every_spelling() {
+async fn address_target_is_refused_in_every_spelling() {
     let rig = Plan::default().start().await;
     let granted = grant(&["open.example"]);
     for host in [
@@ -155,7 +155,7 @@ async fn an_address_in_the_place_of_a_name_is_refused_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_is_refused_also_when_some_of_its_addresses_are_public() {
+async fn name_with_any_private_address_is_refused() {
     let echo = Echo::start().await;
     let hostile: [&[&str]; 9] = [
         &["127.0.0.1"],
@@ -211,7 +211,7 @@ async fn metadata_stays_closed_whatever_the_operator_permits() {
 }
 
 #[tokio::test]
-async fn the_address_that_was_checked_is_the_one_that_is_dialed() {
+async fn tunnel_dials_the_address_that_was_checked() {
     let (echo, registry) = (Echo::start().await, Registry::start().await);
     // A second lookup would return another address, where no host listens.
     let answers: [&[&str]; 2] = [&["127.0.0.1"], &["127.0.0.2"]];
@@ -229,7 +229,7 @@ async fn the_address_that_was_checked_is_the_one_that_is_dialed() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_answer_is_an_error_and_no_refusal() {
+async fn silent_host_is_an_error_not_refusal() {
     let rig = Plan::default()
         .name("silent.example", &[&["127.0.0.1"]])
         .start()
@@ -253,7 +253,7 @@ async fn a_host_that_does_not_answer_is_an_error_and_no_refusal() {
 }
 
 #[tokio::test]
-async fn a_tunnel_that_asks_for_another_host_or_speaks_no_tls_is_closed_and_nothing_gets_out() {
+async fn tunnel_without_matching_hello_sends_nothing() {
     let echo = Echo::start().await;
     let rig = Plan::default().start().await;
     let granted = grant(&[&echo.target()]);
@@ -288,7 +288,7 @@ async fn a_tunnel_that_asks_for_another_host_or_speaks_no_tls_is_closed_and_noth
 }
 
 #[tokio::test]
-async fn plain_http_reaches_an_open_host_and_redirects_stay_the_clients_own() {
+async fn plain_http_passes_redirects_to_the_client() {
     let registry = Registry::start().await;
     let rig = Plan::default().start().await;
     let granted = grant(&[&registry.target()]);
@@ -319,7 +319,7 @@ async fn plain_http_reaches_an_open_host_and_redirects_stay_the_clients_own() {
 }
 
 #[tokio::test]
-async fn nothing_is_uploaded_in_plain_http_or_to_a_mirror() {
+async fn uploads_are_refused_in_http_and_mirrors() {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
     let granted = grant(&[&registry.target()]);
@@ -359,7 +359,7 @@ async fn nothing_is_uploaded_in_plain_http_or_to_a_mirror() {
 }
 
 #[tokio::test]
-async fn what_is_neither_tunnel_nor_forward_nor_mirror_is_explained() {
+async fn unknown_proxy_request_gets_an_explanation() {
     let rig = Plan::default().start().await;
     let mut client = rig.client(&grant(&["open.example"])).await;
     for uri in [

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_in_every_unit_and_capped() {
+    fn timeout_units_parse_and_are_capped() {
         let limit = |text: &str| {
             let mut metadata = MetadataMap::new();
             metadata.insert("grpc-timeout", text.parse().unwrap());

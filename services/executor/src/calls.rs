@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_call_finds_the_first_ones_result() {
+    fn repeated_call_returns_first_result() {
         let memory = CallMemory::default();
         let recorder = begun(&memory, "a");
         assert_eq!(known(&memory, "a"), None);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_dropped_counts_as_interrupted() {
+    fn dropped_call_counts_as_interrupted() {
         let memory = CallMemory::<ToolResult>::default();
         drop(memory.begin("a"));
         assert_eq!(known(&memory, "a").unwrap().status(), ToolStatus::Interrupted);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_whose_call_did_nothing_can_be_used_again() {
+    fn forgotten_call_id_can_be_reused() {
         let memory = CallMemory::default();
         begun(&memory, "a").forget();
         begun(&memory, "a").finish(said("done".to_owned()));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_kept_within_bounds_and_one_that_is_gone_never_runs_again() {
+    fn dropped_result_never_runs_again() {
         let memory = CallMemory::default();
         for number in 0..200 {
             begun(&memory, &number.to_string()).finish(said("x".repeat(64 * 1024)));

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_renewed_under_a_writer_of_an_earlier_start() {
+    fn folders_renew_despite_earlier_writer() {
         let parent = tempfile::TempDir::new().unwrap();
         for _ in 0..5 {
             let inside = parent.path().join("workspaces/a");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_whose_insides_may_not_be_written_goes_all_the_same() {
+    fn folder_with_readonly_content_is_removed() {
         let outer = tempfile::TempDir::new().unwrap();
         let folder = outer.path().join("a");
         fs::create_dir_all(folder.join("b/c")).unwrap();

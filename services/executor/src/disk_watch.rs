@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn low_disk_stays_low_until_it_has_a_quarter_more() {
+    fn low_disk_recovers_above_higher_mark() {
         let reserve = DiskReserve::of_mib(100);
         let low = |free_mib: u64, was_low| {
             let room = DiskRoom {

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_does_not_say_what_it_speaks_ends_and_one_that_does_goes_on() {
+    async fn connection_without_preface_is_closed() {
         for (said, ends) in [
             ("", true),
             ("PRI * HTTP/2.0", true),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_cannot_take_the_seats_of_others() {
+    fn address_cannot_exceed_its_connection_share() {
         let seats = Seats::default();
         let [greedy, other] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse::<IpAddr>().unwrap());
         let taken: Vec<Seat> = std::iter::from_fn(|| seats.take(greedy)).collect();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_cannot_be_read_matches_nothing() {
+    fn invalid_pattern_matches_nothing() {
         let (good, bad) = (Pattern::new(r"(\d+) passed"), Pattern::new("("));
         assert_eq!(good.first("in all 3 passed"), Some("3"));
         assert!(!bad.is_match("(") && bad.all("(").next().is_none() && !bad.is_sound());

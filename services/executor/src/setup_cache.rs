@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_the_longest_goes_first() {
+    fn least_recently_used_setup_is_removed() {
         let folder = tempfile::TempDir::new().unwrap();
         let cache = cache(folder.path(), 100, 0);
         let [old, used, new] =

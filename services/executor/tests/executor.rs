@@ -395,7 +395,7 @@ async fn gone(marker: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_is_made_committed_and_carried_into_another_workspace() {
+async fn committed_change_restores_in_other_workspace() {
     let world = World::start(4).await;
     let (session, answer) = world.try_open(1, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
     assert_eq!(
@@ -465,7 +465,7 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_larger_than_any_message_is_restored() {
+async fn snapshot_larger_than_message_is_restored() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let made = session
@@ -491,7 +491,7 @@ async fn a_snapshot_larger_than_any_message_is_restored() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeated_call_id_runs_nothing_and_gets_the_same_result() {
+async fn repeated_call_id_does_not_run_again() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let command = json!({ "command": "echo once >> log; sleep 0.3; cat log" });
@@ -515,7 +515,7 @@ async fn nothing_that_a_command_started_outlives_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted() {
+async fn abandoned_call_is_killed_and_interrupted() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let marker = "86017.250";
@@ -530,7 +530,7 @@ async fn a_call_whose_caller_goes_away_is_killed_and_stored_as_interrupted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deadlines_cut_the_call_and_time_limits_end_the_command() {
+async fn deadline_interrupts_call_timeout_ends_command() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let command = json!({ "command": "sleep 86017.375" });
@@ -555,7 +555,7 @@ async fn deadlines_cut_the_call_and_time_limits_end_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_fence_cuts_older_calls_and_refuses_older_planners() {
+async fn newer_fence_cancels_older_calls() {
     let world = World::start(1).await;
     let old = world.open(1).await;
     let command = json!({ "command": "echo running; sleep 86017.5" });
@@ -574,7 +574,7 @@ async fn a_newer_fence_cuts_older_calls_and_refuses_older_planners() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grants_open_one_workspace_of_one_run_only() {
+async fn grant_opens_one_workspace_only() {
     let world = World::start(2).await;
     let session = world.open(1).await;
     let other = world.open(2).await;
@@ -637,7 +637,7 @@ async fn grants_open_one_workspace_of_one_run_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_are_counted_and_opening_twice_takes_one() {
+async fn reopening_workspace_takes_no_slot() {
     let world = World::start(1).await;
     let request = with(&world.status_token(), WatchStatusRequest {});
     let mut statuses = world
@@ -707,7 +707,7 @@ async fn what_cannot_be_cloned_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn setup_commands_run_once_and_a_failing_one_shows_its_log() {
+async fn failing_setup_command_shows_log() {
     let world = World::start(2).await;
     let fence = RunFence::new(1, 5, 1);
     let setup = |commands: &[&str]| {
@@ -738,7 +738,7 @@ async fn setup_commands_run_once_and_a_failing_one_shows_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_the_work_needs_and_the_pool_lacks_fails_the_setup_by_its_name() {
+async fn missing_program_fails_setup_by_name() {
     let world = World::start(3).await;
     let fence = RunFence::new(1, 5, 1);
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -758,7 +758,7 @@ async fn a_program_that_the_work_needs_and_the_pool_lacks_fails_the_setup_by_its
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_see_a_clean_environment_and_nobody_elses_files() {
+async fn commands_have_clean_isolated_environment() {
     let world = World::start(2).await;
     let session = world.open(1).await;
     let _other = world.open(2).await;
@@ -797,7 +797,7 @@ fn theirs(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
+async fn commands_without_namespaces_stay_in_workspace() {
     let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
     let (session, _other) = (world.open(1).await, world.open(2).await);
     let reach = format!(
@@ -815,7 +815,7 @@ async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_carry_the_level_that_commands_really_have() {
+async fn results_report_actual_sandbox_level() {
     for (without, level) in [
         (vec![], SandboxLevel::L1),
         (vec![executor::Mechanism::Seccomp], SandboxLevel::L0),
@@ -833,7 +833,7 @@ async fn results_carry_the_level_that_commands_really_have() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_checkout_made_ready_for_the_next_run_is_as_good_as_a_fresh_one() {
+async fn prepared_checkout_serves_next_run() {
     let world = World::start(3).await;
     let first = world.open(1).await;
     let ready = || {
@@ -869,7 +869,7 @@ async fn a_checkout_made_ready_for_the_next_run_is_as_good_as_a_fresh_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_tool_is_an_error_for_the_model() {
+async fn unknown_tool_is_model_error() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let result = session.call("c1", "delete_everything", json!({})).await;
@@ -878,7 +878,7 @@ async fn an_unknown_tool_is_an_error_for_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stopping_executor_says_so_finishes_what_runs_and_ends() {
+async fn stopping_executor_reports_drain_and_finishes() {
     let world = World::start(2).await;
     let session = world.open(1).await;
     let request = with(&world.status_token(), WatchStatusRequest {});

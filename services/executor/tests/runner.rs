@@ -100,7 +100,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn an_executor_in_another_pid_namespace_is_served_as_in_the_two_containers_of_a_pod() {
+fn runner_serves_other_pid_namespace() {
     let runner = Runner::as_first_process();
     let work = TempDir::new().unwrap();
     let script = "echo it works; grep SigBlk /proc/self/status";
@@ -114,7 +114,7 @@ fn an_executor_in_another_pid_namespace_is_served_as_in_the_two_containers_of_a_
 }
 
 #[test]
-fn a_refused_connection_is_logged_with_its_user_and_the_reason() {
+fn refused_runner_connection_is_logged() {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("| 3 refusals of the runner are logged | L2 | not run: another user takes root |");
         return;
@@ -136,7 +136,7 @@ fn a_refused_connection_is_logged_with_its_user_and_the_reason() {
 }
 
 #[test]
-fn a_runner_that_is_the_first_process_stops_within_a_second_of_sigterm_with_its_commands() {
+fn runner_as_init_stops_on_sigterm() {
     let mut runner = Runner::as_first_process();
     let work = TempDir::new().unwrap();
     let script = "trap '' TERM; echo started; setsid sleep 613 & sleep 613";

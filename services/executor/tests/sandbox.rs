@@ -417,7 +417,7 @@ def write(path):
 "#;
 
 #[test]
-fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
+fn check_01_doctor_fails_below_required_level() {
     let world = World::new();
     for level in levels(Needs::Level) {
         let report = doctor(level);
@@ -452,7 +452,7 @@ fn check_01_doctor_tells_the_level_and_fails_below_the_floor() {
 }
 
 #[test]
-fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
+fn check_28_cgroup_ends_with_command() {
     for level in levels(Needs::Level) {
         let group = doctor(level)["probe"]["cgroup"].clone();
         let Some(folder) = group["folder"].as_str() else {
@@ -485,7 +485,7 @@ fn check_28_a_control_group_holds_a_command_and_goes_with_it() {
 }
 
 #[test]
-fn check_02_what_is_reported_is_what_commands_get() {
+fn check_02_reported_level_is_actual() {
     at_each_level("2 reported is real", Needs::Level, |world, level| {
         let text = world.shell(
             level,
@@ -506,7 +506,7 @@ fn check_02_what_is_reported_is_what_commands_get() {
 }
 
 #[test]
-fn checks_03_to_06_another_process_cannot_be_read_signalled_traced_or_limited() {
+fn checks_03_to_06_processes_are_isolated() {
     at_each_level(
         "3-6 read, signal, trace, limit another process",
         Needs::Processes,
@@ -542,7 +542,7 @@ attempt("sched", lambda: call("sched", VICTIM, 5, (ctypes.c_int * 1)(0)))
 }
 
 #[test]
-fn check_07_and_08_no_secret_in_an_argument_and_no_inherited_descriptor() {
+fn checks_07_08_arguments_and_descriptors_clean() {
     at_each_level("7-8 arguments and descriptors", Needs::Files, |world, level| {
         let text = world.shell(
             level,
@@ -581,7 +581,7 @@ attempt("etc", lambda: write("/etc/journeyman-test"))
 "#;
 
 #[test]
-fn check_09_another_workspace_and_credentials_are_out_of_reach() {
+fn check_09_workspaces_and_credentials_are_unreachable() {
     at_each_level(
         "9 another workspace, credentials",
         Needs::Files,
@@ -593,7 +593,7 @@ fn check_09_another_workspace_and_credentials_are_out_of_reach() {
 }
 
 #[test]
-fn check_10_modes_and_times_of_another_workspace() {
+fn check_10_other_workspace_metadata_is_protected() {
     let script = "attempt('chmod', lambda: os.chmod(OTHER + '/file', 0o777))\nattempt('utime', lambda: \
                   os.utime(OTHER + '/file'))\nattempt('stat', lambda: os.stat(OTHER + '/file').st_size)\n";
     for level in levels(Needs::Files) {
@@ -620,7 +620,7 @@ fn check_10_modes_and_times_of_another_workspace() {
 }
 
 #[test]
-fn checks_11_to_14_file_tools_take_no_way_out_and_do_not_hang() {
+fn checks_11_to_14_file_tools_contained() {
     let world = World::new();
     let work = world.path("work");
     std::os::unix::fs::symlink(world.path("other"), work.join("out")).unwrap();
@@ -683,7 +683,7 @@ fn checks_11_to_14_file_tools_take_no_way_out_and_do_not_hang() {
 }
 
 #[test]
-fn check_19_a_server_on_loopback_works_inside() {
+fn check_19_loopback_server_works_inside() {
     at_each_level("19 loopback inside", Needs::Limits, |world, level| {
         let text = world.shell(level, "python3 -c 'import socket,threading\ns=socket.create_server((\"127.0.0.1\",0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b\"hello\")).start()\nprint(socket.create_connection(s.getsockname()).recv(9))'");
         assert!(text.contains("hello"), "{text}");
@@ -691,7 +691,7 @@ fn check_19_a_server_on_loopback_works_inside() {
 }
 
 #[test]
-fn check_20_wide_doors_of_the_kernel_are_shut() {
+fn check_20_dangerous_syscalls_are_denied() {
     at_each_level(
         "20 io_uring, bpf, perf, keyctl, userfaultfd, mount, namespaces",
         Needs::Files,
@@ -714,7 +714,7 @@ for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0
 }
 
 #[test]
-fn check_21_to_23_what_builds_and_tests_need_works() {
+fn checks_21_to_23_build_calls_work() {
     at_each_level(
         "21-23 multiprocessing, git, private folders, rename",
         Needs::Limits,
@@ -734,7 +734,7 @@ for tool in node go java; do command -v $tool > /dev/null && $tool --version > /
 }
 
 #[test]
-fn check_21_toolchains_that_are_on_this_machine_work() {
+fn check_21_installed_toolchains_work_inside() {
     let programs = [
         (
             "node",
@@ -810,7 +810,7 @@ fn check_24_a_fork_bomb_is_contained() {
 }
 
 #[test]
-fn check_25_memory_beyond_the_limit_ends_the_command() {
+fn check_25_memory_limit_ends_command() {
     at_each_level("25 memory", Needs::Limits, |world, level| {
         let hog = "import time\nheld = []\nfor i in range(40):\n    held.append(b'x' * (32 << 20)); time.sleep(0.02)\ntime.sleep(30)\n";
         let (code, text) = world.exec(level, &["--memory-mib", "200"], &["python3", "-c", hog]);
@@ -822,7 +822,7 @@ fn check_25_memory_beyond_the_limit_ends_the_command() {
 }
 
 #[test]
-fn check_26_a_full_disk_quota_ends_the_command_with_a_reason() {
+fn check_26_disk_limit_ends_command() {
     at_each_level("26 disk", Needs::Limits, |world, level| {
         let filler = "import time\nfile = open('big', 'wb')\nfor i in range(200):\n    file.write(b'x' * (1 << 20)); file.flush(); time.sleep(0.05)\ntime.sleep(30)\n";
         let (code, text) = world.exec(level, &["--disk-mib", "16"], &["python3", "-c", filler]);
@@ -834,7 +834,7 @@ fn check_26_a_full_disk_quota_ends_the_command_with_a_reason() {
 }
 
 #[test]
-fn check_27_and_31_no_core_files_no_input_no_terminal() {
+fn checks_27_31_no_core_input_terminal() {
     at_each_level(
         "27, 31 core files, input, terminal",
         Needs::Files,
@@ -849,7 +849,7 @@ fn check_27_and_31_no_core_files_no_input_no_terminal() {
 }
 
 #[test]
-fn checks_28_to_30_nothing_outlives_the_command_or_its_executor() {
+fn checks_28_to_30_no_process_survives() {
     at_each_level(
         "28-30 time limit, daemons, a killed executor",
         Needs::Limits,
@@ -894,7 +894,7 @@ fn gone(marker: &str, after: &str) {
 }
 
 #[test]
-fn check_32_output_is_capped_and_need_not_be_text() {
+fn check_32_binary_output_is_capped() {
     let world = World::new();
     let (code, text) = world.tool(
         "run_command",
@@ -922,7 +922,7 @@ fn check_34_many_commands_leave_nothing_behind() {
 }
 
 #[test]
-fn checks_35_to_41_a_git_folder_of_the_repository_runs_nothing_and_is_not_followed() {
+fn checks_35_to_41_repository_git_inert() {
     for shape in ["folder", "file", "link"] {
         let world = World::new();
         let work = world.path("work");
@@ -1043,7 +1043,7 @@ fn plant_git(work: &Path, run: &str) {
 }
 
 #[test]
-fn a_runner_keeps_the_files_and_serves_one_user_alone() {
+fn runner_holds_files_for_one_user() {
     if !levels(Needs::Level).contains(&Level::Runner) {
         row("L2 files at the runner", "L2", "not reachable here");
         return;
@@ -1096,7 +1096,7 @@ fn a_runner_keeps_the_files_and_serves_one_user_alone() {
 }
 
 #[test]
-fn check_04_a_signal_to_everybody_reaches_nobody_outside() {
+fn check_04_broadcast_signal_stays_inside() {
     at_each_level("4 kill -1 inside", Needs::Processes, |world, level| {
         let (_, text) = world.exec(level, &[], &["bash", "-c", "kill -9 -1; echo still here"]);
         assert!(text.contains("still here"), "{text}");

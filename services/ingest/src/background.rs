@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_remarks_the_latest_are_kept_in_their_order() {
+    fn latest_remarks_are_kept_in_order() {
         let many = (0..30).map(|number| remark(&format!("No {number}"), number));
         let kept = latest(many.collect());
         assert_eq!(kept.len(), REMARKS);

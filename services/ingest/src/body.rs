@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_character_in_any_field_refuses_nothing() {
+    fn broken_characters_do_not_reject_body() {
         for body in [
             &br#"{"a": "cut \ud83d", "b": {"\udc00": ["\udfff\ud800"]}}"#[..],
             b"{\"a\": \"\xff\xff\"}",
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_nested_deeper_than_its_readers_go_is_refused() {
+    fn too_deeply_nested_body_is_rejected() {
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         assert!(look(&nested(json::MAX_DEPTH - 1)).is_ok());
         for levels in [json::MAX_DEPTH, 100_000] {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_in_one_object_is_refused_however_it_is_spelt_and_wherever_it_stands() {
+    fn duplicate_key_is_rejected_in_any_spelling() {
         for bad in [
             r#"{"a": 1, "a": 1}"#,
             r#"{"a": 1, "\u0061": 2}"#,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_counts_as_one_event_and_no_other_that_is_read() {
+    fn body_matches_exactly_one_read_event() {
         for (event, names) in EVENTS {
             let fields = names.iter().map(|name| format!("\"{name}\": {{}},"));
             let body = look(&format!(
@@ -242,7 +242,7 @@ mod tests {
 
     /// Top-level names in bodies of GitHub's other events, from the descriptions that GitHub publishes.
     #[test]
-    fn bodies_of_events_that_are_not_read_count_as_none_that_is() {
+    fn unread_event_bodies_match_no_read_event() {
         for body in [
             r#"{"action": "created", "comment": {}, "pull_request": {}}"#,
             r#"{"action": "resolved", "thread": {}, "pull_request": {}}"#,

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_count_by_state_and_a_ticket_waits_once_however_many_of_its_runs_do() {
+    fn waiting_ticket_counts_once_per_census() {
         let finished = RunStatus::Finished {
             reason: StopReason::Completed,
         };

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_name_a_commit_or_say_what_to_change() {
+    fn decision_commands_name_commit_or_feedback() {
         let head = |head: &str| {
             Some(Command::Approve {
                 head: head.to_owned(),

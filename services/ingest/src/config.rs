@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_a_folder_an_account_that_is_not_named_is_off_and_no_other() {
+    fn folder_settings_disable_only_unnamed_accounts() {
         let config = |text: &str| -> Config { serde_json::from_str(text).expect("settings") };
         let bare = config(r#"{"folder": {"shop": {"path": "/anywhere"}}}"#);
         bare.check().expect("a folder needs no account");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn where_github_is_all_there_is_no_jira() {
+    fn github_only_settings_disable_jira() {
         let config = |text: &str| -> Config { serde_json::from_str(text).expect("settings") };
         let github = config(
             r#"{"github_reader": {"token": "t"}, "ingest": {"github_webhook_secrets": "0123456789abcdef"}}"#,
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_come_as_a_list_or_separated_by_commas() {
+    fn secrets_parse_from_list_or_text() {
         let list = settings(r#"{"github_webhook_secrets": ["a", "", "b"], "jira_webhook_secrets": "c, d,"}"#);
         let github: Vec<_> = list.github_webhook_secrets.bytes().collect();
         let jira: Vec<_> = list.jira_webhook_secrets.bytes().collect();
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_without_webhook_secret_is_refused_naming_the_key() {
+    fn missing_webhook_secret_names_its_key() {
         let error = with(r#"{"github_webhook_secrets": " , "}"#)
             .check()
             .expect_err("no secret");
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_secret_that_can_be_guessed_is_refused_naming_the_key() {
+    fn guessable_webhook_secret_names_its_key() {
         let long = "0123456789abcdef";
         for (github, jira, key) in [
             ("0123456789abcde", long, "ingest.github_webhook_secrets"),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_listener_that_cannot_work_is_refused_naming_the_key() {
+    fn invalid_listener_limit_names_its_key() {
         for (key, value) in [
             ("max_body_bytes", "10"),
             ("body_memory_mib", "24"),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_hash_of_the_wrong_length_is_refused_naming_it() {
+    fn short_token_hash_names_its_key() {
         let text = r#"{"github_webhook_secrets": "0123456789abcdef", "jira_webhook_secrets": "0123456789abcdef",
             "api_tokens": {"ci": {"sha256": "abc", "role": "viewer"}}}"#;
         let error = settings(text).check().expect_err("short hash");
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn file_and_environment_together_give_settings_that_pass() {
+    fn file_and_environment_settings_combine() {
         let directory = tempfile::tempdir().expect("directory");
         let file = directory.path().join("journeyman.toml");
         let hash = "ab".repeat(32);

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_the_rules_name_decide_else_the_person_on_github_who_asked_for_the_work() {
+    fn deciders_are_rules_reviewers_or_requester() {
         let issue: TicketKey = "github:acme/shop#7".parse().expect("key");
         let jira: TicketKey = "jira:ENG-1".parse().expect("key");
         let mut rules = Rules::default();

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_queued_again_after_its_question_may_be_decided_about() {
+    fn requeued_run_still_accepts_decision() {
         let waits_for = WaitsFor::Decision;
         assert!(may_ask(&RunStatus::Queued) && may_ask(&RunStatus::Active));
         assert!(may_ask(&RunStatus::Parked { waits_for }));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_asks_from_its_report_to_the_wait_and_then_its_gate_is_open() {
+    fn run_asks_until_its_gate_opens() {
         let waits = |waits_for| Fact::Parked { waits_for };
         let done = || settled(ReportOutcome::Done(Receipt::Told));
         let detail = "no".to_owned();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_setting_names_a_group_everybody_or_nobody() {
+    fn instructor_setting_parses_group_all_or_none() {
         assert_eq!(
             Instructors::new(" agents ", "").who,
             Who::Members("agents".to_owned())

@@ -154,7 +154,7 @@ mod tests {
     const T: &str = "2026-11-21T10:00:00.0000000Z";
 
     #[test]
-    fn the_failing_step_is_kept_without_times_and_colours() {
+    fn failing_step_loses_times_and_colors() {
         let raw = format!(
             "{T} ##[group]Run actions/checkout\n{T} ok\n{T} ##[group]Run pytest\n{T} \u{1b}[31mE   1 != 2\u{1b}[0m\r\n\
              {T} ##[error]Process completed with exit code 1.\n{T} ##[group]Run cleanup\n{T} bye\n"
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_several_lines_is_told_whole() {
+    fn multi_line_step_command_is_complete() {
         let raw = format!(
             "{T} ##[group]Run cd shop\n{T} \u{1b}[36;1mcd shop\u{1b}[0m\n{T} \u{1b}[36;1mpytest -x\u{1b}[0m\n{T} shell: bash -e\n\
              {T} ##[endgroup]\n{T} E 1 != 2\n{T} ##[error]exit 1\n"
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_log_the_first_error_and_the_end_are_kept() {
+    fn long_log_keeps_first_error_and_end() {
         let noise = |from: usize| {
             (from..from + 20_000)
                 .map(|n| format!("line {n}\n"))
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_another_system_is_kept_as_it_is() {
+    fn foreign_ci_log_stays_unchanged() {
         let essence = essence("make: *** [test] Error 1", ALL_CHARS);
         assert_eq!(essence.step, "");
         assert_eq!(essence.text, "make: *** [test] Error 1");

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_looked_at_is_told_with_its_reason_and_nothing_else_is() {
+    fn dry_round_reports_failed_reads_only() {
         let told = Told::default();
         tracing::subscriber::with_default(told.clone(), || {
             let span = tracing::info_span!("poll");

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_known_when_two_looks_saw_it_as_of_the_same_second() {
+    fn update_is_certain_after_second_read() {
         let second = |second: i64| Some(Timestamp::from_unix_ms(second * 1_000));
         let mut looks = Looks::default();
         for (updated, is_known) in [

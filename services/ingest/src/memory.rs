@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_given_up_sooner_when_others_can_be_read() {
+    fn finding_gives_up_sooner_among_readable() {
         let mut memory = Memory::default();
         let rounds = |memory: &mut Memory, finding: &str, others: bool| {
             (1..100).find(|_| memory.is_hopeless(finding, others))

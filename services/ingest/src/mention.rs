@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_is_found_by_name_or_id_in_any_prose() {
+    fn mention_matches_name_or_id_in_prose() {
         for text in [
             "@agent-bot why?",
             "@Agent-Bot[bot] why?",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn code_quotations_addresses_and_other_names_mention_nobody() {
+    fn code_quotes_and_addresses_mention_none() {
         for text in [
             "",
             "agent-bot why",
@@ -152,7 +152,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_quoted_text_of_any_kind_mentions_nobody(text in "([a-z `>*_#\\[\\]()~-]|@agent-bot|\n){0,60}") {
+        fn quoted_text_mentions_no_account(text in "([a-z `>*_#\\[\\]()~-]|@agent-bot|\n){0,60}") {
             let quoted: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
             let quote = format!("{}\n\nThanks, that helps!", quoted.join("\n"));
             proptest::prop_assert!(!is_mention(&quote), "{}", quote);

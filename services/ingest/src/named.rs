@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pull_request_names_a_key_of_the_project_or_an_issue_of_its_repository() {
+    fn pull_request_names_project_key_or_issue() {
         let repository: RepositoryName = "acme/shop".parse().unwrap();
         let mut rules = Rules::default();
         rules.jira.project_key = "ENG".to_owned();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn issues_are_named_by_the_words_that_github_closes_them_by() {
+    fn closing_keywords_name_issues() {
         let repository: RepositoryName = "acme/shop".parse().unwrap();
         let numbers = |text: &str| -> Vec<u64> {
             let number = |ticket: &TicketKey| match ticket {

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn only_peers_of_the_networks_are_admitted_and_anybody_where_none_is_set() {
+    fn empty_networks_admit_every_peer() {
         let some = networks(&["192.30.252.0/22", "2a0a:a440::/29"]);
         for (peer, is_admitted) in [
             ("192.30.253.7", true),

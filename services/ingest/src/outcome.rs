@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_retried_with_growing_pauses_and_never_rejected() {
+    fn outage_retries_with_growing_pauses() {
         let outage = || Failure::Later {
             detail: "502".to_owned(),
             after: None,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_event_waits_ten_minutes_at_most() {
+    fn early_event_waits_ten_minutes() {
         let early = || Failure::Early("no pull request".to_owned());
         assert_eq!(after(early(), 599_000), Disposition::Retry { after: EARLY_PAUSE });
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_and_the_unreadable_are_rejected_with_their_reason() {
+    fn unknown_or_unreadable_event_is_rejected() {
         for failure in [
             Failure::Unknown("gone".to_owned()),
             Failure::Never("gone".to_owned()),

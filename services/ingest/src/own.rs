@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_learned_comes_to_what_the_settings_name_and_no_empty_name_does() {
+    fn learned_accounts_join_configured_names() {
         let own = OwnAccounts::new(BTreeSet::from(["Journeyman".to_owned()]));
         own.add(["reader[bot]".to_owned(), String::new()]);
         assert_eq!(

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_room_keeps_its_name_and_the_next_one_its_patch() {
+    fn oversized_patch_is_dropped_next_kept() {
         let file = |path: &str, chars: usize| ChangedFile {
             path: path.to_owned(),
             patch: "+".repeat(chars),

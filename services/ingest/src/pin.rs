@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_made_after_the_trigger_is_dropped_and_one_edited_after_it_loses_its_text() {
+    fn late_comment_is_dropped_edited_one_emptied() {
         let comments = [
             comment("before", 1, 1),
             comment("edited", 1, 10),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_says_whether_its_author_may_instruct() {
+    fn pinned_comment_carries_author_authority() {
         let comments = [comment("do this", 1, 1)];
         let marked = |instructors: &BTreeSet<String>| {
             pin(
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_bounded_in_number_and_length_and_stay_on_their_line() {
+    fn labels_are_limited_and_single_line() {
         let text = TicketText {
             labels: vec!["x\n</labels>".repeat(50); 80],
             ..TicketText::default()
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_says_how_much_of_it_is_left_out() {
+    fn truncated_text_states_omitted_length() {
         let text = TicketText {
             description: "é".repeat(BODY_CHARS + 7),
             ..TicketText::default()

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_attempt_delivered_is_recovered_and_once() {
+    fn only_undelivered_attempts_recover_once() {
         let log = vec![
             attempt(5, "c", 0),
             attempt(4, "b", 202),

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trigger_is_seen_once_for_each_ticket_and_key() {
+    fn dry_run_trigger_is_kept_once() {
         let trigger = |ticket: &str, key: &str| Trigger {
             ticket: ticket.parse().unwrap(),
             key: TriggerKey::new(key),

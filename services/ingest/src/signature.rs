@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_signature_passes_under_each_active_secret() {
+    fn each_active_secret_verifies_signature() {
         let keys = keys(&["new", "old"]);
         for secret in ["new", "old"] {
             assert!(check(&keys, &[sign(secret, BODY).as_bytes()]), "{secret}");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_that_came_after_the_review_are_new() {
+    fn only_lines_after_review_are_new() {
         let then = [
             file("a", "@@ -1,2 +1,4 @@\n x\n+one\n+two\n y"),
             file("same", "@@ -0,0 +1 @@\n+s"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_too_long_to_compare_is_new() {
+    fn too_long_change_counts_as_new() {
         let long = |word: &str| {
             let lines: Vec<String> = (0..3_000).map(|n| format!("+{word} {n}")).collect();
             format!("@@ -0,0 +1,3000 @@\n{}", lines.join("\n"))

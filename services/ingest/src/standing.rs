@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_asks_for_work_by_its_last_move_into_the_status_and_only_while_it_is_there() {
+    fn last_status_change_requests_work() {
         let standing = |issue: &Issue, changelog| standing(issue, told(changelog), &Rules::default());
         let by = |standing: Standing| match standing {
             Standing::Asks(approval) => approval.by.map(|by| by.id),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_asks_for_work_whatever_its_case() {
+    fn ready_status_ignores_case() {
         assert!(asks_for_work("ready for AGENT", &Rules::default()));
         assert!(!asks_for_work("In Progress", &Rules::default()));
     }

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_triggers_due_timers_and_runs_at_work_need_a_planner() {
+    fn open_work_needs_waking() {
         let now = Timestamp::from_unix_ms(1_000);
         let parked = || RunStatus::Parked {
             waits_for: WaitsFor::Report,
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantined_ticket_is_woken_by_new_triggers_only() {
+    fn quarantined_ticket_wakes_by_new_trigger() {
         let row = Row {
             quarantined: Some("stuck".to_owned()),
             ..row(Some(RunStatus::Active))

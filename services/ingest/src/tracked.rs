@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
+    fn check_reads_slow_down_until_new_head() {
         let now = Instant::now();
         let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, now);
         let wait = |tracked: &mut Tracked| {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
+    fn silent_head_is_read_at_limit() {
         let settle = Duration::from_secs(600);
         let start = Instant::now();
         let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, start);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_allowance_is_spent_at_once_and_then_by_the_hour() {
+    fn read_allowance_refills_by_hour() {
         let mut now = Instant::now();
         let mut allowance = Allowance::new(now);
         let spent = |allowance: &mut Allowance, now| (0..1_000).take_while(|_| allowance.spend(now)).count();

@@ -209,7 +209,7 @@ mod tests {
     const TLS: &str = "[tls]\ncert = \"a\"\nkey = \"b\"\nca = \"c\"\n";
 
     #[test]
-    fn with_certificates_no_executor_is_named_by_a_plain_address() {
+    fn pool_addresses_require_https_with_tls() {
         for pool in ["https://here:7403", "dns://executor:7403"] {
             let planner =
                 format!("pools = {{ default = [\"{pool}\"] }}\negress_url = \"https://egress:3128\"");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn models_can_be_named_in_the_file_and_in_the_environment() {
+    fn models_come_from_file_and_environment() {
         let file = format!(
             "{}[model.providers.backup]\ndialect = \"openai\"\nname = \"spare\"\nheaders = {{ X-Team = \"a\" }}\n\
              [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n",

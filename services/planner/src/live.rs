@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_bounded_by_second_and_by_call_and_the_gap_is_named() {
+    fn output_flood_is_limited_with_gap() {
         let (mut bounded, start) = (Bounded::default(), Instant::now());
         for _ in 0..100 {
             bounded.push(&[b'x'; 1024], start);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_is_cut_between_pieces_is_shown_whole() {
+    fn split_character_is_shown_whole() {
         let (mut bounded, now) = (Bounded::default(), Instant::now());
         let text = "né".as_bytes();
         bounded.push(&text[..2], now);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_same_is_written_again_when_its_time_has_come_and_what_changed_at_once() {
+    fn pool_record_follows_change_or_due_time() {
         let at = |ms| PoolRecord {
             at: Timestamp::from_unix_ms(ms),
             ..PoolRecord::default()

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_needs_a_slot_for_each_open_workspace_and_each_run_that_waits() {
+    fn pool_demand_sums_open_and_waiting() {
         let slots = PoolSlots {
             free: 0,
             total: 4,

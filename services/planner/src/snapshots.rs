@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_of_a_run_ends_at_its_budget_and_its_tickets() {
+    fn snapshot_room_respects_run_and_ticket() {
         let settings = SnapshotSettings {
             run_mib: 10,
             ticket_mib: 16,

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_of_the_form_is_read_with_or_without_a_fence() {
+    fn structured_reply_is_read_despite_fence() {
         let wanted = Verdict {
             kind: "bug".to_owned(),
             files: vec![File {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_reply_is_said_with_its_place() {
+    fn reply_problem_names_its_place() {
         let cases = [
             (
                 r#"{"kind":"bug","files":[{"way":"a.py"}]}"#,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_get_closed_objects_without_limits_that_they_refuse() {
+    fn provider_schema_is_closed_without_limits() {
         let schema = OutputSchema {
             name: "verdict".to_owned(),
             schema: json!({

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_long_turn_that_reads_no_cache_counts_and_no_other() {
+    fn only_long_later_turns_count_uncached() {
         let usage = |input_tokens, cache_read_tokens| Usage {
             input_tokens,
             cache_read_tokens,

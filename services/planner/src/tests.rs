@@ -307,7 +307,7 @@ async fn a_ticket_becomes_a_pull_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_planner_carries_on_where_the_first_was_stopped() {
+async fn another_planner_continues_stopped_run() {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_millis(150));
     let planner = world.planner().await;
@@ -329,7 +329,7 @@ async fn another_planner_carries_on_where_the_first_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
+async fn lost_workspace_reopens_from_snapshot() {
     let world = World::start(script()).await;
     world.executor.lose_workspace_at("commit_changes");
     let planner = world.planner().await;
@@ -350,7 +350,7 @@ async fn facts(world: &World, row: &Row) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_costs_every_executor_is_answered_with_an_error_after_the_second() {
+async fn executor_killing_call_gets_error_after_two() {
     let world = World::start(script()).await;
     world.executor.lose_workspace_whenever("edit_file");
     let planner = world.planner().await;
@@ -362,7 +362,7 @@ async fn a_call_that_costs_every_executor_is_answered_with_an_error_after_the_se
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_tool_prints_is_told_to_who_follows_the_run_and_is_not_in_the_journal() {
+async fn tool_output_streams_without_journal_entry() {
     let world = World::start(script()).await;
     let run = domain::RunId::new(ticket(), 1);
     let mut output = world.queue.live().follow(&run).await.unwrap();
@@ -385,7 +385,7 @@ async fn what_a_tool_prints_is_told_to_who_follows_the_run_and_is_not_in_the_jou
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_workspace_that_cannot_be_kept_is_told_to_the_model_and_repeats_nothing() {
+async fn unkept_workspace_is_reported_without_repeats() {
     for (why, tries) in [
         (tonic::Status::out_of_range("the change is too large"), 1),
         // Trouble may pass, so the call runs three times; the workspace is still open.
@@ -418,7 +418,7 @@ async fn a_workspace_that_cannot_be_kept_is_told_to_the_model_and_repeats_nothin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() {
+async fn reply_during_nats_outage_is_kept() {
     let mut world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(2));
     let planner = world.planner().await;
@@ -477,7 +477,7 @@ async fn silent_server_at_start_ends_no_planner() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
+async fn run_with_failing_model_retries_by_timer() {
     let world = World::start(script()).await;
     world.model.garble_next(4);
     let planner = world.planner().await;
@@ -497,7 +497,7 @@ async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_admins_switch_cuts_every_step_and_work_goes_on_when_it_is_off() {
+async fn stop_switch_interrupts_and_resumes_work() {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
@@ -545,7 +545,7 @@ async fn lose_token(world: &World, times: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ticket_that_brings_planners_down_is_set_aside_until_somebody_asks_for_a_retry() {
+async fn crashing_ticket_is_quarantined_until_retry() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     lose_token(&world, 5).await;

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_said_once_and_the_newest_stands_first() {
+    fn board_shows_report_once_newest_first() {
         let mut board = Board::default();
         board.add(entry(1), true);
         board.is_shown = true;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_stays_until_there_is_something_new() {
+    fn finished_work_stays_until_newer_work() {
         let mut board = Board::default();
         let done = |done: &str, changed: Option<&str>| Lasting {
             done: Some(done.to_owned()),

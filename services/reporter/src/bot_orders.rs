@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_marked_where_a_line_begins_with_an_order() {
+    fn code_lines_with_orders_get_a_mark() {
         let code = "@cache\ndef f():\n  /lgtm\n/usr/bin/x\n@app.route('/x')\n> bors r+\n@some-bot merge\n";
         let guarded =
             "@cache\ndef f():\n  | /lgtm\n/usr/bin/x\n@app.route('/x')\n> | bors r+\n| @some-bot merge\n";

@@ -187,7 +187,7 @@ fn assert_superseded_or_done(zombie: &Result<Performed, Trouble>, frozen_at: usi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
+async fn frozen_and_overtaken_reporter_leaves_no_double() {
     let scene = Scene::start().await;
     let (frozen, taker) = (scene.performer(), scene.performer());
     let mut times_frozen = 0;
@@ -232,7 +232,7 @@ async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_fence_is_refused_before_it_reaches_outside() {
+async fn older_fence_is_refused_before_any_write() {
     let scene = Scene::start().await;
     let (older, newer) = (scene.performer(), scene.performer());
     let ticket = scene.ticket();

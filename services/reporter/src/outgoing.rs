@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_model_says_is_refused_and_what_people_must_hear_is_cleaned() {
+    fn model_credential_is_refused_notice_is_redacted() {
         let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
         let refused = Outgoing::by_the_model(format!("see {token}"), Place::Body).unwrap_err();
         let words = refused.to_string();

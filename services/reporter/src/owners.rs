@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_that_fits_a_file_names_its_owners() {
+    fn last_matching_line_names_the_owners() {
         let file = "# Everything\n*       @ann @org/team ann@example.com\n*.js  @bob # scripts\n/build/logs/ @dan\n\
                     docs/*  @eve\napps/ @fay\n/apps/github\n";
         for (path, expected) in [
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_several_files_are_named_once_each_in_the_order_of_the_files() {
+    fn owners_are_unique_in_file_order() {
         let files = ["b.js", "a.rs", "c.js"].map(str::to_owned);
         assert_eq!(owners("*.rs @Ann\n*.js @bob @ann\n", &files), ["bob", "ann"]);
         assert_eq!(owners("", &files), Vec::<String>::new());

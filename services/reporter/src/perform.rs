@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_credentials_name_the_section_of_the_instance_that_was_written_to() {
+    fn refused_credentials_name_settings_section_of_instance() {
         let there = started("jira+dc:ENG-1", "ghe:acme/shop");
         let here = started("jira:ENG-1", "acme/shop");
         let crossed = started("jira+dc:ENG-1", "acme/shop");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_github_denies_fails_with_its_cause_for_the_operator_and_no_advice_to_the_model() {
+    fn denied_permission_fails_with_cause_for_operator() {
         let detail = "Resource not accessible by integration".to_owned();
         let denied = Trouble::from(github::Error::Forbidden { detail, needs: None });
         let outcome = settled(&started("jira:ENG-1", "acme/shop"), denied, Patience::More).unwrap();

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_waits_as_long_as_the_account_and_no_longer() {
+    fn held_back_report_waits_only_for_account() {
         let held_back = |tries, seconds: i64, wait| {
             let now = Timestamp::from_unix_ms(seconds * 1000);
             let wait = Duration::from_millis(wait);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn short_waits_keep_the_ticket_and_long_ones_hand_it_back() {
+    fn only_short_waits_keep_the_ticket() {
         let wait = |seconds| Next::Wait(Duration::from_secs(seconds));
         let hand_back = |seconds| Next::HandBack(Duration::from_secs(seconds));
         assert_eq!(after(1, 0, None), wait(1));

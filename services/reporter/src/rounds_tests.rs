@@ -56,7 +56,7 @@ fn opened() -> Made {
 }
 
 #[test]
-fn a_run_is_a_round_and_its_commit_gets_the_result_of_its_checks() {
+fn run_round_gets_result_of_its_checks() {
     let mut rounds = Rounds::default();
     let nothing = Made::default();
     rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
@@ -107,7 +107,7 @@ fn begun(by: &str, is_again: bool) -> RoundEvent {
 }
 
 #[test]
-fn the_start_of_a_repair_tells_that_the_checks_of_its_commit_failed() {
+fn repair_start_records_failed_checks_of_commit() {
     let mut rounds = Rounds::default();
     let nothing = Made::default();
     rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
@@ -136,7 +136,7 @@ const FAILED: RoundEvent = RoundEvent::Failed {
 };
 
 #[test]
-fn tries_and_checks_that_fail_count_in_a_row_until_checks_pass_and_a_repeated_report_counts_once() {
+fn consecutive_failures_reset_on_pass_count_once() {
     let (mut rounds, nothing) = (Rounds::default(), Made::default());
     for position in [4, 4, 9] {
         rounds.note(&report(1, position, Job::Implement), &nothing, &FAILED);
@@ -170,7 +170,7 @@ fn tries_and_checks_that_fail_count_in_a_row_until_checks_pass_and_a_repeated_re
 }
 
 #[test]
-fn work_that_is_asked_for_once_more_is_a_row_of_its_own_and_counts_failures_anew() {
+fn repeated_work_adds_row_and_resets_failures() {
     let (mut rounds, nothing) = (Rounds::default(), Made::default());
     let retried = report(1, 8, Job::Implement);
     rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
@@ -198,7 +198,7 @@ fn work_that_is_asked_for_once_more_is_a_row_of_its_own_and_counts_failures_anew
 }
 
 #[test]
-fn the_check_run_of_an_earlier_commit_is_not_that_of_the_last() {
+fn check_run_belongs_to_last_commit_only() {
     let mut rounds = Rounds::default();
     rounds.note(&report(1, 5, Job::Implement), &Made::default(), &pushed("a"));
     rounds.note(&report(1, 6, Job::Implement), &opened(), &RoundEvent::Opened);
@@ -211,7 +211,7 @@ fn the_check_run_of_an_earlier_commit_is_not_that_of_the_last() {
 }
 
 #[test]
-fn more_rounds_than_are_kept_are_still_counted() {
+fn dropped_rounds_are_still_counted() {
     let mut rounds = Rounds::default();
     for run in 1..=60 {
         rounds.note(&report(run, 5, Job::FixCi), &Made::default(), &pushed("a"));
@@ -220,7 +220,7 @@ fn more_rounds_than_are_kept_are_still_counted() {
 }
 
 #[test]
-fn a_push_by_somebody_else_is_a_round_although_its_report_tells_of_no_progress() {
+fn push_by_others_is_a_round() {
     let mut rounds = Rounds::default();
     rounds.note(&report(1, 4, Job::Implement), &Made::default(), &pushed("a"));
     let theirs = Report {

@@ -47,7 +47,7 @@ fn mentions_and_references_become_code() {
 }
 
 #[test]
-fn a_reference_that_is_split_by_a_backslash_or_an_entity_does_not_survive() {
+fn split_reference_does_not_survive() {
     for (given, harmless) in [
         ("&#64;alice", "`@alice`"),
         ("&commat;alice", "`@alice`"),
@@ -70,7 +70,7 @@ fn a_footnote_mentions_nobody() {
 }
 
 #[test]
-fn a_backtick_of_the_text_does_not_end_ours() {
+fn backtick_in_text_keeps_code_spans_closed() {
     for given in ["a ` @ann", "a ` b\n@ann", "\\`@ann", "` #12 `` @bob"] {
         let harmless = markdown(given);
         let mut live = String::new();
@@ -84,7 +84,7 @@ fn a_backtick_of_the_text_does_not_end_ours() {
 }
 
 #[test]
-fn what_was_escaped_stays_text_when_it_is_rewritten() {
+fn escaped_text_stays_text_after_rewrite() {
     let harmless = markdown("\\<img src=\"https://evil.example/x\"\\> \\[x\\](https://evil.example) @ann");
     let mut parser = Parser::new(&harmless);
     let is_live = |event: Event<'_>| {
@@ -97,7 +97,7 @@ fn what_was_escaped_stays_text_when_it_is_rewritten() {
 }
 
 #[test]
-fn links_lead_to_the_web_and_to_mail_only() {
+fn links_lead_only_to_web_or_mail() {
     for (given, harmless) in [
         ("[x](https://docs.example/a)", "[x](https://docs.example/a)"),
         ("[x](docs/a.md#b)", "[x](docs/a.md#b)"),
@@ -157,7 +157,7 @@ fn invisible_characters_are_dropped() {
 }
 
 #[test]
-fn what_a_tag_stood_before_starts_no_block_of_its_own() {
+fn removed_tag_starts_no_new_block() {
     for text in [
         "<b><!-- rest",
         "<b><script",
@@ -241,7 +241,7 @@ fn find_order(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn an_order_to_a_bot_begins_no_line_wherever_it_stands() {
+fn bot_order_begins_no_line_anywhere() {
     for (given, harmless) in [
         ("x\n/lgtm\n", "x\n`/lgtm`\n"),
         ("/LGTM", "`/LGTM`"),
@@ -368,7 +368,7 @@ proptest! {
     }
 
     #[test]
-    fn fuzz_a_recorded_text_that_was_changed_is_clean_afterwards(
+    fn fuzz_mutated_recorded_text_is_clean(
         which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..8)
     ) {
         let text = testkit::mutated(RECORDED[which].as_bytes(), &edits);
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_stays_live_and_what_is_clean_stays_as_it_is(pieces in vec(select(&PIECES[..]), 0..10)) {
+    fn no_text_stays_live_clean_stays_unchanged(pieces in vec(select(&PIECES[..]), 0..10)) {
         let clean = markdown(&pieces.concat());
         prop_assert_eq!(live(&clean), None, "{:?}", clean);
         prop_assert_eq!(find_order(&clean), None, "{:?}", clean);

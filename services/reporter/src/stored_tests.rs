@@ -31,7 +31,7 @@ fn hold<T: Stored>(lines: &[&str]) {
 }
 
 #[test]
-fn rows_of_the_ledger_are_read_and_written_again_as_they_were() {
+fn ledger_rows_round_trip_unchanged() {
     hold::<EffectRecord>(&ROWS);
     hold::<Board>(&BOARDS);
 }

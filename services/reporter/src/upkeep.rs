@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_unreferenced_object_is_kept_for_the_grace_time_and_then_collected() {
+    async fn unreferenced_object_is_collected_after_grace() {
         let nats = NatsServer::start().await.unwrap();
         let settings = queue::Settings {
             url: nats.url(),

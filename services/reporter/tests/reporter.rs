@@ -60,7 +60,7 @@ fn refusal(outcome: &ReportOutcome) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
+async fn ticket_is_carried_to_done_only_once() {
     let mut rig = Rig::start().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
@@ -128,7 +128,7 @@ async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated() {
+async fn effect_with_lost_receipt_is_not_repeated() {
     let mut rig = Rig::start().await;
     let work = rig.report(2, started());
     let effect = format!("status:{}", rig.ticket);
@@ -159,7 +159,7 @@ async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_whose_answer_was_lost_is_not_written_again() {
+async fn comment_with_lost_answer_is_not_repeated() {
     let mut rig = Rig::start().await;
     rig.jira
         .fail_next(Fault::new("/comment", 1, 500).on("POST").after_effect());
@@ -206,7 +206,7 @@ async fn an_older_fence_cannot_touch_an_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
+async fn change_against_policy_is_never_pushed() {
     let mut rig = Rig::start().await;
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
@@ -251,7 +251,7 @@ async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_draft_whose_head_moved_stays_a_draft() {
+async fn draft_with_moved_head_stays_draft() {
     let mut rig = Rig::start().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
@@ -274,7 +274,7 @@ async fn a_draft_whose_head_moved_stays_a_draft() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_is_told_or_becomes_a_dead_letter() {
+async fn notice_is_written_or_dead_lettered() {
     let mut rig = Rig::start().await;
     let notice = |ticket: TicketKey| Report {
         id: ReportId::notice(&ticket, 9),
@@ -313,7 +313,7 @@ async fn a_notice_is_told_or_becomes_a_dead_letter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn red_checks_are_told_by_name_and_the_draft_stays() {
+async fn failed_checks_are_named_and_draft_stays() {
     let mut rig = Rig::start().await;
     let pull_request = PullRequestRef {
         repository: "acme/shop".parse().unwrap(),
@@ -349,7 +349,7 @@ async fn red_checks_are_told_by_name_and_the_draft_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gate_serves_its_repository_to_whoever_holds_a_grant() {
+async fn gate_serves_repository_to_grant_holder() {
     let mut rig = Rig::start().await;
     let clone = rig.clone().await;
     assert_eq!(
@@ -400,7 +400,7 @@ async fn the_gate_serves_its_repository_to_whoever_holds_a_grant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_clone_at_once_cause_one_fetch() {
+async fn concurrent_clones_cause_one_fetch() {
     let mut rig = Rig::start().await;
     let header = format!(
         "http.extraHeader=Authorization: Bearer {}",
@@ -422,7 +422,7 @@ async fn many_who_clone_at_once_cause_one_fetch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked() {
+async fn reporter_without_queue_lives_unready_and_stops() {
     let folder = tempfile::tempdir().unwrap();
     let keys = grant::generate();
     let config = reporter::Config {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_fits_stays_and_the_rest_is_made() {
+    fn init_keeps_valid_certificates_and_creates_missing() {
         let (_place, folder) = folder();
         let leaves = certs::leaves("journeyman", &[]);
         assert_eq!(new(&folder.init(&leaves, NOW, 30).unwrap()), certs::SERVICES);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn renewing_keeps_the_authority_and_the_names_and_nothing_else() {
+    fn renewal_keeps_authority_and_names() {
         let (_place, folder) = folder();
         assert!(
             folder

@@ -36,7 +36,7 @@ mod tests {
     use crate::commands::certs::folder::Folder;
 
     #[test]
-    fn a_secret_holds_the_files_of_its_service_and_never_the_key_of_the_authority() {
+    fn secret_excludes_authority_key() {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::new(place.path().to_owned());
         let leaves = certs::leaves("agents", &[]);

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_chooses_by_number_or_by_name() {
+    fn transition_choice_accepts_number_or_name() {
         let names = ["Peer Review", "Design Review"].map(str::to_owned);
         let problem = Problem::new(Kind::JiraTransitionAmbiguous, "choose").offering(names.to_vec());
         for (line, expected) in [
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_told_by_its_place() {
+    fn invalid_json_error_names_position() {
         let [problem] = request("{\n  \"branch\": secret}", false)
             .unwrap_err()
             .try_into()

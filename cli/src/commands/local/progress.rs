@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_printed_with_and_without_something_that_moves() {
+    fn lines_print_with_or_without_display() {
         let mut printed = 0;
         beside(|| printed += 1);
         let progress = Progress::bar(2);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_account_is_off_and_what_is_on_says_where_it_listens() {
+    fn start_lists_disabled_and_listening_sources() {
         let mut glance = Glance::default();
         let off = |title: &str, name: &str| {
             format!("off: {title}, which the settings name no account for; `journeyman setup {name}` does")

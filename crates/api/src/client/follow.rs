@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_breaks_is_made_again_behind_the_last_entry() {
+    async fn follow_reconnects_after_last_received_entry() {
         provider();
         let broken = ("503 Service Unavailable", String::new());
         let first = ("200 OK", taken_over(0) + &taken_over(1));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn busy_api_is_asked_again_when_it_says() {
+    async fn follow_retries_after_requested_pause() {
         provider();
         let busy = ("429 Too Many Requests\r\nretry-after: 0", String::new());
         let done = ("200 OK", taken_over(0) + &finished(1));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_api_refuses_is_not_asked_for_again() {
+    async fn follow_stops_at_client_error() {
         provider();
         let first = ("200 OK", taken_over(0));
         let gone = ("404 Not Found", String::new());

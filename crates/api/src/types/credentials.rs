@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told_with_the_days_that_are_left() {
+    fn expiry_text_names_remaining_days() {
         let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).unwrap();
         let mut end = CredentialEnd {
             kind: "jira_writer".to_owned(),

@@ -52,7 +52,7 @@ fn every_stored_entry_has_words_for_people() {
 }
 
 #[test]
-fn a_view_is_read_again_as_it_was_written() {
+fn timeline_view_round_trips_through_json() {
     let view = TimelineView::of(&every());
     let written = serde_json::to_string(&view).unwrap();
     assert_eq!(serde_json::from_str::<TimelineView>(&written).unwrap(), view);
@@ -65,7 +65,7 @@ fn a_view_is_read_again_as_it_was_written() {
 }
 
 #[test]
-fn no_text_of_a_stranger_hides_or_steers_and_long_text_is_cut_at_a_character() {
+fn foreign_text_is_escaped_and_truncated() {
     // Window title, clipboard, clear screen, carriage return, right-to-left override.
     for steering in [
         "\u{1b}]0;x\u{7}",

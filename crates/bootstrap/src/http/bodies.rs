@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_above_the_limit_is_refused_whether_it_is_announced_or_not() {
+    async fn body_above_limit_is_refused() {
         let bodies = Bodies::new(1_000, 100);
         let announced = HeaderMap::from_iter([(header::CONTENT_LENGTH, "101".parse().unwrap())]);
         assert_eq!(bodies.read(&announced, stuck(1)).await, Err(BodyError::TooLarge));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bodies_that_never_end_give_way_to_new_ones() {
+    async fn endless_bodies_give_way_to_new_ones() {
         let bodies = Bodies::new(100_000, 50_000);
         let stuck: Vec<_> = (0..4)
             .map(|_| {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_waits_for_memory_that_another_one_frees_in_time() {
+    async fn body_waits_for_memory_freed_in_time() {
         let bodies = Bodies::new(100, 100);
         let pause = tokio::time::sleep(Duration::from_millis(300));
         let slow =

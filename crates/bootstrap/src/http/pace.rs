@@ -129,19 +129,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_trickles_ends_after_ten_seconds() {
+    async fn trickling_body_ends_after_ten_seconds() {
         let (took, whole) = read(1_000, 1, Duration::from_secs(1)).await;
         assert!(!whole && took.as_secs() <= 11, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_at_the_minimum_rate_may_take_its_time() {
+    async fn body_at_minimum_rate_completes() {
         let (took, whole) = read(120, 64 * 1024, Duration::from_secs(1)).await;
         assert!(whole && took.as_secs() == 120, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_falls_silent_after_much_ends_all_the_same() {
+    async fn body_silent_after_large_part_ends() {
         let (took, whole) = read(2, 1024 * 1024, Duration::from_secs(40)).await;
         assert!(!whole && took.as_secs() < 40, "{took:?}");
     }

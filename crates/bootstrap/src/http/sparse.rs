@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_line_per_interval_tells_how_many_were_left_out() {
+    async fn one_line_per_interval_counts_suppressed_ones() {
         let log = SparseLog::new(Duration::from_secs(10));
         assert_eq!((log.pass(), log.pass(), log.pass()), (Some(0), None, None));
         tokio::time::advance(Duration::from_secs(10)).await;

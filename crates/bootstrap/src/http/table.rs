@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_peer_that_waits_longest_makes_room_within_its_address_first() {
+    async fn longest_waiting_peer_of_address_is_evicted() {
         let table = Table::new(3, 2);
         let (loud, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = table.admit(other).unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_owes_a_request_or_its_body_goes_before_a_connection_between_two_requests() {
+    async fn unfinished_request_is_evicted_before_idle_connection() {
         let table = Table::new(2, 2);
         let [kept, owing] = [(); 2].map(|()| table.admit(peer("192.0.2.1")).unwrap());
         kept.watch.answered();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_with_a_request_in_progress_keeps_its_place() {
+    async fn connection_with_running_request_is_kept() {
         let table = Table::new(1, 1);
         let busy = table.admit(peer("192.0.2.1")).unwrap();
         busy.watch.request(false);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_addresses_of_one_ipv6_network_are_one_peer() {
+    fn ipv6_network_counts_as_one_peer() {
         assert_eq!(network(peer("2001:db8::1")), network(peer("2001:db8::ffff:2")));
         assert_ne!(network(peer("2001:db8:0:1::1")), network(peer("2001:db8::1")));
         assert_eq!(network(peer("::ffff:192.0.2.1")), peer("192.0.2.1"));

@@ -89,7 +89,7 @@ async fn closed(mut stream: TcpStream) {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_or_too_little_is_closed() {
+async fn silent_or_slow_connection_is_closed() {
     let limits = Limits {
         head: SOON,
         ..Limits::default()
@@ -104,7 +104,7 @@ async fn a_connection_that_says_nothing_or_too_little_is_closed() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_lives_longer_than_a_head_may_take() {
+async fn idle_connection_outlives_head_limit() {
     let limits = Limits {
         head: SOON,
         idle: SOON * 6,
@@ -123,7 +123,7 @@ async fn an_idle_connection_lives_longer_than_a_head_may_take() {
 }
 
 #[tokio::test]
-async fn many_silent_connections_of_one_address_keep_nobody_out() {
+async fn silent_connections_keep_no_peer_out() {
     let limits = Limits {
         connections: 16,
         per_address: 8,
@@ -146,7 +146,7 @@ async fn many_silent_connections_of_one_address_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_ends_its_connection() {
+async fn unread_response_closes_connection() {
     let limits = Limits {
         connections: 1,
         stalled: SOON,
@@ -174,7 +174,7 @@ async fn an_answer_that_nobody_reads_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_body_is_read_whole_and_a_large_one_is_refused_unread() {
+async fn large_body_is_refused_unread() {
     let server = Server::start(Limits::default()).await;
     let mut small = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\nabc")
@@ -187,7 +187,7 @@ async fn a_body_is_read_whole_and_a_large_one_is_refused_unread() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_answers_through_its_lame_duck_period_and_asks_peers_to_leave() {
+async fn stopping_server_answers_during_lame_duck() {
     let limits = Limits {
         lame_duck: SOON * 5,
         ..Limits::default()
@@ -209,7 +209,7 @@ async fn a_stopping_server_answers_through_its_lame_duck_period_and_asks_peers_t
 }
 
 #[tokio::test]
-async fn a_request_in_progress_ends_before_the_server_does() {
+async fn running_request_ends_before_server() {
     let mut server = Server::start(Limits::default()).await;
     let mut stream = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\na")
@@ -255,7 +255,7 @@ async fn secured(folder: &std::path::Path, limits: Limits) -> (Server, tls::Clie
 }
 
 #[tokio::test]
-async fn a_listener_with_tls_tells_without_it_nothing_but_its_health() {
+async fn plain_connection_to_tls_gets_health_only() {
     let folder = tempfile::tempdir().unwrap();
     let (server, client) = secured(folder.path(), Limits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;
@@ -274,7 +274,7 @@ async fn a_listener_with_tls_tells_without_it_nothing_but_its_health() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_end_is_closed_like_a_head_that_does_not() {
+async fn unfinished_handshake_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits {
         head: SOON,
@@ -286,7 +286,7 @@ async fn a_handshake_that_does_not_end_is_closed_like_a_head_that_does_not() {
 }
 
 #[tokio::test]
-async fn a_listener_with_tls_that_stops_lets_a_request_in_progress_end() {
+async fn stopping_tls_listener_finishes_running_request() {
     let folder = tempfile::tempdir().unwrap();
     let (mut server, client) = secured(folder.path(), Limits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;

@@ -38,7 +38,7 @@ fn a_repository_overrides_the_organisation() {
 }
 
 #[test]
-fn a_bad_file_disables_its_repository_alone_and_is_named_with_line_and_key() {
+fn invalid_file_disables_only_its_repository() {
     let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
     let book = book(&[
         ("bad.yaml", bad),
@@ -57,7 +57,7 @@ fn a_bad_file_disables_its_repository_alone_and_is_named_with_line_and_key() {
 }
 
 #[test]
-fn broken_defaults_disable_every_repository_that_would_inherit_them() {
+fn broken_defaults_disable_all_inheriting_repositories() {
     let shop = "repo: {owner: acme, name: shop}\n";
     for broken in [
         "skip:\n  lables: [no-automation]\n",
@@ -77,7 +77,7 @@ fn broken_defaults_disable_every_repository_that_would_inherit_them() {
 }
 
 #[test]
-fn an_unreadable_file_of_one_repository_disables_no_other() {
+fn unparsable_repository_file_disables_no_other() {
     let book = book(&[
         ("bad.yaml", "repo:\n  owner: acme\n  name: [bad\n"),
         ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
@@ -115,7 +115,7 @@ fn file_of_another_encoding_disables_its_repository_alone() {
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
+fn invalid_value_is_reported_at_its_line() {
     let place = |files: &[(&str, &str)]| {
         let book = book(files);
         let problem = book.problems()[0].clone();
@@ -147,7 +147,7 @@ fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_named_by_key() {
+fn invalid_values_are_named_by_key() {
     let cases = [
         (
             "repo: {owner: acme, name: shop}\nagent: {max_turns: 151}\n",
@@ -167,7 +167,7 @@ fn values_that_make_no_sense_are_named_by_key() {
 }
 
 #[test]
-fn a_repository_of_an_instance_without_a_connection_is_refused_and_not_looked_for_elsewhere() {
+fn repository_of_unconnected_instance_is_refused() {
     let here = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n";
     for (key, there) in [
         (
@@ -196,7 +196,7 @@ fn a_repository_of_an_instance_without_a_connection_is_refused_and_not_looked_fo
 }
 
 #[test]
-fn the_same_project_and_path_on_two_instances_are_two_things() {
+fn same_project_on_two_instances_differs() {
     let files = [
         (
             "here.yaml",
@@ -248,7 +248,7 @@ fn two_files_cannot_claim_one_project() {
 }
 
 #[test]
-fn a_changed_file_is_seen_without_a_restart() {
+fn changed_file_applies_without_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.yaml");
     std::fs::write(&file, "repo: {owner: acme, name: shop}\n").unwrap();
@@ -310,7 +310,7 @@ const SHARED: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
+fn components_and_labels_select_shared_repository() {
     let chosen = |files: &[(&str, &str)], components: &[&str], labels: &[&str]| {
         let book = book(files);
         assert_eq!(book.problems(), []);
@@ -350,7 +350,7 @@ fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
 }
 
 #[test]
-fn a_field_says_which_repository_of_a_shared_project_is_meant() {
+fn field_selects_repository_of_shared_project() {
     let tax = "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax, VAT]}}\n";
     let book = book(&[SHARED[0], SHARED[2], ("tax.yaml", tax)]);
     assert_eq!(book.problems(), []);
@@ -373,7 +373,7 @@ fn a_field_says_which_repository_of_a_shared_project_is_meant() {
 }
 
 #[test]
-fn two_files_cannot_claim_one_component_label_or_value_of_a_field() {
+fn two_files_claiming_same_selector_are_refused() {
     let first =
         "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax]}}\n";
     let second = "repo: {owner: acme, name: vat}\njira: {project_key: ENG, field: {name: Service, values: [VAT, TAX]}}\n";

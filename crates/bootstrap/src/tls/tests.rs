@@ -95,7 +95,7 @@ fn shown((client, _): &Pair) -> CertificateDer<'static> {
 }
 
 #[tokio::test]
-async fn an_executor_takes_a_planner_that_shows_its_certificate() {
+async fn executor_accepts_planner_with_certificate() {
     let authority = authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     // The address is in no certificate; the service's identity counts.
@@ -114,7 +114,7 @@ async fn an_executor_refuses_who_shows_no_certificate() {
 }
 
 #[tokio::test]
-async fn an_executor_refuses_a_planner_of_another_authority() {
+async fn executor_refuses_planner_of_other_authority() {
     let (ours, theirs) = (authority(), authority());
     let executor = Side::of(&ours, "executor");
     let stranger = Side::of(&theirs, "planner");
@@ -134,7 +134,7 @@ async fn an_executor_refuses_a_planner_of_another_authority() {
 }
 
 #[tokio::test]
-async fn an_executor_refuses_another_service_of_its_authority() {
+async fn executor_refuses_other_service_as_caller() {
     let authority = authority();
     let executor = Side::of(&authority, "executor");
     for other in ["reporter", "egress", "executor"] {
@@ -148,7 +148,7 @@ async fn an_executor_refuses_another_service_of_its_authority() {
 }
 
 #[tokio::test]
-async fn a_planner_refuses_another_service_in_the_place_of_an_executor() {
+async fn planner_refuses_other_service_as_executor() {
     let authority = authority();
     let planner = Side::of(&authority, "planner");
     let posing = Side::of(&authority, "egress");
@@ -164,7 +164,7 @@ async fn a_planner_refuses_another_service_in_the_place_of_an_executor() {
 }
 
 #[tokio::test]
-async fn who_connects_by_name_needs_that_name_in_the_certificate() {
+async fn client_by_name_requires_name_in_certificate() {
     let authority = authority();
     let (gate, executor) = (Side::of(&authority, "reporter"), Side::of(&authority, "executor"));
     let server = Server::for_everybody(&gate.settings(), Protocol::Http1).unwrap();
@@ -182,7 +182,7 @@ async fn who_connects_by_name_needs_that_name_in_the_certificate() {
 }
 
 #[tokio::test]
-async fn new_connections_use_a_new_certificate_and_open_ones_go_on() {
+async fn new_certificate_applies_to_new_connections() {
     let authority = authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let (server, client) = (executor.for_planners(), planner.to_executors());
@@ -203,7 +203,7 @@ async fn new_connections_use_a_new_certificate_and_open_ones_go_on() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_that_cannot_be_used_leaves_the_former_one() {
+async fn unusable_new_certificate_keeps_previous_one() {
     let authority = authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let (server, client) = (executor.for_planners(), planner.to_executors());
@@ -232,7 +232,7 @@ async fn a_new_certificate_that_cannot_be_used_leaves_the_former_one() {
 }
 
 #[test]
-fn a_start_with_files_that_do_not_fit_names_the_one_that_is_wrong() {
+fn mismatched_files_at_start_name_wrong_one() {
     let authority = authority();
     let side = Side::of(&authority, "reporter");
     let settings = side.settings();

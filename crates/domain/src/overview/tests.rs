@@ -104,7 +104,7 @@ fn story() -> Vec<Entry> {
 }
 
 #[test]
-fn a_run_is_shown_with_what_it_took_and_what_it_made() {
+fn overview_contains_cost_and_results() {
     let seen = Overview::of(&run(), &story()).unwrap();
     assert_eq!((seen.job, seen.turns, seen.tool_calls), (Job::Implement, 2, 1));
     assert_eq!(seen.title, "Totals are wrong");
@@ -144,7 +144,7 @@ fn a_run_is_shown_with_what_it_took_and_what_it_made() {
 }
 
 #[test]
-fn a_gate_is_open_from_the_wait_to_the_decision() {
+fn gate_is_open_until_the_decision() {
     let entries = story();
     let open: Vec<u64> = (1..=entries.len())
         .filter_map(|length| {
@@ -163,7 +163,7 @@ fn a_gate_is_open_from_the_wait_to_the_decision() {
 }
 
 #[test]
-fn a_journal_without_its_first_entry_shows_no_run() {
+fn overview_requires_first_journal_entry() {
     assert_eq!(Overview::of(&run(), story().iter().skip(1)), None);
     assert_eq!(Overview::of(&run(), []), None);
 }
@@ -172,7 +172,7 @@ proptest! {
     /// An overview may be stored and continued later, or receive entries twice. The result is that of a
     /// single fold.
     #[test]
-    fn an_overview_that_was_stored_goes_on_as_if_it_had_never_been(at in 1_usize..13, back in 0_usize..5) {
+    fn stored_overview_continues_like_single_fold(at in 1_usize..13, back in 0_usize..5) {
         let entries = story();
         let begun = Overview::of(&run(), entries.iter().take(at)).unwrap();
         let stored = crate::stored::encode(&begun).unwrap();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_planner_that_has_gone_saw_holds_nothing_and_a_planner_that_goes_on_makes_it_current() {
+    fn pool_record_of_stopped_planner_is_old() {
         let ready = executor("a", ExecutorState::Ready);
         let gone = told(60_000, vec![ready.clone(), executor("b", ExecutorState::Silent)]);
         let pool = Pool::of(std::slice::from_ref(&gone), NOW);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_planners_the_one_that_hears_an_executor_counts_and_nothing_counts_twice() {
+    fn reachable_executor_counts_once_per_pool() {
         let hears = told(9_000, vec![executor("a", ExecutorState::Ready)]);
         let does_not = told(0, vec![executor("a", ExecutorState::Silent)]);
         for told in [[hears.clone(), does_not.clone()], [does_not, hears]] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn executors_that_are_not_listed_count_in_every_sum() {
+    fn pool_sums_include_unlisted_executors() {
         let record = PoolRecord {
             left_out: LeftOut {
                 executors: 2,

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_of_now_for_three_missed_writes_and_of_no_later_or_far_earlier_instant() {
+    fn pool_record_is_fresh_for_35_seconds() {
         let at = Timestamp::from_unix_ms(1_764_000_000_000);
         let record = PoolRecord {
             at,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_planner_that_knows_less_is_read() {
+    fn pool_record_of_older_planner_is_readable() {
         let text = r#"{"version":1,"pool":"default","planner":"a.1","at":1764000000000,"executors":[
             {"address":"http://a:1","state":"ready","free":1,"total":2,"held":1}]}"#;
         let record: PoolRecord = crate::stored::decode(text.as_bytes()).unwrap();

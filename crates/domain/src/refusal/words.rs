@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_says_what_is_wrong_and_gives_people_no_orders_for_a_model() {
+    fn refusal_texts_describe_problems_for_people() {
         let texts: Vec<String> = every().iter().map(Refusal::words).collect();
         assert!(
             texts

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_gets_a_ticket_is_yes_or_no_or_an_account_and_absent_when_it_is_nobody() {
+    fn assign_accepts_boolean_or_account() {
         let read = |json: &str| serde_json::from_str::<AgentRules>(json);
         for (json, assign) in [
             ("{}", Assign::Nobody),

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracker_is_offered_what_it_can_hold() {
+    fn triage_choices_fit_the_tracker() {
         let jira: TicketKey = "jira:ENG-1".parse().unwrap();
         let issue: TicketKey = "github:acme/shop#1".parse().unwrap();
         let mut rules = full();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_alone_asks_for_a_triage_and_none_for_none() {
+    fn any_triage_rule_enables_triage() {
         assert!(TriageRules::default().is_off());
         for one in [
             json!({"labels": ["bug"]}),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_without_the_new_keys_are_pinned_as_they_were() {
+    fn default_triage_rules_pin_former_keys() {
         let pinned = serde_json::to_value(TriageRules::default()).unwrap();
         assert_eq!(
             pinned,

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_reads_the_same_everywhere_but_for_the_marks_around_names() {
+    fn skip_reason_differs_only_in_markup() {
         let quoted = Marks {
             code: |text| format!("`{text}`"),
             ..Marks::PLAIN

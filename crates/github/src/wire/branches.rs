@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn required_checks_are_read_from_branch_protection_and_from_rulesets() {
+    fn required_checks_parse_from_protection_and_rulesets() {
         let branch = r#"{"name": "main", "protection": {"enabled": true,
             "required_status_checks": {"enforcement_level": "everyone", "contexts": ["build"], "checks": []}}}"#;
         let branch: WireBranch = serde_json::from_str(branch).unwrap();

@@ -14,7 +14,7 @@ fn discussion(hub: &Hub, category: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_discussion_is_read_with_its_threads_by_both_and_found_by_its_change() {
+async fn discussion_is_read_with_threads() {
     let hub = hub().await;
     let number = discussion(&hub, "Q&A");
     let other = discussion(&hub, "General");
@@ -49,7 +49,7 @@ async fn a_discussion_is_read_with_its_threads_by_both_and_found_by_its_change()
 }
 
 #[tokio::test]
-async fn what_we_say_in_a_discussion_is_changed_and_deleted_and_nobody_elses_is() {
+async fn only_own_discussion_comments_are_changed() {
     let hub = hub().await;
     let number = discussion(&hub, "General");
     let theirs = hub
@@ -91,7 +91,7 @@ async fn what_we_say_in_a_discussion_is_changed_and_deleted_and_nobody_elses_is(
 }
 
 #[tokio::test]
-async fn an_answer_is_marked_where_there_can_be_one_and_a_discussion_is_closed_once() {
+async fn answer_is_marked_in_answerable_category_only() {
     let hub = hub().await;
     let (asked, talked) = (discussion(&hub, "Q&A"), discussion(&hub, "General"));
     let say = async |number| {
@@ -117,7 +117,7 @@ async fn an_answer_is_marked_where_there_can_be_one_and_a_discussion_is_closed_o
 }
 
 #[tokio::test]
-async fn everything_that_can_be_reacted_to_has_our_reaction_once() {
+async fn repeated_reaction_is_added_once() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     let said = hub

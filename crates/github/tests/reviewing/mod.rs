@@ -12,7 +12,7 @@ use testkit::{
 use crate::against_github::{hub, shop};
 
 #[tokio::test]
-async fn what_a_pull_request_changes_is_read_by_both_with_its_commits() {
+async fn pull_request_files_and_commits_are_listed() {
     let hub = hub().await;
     let first = hub.branch("feat/x");
     let second = hub
@@ -36,7 +36,7 @@ async fn what_a_pull_request_changes_is_read_by_both_with_its_commits() {
 }
 
 #[tokio::test]
-async fn a_review_of_ours_has_all_its_comments_or_none_and_everything_that_was_said_is_read() {
+async fn review_is_submitted_with_all_comments() {
     let hub = hub().await;
     let head = hub.branch("feat/x");
     let number = hub
@@ -84,7 +84,7 @@ async fn a_review_of_ours_has_all_its_comments_or_none_and_everything_that_was_s
 }
 
 #[tokio::test]
-async fn who_asked_for_a_review_is_read_and_a_thread_is_resolved_once() {
+async fn review_requests_are_read_and_threads_resolved() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub
@@ -125,7 +125,7 @@ async fn who_asked_for_a_review_is_read_and_a_thread_is_resolved_once() {
 }
 
 #[tokio::test]
-async fn what_must_pass_is_read_from_the_branch_and_from_its_rulesets() {
+async fn required_checks_come_from_branch_and_rulesets() {
     let hub = hub().await;
     let required = async |branch: &str| hub.writer.required_checks(&shop(), branch).await.unwrap();
     assert!(required("main").await.is_empty());
@@ -142,7 +142,7 @@ async fn what_must_pass_is_read_from_the_branch_and_from_its_rulesets() {
 }
 
 #[tokio::test]
-async fn the_failed_jobs_of_a_run_start_again_and_the_run_says_so() {
+async fn rerun_of_failed_jobs_increments_attempt() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     let head = made.head.as_str();
@@ -167,7 +167,7 @@ async fn the_failed_jobs_of_a_run_start_again_and_the_run_says_so() {
 }
 
 #[tokio::test]
-async fn both_accounts_know_their_names_and_what_a_webhook_carried_is_read_again() {
+async fn accounts_have_logins_and_payloads_are_readable() {
     let hub = hub().await;
     assert_eq!(hub.writer.login(None).await.unwrap(), WRITER_LOGIN);
     assert_eq!(hub.reader.whoami().await.unwrap().login, READER_LOGIN);

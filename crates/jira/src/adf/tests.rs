@@ -54,7 +54,7 @@ fn tables_round_trip() {
 }
 
 #[test]
-fn a_table_in_a_list_is_a_paragraph_for_each_row() {
+fn table_in_list_becomes_paragraphs() {
     let document = from_markdown("- one\n\n  | a | b |\n  |---|---|\n  | c | **d** |");
     assert_legal(&document);
     assert_eq!(to_markdown(&document), "- one\n\n  a | b\n\n  c | **d**");
@@ -97,7 +97,7 @@ fn neighbouring_text_is_one_node() {
 }
 
 #[test]
-fn code_carries_no_other_mark_than_a_link() {
+fn inline_code_keeps_only_link_mark() {
     let document = from_markdown("**bold `code`** [`x`](https://a.example)");
     let marks: Vec<&Value> = document["content"][0]["content"]
         .as_array()
@@ -191,7 +191,7 @@ fn mentions_dates_cards_and_emoji_become_text() {
 }
 
 #[test]
-fn tables_panels_tasks_and_unknown_nodes_keep_their_text() {
+fn structured_and_unknown_nodes_keep_text() {
     let text = |text: &str| json!({ "type": "paragraph", "content": [{ "type": "text", "text": text }] });
     let cell = |kind: &str, words: &str| json!({ "type": kind, "content": [text(words)] });
     let document = doc(&json!([
@@ -214,7 +214,7 @@ fn tables_panels_tasks_and_unknown_nodes_keep_their_text() {
 }
 
 #[test]
-fn spaces_at_the_edge_of_a_mark_go_outside() {
+fn outer_spaces_move_outside_marks() {
     let document = doc(&json!([{ "type": "paragraph", "content": [
         { "type": "text", "text": "very " },
         { "type": "text", "text": " bold ", "marks": [{ "type": "strong" }] },
@@ -255,7 +255,7 @@ fn links_that_could_run_something_become_text() {
 }
 
 #[test]
-fn lists_are_not_nested_without_end_and_lose_no_text() {
+fn deep_lists_are_flattened_without_losing_text() {
     let markdown: String = (0..200)
         .map(|level| format!("{}- level{level}\n", "  ".repeat(level)))
         .collect();
@@ -279,7 +279,7 @@ fn nested_lists(levels: usize) -> Value {
 }
 
 #[test]
-fn a_document_as_deep_as_is_read_fits_into_a_small_stack() {
+fn deepest_document_fits_small_stack() {
     // Document, content and innermost text take eight levels; each list takes four.
     let levels = (domain::json::MAX_DEPTH - 8) / 4;
     let text = doc(&json!([nested_lists(levels)])).to_string();
@@ -353,12 +353,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
 
     #[test]
-    fn fuzz_any_json_that_stands_for_a_document_becomes_markdown(document in any_json()) {
+    fn fuzz_any_json_converts_to_markdown(document in any_json()) {
         assert_legal(&from_markdown(&to_markdown(&document)));
     }
 
     #[test]
-    fn fuzz_a_recorded_document_that_was_changed_becomes_markdown_with_harmless_links(
+    fn fuzz_mutated_document_has_safe_links(
         which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..6)
     ) {
         let text = testkit::mutated(RECORDED[which].as_bytes(), &edits);
@@ -380,7 +380,7 @@ proptest! {
 
 proptest::proptest! {
     #[test]
-    fn any_markdown_becomes_a_legal_document_with_harmless_links(
+    fn any_markdown_becomes_legal_document(
         markdown in "([-*>#`_ \n!a-c]|\\[x\\]\\((https://a\\.example|javascript:x|data:,|//b|mailto:m)\\)|<[a-z]{1,10}:x>){0,60}"
     ) {
         let document = from_markdown(&markdown);
@@ -391,7 +391,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn lists_nested_to_any_depth_keep_every_word_or_are_refused(levels in 1_usize..200) {
+    fn nested_lists_keep_words_or_are_refused(levels in 1_usize..200) {
         let text = doc(&json!([nested_lists(levels)])).to_string();
         match domain::json::from_slice::<Value>(text.as_bytes()) {
             Ok(document) => {

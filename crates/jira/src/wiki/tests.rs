@@ -82,7 +82,7 @@ fn code_keeps_what_stands_in_it() {
 }
 
 #[test]
-fn code_with_the_signs_of_code_stays_in_its_block() {
+fn code_with_macro_delimiters_stays_in_block() {
     written("```python\na {code} b\n```", "{noformat}\na {code} b\n{noformat}");
     written("```\na {noformat} b\n```", "{code:none}\na {noformat} b\n{code}");
     written(
@@ -115,7 +115,7 @@ fn quotes_and_breaks() {
 }
 
 #[test]
-fn a_text_that_looks_like_markup_is_text() {
+fn text_resembling_markup_is_escaped() {
     for (text, wiki) in [
         ("[~admin] and [AGENT-SKIP]", "\\[\\~admin\\] and \\[AGENT-SKIP\\]"),
         ("{quote} {color:red}", "\\{quote\\} \\{color:red\\}"),
@@ -177,7 +177,7 @@ fn what_people_write_becomes_markdown() {
 }
 
 #[test]
-fn a_text_that_is_too_long_is_cut_at_the_end_of_a_line_and_its_block_ends() {
+fn long_text_is_truncated_with_closed_block() {
     let code = "line {x}\n".repeat(500);
     let cut = from_markdown_within(&format!("before\n\n```python\n{code}```\n\nafter"), 1_000);
     assert!(cut.chars().count() <= 1_000 && cut.chars().count() > 500);
@@ -274,7 +274,7 @@ fn acting(wiki: &str) -> Vec<char> {
 
 proptest! {
     #[test]
-    fn a_plain_text_comes_back_and_none_of_its_signs_acts(text in hostile()) {
+    fn escaped_text_round_trips_without_active_markup(text in hostile()) {
         let wiki = from_markdown(&escaped(&text));
         prop_assert_eq!(acting(&wiki), Vec::<char>::new(), "{}", wiki);
         prop_assert_eq!(squeezed(&to_markdown(&wiki)), squeezed(&text), "{}", wiki);
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cell_an_item_and_a_links_text_keep_what_stands_in_them(text in hostile()) {
+    fn cells_items_and_links_keep_text(text in hostile()) {
         let text = squeezed(&text.replace('`', ""));
         prop_assume!(!text.is_empty());
         let shown = escaped(&text);

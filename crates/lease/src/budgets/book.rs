@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_reserved_settled_and_left_behind_the_limit_is_not_passed(
+        fn any_reservations_and_settlements_respect_limit(
             steps in prop::collection::vec((0..8_u8, 0..500_u64, 0..100_u64, any::<bool>()), 1..200),
         ) {
             let (mut book, accounts) = (Book::default(), accounts());

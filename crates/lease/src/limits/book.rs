@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_account_stays_closed_until_the_latest_end_that_was_ever_told(
+        fn account_stays_closed_until_latest_end(
             told in prop::collection::vec((any::<bool>(), 1..10_000_u64), 1..20)
         ) {
             let (mut book, now, names) = (Book::default(), Instant::now(), names());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_alone_keep_the_pace_and_say_how_long_the_next_one_waits() {
+    fn only_writes_are_paced_with_reported_wait() {
         let (mut book, now, names) = (Book::default(), Instant::now(), names());
         let pace = Pace {
             a_minute: 80,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_news_once_for_each_tenth_of_a_window() {
+    fn quota_is_news_once_per_tenth() {
         let mut book = Book::default();
         let mut note = |reset_unix_s, remaining| {
             let limit = 100;

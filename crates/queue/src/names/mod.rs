@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_read_well_and_name_the_ticket_before_what_belongs_to_it() {
+    fn subjects_name_ticket_before_its_parts() {
         let shop = ticket("github+ghe:acme/shop#7");
         let run = RunId::new(shop.clone(), 57);
         assert_eq!(
@@ -413,7 +413,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_filter_selects_everything_of_a_ticket_and_nothing_of_another(
+        fn filter_selects_exactly_one_ticket(
             a in "(jira|jira\\+dc):[A-Z]{1,2}-[1-9]", b in "(jira|jira\\+dc):[A-Z]{1,2}-[1-9]",
             sequence: u64, text: String,
         ) {

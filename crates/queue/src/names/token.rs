@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_comes_back_and_is_one_legal_token(text in any::<String>()) {
+        fn any_text_round_trips_as_token(text in any::<String>()) {
             let token = encode(&text);
             prop_assert!(!token.is_empty());
             prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'='));

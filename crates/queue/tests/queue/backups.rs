@@ -7,7 +7,7 @@ use servers::NatsServer;
 use crate::world::{World, entry, run, settings, ticket, trigger};
 
 #[tokio::test]
-async fn a_backup_brings_back_every_stream_with_its_sequences_into_an_empty_server() {
+async fn backup_restores_all_streams_with_sequences() {
     let world = World::new().await;
     let (triggers, journal) = (world.queue.triggers(), world.queue.journal());
     for number in 1..=3 {
@@ -73,7 +73,7 @@ async fn a_backup_brings_back_every_stream_with_its_sequences_into_an_empty_serv
 }
 
 #[tokio::test]
-async fn nothing_is_restored_over_streams_or_from_half_a_backup() {
+async fn restore_refuses_streams_and_incomplete_backup() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let backup = folder.path().join("backup");

@@ -7,7 +7,7 @@ use queue::{Bucket, DeadLetter, Error, Garbage, WebhookDelivery};
 use crate::world::{Text, World, entry, now, report, run, text, ticket, trigger_with};
 
 #[tokio::test]
-async fn a_record_over_the_servers_limit_comes_back_whole() {
+async fn record_over_payload_limit_round_trips() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let large = trigger_with(&ticket(1), "comment:1", "x".repeat(3 * 1024 * 1024));
@@ -164,7 +164,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
 }
 
 #[tokio::test]
-async fn objects_are_collected_after_their_last_reference_and_not_before() {
+async fn object_is_collected_after_last_reference() {
     let world = World::new().await;
     let named = referring(&world).await;
     assert_eq!(collect(&world).await, 0, "every one of six is referred to");
@@ -219,7 +219,7 @@ async fn objects_are_collected_after_their_last_reference_and_not_before() {
 }
 
 #[tokio::test]
-async fn chunks_of_an_object_that_was_never_finished_are_collected_and_no_others() {
+async fn only_chunks_of_torn_objects_are_collected() {
     let world = World::new().await;
     let objects = world.queue.objects();
     let bytes = Bytes::from(vec![7_u8; 300 * 1024]);
@@ -240,7 +240,7 @@ async fn chunks_of_an_object_that_was_never_finished_are_collected_and_no_others
 }
 
 #[tokio::test]
-async fn an_object_that_is_stored_again_while_it_is_collected_stays() {
+async fn object_stored_again_during_collection_stays() {
     let world = World::new().await;
     let objects = world.queue.objects();
     let bytes = Bytes::from(vec![7_u8; 300 * 1024]);
@@ -260,7 +260,7 @@ async fn an_object_that_is_stored_again_while_it_is_collected_stays() {
 }
 
 #[tokio::test]
-async fn whoever_stored_an_object_last_can_read_it_however_collecting_and_storing_race() {
+async fn last_stored_object_survives_collection_races() {
     let world = World::new().await;
     let bytes = Bytes::from(vec![9_u8; 200 * 1024]);
     let objects = world.queue.objects();
@@ -329,7 +329,7 @@ fn restored(snapshot: &domain::Snapshot) -> Fact {
 }
 
 #[tokio::test]
-async fn collector_keeps_only_the_last_snapshot_of_each_run() {
+async fn collector_keeps_last_snapshot_per_run() {
     let world = World::new().await;
     let mut snapshots = Vec::new();
     for number in 0..7 {
@@ -374,7 +374,7 @@ async fn collector_keeps_only_the_last_snapshot_of_each_run() {
 }
 
 #[tokio::test]
-async fn upload_in_parts_is_read_back_and_removed_by_its_owner() {
+async fn partial_upload_reads_back_until_removed() {
     let world = World::new().await;
     let objects = world.queue.objects();
     let bytes: Vec<u8> = (0..400_000_u32).map(|number| (number * 7 % 251) as u8).collect();
@@ -417,7 +417,7 @@ async fn upload_in_parts_is_read_back_and_removed_by_its_owner() {
 }
 
 #[tokio::test]
-async fn full_store_is_told_as_such_and_takes_bytes_again_later() {
+async fn full_store_is_reported_and_recovers() {
     let world = World::new().await;
     let (raw, objects) = (world.raw().await, world.queue.objects());
     let mut config = raw

@@ -16,7 +16,7 @@ fn call(id: &str, title: &str) -> PullRequestCall {
 }
 
 #[tokio::test]
-async fn a_call_is_kept_once_and_carried_out_by_one_reporter_until_it_seems_dead() {
+async fn call_is_claimed_until_reporter_seems_dead() {
     let world = World::new().await;
     let calls = world.queue.pull_request_calls();
     let (first, second) = (call("cursor", "One"), call("a.b *>", "Two"));

@@ -24,7 +24,7 @@ fn letter(ticket: &TicketKey) -> DeadLetter {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_hides_no_other_and_comes_again_when_it_is_revived() {
+async fn unreadable_record_hides_none_and_revives() {
     let world = World::new().await;
     let (log, letters) = (world.queue.triggers(), world.queue.dead_letters());
     plant(
@@ -69,7 +69,7 @@ async fn a_record_that_cannot_be_read_hides_no_other_and_comes_again_when_it_is_
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_read_hides_no_other_and_is_written_over_at_its_revision() {
+async fn unreadable_value_hides_none_and_is_replaceable() {
     let world = World::new().await;
     let table = world.queue.table::<Row>(Bucket::Tickets);
     plant(&world, "$KV.tickets.a", "{").await;
@@ -88,7 +88,7 @@ async fn a_value_that_cannot_be_read_hides_no_other_and_is_written_over_at_its_r
 }
 
 #[tokio::test]
-async fn a_delivery_that_cannot_be_read_becomes_a_dead_letter_and_the_next_one_is_handled() {
+async fn unreadable_delivery_is_dead_lettered() {
     let world = World::new().await;
     plant(&world, "journeyman.deliveries.jira", "no header").await;
     let good = WebhookDelivery {
@@ -122,7 +122,7 @@ async fn a_delivery_that_cannot_be_read_becomes_a_dead_letter_and_the_next_one_i
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_read_keeps_no_other_from_expiring() {
+async fn unreadable_journal_does_not_stop_expiry() {
     let world = World::new().await;
     plant(&world, "journeyman.journal.jira=3AENG-1.57", "{").await;
     let over = Entry {
@@ -141,7 +141,7 @@ async fn a_journal_that_cannot_be_read_keeps_no_other_from_expiring() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_that_cannot_be_read_is_listed_and_can_be_dropped() {
+async fn unreadable_letter_is_listed_and_removable() {
     let world = World::new().await;
     let letters = world.queue.dead_letters();
     plant(&world, "journeyman.dead.ticket.=", "whatever").await;
@@ -169,7 +169,7 @@ async fn subjects(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn after_a_ticket_is_forgotten_no_subject_of_the_server_names_it() {
+async fn deleted_ticket_leaves_no_subject() {
     let world = World::new().await;
     for number in [1, 11] {
         let (ticket, queue) = (ticket(number), &world.queue);

@@ -55,7 +55,7 @@ fn consume(
 }
 
 #[tokio::test]
-async fn a_delivery_comes_whole_and_is_forgotten_when_done() {
+async fn delivery_arrives_whole_and_is_deleted() {
     let world = World::new().await;
     let sent = WebhookDelivery {
         body: Bytes::from(vec![b'x'; 2 * 1024 * 1024]),
@@ -76,7 +76,7 @@ async fn a_delivery_comes_whole_and_is_forgotten_when_done() {
 }
 
 #[tokio::test]
-async fn a_known_delivery_is_not_taken_again_even_when_it_is_done() {
+async fn known_delivery_is_ignored_after_handling() {
     let world = World::new().await;
     assert!(world.queue.deliveries().publish(&delivery("1")).await.unwrap());
     assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
@@ -104,7 +104,7 @@ async fn a_retried_delivery_comes_again() {
 }
 
 #[tokio::test]
-async fn a_rejected_delivery_goes_to_the_dead_letters() {
+async fn rejected_delivery_is_dead_lettered() {
     let world = World::new().await;
     world.queue.deliveries().publish(&delivery("1")).await.unwrap();
     let reject = |_| Disposition::Reject {
@@ -125,7 +125,7 @@ async fn a_rejected_delivery_goes_to_the_dead_letters() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_no_delivery_goes_to_the_dead_letters() {
+async fn foreign_message_is_dead_lettered() {
     let world = World::new().await;
     let raw = world.raw().await;
     raw.publish("journeyman.deliveries.github", "junk".into())
@@ -144,7 +144,7 @@ async fn a_message_that_is_no_delivery_goes_to_the_dead_letters() {
 }
 
 #[tokio::test]
-async fn no_more_deliveries_are_taken_than_there_are_slots_and_those_in_hand_finish() {
+async fn slots_limit_deliveries_and_running_ones_finish() {
     let world = World::new().await;
     for id in ["1", "2", "3"] {
         world.queue.deliveries().publish(&delivery(id)).await.unwrap();
@@ -174,7 +174,7 @@ async fn no_more_deliveries_are_taken_than_there_are_slots_and_those_in_hand_fin
 }
 
 #[tokio::test]
-async fn deliveries_of_one_origin_that_hang_keep_no_other_origin_from_its_turn() {
+async fn hanging_origin_does_not_delay_others() {
     let world = World::new().await;
     let of = |source: Origin, number: usize| WebhookDelivery {
         source,

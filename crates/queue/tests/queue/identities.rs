@@ -70,7 +70,7 @@ impl Users {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_service_can_do_its_part_as_its_own_user() {
+async fn each_service_works_with_its_user() {
     let users = Users::start().await;
     let [ingest, planner, reporter] = [
         users.queue(Role::Ingest).await,
@@ -338,7 +338,7 @@ async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> Maintenance
 
 /// A rollup replaces all other messages without the right to purge.
 #[tokio::test(flavor = "multi_thread")]
-async fn rollups_empty_no_bucket_and_no_quiet_object_store() {
+async fn rollup_cannot_empty_bucket_or_objects() {
     let users = Users::start().await;
     let reporter = users.queue(Role::Reporter).await;
     reporter.ensure_topology().await.unwrap();

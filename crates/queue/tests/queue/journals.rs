@@ -44,7 +44,7 @@ async fn whoever_lost_the_race_is_refused() {
 }
 
 #[tokio::test]
-async fn the_own_entry_is_recognised_after_a_lost_acknowledgement() {
+async fn own_entry_is_recognized_after_lost_acknowledgement() {
     let world = World::new().await;
     let journal = world.queue.journal();
     let first = journal.append(&run(1), 0, &entry(0, "a")).await.unwrap();
@@ -58,7 +58,7 @@ async fn the_own_entry_is_recognised_after_a_lost_acknowledgement() {
 }
 
 #[tokio::test]
-async fn following_gives_what_is_there_and_then_what_comes() {
+async fn follower_gets_existing_then_new_entries() {
     let world = World::new().await;
     let journal = world.queue.journal();
     let mut everything = journal.follow_all().await.unwrap();
@@ -83,7 +83,7 @@ async fn following_gives_what_is_there_and_then_what_comes() {
 }
 
 #[tokio::test]
-async fn journals_of_runs_that_ended_long_ago_are_forgotten() {
+async fn journals_of_old_runs_expire() {
     let world = World::new().await;
     let journal = world.queue.journal();
     let end = |nonce: &str| domain::Entry {

@@ -26,7 +26,7 @@ async fn a_key_is_appended_once() {
 }
 
 #[tokio::test]
-async fn of_many_appends_of_one_key_at_once_one_is_new() {
+async fn concurrent_appends_of_key_store_one() {
     let world = World::new().await;
     let tasks: Vec<_> = (0..16)
         .map(|_| {
@@ -57,7 +57,7 @@ async fn of_many_appends_of_one_key_at_once_one_is_new() {
 }
 
 #[tokio::test]
-async fn reading_gives_the_tickets_records_after_the_cursor_in_order() {
+async fn read_returns_ticket_records_after_cursor() {
     let world = World::new().await;
     let log = world.queue.triggers();
     assert_eq!(log.read_after(&ticket(1), 0).await.unwrap(), []);
@@ -90,7 +90,7 @@ async fn reading_gives_the_tickets_records_after_the_cursor_in_order() {
 }
 
 #[tokio::test]
-async fn one_token_per_ticket_is_out_until_it_is_finished() {
+async fn one_token_per_ticket_is_outstanding() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
@@ -110,7 +110,7 @@ async fn one_token_per_ticket_is_out_until_it_is_finished() {
 }
 
 #[tokio::test]
-async fn a_token_in_hand_does_not_hold_up_other_tickets() {
+async fn held_token_does_not_delay_other_tickets() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_token_in_hand_does_not_hold_up_other_tickets() {
 }
 
 #[tokio::test]
-async fn a_released_token_comes_at_once_with_a_higher_fence() {
+async fn released_token_returns_with_higher_fence() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_released_token_comes_at_once_with_a_higher_fence() {
 }
 
 #[tokio::test]
-async fn a_token_in_hand_reports_progress_until_it_is_dropped() {
+async fn held_token_reports_progress_until_drop() {
     let world = World::new().await;
     let client = async_nats::connect(world.server.url()).await.unwrap();
     let mut acks = client.subscribe("$JS.ACK.WAKEUPS.>").await.unwrap();
@@ -159,7 +159,7 @@ async fn a_token_in_hand_reports_progress_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn an_abandoned_or_dropped_token_stays_where_it_is() {
+async fn abandoned_or_dropped_token_stays_outstanding() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
@@ -222,7 +222,7 @@ async fn reports_have_tokens_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_due_timer_wakes_its_ticket_and_a_later_setting_replaces_it() {
+async fn due_timer_wakes_ticket_unless_replaced() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let timers = world.queue.timers();
@@ -247,7 +247,7 @@ async fn a_due_timer_wakes_its_ticket_and_a_later_setting_replaces_it() {
 }
 
 #[tokio::test]
-async fn a_watch_hears_of_appends_to_its_ticket_alone() {
+async fn watch_notifies_of_its_ticket_only() {
     let world = World::new().await;
     let log = world.queue.triggers();
     log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();

@@ -103,7 +103,7 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut Tokens<Trigger>, number: u64
 }
 
 #[test]
-fn the_keyed_log_does_what_its_model_does() {
+fn keyed_log_matches_its_model() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(World::new());
     let log = world.queue.triggers();

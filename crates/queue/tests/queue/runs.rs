@@ -59,7 +59,7 @@ fn finished() -> Fact {
 }
 
 #[tokio::test]
-async fn every_run_has_a_record_that_follows_its_journal() {
+async fn overview_of_run_follows_its_journal() {
     let world = World::new().await;
     let runs = world.queue.runs();
     write(&world, 1, vec![opened(1), parked()]).await;
@@ -78,7 +78,7 @@ async fn every_run_has_a_record_that_follows_its_journal() {
 }
 
 #[tokio::test]
-async fn records_are_made_again_when_they_or_their_place_are_lost() {
+async fn lost_overviews_or_position_are_rebuilt() {
     let world = World::new().await;
     let runs = world.queue.runs();
     write(&world, 1, vec![opened(1), parked(), finished()]).await;
@@ -106,7 +106,7 @@ async fn records_are_made_again_when_they_or_their_place_are_lost() {
 }
 
 #[tokio::test]
-async fn a_copy_in_memory_follows_what_is_written_removed_and_purged() {
+async fn mirror_follows_writes_removals_and_purges() {
     let world = World::new().await;
     let runs = world.queue.runs();
     for number in [1, 2, 3] {
@@ -146,7 +146,7 @@ async fn a_copy_in_memory_follows_what_is_written_removed_and_purged() {
 }
 
 #[tokio::test]
-async fn a_copy_in_memory_sees_the_purge_of_what_was_written_since_its_last_look() {
+async fn mirror_detects_purge_since_last_read() {
     let world = World::new().await;
     let runs = world.queue.runs();
     for number in [1, 2] {

@@ -72,7 +72,7 @@ async fn next(begun: &mut UnboundedReceiver<&'static str>) -> &'static str {
 }
 
 #[tokio::test]
-async fn one_process_works_and_another_takes_over_within_the_time_when_it_is_killed() {
+async fn killed_holder_is_replaced_within_ttl() {
     let world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
     let (first, _) = process(&world, "first", &gauge, &begins).await;
@@ -90,7 +90,7 @@ async fn one_process_works_and_another_takes_over_within_the_time_when_it_is_kil
 }
 
 #[tokio::test]
-async fn a_process_that_shuts_down_lets_another_begin_at_once() {
+async fn shutdown_lets_next_holder_begin_immediately() {
     let world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
     let (first, stop) = process(&world, "first", &gauge, &begins).await;
@@ -103,7 +103,7 @@ async fn a_process_that_shuts_down_lets_another_begin_at_once() {
 }
 
 #[tokio::test]
-async fn without_nats_the_work_stops_before_anybody_else_may_begin_and_one_goes_on_afterwards() {
+async fn work_without_nats_stops_before_takeover() {
     let mut world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
     let (_first, _) = process(&world, "first", &gauge, &begins).await;
@@ -123,7 +123,7 @@ async fn without_nats_the_work_stops_before_anybody_else_may_begin_and_one_goes_
 }
 
 #[tokio::test]
-async fn work_that_ends_by_itself_is_asked_for_again() {
+async fn ended_work_is_started_again() {
     let world = World::new().await;
     let count = AtomicUsize::new(0);
     let stop = CancellationToken::new();

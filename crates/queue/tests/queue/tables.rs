@@ -23,7 +23,7 @@ fn number(number: u32) -> Number {
 }
 
 #[tokio::test]
-async fn a_record_of_a_newer_release_is_told_from_a_broken_one_and_left_out_of_lists() {
+async fn newer_record_differs_from_broken_one() {
     let world = World::new().await;
     let (table, any) = (
         world.queue.table::<Number>(Bucket::Effects),
@@ -63,7 +63,7 @@ async fn a_record_of_a_newer_release_is_told_from_a_broken_one_and_left_out_of_l
 }
 
 #[tokio::test]
-async fn a_value_changes_only_at_the_revision_it_was_read_at() {
+async fn value_changes_only_at_read_revision() {
     let world = World::new().await;
     let table: Table<Text> = world.queue.table(Bucket::Tickets);
     assert_eq!(table.get("jira:ENG-1").await.unwrap(), None);
@@ -85,7 +85,7 @@ async fn a_value_changes_only_at_the_revision_it_was_read_at() {
 }
 
 #[tokio::test]
-async fn of_many_writers_at_one_revision_one_wins() {
+async fn one_writer_wins_at_each_revision() {
     let world = World::new().await;
     let tasks: Vec<_> = (0..16_u32)
         .map(|writer| {
@@ -102,7 +102,7 @@ async fn of_many_writers_at_one_revision_one_wins() {
 }
 
 #[tokio::test]
-async fn a_deleted_key_is_gone_and_may_be_created_again() {
+async fn deleted_key_can_be_created_again() {
     let world = World::new().await;
     let table: Table<Number> = world.queue.table(Bucket::Branches);
     let key = "acme/shop:feat/ENG-12 *.> ü";
@@ -115,7 +115,7 @@ async fn a_deleted_key_is_gone_and_may_be_created_again() {
 }
 
 #[tokio::test]
-async fn every_key_is_listed_with_its_last_value() {
+async fn list_has_last_value_per_key() {
     let world = World::new().await;
     let table: Table<Number> = world.queue.table(Bucket::Branches);
     assert_eq!(table.list().await.unwrap(), []);
@@ -145,7 +145,7 @@ fn record(number: u64, repository: &str, branch: &str) -> BranchRecord {
 }
 
 #[tokio::test]
-async fn a_branch_is_found_by_its_name_and_with_the_others_of_its_ticket() {
+async fn branch_is_found_by_name_and_ticket() {
     let world = World::new().await;
     let branches = world.queue.branches();
     let ours = record(1, "acme/shop", "feat/ENG-1.*>-x");
@@ -175,7 +175,7 @@ async fn a_branch_is_found_by_its_name_and_with_the_others_of_its_ticket() {
 }
 
 #[tokio::test]
-async fn of_two_tickets_that_record_one_branch_at_once_one_wins() {
+async fn one_ticket_wins_contested_branch() {
     let world = World::new().await;
     for round in 0..10 {
         let writes = (1..=8).map(|number| {
@@ -207,7 +207,7 @@ fn ours(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecor
 }
 
 #[tokio::test]
-async fn the_index_of_pull_requests_tells_what_changed_and_forgets_a_ticket_as_a_whole() {
+async fn pull_request_index_lists_changes_and_deletions() {
     let world = World::new().await;
     let index = world.queue.pull_requests();
     let shop = ours(1, 1, PullRequestStatus::Open).pull_request.repository;

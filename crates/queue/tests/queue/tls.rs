@@ -69,7 +69,7 @@ fn settings(server: &NatsServer, authorities: &Files) -> Settings {
 }
 
 #[tokio::test]
-async fn a_server_is_known_by_its_authority_and_by_no_other() {
+async fn nats_server_is_trusted_by_its_authority() {
     let (ours, theirs) = (authority(), authority());
     let (nats, strangers) = (Files::of(&ours, "nats"), Files::of(&theirs, "nats"));
     let server = nats.serve(None).await;
@@ -88,7 +88,7 @@ async fn a_server_is_known_by_its_authority_and_by_no_other() {
 }
 
 #[tokio::test]
-async fn with_an_authority_nothing_is_said_to_a_server_without_tls() {
+async fn authority_setting_refuses_server_without_tls() {
     let nats = Files::of(&authority(), "nats");
     let server = NatsServer::start().await.unwrap();
     let refused = Queue::connect(&settings(&server, &nats), "test").await;
@@ -96,7 +96,7 @@ async fn with_an_authority_nothing_is_said_to_a_server_without_tls() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_certificate_is_shown_one() {
+async fn client_certificate_is_shown_on_request() {
     let authority = authority();
     let (nats, planner) = (Files::of(&authority, "nats"), Files::of(&authority, "planner"));
     let server = nats.serve(Some(&nats.at("ca.crt"))).await;
@@ -114,7 +114,7 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
 }
 
 #[tokio::test]
-async fn a_reconnect_takes_up_new_certificates_and_a_new_authority() {
+async fn reconnect_uses_new_certificates_and_authority() {
     let nats = Files::of(&authority(), "nats");
     let mut server = nats.serve(None).await;
     let queue = Queue::connect(&settings(&server, &nats), "test").await.unwrap();

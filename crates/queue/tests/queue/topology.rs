@@ -43,7 +43,7 @@ const LABEL: &str = "journeyman.topology";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tokio::test]
-async fn a_stream_of_an_older_release_is_changed_in_place_and_keeps_what_it_holds() {
+async fn older_stream_migrates_and_keeps_messages() {
     let world = World::new().await;
     let log = world.queue.triggers();
     log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_stream_of_an_older_release_is_changed_in_place_and_keeps_what_it_hold
 }
 
 #[tokio::test]
-async fn what_would_delete_records_or_cannot_be_changed_is_refused_with_what_to_do() {
+async fn lossy_or_fixed_change_is_refused() {
     let world = World::new().await;
     spoil(&world, "TRIGGERS", Some(1), |config| config.max_age = 60 * DAY).await;
     let error = world.queue.ensure_topology().await.unwrap_err();
@@ -91,7 +91,7 @@ async fn what_would_delete_records_or_cannot_be_changed_is_refused_with_what_to_
 }
 
 #[tokio::test]
-async fn an_older_release_that_starts_late_leaves_the_limits_of_a_newer_one() {
+async fn late_older_release_keeps_newer_limits() {
     let world = World::new().await;
     spoil(&world, "JOURNAL", Some(6), |config| config.max_age = 7 * DAY).await;
     spoil(&world, "TRIGGERS", Some(6), |config| config.max_age = 60 * DAY).await;
@@ -106,7 +106,7 @@ async fn an_older_release_that_starts_late_leaves_the_limits_of_a_newer_one() {
 }
 
 #[tokio::test]
-async fn dead_letters_are_kept_as_the_settings_say_also_when_that_is_less_than_before() {
+async fn dead_letter_retention_follows_smaller_settings() {
     let world = World::new().await;
     let kept = async |days: u32, mib: u32| {
         let settings = queue::Settings {
@@ -125,7 +125,7 @@ async fn dead_letters_are_kept_as_the_settings_say_also_when_that_is_less_than_b
 }
 
 #[tokio::test]
-async fn a_consumer_follows_the_settings_without_losing_its_place() {
+async fn consumer_follows_settings_and_keeps_position() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
@@ -150,7 +150,7 @@ async fn a_consumer_follows_the_settings_without_losing_its_place() {
 }
 
 #[tokio::test]
-async fn replicas_that_the_server_cannot_give_are_refused_in_its_words() {
+async fn impossible_replicas_are_refused_with_reason() {
     let world = World::new().await;
     let three = Settings {
         replicas: 3,
@@ -166,7 +166,7 @@ async fn replicas_that_the_server_cannot_give_are_refused_in_its_words() {
 }
 
 #[tokio::test]
-async fn fences_keep_rising_when_a_token_stream_was_made_anew() {
+async fn fences_rise_after_token_stream_recreation() {
     let world = World::new().await;
     let log = world.queue.triggers();
     for _ in 0..3 {
@@ -187,7 +187,7 @@ async fn fences_keep_rising_when_a_token_stream_was_made_anew() {
 }
 
 #[tokio::test]
-async fn a_dead_server_is_named_at_start_with_the_cause_behind_it() {
+async fn dead_server_at_start_is_named() {
     let mut server = NatsServer::start().await.unwrap();
     let settings = Settings {
         url: server.url(),

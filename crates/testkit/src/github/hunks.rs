@@ -122,7 +122,7 @@ mod tests {
     const PATCH: &str = "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+C\n d\n@@ -20 +21,2 @@ fn x()\n-x\n+y\n+z";
 
     #[test]
-    fn a_comment_stands_on_lines_of_one_hunk_and_its_hunk_ends_there() {
+    fn comment_lines_stay_within_one_hunk() {
         for (first, last, is_shown) in [
             (1, 1, true),
             (2, 4, true),

@@ -121,7 +121,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_stands_for_any_part_of_a_branchs_name() {
+    fn star_matches_any_part_of_branch() {
         assert!(matches("main", "main") && !matches("main", "maint"));
         assert!(matches("release/*", "release/1.2") && matches("*", "fix/ENG-1"));
         assert!(matches("fix/*-totals", "fix/ENG-1-totals") && !matches("fix/*-totals", "fix/ENG-1"));

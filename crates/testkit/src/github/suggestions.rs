@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suggestion_replaces_exactly_the_lines_that_its_comment_stands_on() {
+    fn suggestion_replaces_exactly_its_comments_lines() {
         let body = "Better:\n\n```suggestion\nx\n  y\n\nz\n```\nSee above.";
         let code = suggestion(body).unwrap();
         assert_eq!(code, ["x", "  y", "", "z"]);

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_text_survives_the_way_through_a_document() {
+    fn plain_text_survives_document_round_trip() {
         let document = from_plain("one\n\ntwo");
         check(&document).unwrap();
         assert_eq!(plain(&document), "one\ntwo");

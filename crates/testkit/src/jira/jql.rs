@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_for_titles_and_one_for_keys_are_understood() {
+    fn parse_reads_title_and_key_searches() {
         let query = parse(
             r#"project = "ENG" AND statusCategory != Done AND (summary ~ "Cart" OR summary ~ "total") ORDER BY updated DESC"#,
         )
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_in_brackets_holds_beside_the_others() {
+    fn bracketed_condition_joins_outer_conditions() {
         let query = parse(r#"key = "ENG-1" AND (labels = agent AND created >= "-1d")"#).unwrap();
         assert_eq!(
             (query.keys.as_slice(), query.labels.as_slice()),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_is_played_by_its_own_script_and_not_by_that_of_one_like_it() {
+    fn own_script_precedes_similar_tickets_script() {
         let of = |marker: &str| ((String::new(), marker.to_owned()), Vec::new());
         let scripts = Scripts::from([of(""), of("(first-12)"), of("(turns-0)"), of("(turns-0) of")]);
         let marker = |opening: &str| chosen(&scripts, opening).map(|(key, _)| key.1.as_str());

@@ -180,7 +180,7 @@ pub(crate) fn every_route_is_described(source: &str, description: &Description, 
 }
 
 #[test]
-fn a_missing_property_and_a_wrong_type_are_named_with_what_was_expected() {
+fn comparison_names_missing_property_and_wrong_type() {
     let file = r#"{"answers": {"GET /a": ["thing"], "GET /b": "thing", "GET /c": ["thing"]},
         "kinds": {"thing": {"...": "base", "of": "base?"}, "base": {"id": "integer"}}}"#;
     let mut description = Description::read(file, "answers");

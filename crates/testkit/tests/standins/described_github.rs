@@ -383,7 +383,7 @@ fn name_of(headers: &axum::http::HeaderMap, payload: &Value) -> String {
 }
 
 #[tokio::test]
-async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
+async fn github_answers_match_published_descriptions() {
     let github = start().await;
     let (url, received) = receiver().await;
     github.set_webhook(&url, "secret");
@@ -411,7 +411,7 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
 }
 
 #[test]
-fn every_route_of_the_github_stand_in_is_described() {
+fn github_routes_are_all_described() {
     let rest = Description::read(REST, "answers");
     let others = [
         "POST /graphql",

@@ -163,7 +163,7 @@ async fn busy(webhook: &str) -> FakeJira {
 }
 
 #[tokio::test]
-async fn answers_and_webhooks_of_jira_have_what_its_description_shows() {
+async fn jira_answers_match_published_description() {
     let (url, received) = receiver().await;
     let mut caller = Caller {
         jira: busy(&url).await,
@@ -181,7 +181,7 @@ async fn answers_and_webhooks_of_jira_have_what_its_description_shows() {
 }
 
 #[test]
-fn every_route_of_the_jira_stand_in_is_described() {
+fn jira_routes_are_all_described() {
     let rest = Description::read(DESCRIPTION, "answers");
     let without_an_answer = [
         "PUT /assignee",

@@ -18,7 +18,7 @@ fn tests_pass(directory: &Path) -> bool {
 }
 
 #[test]
-fn the_fixture_fails_before_the_scripts_edit_and_passes_after_it() {
+fn fixture_tests_pass_only_after_edit() {
     let directory = tempfile::tempdir().unwrap();
     for (path, content) in fixture::files() {
         let path = directory.path().join(path);

@@ -95,7 +95,7 @@ fn pull(head: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn apps_get_installation_tokens_that_may_do_what_the_app_may() {
+async fn installation_tokens_have_app_permissions() {
     let github = start().await;
     for (app, writes) in [(READER_APP_ID, false), (WRITER_APP_ID, true)] {
         let jwt = app_token(app, 500);
@@ -139,7 +139,7 @@ async fn apps_get_installation_tokens_that_may_do_what_the_app_may() {
 }
 
 #[tokio::test]
-async fn real_git_clones_and_pushes_and_the_pull_request_follows_its_branch() {
+async fn git_push_moves_pull_request_head() {
     let github = start().await;
     let (url, received) = receiver().await;
     github.set_webhook(&url, "secret");
@@ -218,7 +218,7 @@ async fn real_git_clones_and_pushes_and_the_pull_request_follows_its_branch() {
 }
 
 #[tokio::test]
-async fn checks_review_readiness_and_a_persons_merge_are_told_by_signed_webhooks() {
+async fn signed_webhooks_report_checks_review_merge() {
     let github = start().await;
     let (url, received) = receiver().await;
     github.set_webhook(&url, "secret");
@@ -287,7 +287,7 @@ async fn checks_review_readiness_and_a_persons_merge_are_told_by_signed_webhooks
 }
 
 #[tokio::test]
-async fn merging_and_asking_the_author_for_review_are_violations() {
+async fn merge_and_self_review_are_violations() {
     let github = start().await;
     github
         .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
@@ -333,7 +333,7 @@ async fn merging_and_asking_the_author_for_review_are_violations() {
 }
 
 #[tokio::test]
-async fn lists_are_paged_by_links_and_filtered_by_head() {
+async fn lists_have_page_links_and_head_filter() {
     let github = start().await;
     for branch in ["one", "two", "three"] {
         github
@@ -373,7 +373,7 @@ async fn lists_are_paged_by_links_and_filtered_by_head() {
 }
 
 #[tokio::test]
-async fn a_fault_after_the_effect_leaves_the_comment_and_deliveries_can_be_sent_again() {
+async fn late_fault_keeps_comment_for_redelivery() {
     let github = start().await;
     let (url, received) = receiver().await;
     github.set_webhook(&url, "secret");
@@ -420,7 +420,7 @@ async fn a_fault_after_the_effect_leaves_the_comment_and_deliveries_can_be_sent_
 }
 
 #[tokio::test]
-async fn rulesets_refuse_merges_without_their_checks_and_pushes_that_they_restrict() {
+async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
     let github = start().await;
     let change = [("src/a.txt", "b\n")];
     let head = github.commit(REPOSITORY, "fix", "change", &change).unwrap();

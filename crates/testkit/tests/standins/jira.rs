@@ -39,7 +39,7 @@ pub(crate) fn document(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_moved_ticket_sends_a_signed_webhook_whose_changelog_the_interface_shows_too() {
+async fn transition_webhook_agrees_with_rest_changelog() {
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
     let (url, received) = receiver().await;
     jira.set_webhook(&url, "secret");
@@ -104,7 +104,7 @@ async fn the_pollers_search_pages_through_matching_tickets() {
 }
 
 #[tokio::test]
-async fn the_writer_comments_links_and_moves_along_the_workflow() {
+async fn writer_comments_links_and_transitions_ticket() {
     let transitions = vec![("To Do".to_owned(), "In Progress".to_owned())];
     let jira = FakeJira::start(JiraOptions {
         transitions,
@@ -212,7 +212,7 @@ async fn the_writer_comments_links_and_moves_along_the_workflow() {
 }
 
 #[tokio::test]
-async fn strangers_the_readers_writes_and_bad_documents_are_refused() {
+async fn jira_refuses_strangers_reader_writes_bad_documents() {
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
     let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
     let path = format!("/issue/{key}/comment");
@@ -256,7 +256,7 @@ async fn strangers_the_readers_writes_and_bad_documents_are_refused() {
 }
 
 #[tokio::test]
-async fn a_lagging_list_shows_a_comment_late_and_a_cut_answer_comes_after_the_effect() {
+async fn list_lag_and_lost_answer_follow_effect() {
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
     let key = jira.create_issue("ENG", "Totals", "Wrong.", "Bug", &[]);
     let path = format!("/issue/{key}/comment");
@@ -304,7 +304,7 @@ async fn data_center(release: u64) -> FakeJira {
 }
 
 #[tokio::test]
-async fn a_data_center_refuses_what_is_the_clouds() {
+async fn data_center_refuses_cloud_requests() {
     let jira = data_center(10).await;
     let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
     assert_eq!(call(&jira, true, Method::GET, "/myself", None).await.0, 404);
@@ -348,7 +348,7 @@ async fn a_data_center_refuses_what_is_the_clouds() {
 }
 
 #[tokio::test]
-async fn a_data_center_answers_with_names_histories_within_issues_and_properties_for_those_who_want_them() {
+async fn data_center_answers_have_names_and_histories() {
     let jira = data_center(10).await;
     let key = jira.create_issue("ENG", "summary", "h1. text", "Bug", &[]);
     jira.assign(&key, "Mia Meyer").unwrap();
@@ -398,7 +398,7 @@ async fn a_data_center_answers_with_names_histories_within_issues_and_properties
 }
 
 #[tokio::test]
-async fn a_data_center_signs_its_webhooks_since_its_tenth_release_and_tells_comments_with_their_issue() {
+async fn data_center_signs_webhooks_since_release_ten() {
     for (release, signs) in [(9, false), (10, true)] {
         let jira = data_center(release).await;
         let (url, received) = receiver().await;

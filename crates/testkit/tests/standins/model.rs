@@ -84,7 +84,7 @@ async fn anthropic_plays_the_script_to_its_end() {
 }
 
 #[tokio::test]
-async fn anthropic_streams_arguments_in_pieces_that_make_up_the_input() {
+async fn anthropic_stream_joins_to_whole_input() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
     request["stream"] = json!(true);
@@ -101,7 +101,7 @@ async fn anthropic_streams_arguments_in_pieces_that_make_up_the_input() {
 }
 
 #[tokio::test]
-async fn openai_plays_the_script_and_streams_calls_and_usage() {
+async fn openai_streams_script_calls_and_usage() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let mut request =
         openai_request(&json!([{"role": "system", "content": "s"}, {"role": "user", "content": "fix"}]));
@@ -132,7 +132,7 @@ async fn openai_plays_the_script_and_streams_calls_and_usage() {
 }
 
 #[tokio::test]
-async fn transcripts_that_break_the_protocol_are_refused_and_noted() {
+async fn model_refuses_transcripts_that_break_protocol() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let opening = json!({"role": "user", "content": "fix"});
     let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}]});
@@ -162,7 +162,7 @@ async fn transcripts_that_break_the_protocol_are_refused_and_noted() {
 }
 
 #[tokio::test]
-async fn keys_faults_cuts_and_garbage_reach_the_caller() {
+async fn caller_receives_keys_faults_cuts_garbage() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
     let keyless = client()
@@ -197,7 +197,7 @@ async fn keys_faults_cuts_and_garbage_reach_the_caller() {
 }
 
 #[tokio::test]
-async fn a_conversation_gets_the_script_of_its_marker() {
+async fn conversation_gets_script_of_its_marker() {
     let model = ScriptedModel::start(vec![Step::say("default")]).await.unwrap();
     model.set_script("ENG-1", vec![Step::say("one")]);
     model.set_script("ENG-12", vec![Step::say("twelve")]);
@@ -213,7 +213,7 @@ async fn a_conversation_gets_the_script_of_its_marker() {
 }
 
 #[tokio::test]
-async fn an_oauth_token_needs_its_feature_and_no_key_beside_it() {
+async fn oauth_token_requires_beta_without_key() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let body = anthropic_request(&json!([{"role": "user", "content": "please fix it"}]));
     let cases = [
@@ -241,7 +241,7 @@ async fn an_oauth_token_needs_its_feature_and_no_key_beside_it() {
 }
 
 #[tokio::test]
-async fn thinking_that_was_changed_or_is_of_another_model_is_refused() {
+async fn changed_or_foreign_thinking_is_refused() {
     let thinking = Step::call("read_file", json!({"path": "a"})).thinking("Where?");
     let model = ScriptedModel::start(vec![thinking, Step::say("done")])
         .await
@@ -270,7 +270,7 @@ async fn thinking_that_was_changed_or_is_of_another_model_is_refused() {
 }
 
 #[tokio::test]
-async fn markers_and_schemas_that_the_services_refuse_are_refused() {
+async fn unsupported_markers_and_schemas_are_refused() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let marked = |first: &Value, second: &Value| {
         let block =
@@ -300,7 +300,7 @@ async fn markers_and_schemas_that_the_services_refuse_are_refused() {
 }
 
 #[tokio::test]
-async fn the_cache_is_read_where_an_earlier_request_had_a_marker() {
+async fn cache_reads_prefix_of_earlier_marker() {
     let model = ScriptedModel::start(script()).await.unwrap();
     let ask = |text: &str| {
         let system = json!([{

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_leads_to_pages_of_the_console_alone() {
+    fn login_target_outside_console_is_ignored() {
         assert_eq!(onward("/runs?status=parked"), "/runs?status=parked");
         for elsewhere in [
             "",

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_is_what_the_api_is_asked_and_one_run_more_than_a_page() {
+    fn run_filter_becomes_api_query_plus_one() {
         let query = asked(
             r#"{"ticket": "ENG-12", "repository": " acme/shop ", "status": "parked", "job": "implement",
             "stands": "waits_for=person", "before": "jira:ENG-12@57"}"#,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn another_page_of_a_list_keeps_its_filter() {
+    fn next_page_link_keeps_the_filter() {
         let filter = Filter {
             repository: "acme/shop".to_owned(),
             stop: "failed".to_owned(),

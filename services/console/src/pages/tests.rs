@@ -151,7 +151,7 @@ fn what_needs_somebody_is_one_list() {
 }
 
 #[test]
-fn a_failed_run_needs_somebody_until_its_ticket_has_a_newer_one() {
+fn failed_run_is_listed_until_newer_run() {
     let open = needs_you::Open {
         runs: vec![
             view(RunState::Active, None, None),
@@ -202,7 +202,7 @@ fn a_run_tells_what_happened() {
 }
 
 #[test]
-fn a_plan_and_a_change_are_decided_about() {
+fn approval_page_shows_plan_or_diff() {
     let plan = Plan {
         goal: hostile(),
         approach: hostile(),
@@ -228,7 +228,7 @@ fn a_plan_and_a_change_are_decided_about() {
 }
 
 #[test]
-fn whoever_comes_too_late_is_told_who_was_faster() {
+fn late_decision_page_names_earlier_decider() {
     let journal = facts([decided()]);
     let page = safe(approval::over("jira:ENG-12@57", &journal, Some(HOSTILE)));
     assert!(page.contains("asked for changes"), "{page}");
@@ -236,7 +236,7 @@ fn whoever_comes_too_late_is_told_who_was_faster() {
 }
 
 #[test]
-fn a_ticket_tells_what_was_asked_and_what_it_took() {
+fn ticket_page_shows_text_runs_and_cost() {
     let text = TicketTextView {
         ticket: hostile(),
         url: "javascript:alert(1)".to_owned(),
@@ -328,7 +328,7 @@ fn costs_are_added_up_by_name() {
 }
 
 #[test]
-fn the_switch_of_all_planners_is_a_page_of_health() {
+fn health_page_contains_the_planner_switch() {
     let seen = health::Seen {
         stop_all: switched(),
         runs: vec![view(RunState::Active, None, None)],
@@ -339,7 +339,7 @@ fn the_switch_of_all_planners_is_a_page_of_health() {
 }
 
 #[test]
-fn an_entry_is_shown_as_it_is_stored() {
+fn entry_page_shows_stored_json() {
     let journal = facts([decided()]);
     let page = safe(entry::body("jira:ENG-12@57", &journal[0]));
     assert!(page.contains("&lt;U+202E&gt;"), "{page}");
@@ -425,7 +425,7 @@ fn a_pool(news: PoolNews) -> PoolView {
 }
 
 #[test]
-fn pools_are_listed_with_their_executors_and_what_is_wrong() {
+fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {
         pools: vec![a_pool(PoolNews::Current)],
     };
@@ -433,7 +433,7 @@ fn pools_are_listed_with_their_executors_and_what_is_wrong() {
 }
 
 #[test]
-fn a_pool_that_nobody_tells_of_is_never_shown_as_one_that_takes_work() {
+fn outdated_pool_is_not_shown_as_ready() {
     for (news, words) in [(PoolNews::Old, "not heard of"), (PoolNews::Unknown, "not known")] {
         let listed = PoolsView {
             pools: vec![a_pool(news)],

@@ -19,7 +19,7 @@ fn other_run(grant: &Grant) -> Grant {
 }
 
 #[tokio::test]
-async fn a_run_that_has_sent_its_quota_is_cut_off_in_all_its_sessions_and_others_are_not() {
+async fn exhausted_upload_quota_ends_all_run_sessions() {
     let echo = Echo::start().await;
     let mut plan = Plan::default();
     plan.settings.download_mib = 100;
@@ -75,7 +75,7 @@ async fn what_is_asked_for_counts_as_sent() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_received_its_quota_is_cut_off() {
+async fn exhausted_download_quota_ends_the_run() {
     let (echo, registry) = (Echo::start().await, Registry::start().await);
     let mut plan = Plan::default();
     plan.settings.upload_mib = 100;
@@ -104,7 +104,7 @@ async fn a_run_that_has_received_its_quota_is_cut_off() {
 }
 
 #[tokio::test]
-async fn refusals_are_listed_by_run_and_at_most_fifty() {
+async fn run_refusals_are_listed_up_to_fifty() {
     let rig = Plan::default().start().await;
     let granted = grant(&["open.example"]);
     let mut client = rig.client(&granted).await;
@@ -126,7 +126,7 @@ async fn refusals_are_listed_by_run_and_at_most_fifty() {
 }
 
 #[tokio::test]
-async fn a_run_has_sixty_four_sessions_and_gets_their_places_back() {
+async fn run_has_sixty_four_reusable_session_slots() {
     let rig = Plan::default()
         .limits(|limits| limits.header = NEVER)
         .start()
@@ -174,7 +174,7 @@ async fn a_tunnel_without_a_byte_is_closed() {
 }
 
 #[tokio::test]
-async fn a_host_that_says_nothing_is_an_answer_before_its_session_is_idle() {
+async fn silent_host_is_answered_before_session_idles() {
     let registry = Registry::start().await;
     let rig = Plan::default()
         .limits(|limits| limits.idle = SOON * 3)
@@ -190,7 +190,7 @@ async fn a_host_that_says_nothing_is_an_answer_before_its_session_is_idle() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_end_ends_its_connection() {
+async fn unfinished_head_ends_its_connection() {
     let rig = Plan::default()
         .limits(|limits| limits.header = SOON)
         .start()
@@ -209,7 +209,7 @@ async fn a_head_that_does_not_end_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_long_ends_its_connection() {
+async fn oversized_head_ends_its_connection() {
     let rig = Plan::default().start().await;
     let mut inside = rig.session(&grant(&["open.example"])).await;
     let long = format!("GET http://open.example/ HTTP/1.1\r\nX: {}", "x".repeat(40_000));
@@ -220,7 +220,7 @@ async fn a_head_that_is_too_long_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_tunnel_that_says_nothing_is_closed_before_its_host_hears_of_it() {
+async fn tunnel_without_hello_never_reaches_its_host() {
     let echo = Echo::start().await;
     let rig = Plan::default()
         .limits(|limits| limits.header = SOON)
@@ -236,7 +236,7 @@ async fn a_tunnel_that_says_nothing_is_closed_before_its_host_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_stopping_proxy_lets_a_tunnel_end_and_takes_no_new_one() {
+async fn stopping_proxy_finishes_tunnels_and_accepts_none() {
     let echo = Echo::start().await;
     let rig = Plan::default()
         .limits(|limits| limits.drain = NEVER)
@@ -264,7 +264,7 @@ async fn a_stopping_proxy_lets_a_tunnel_end_and_takes_no_new_one() {
 }
 
 #[tokio::test]
-async fn a_stopping_proxy_ends_within_its_time_whatever_is_under_way() {
+async fn stopping_proxy_ends_within_its_drain_limit() {
     let (echo, registry) = (Echo::start().await, Registry::start().await);
     let mut plan = Plan::default().limits(|limits| limits.drain = SOON);
     plan.settings.download_mib = 1_000_000;

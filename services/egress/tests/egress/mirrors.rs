@@ -21,7 +21,7 @@ async fn get(rig: &Rig, path: &str) -> (StatusCode, HeaderMap, String) {
 }
 
 #[tokio::test]
-async fn a_mirror_adds_its_credential_and_the_client_neither_sees_it_nor_sends_its_own() {
+async fn mirror_adds_credential_and_hides_both_sides() {
     let (registry, rig) = start().await;
     let mut client = rig.client(&grant(&[])).await;
     let request = Request::get("/mirror/npm/left-pad?write=true")
@@ -56,7 +56,7 @@ async fn a_mirror_adds_its_credential_and_the_client_neither_sees_it_nor_sends_i
 }
 
 #[tokio::test]
-async fn a_mirror_may_want_a_user_and_a_password() {
+async fn mirror_sends_configured_user_and_password() {
     let registry = Registry::start().await;
     let settings = MirrorSettings {
         token: None,
@@ -70,7 +70,7 @@ async fn a_mirror_may_want_a_user_and_a_password() {
 }
 
 #[tokio::test]
-async fn what_a_registry_says_about_itself_names_the_mirror_as_its_client_reached_it() {
+async fn registry_addresses_become_the_clients_mirror_address() {
     let (registry, rig) = start().await;
     let (_, headers, body) = get(&rig, "/mirror/npm/left-pad").await;
     let expected =
@@ -91,7 +91,7 @@ async fn what_a_registry_says_about_itself_names_the_mirror_as_its_client_reache
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_place_is_the_clients_own_to_follow() {
+async fn redirect_outside_mirror_is_left_to_client() {
     let (registry, rig) = start().await;
     let (status, headers, _) = get(&rig, "/mirror/npm/elsewhere").await;
     let target = format!("http://{}/public/file", registry.target());
@@ -106,7 +106,7 @@ async fn a_redirect_to_another_place_is_the_clients_own_to_follow() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_too_large_to_be_held_passes_as_it_is() {
+async fn text_too_large_to_rewrite_passes_unchanged() {
     let registry = Registry::start().await;
     let mut plan = Plan::default().mirror("npm", registry.settings());
     plan.settings.download_mib = 100;
@@ -116,7 +116,7 @@ async fn a_text_that_is_too_large_to_be_held_passes_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_path_that_leaves_the_base_is_refused_and_never_asked_for() {
+async fn path_outside_mirror_base_never_reaches_registry() {
     let (registry, rig) = start().await;
     let mut client = rig.client(&grant(&[])).await;
     for path in [
@@ -139,7 +139,7 @@ async fn a_path_that_leaves_the_base_is_refused_and_never_asked_for() {
 }
 
 #[tokio::test]
-async fn a_mirror_of_other_repositories_is_refused_and_not_offered() {
+async fn foreign_mirror_is_refused_and_not_listed() {
     let registry = Registry::start().await;
     let settings = |name: &str| MirrorSettings {
         repositories: Some(TextList(vec![name.to_owned()])),
@@ -166,7 +166,7 @@ async fn a_mirror_of_other_repositories_is_refused_and_not_offered() {
 }
 
 #[tokio::test]
-async fn a_registry_that_refuses_the_credential_is_the_operators_problem_and_says_so() {
+async fn refused_registry_credential_is_reported_as_operators() {
     let registry = Registry::start().await;
     let settings = MirrorSettings {
         token: Some("expired".into()),
@@ -183,7 +183,7 @@ async fn a_registry_that_refuses_the_credential_is_the_operators_problem_and_say
 }
 
 #[tokio::test]
-async fn a_registry_whose_name_leads_inside_is_not_asked() {
+async fn registry_with_private_address_is_not_requested() {
     let registry = Registry::start().await;
     let rig = Plan::default()
         .strict()

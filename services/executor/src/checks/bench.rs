@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn several_commands_are_green_together_only_when_each_is() {
+    fn commands_green_only_if_each_is() {
         use CheckOutcome::{Green, Red};
         let both = checked(Green, &["a"]).with(checked(Green, &["b"]));
         assert_eq!(both.outcome, Green);

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_has_the_outcome_the_tests_and_the_end_of_the_output() {
+    fn check_result_has_outcome_tests_tail() {
         let long = ("x".repeat(99) + "\n").repeat(100);
         let output = format!("{long}\x1b[32m===== 2 passed in 0.01s =====\x1b[0m\n");
         let result = ended(Ending::Exited(0), &output);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_file_counts_more_than_what_a_command_prints() {
+    fn report_file_overrides_printed_output() {
         let end = CommandEnd {
             ending: Ending::Exited(0),
             output: "5 passed in 0.1s\n".to_owned(),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_runs_in_its_folder_and_a_folder_that_is_not_there_is_no_red_check() {
+    fn missing_check_folder_is_inert() {
         assert_eq!(
             script("".as_ref(), "A=1 make && make test"),
             "A=1 make && make test"

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn green_takes_tests_that_ran_and_an_exit_code_that_agrees() {
+    fn green_requires_tests_and_exit_zero() {
         use CheckOutcome::{Green, NoTests, Red};
         for (code, tests, expected) in [
             (0, Some(tests(3, &[], false)), Green),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_inert_and_no_failure_of_the_code() {
+    fn missing_program_makes_check_inert() {
         for (code, output) in [
             (127, "bash: line 1: pytest: command not found"),
             (127, ""),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn surroundings_that_fail_are_no_failure_of_the_code() {
+    fn infrastructure_failure_is_not_red() {
         for (code, tests, output) in [
             (137, None, ""),
             (1, None, "OSError: [Errno 28] No space left on device"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_setup_makes_a_check_inert_unless_tests_ran() {
+    fn missing_setup_is_inert_without_tests() {
         let missing = |is_all| MissingSetup {
             line: "Cannot find module 'express'".to_owned(),
             hint: domain::SetupHint::default(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_the_line_that_says_it() {
+    fn outcome_reason_is_matching_line() {
         let output = "one\nmake: *** No rule to make target 'test'.  Stop.\nthree";
         let judged = judge(Ending::Exited(2), None, output);
         assert_eq!(judged.reason, "make: *** No rule to make target 'test'.  Stop.");
@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_is_printed_makes_a_check_green_without_tests(code in 0..256, output in ".{0,200}") {
+        fn printed_text_never_makes_check_green(code in 0..256, output in ".{0,200}") {
             let judged = judge(Ending::Exited(code), None, &output);
             prop_assert_ne!(judged.outcome, CheckOutcome::Green);
             let failing = tests(5, &["AssertionError"], false);

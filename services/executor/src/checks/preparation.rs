@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_packages_that_are_absent_are_for_setup() {
+    fn absent_declared_package_needs_setup() {
         let node = facts(
             &[
                 ("package.json", r#"{"dependencies":{"express":"4"}}"#),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn import_that_the_change_adds_is_its_own_mistake() {
+    fn undeclared_new_import_is_change_mistake() {
         let python = |added: &str| {
             facts(
                 &[("requirements.txt", "requests\n")],
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_ran_keep_their_outcome_and_get_the_hint() {
+    fn ran_tests_keep_outcome_with_hint() {
         let node = facts(
             &[("package.json", r#"{"dependencies":{"express":"4"}}"#)],
             &[],

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn files_in_the_usual_places_are_read_where_a_build_file_says_so() {
+    fn jvm_reports_are_read_beside_build_file() {
         let (folder, root) = root();
         write(&folder, "pom.xml", "");
         let reports = Reports::before(&root, &[]).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_not_whole_makes_the_check_fail() {
+    fn incomplete_report_file_fails_check() {
         for broken in ["", "<testsuite tests=\"2\"><testcase name=\"a\"/>", "oops"] {
             let (folder, root) = root();
             let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn assertions_that_say_nothing_are_told_from_those_that_do() {
+    fn empty_assertions_differ_from_real_ones() {
         use Language::{Go, Python, Rust, Script};
         for (language, line) in [
             (Python, "    assert (total == 3, 'wrong')"),

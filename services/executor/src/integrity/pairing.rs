@@ -130,7 +130,7 @@ mod tests {
     use crate::integrity::{inventory::cases, paths::Language};
 
     #[test]
-    fn name_that_went_to_another_test_is_no_pair() {
+    fn reused_test_name_is_not_paired() {
         let before = "def test_default():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n";
         let after = "def test_basic():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n\ndef test_default():\n    assert Version() is not None\n";
         let (before, after) = (cases(Language::Python, before), cases(Language::Python, after));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_role_of_a_file_follows_from_its_path() {
+    fn file_purpose_follows_from_path() {
         for (path, expected) in [
             ("tests/test_cart.py", Role::Test),
             ("shop/cart_test.go", Role::Test),

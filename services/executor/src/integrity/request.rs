@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn sentence_that_names_file_or_key_is_quoted() {
+    fn ticket_sentence_naming_file_is_quoted() {
         let strict = "settings of a runner or checker differ: tool.mypy.strict is false instead of true";
         for (found, ticket, quoted) in [
             (
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn sentence_that_forbids_or_only_mentions_lowers_nothing() {
+    fn forbidding_sentence_lowers_no_finding() {
         let config = finding("pytest.ini", "config_changed", "settings differ");
         for ticket in [
             "",

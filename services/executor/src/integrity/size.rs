@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_product_and_tests_are_counted_apart_and_pinned_ones_not_at_all() {
+    fn product_and_test_lines_count_separately() {
         let files = [
             file("src/cart.py", Some("a\nb\nc\n"), Some("a\nx\nc\nd\n")),
             file("tests/test_cart.py", None, Some("1\n2\n")),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_the_nearest_folder_with_a_manifest() {
+    fn module_is_nearest_manifest_folder() {
         let paths = ["Cargo.toml", "crates/cart/Cargo.toml", "web/package.json"].map(str::to_owned);
         let files = [
             file("crates/cart/src/lib.rs", Some(""), Some("x\n")),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_said_of_modules_they_are_the_top_level_packages() {
+    fn modules_default_to_top_level_packages() {
         let paths = [
             "pyproject.toml",
             "shop/__init__.py",

@@ -43,7 +43,7 @@ fn hold(rows: &[Row]) {
 }
 
 #[test]
-fn a_test_that_goes_blocks_in_every_language_and_one_that_comes_does_not() {
+fn removed_test_blocks_in_every_language() {
     for (path, one, two) in [
         (
             "tests/test_a.py",
@@ -112,7 +112,7 @@ fn a_test_that_goes_blocks_in_every_language_and_one_that_comes_does_not() {
 }
 
 #[test]
-fn a_test_that_moves_or_gets_another_name_is_still_there() {
+fn moved_or_renamed_test_is_kept() {
     let test = "def test_one():\n    x = f(1)\n    y = f(2)\n    assert x == 1\n    assert y == 2\n";
     let moved = [
         file("tests/test_a.py", test, ""),
@@ -143,7 +143,7 @@ fn a_test_that_moves_or_gets_another_name_is_still_there() {
 }
 
 #[test]
-fn a_test_of_something_that_the_change_removes_may_go_with_it() {
+fn test_of_removed_feature_is_flag() {
     let test = "def test_discount():\n    assert discount(3) == 2\n";
     let product = "def total(x):\n    return x\n\ndef discount(x):\n    return x - 1\n";
     let without = "def total(x):\n    return x\n";
@@ -233,7 +233,7 @@ fn a_kept_test_must_not_say_less() {
 }
 
 #[test]
-fn tests_that_are_left_out_block_where_they_were_run_and_flag_where_they_are_new() {
+fn skipped_old_test_blocks_new_flags() {
     for (path, plain, skipped) in [
         (
             "tests/test_a.py",
@@ -309,7 +309,7 @@ fn tests_that_are_left_out_block_where_they_were_run_and_flag_where_they_are_new
 }
 
 #[test]
-fn whatever_turns_a_check_off_is_found_and_its_words_in_prose_are_not() {
+fn disabled_checks_are_found_outside_prose() {
     hold(&[
         (
             "a.test.js",
@@ -387,7 +387,7 @@ fn whatever_turns_a_check_off_is_found_and_its_words_in_prose_are_not() {
 }
 
 #[test]
-fn scripts_settings_and_pipelines_that_check_less_block_where_they_were_there() {
+fn weaker_existing_pipeline_blocks() {
     hold(&[
         (
             "Makefile",
@@ -465,7 +465,7 @@ fn scripts_settings_and_pipelines_that_check_less_block_where_they_were_there() 
 }
 
 #[test]
-fn product_code_that_answers_for_tests_is_found() {
+fn test_aware_product_code_is_found() {
     hold(&[
         (
             "shop/a.py",
@@ -570,7 +570,7 @@ fn product_code_that_knows_tests_is_found() {
 }
 
 #[test]
-fn an_answer_made_for_a_test_is_found() {
+fn ticket_answer_in_product_is_found() {
     let test = file(
         "tests/test_a.py",
         "x = 1\n",
@@ -592,7 +592,7 @@ fn an_answer_made_for_a_test_is_found() {
 }
 
 #[test]
-fn an_honest_fix_with_its_test_has_nothing_to_find() {
+fn honest_fix_has_no_findings() {
     let files = [
         file(
             "shop/cart.py",
@@ -609,7 +609,7 @@ fn an_honest_fix_with_its_test_has_nothing_to_find() {
 }
 
 #[test]
-fn a_finding_says_where_and_what_and_the_worst_come_first() {
+fn findings_are_located_and_sorted() {
     let files = [
         file("shop/a.py", "x = f()\n", "x = f()  # noqa\n"),
         file(
@@ -642,7 +642,7 @@ mod hostile {
         }
 
         #[test]
-        fn a_file_that_does_not_change_has_nothing_to_find(
+        fn unchanged_file_has_no_findings(
             text in "(def test_a\\(\\):\n|    assert x\n|@skip\n|\\PC{0,20}\n){1,30}",
             path in proptest::sample::select(vec!["tests/test_a.py", "a.test.js", "src/a.rs"]),
         ) {

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_group_is_told_on_a_host_and_in_a_container() {
+    fn cgroup_is_located_on_host_and_container() {
         let mounts = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n\
                       31 24 0:27 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let second = place("0::/user/x\n", "0::", mounts, |mount| {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_written_for_the_controllers_that_are_there() {
+    fn cgroup_limits_follow_available_controllers() {
         let folder = std::env::temp_dir().join(format!("group-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         for name in ["memory.max", "memory.oom.group", "cgroup.procs"] {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_answers_is_reached_and_what_refuses_is_not() {
+    fn listening_address_is_reached_refusing_not() {
         let open = TcpListener::bind("127.0.0.1:0").unwrap();
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let open = open.local_addr().unwrap();

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_is_named_as_it_calls_itself() {
+    fn system_name_comes_from_os_release() {
         let debian = "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
         assert_eq!(system(debian), "Debian GNU/Linux 12 (bookworm)");
         assert_eq!(system("ID=alpine\n"), "alpine");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_in_the_search_path_and_a_link_tells_the_version() {
+    fn linked_program_shows_its_version() {
         let folder = tempfile::TempDir::new().unwrap();
         let (first, second) = (folder.path().join("a"), folder.path().join("b"));
         for path in [&first, &second] {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_that_are_counted_elsewhere_are_left_out() {
+    fn separately_counted_mappings_are_excluded() {
         let device = rustix::fs::makedev(0, 0x2b);
         let heading = |device: u64, inode: u64, name: &str| {
             format!(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_users_own_objects_of_system_v_are_counted() {
+    fn system_v_count_includes_only_user() {
         let table = "       key      shmid perms  size  cpid  lpid nattch   uid   gid  cuid  cgid  rss  swap\n\
                               0          3   600  8192    11    12      1  1000  1000  1000  1000 4096     0\n\
                               0          4   666  8192    11    12      0     0     0     0     0 8192     0\n";
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_file_that_is_open_still_counts() {
+    fn open_deleted_file_counts_as_usage() {
         use std::io::Write;
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[1; 3 << 20]).unwrap();

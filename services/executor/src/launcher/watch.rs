@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_beyond_the_quota_is_a_breach_and_what_shrinks_is_none() {
+    fn only_growing_disk_usage_is_breach() {
         let folder = std::env::temp_dir().join(format!("watch-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("big"), vec![1; 3 << 20]).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_the_folders_counts_with_them() {
+    fn bytes_outside_folders_count_for_disk() {
         let folder = std::env::temp_dir().join(format!("watch-beside-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("small"), vec![1; 1 << 20]).unwrap();

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn each_language_takes_good_text_and_names_the_place_in_bad_text() {
+    fn syntax_error_is_located_per_language() {
         for (name, good, bad) in [
             ("a.py", "def f(x):\n    return x\n", "def f(x):\n    return (x\n"),
             ("a.js", "const f = (x) => x;\n", "const f = (x => x;\n"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_broken_before_may_stay_so() {
+    fn previously_broken_text_is_accepted() {
         assert_eq!(error("a.py", Some("def (:\n"), "def ((:\n"), None);
         assert!(error("a.py", Some("\n"), "def ((:\n").is_some());
     }

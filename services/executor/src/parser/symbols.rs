@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn words_before_a_definition_that_belong_to_it_are_shown() {
+    fn definition_line_includes_its_modifiers() {
         let texts =
             |path, text| -> Vec<String> { of(path, text).into_iter().map(|symbol| symbol.text).collect() };
         assert_eq!(

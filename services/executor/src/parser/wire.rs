@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_comes_through_and_a_frame_above_the_limit_is_refused() {
+    fn parser_frame_above_limit_is_refused() {
         let mut bytes = Vec::new();
         send(&mut bytes, &"text").unwrap();
         let mut reader = bytes.as_slice();

@@ -137,7 +137,7 @@ const TICKETS: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn texts_like_tickets_find_the_file_that_has_to_be_changed() {
+fn ticket_text_finds_file_to_change() {
     let mut missed = Vec::new();
     for (text, wanted) in TICKETS {
         let found = search(text).found;
@@ -170,7 +170,7 @@ fn a_text_about_something_else_finds_nothing() {
 }
 
 #[test]
-fn a_function_of_this_repository_is_a_chunk_under_its_name() {
+fn function_is_chunk_under_its_name() {
     let answer = search("`take_slot`");
     let first = answer.found.first().unwrap();
     assert_eq!(first.path, "services/executor/src/registry.rs");

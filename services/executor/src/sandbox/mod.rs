@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_without_namespaces_needs_something_that_limits_processes() {
+    fn root_without_namespaces_needs_process_limit() {
         let root = Sandbox::without_launcher();
         let refused = root.require_process_limit().unwrap_err();
         assert!(
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_use_less_than_its_container() {
+    fn command_memory_stays_below_container() {
         let wanted = Limits {
             memory_mib: 4096,
             ..Limits::default()

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_output_the_beginning_is_kept_beside_its_ends() {
+    fn long_output_keeps_whole_beginning() {
         let mut output = Output::with_whole(2, 7);
         output.push(b"abcd");
         assert_eq!(output.take_whole(), b"", "nothing is left out yet");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_output_both_ends_are_kept_and_the_rest_is_counted() {
+    fn long_output_keeps_ends_counts_rest() {
         let mut output = Output::new(END_BYTES);
         for _ in 0..100 {
             output.push(&[b'x'; 1024]);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_pair_takes_the_place_and_gives_it_back() {
+    fn swap_takes_and_restores_folders() {
         let (folder, mut stage) = world();
         assert_eq!(seen(&folder), ["own", "own"]);
         stage.enter().unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_that_fails_leaves_everything_where_it_was() {
+    fn failed_swap_leaves_folders_unchanged() {
         let (folder, mut stage) = world();
         fs::remove_dir_all(folder.path().join("beside/second/tmp")).unwrap();
         assert!(stage.enter().is_err());

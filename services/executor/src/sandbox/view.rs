@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn toolchains_of_a_home_are_visible_and_the_home_is_not() {
+    fn home_toolchains_visible_home_hidden() {
         let found = user("/home/ada", "/home/ada/tools:/home/ada:/home:.:/").toolchains();
         for path in [
             "/home/ada/.cargo/bin",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_path_brings_what_its_programs_load() {
+    fn search_path_includes_program_libraries() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in [
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_not_everybody_may_read_are_found() {
+    fn private_settings_files_are_found() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name);
         for (name, mode) in [

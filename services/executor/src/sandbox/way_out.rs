@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_address_is_a_way_out() {
+    fn egress_url_must_be_plain_address() {
         let url = |url: &str| WayOut::new(url, "", None).map(|way| way.map(|way| way.address()));
         assert_eq!(url(""), Ok(None));
         assert_eq!(url("http://egress:3128"), Ok(Some("egress:3128".to_owned())));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_of_the_door_in_both_spellings() {
+    fn proxy_variables_have_both_spellings() {
         let told: Vec<_> = Door::inside().environment().collect();
         for name in ["HTTP_PROXY", "https_proxy", "all_proxy"] {
             assert!(

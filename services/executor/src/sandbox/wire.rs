@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_comes_with_its_descriptor_and_the_next_one_without() {
+    fn descriptor_belongs_to_its_frame() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let file = File::open("/dev/null").unwrap();
         send(&ours, &"first", Some(file.as_fd())).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_above_the_limit_is_refused_before_it_is_read() {
+    fn oversized_runner_frame_is_not_read() {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         ours.write_all(&u32::MAX.to_le_bytes()).unwrap();
         assert!(receive::<String>(&theirs).is_err());

@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn several_files_change_at_once_wherever_the_lines_are() {
+    fn patch_changes_several_files_at_once() {
         let world = World::new();
         patch(
             &world,
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hunk_that_fails_changes_nothing_and_shows_the_nearest_text() {
+    fn failing_hunk_changes_nothing() {
         let world = World::new();
         let error = patch(
             &world,
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_and_links_are_refused() {
+    fn patch_outside_or_through_link_refused() {
         let world = World::new();
         for path in ["../x", "/etc/passwd", ".git/config", "out/x", "link"] {
             let text = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-# Shop\n+x\n");
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn context_stays_as_the_file_has_it_and_added_lines_follow() {
+    fn patch_keeps_file_context_indentation() {
         let before = "def f():\n\tx = 1\n\treturn x\n";
         let hunks = "@@ -1,3 +1,4 @@\n def f():\n     x = 1\n+    y = 2\n     return x\n";
         assert_eq!(
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_place_is_an_error_unless_numbers_or_a_heading_name_it() {
+    fn ambiguous_hunk_needs_numbers_or_heading() {
         let before = "def f():\n    return 0\n\ndef g():\n    return 0\n";
         let change = "-    return 0\n+    return 1\n";
         let error = patched(before, &format!("@@\n{change}")).unwrap_err();
@@ -674,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_between_parts_of_a_patch_are_nothing() {
+    fn blank_lines_between_hunks_are_ignored() {
         assert_eq!(
             patched("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n").unwrap(),
             "a\nc\n"
@@ -694,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_file_changes_as_the_patch_says_and_line_ends_stay_mixed() {
+    fn patch_sets_file_end_keeps_line_ends() {
         let no_end = "\\ No newline at end of file\n";
         assert_eq!(
             patched("a\nb", &format!("@@ -2 +2 @@\n-b\n{no_end}+b\n")).unwrap(),
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_that_names_only_a_part_of_the_file_is_refused() {
+    fn partial_deletion_patch_is_refused() {
         let world = World::new();
         let part = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def total(items):\n";
         assert!(patch(&world, part).unwrap_err().contains("only a part"));
@@ -719,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_changes_adds_moves_and_deletes_at_once() {
+    fn envelope_applies_all_operations() {
         let world = World::new();
         let answer = patch(
             &world,
@@ -743,7 +743,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_that_fails_in_one_file_changes_none() {
+    fn failing_envelope_changes_no_file() {
         let world = World::new();
         for second in [
             "*** Update File: shop/cart.py\n@@\n-no such line\n+x\n",
@@ -777,7 +777,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_find_their_place_by_anchors_order_and_end() {
+    fn chunk_location_uses_anchors_and_order() {
         let before = "class A:\n    def f():\n        x\n\nclass B:\n    def f():\n        x\n";
         let in_b = "class A:\n    def f():\n        x\n\nclass B:\n    def f():\n        y\n";
         for chunk in [
@@ -808,7 +808,7 @@ mod tests {
     }
 
     #[test]
-    fn additions_go_to_the_end_or_behind_their_anchor() {
+    fn envelope_addition_follows_anchor_or_end() {
         assert_eq!(enveloped("a\nb\n", "@@\n+c\n+d\n").unwrap(), "a\nb\nc\nd\n");
         assert_eq!(enveloped("a\nb", "+c\n").unwrap(), "a\nb\nc\n");
         assert_eq!(enveloped("a\nb\n", "@@ a\n+c\n").unwrap(), "a\nc\nb\n");
@@ -843,7 +843,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_call_is_answered_with_an_example_of_each_format() {
+    fn empty_patch_call_shows_examples() {
         let world = World::new();
         for input in [json!({}), json!({ "patch": "" }), json!({ "patch": "hello" })] {
             let error = world.run("apply_patch", &input).unwrap_err();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_read_whatever_their_content_looks_like() {
+    fn blocks_parse_with_any_content() {
         let text = "```\n<<<<<<< SEARCH\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n=======\nc\n>>>>>>> REPLACE\n\n```\n";
         let blocks = read(text).unwrap();
         let readings: Vec<_> = blocks[0].readings().collect();

@@ -53,13 +53,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_change_at_the_same_time_is_the_same_commit() {
+    fn equal_change_gives_equal_commit() {
         let (one, two) = (committed(&World::new()), committed(&World::new()));
         assert_eq!(one, two);
     }
 
     #[test]
-    fn an_amended_commit_takes_the_place_of_the_last_one_with_files_and_message() {
+    fn amend_replaces_last_commit() {
         let world = World::new();
         let workspace = &world.call.workspace;
         let amend =
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_commit_and_no_branch_are_told() {
+    fn empty_commit_and_missing_branch_fail() {
         let world = World::new();
         let commit = || world.run("commit_changes", &json!({ "message": "x" }));
         assert!(commit().unwrap_err().contains("create_branch"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_same_size_in_the_same_moment_is_not_overlooked() {
+    fn same_size_change_is_detected() {
         let world = World::new();
         let workspace = &world.call.workspace;
         let place = workspace.root().path().join("README.md");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn ignore_rules_that_cannot_be_read_safely_hold_nothing_up() {
+    fn unsafe_ignore_file_does_not_block() {
         let world = World::new();
         world
             .run("create_branch", &json!({ "branch_name": "feat/x" }))

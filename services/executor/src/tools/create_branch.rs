@@ -35,7 +35,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn bad_names_and_the_base_branch_are_refused() {
+    fn invalid_and_base_branch_names_refused() {
         let world = World::new();
         for name in [
             "main", "HEAD", "", "a b", "a..b", "-x", "x.lock", "a~1", "/a", "a/", "a\\b",
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_starts_at_the_base_and_may_be_renamed_until_the_first_commit() {
+    fn branch_without_commits_can_be_renamed() {
         let world = World::new();
         let create = |name: &str| world.run("create_branch", &json!({ "branch_name": name }));
         create("feat").unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_with_commits_can_be_started_over_and_its_work_stays_in_the_files() {
+    fn restarted_branch_keeps_work_in_files() {
         let world = World::new();
         let workspace = &world.call.workspace;
         let create = |name: &str| {

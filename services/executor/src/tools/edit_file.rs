@@ -318,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_occur_twice_are_refused_with_their_places() {
+    fn repeated_search_lines_are_refused() {
         let world = World::new();
         let error = edit(&world, &block("    return 0", "    return 1")).unwrap_err();
         assert!(error.contains("2 times (lines 2, 6)"), "{error}");
     }
 
     #[test]
-    fn missing_lines_are_answered_with_the_nearest_text() {
+    fn missing_search_lines_show_nearest_text() {
         let world = World::new();
         let error = edit(&world, &block("def counts(items):", "x")).unwrap_err();
         assert!(
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn one_block_that_fails_leaves_the_file_as_it_was() {
+    fn failing_block_leaves_file_unchanged() {
         let world = World::new();
         let before = world.file("shop/cart.py");
         let edits = block("def total(items):", "def sum(items):") + &block("nothing like it", "x");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_can_be_deleted_and_windows_line_ends_stay() {
+    fn edit_deletes_lines_keeps_crlf() {
         let world = World::new();
         world
             .call
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_after_which_the_file_cannot_be_parsed_is_kept_only_by_force() {
+    fn unparsable_edit_requires_force() {
         let world = World::new();
         let edits = block("def total(items):", "def total(items:");
         let error = edit(&world, &edits).unwrap_err();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_path_that_names_one_file_is_enough() {
+    fn unique_partial_path_is_accepted() {
         let world = World::new();
         let edits = block("def total(items):", "def sum(items):");
         world
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn indentation_is_shifted_only_where_that_fits_every_line() {
+    fn indentation_shift_must_fit_every_line() {
         let file = "class A:\n    def f(self):\n        return 0\n";
         for (search, replace, wanted) in [
             // Case: the first line lost its indentation.
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_looks_like_a_divider_is_kept_apart_or_refused() {
+    fn divider_like_content_is_resolved_or_refused() {
         let conflict = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\nd\n";
         let edits = block("<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other", "c");
         assert_eq!(
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_lists_and_typographic_text_are_taken_as_they_are_meant() {
+    fn edit_accepts_strings_lists_and_typography() {
         for (before, input, after) in [
             (
                 "a = 1\nb = 2\n",
@@ -537,14 +537,14 @@ mod tests {
     }
 
     #[test]
-    fn mixed_line_ends_stay_on_every_line_that_stays() {
+    fn kept_lines_keep_mixed_line_ends() {
         let before = "a\r\nb\nc\r\nd\n";
         let (after, _) = edited(before, &json!({ "edits": block("b\nc", "b\nx\nc") })).unwrap();
         assert_eq!(after, "a\r\nb\nx\nc\r\nd\n");
     }
 
     #[test]
-    fn a_search_that_is_not_found_in_a_file_of_one_long_line_gets_a_short_answer() {
+    fn missing_search_in_long_line_stays_short() {
         let error = edited(&"x".repeat(15_000_000), &json!({ "edits": block("xy", "z") })).unwrap_err();
         assert!(error.len() < 2000, "{}", error.len());
     }
@@ -568,7 +568,7 @@ mod tests {
 
         /// Property: blocks made of a git diff give the second text, or are refused as ambiguous.
         #[test]
-        fn blocks_of_a_difference_give_the_other_text_or_are_ambiguous(
+        fn diff_blocks_apply_or_are_ambiguous(
             before in "(a\n|b\n|    c\n|\td\n|e f\n|g\n){2,12}",
             after in "(a\n|b\n|    c\n|\td\n|e f\n|g\n){1,12}",
             context in 1_usize..4,
@@ -615,7 +615,7 @@ mod tests {
         }
 
         #[test]
-        fn edits_never_panic_and_change_nothing_outside_their_block(
+        fn edits_never_change_lines_outside_block(
             lines in proptest::collection::vec("[ab ]{0,3}", 0..12),
             search in proptest::collection::vec("[ab ]{0,3}", 1..4),
             replace in proptest::collection::vec("[ab ]{0,3}", 0..4),

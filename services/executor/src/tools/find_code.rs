@@ -186,7 +186,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn code_is_found_by_words_names_and_messages_best_first() {
+    fn code_search_ranks_best_first() {
         let world = World::indexed();
         let text = world
             .run("find_code", &json!({ "query": "total of the items in a cart" }))
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_and_scope_narrow_it_and_nothing_is_said_to_be_nothing() {
+    fn code_search_respects_kind_and_scope() {
         let world = World::indexed();
         let run = |kind: &str, scope: &str| {
             world
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn input_that_cannot_be_meant_is_answered_with_what_can() {
+    fn invalid_search_input_lists_valid_values() {
         let world = World::indexed();
         let error = world
             .run("find_code", &json!({ "query": "cart", "kind": "classes" }))
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_index_paths_and_literal_text_are_shown_with_the_reason() {
+    fn missing_index_falls_back_with_reason() {
         let world = World::new();
         let text = world
             .run("find_code", &json!({ "query": "`count` in cart.py" }))

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_an_object_with_plain_types() {
+    fn input_schema_has_plain_types() {
         assert_eq!(
             schema::<Input>(),
             json!({
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn command_given_as_list_runs_as_one_command() {
+    fn command_list_becomes_one_command() {
         for (list, command) in [
             (json!(["ls", "-la"]), "ls -la"),
             (json!(["python", "manage.py", "test"]), "python manage.py test"),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_an_error_in_plain_words_that_names_the_field() {
+    fn invalid_input_error_names_field() {
         for (text, words) in [
             ("{}", "`path` is missing. The fields are: "),
             (r#"{"path": {}}"#, "`path` must be text"),

@@ -426,7 +426,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_tool_is_told_which_tools_there_are() {
+    fn unknown_tool_error_lists_tools() {
         let error = find("rm").err().unwrap();
         assert!(
             error.contains("\"rm\"") && error.contains("read_file, write_file"),
@@ -435,7 +435,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_tool_has_an_object_schema_and_a_description() {
+    fn every_tool_has_schema_and_description() {
         for tool in ALL {
             let schema = (tool.schema)();
             assert_eq!(schema["type"], "object", "{}", tool.name);
@@ -448,7 +448,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_answer_is_bounded_and_says_how_to_get_less() {
+    fn tool_answer_is_bounded_with_hint() {
         let outcome = Outcome::new(Ending::Done, "é".repeat(MAX_ANSWER)).bounded();
         assert!(outcome.truncated && outcome.text.len() < MAX_ANSWER + 200);
         assert!(
@@ -461,7 +461,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_field_that_a_tool_does_not_have_is_ignored_with_a_word() {
+    async fn unknown_input_field_is_ignored_with_note() {
         let world = World::new();
         let (sink, _chunks) = mpsc::channel(1);
         let input = r#"{"file_path": "README.md", "reason": "to see it"}"#;

@@ -215,7 +215,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn a_file_is_shown_with_lines_and_the_repository_with_the_most_used_file_first() {
+    fn repository_outline_ranks_most_used_first() {
         let world = World::new();
         let text = world.run("outline", &json!({ "path": "cart.py" })).unwrap();
         assert_eq!(

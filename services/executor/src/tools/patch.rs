@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removed_lines_that_look_like_a_header_are_lines() {
+    fn header_like_removed_lines_stay_lines() {
         let files = read("--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1 @@\n--- old comment\n+++ 1;\n-x\n select 1\n")
             .unwrap();
         assert_eq!(files.len(), 1);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_change_of_lines_is_refused_with_the_way_to_do_it() {
+    fn rename_and_binary_patches_are_refused() {
         let header = "diff --git a/x b/y\n";
         for (line, way) in [
             ("rename from x\nrename to y\n", "mv"),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_that_is_no_patch_is_refused_by_name() {
+    fn malformed_envelope_is_refused_with_reason() {
         for (text, words) in [
             ("*** Begin Patch\n*** End Patch", "changes nothing"),
             (

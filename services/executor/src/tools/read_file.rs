@@ -125,7 +125,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn a_range_of_lines_is_shown_under_a_header() {
+    fn line_range_is_shown_with_header() {
         let world = World::new();
         let text = world
             .run(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_a_folder_a_binary_file_and_a_way_out_each_say_what_to_do() {
+    fn unreadable_path_error_names_remedy() {
         let world = World::new();
         world
             .call
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_and_long_lines_are_cut_and_the_answer_says_how_to_read_on() {
+    fn long_file_is_truncated_with_hint() {
         let world = World::new();
         let root = world.call.workspace.root();
         root.write("long".as_ref(), &b"0123456789\n".repeat(50_000))

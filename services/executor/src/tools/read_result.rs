@@ -106,7 +106,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn a_part_of_a_result_is_read_by_lines_or_by_a_pattern() {
+    fn stored_result_is_read_in_parts() {
         let world = World::new();
         let text: String = (1..=1000).map(|line| format!("line {line}\n")).collect();
         let number = world.call.workspace.results.keep(text.as_bytes()).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_not_there_and_a_wrong_pattern_say_what_to_do() {
+    fn missing_result_error_names_remedy() {
         let world = World::new();
         for number in [0, 1, -1, i64::MAX] {
             let error = world

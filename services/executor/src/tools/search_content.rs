@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn matching_lines_come_with_path_and_number_and_the_lines_around_on_request() {
+    fn matches_show_path_number_and_context() {
         let world = World::new();
         let both = "shop/cart.py:1: def total(items):\nshop/cart.py:5: def count(items):";
         for scope in [
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_in_another_syntax_is_found_as_it_is_meant_and_the_answer_says_so() {
+    fn other_pattern_syntax_is_found_with_note() {
         let world = World::new();
         let root = world.call.workspace.root();
         root.write("a.py".as_ref(), b"x = open(path)\r\nalpha\r\n")
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_does_not_take_all_the_room_and_a_long_line_is_shown_around_the_match() {
+    fn matches_per_file_are_limited() {
         let world = World::new();
         let root = world.call.workspace.root();
         root.write("many".as_ref(), &b"needle\n".repeat(5000)).unwrap();

@@ -81,7 +81,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn patterns_find_files_in_every_folder_but_not_ignored_ones() {
+    fn glob_finds_files_except_ignored() {
         let world = World::new();
         world
             .run("write_file", &json!({ "path": "build/x.py", "content": "" }))

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_place_and_the_way_on() {
+    fn syntax_refusal_names_location_and_remedy() {
         let error = checked("a.py", Some("def f(): pass\n"), "\ndef f(:\n").unwrap_err();
         assert!(
             error.contains("no longer be parsed") && error.contains("at line 2"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_languages_templates_and_json_with_comments_are_left_alone() {
+    fn unchecked_languages_pass_syntax_check() {
         for (name, text) in [
             ("a.txt", "def (:\n"),
             (

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_whose_place_a_pipe_stands_comes_back() {
+    fn undo_replaces_pipe_by_file() {
         let world = World::new();
         let path = world.call.workspace.root().path().join("README.md");
         std::fs::remove_file(&path).unwrap();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_taken_back_and_its_work_stays_until_it_is_undone_too() {
+    fn undo_drops_commit_before_its_work() {
         let world = World::new();
         let workspace = &world.call.workspace;
         let step = |name: &str, input: serde_json::Value| {

@@ -63,7 +63,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn a_new_file_in_a_new_folder_has_the_content() {
+    fn write_creates_file_and_folder() {
         let world = World::new();
         world
             .run(

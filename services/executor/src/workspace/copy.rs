@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn files_links_modes_and_times_arrive_and_known_files_do_not() {
+    fn copy_keeps_modes_omits_known_files() {
         let world = world();
         let (from, to) = (world.outer.path().join("from"), world.outer.path().join("to"));
         fs::create_dir_all(from.join("src/gen/empty")).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_where_a_folder_should_be_leads_nowhere() {
+    fn copy_follows_no_folder_link() {
         let world = world();
         fs::create_dir(world.outer.path().join("from/dir")).unwrap();
         fs::write(world.outer.path().join("from/dir/file"), "x").unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_bound_is_an_error_that_names_what_was_made() {
+    fn copy_above_limit_lists_created_paths() {
         let world = world();
         fs::create_dir(world.outer.path().join("from/dir")).unwrap();
         fs::write(world.outer.path().join("from/dir/file"), "0123456789").unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_neither_stops_the_copy_nor_comes_along() {
+    fn copy_skips_pipes_without_blocking() {
         let world = world();
         let pipe = world.outer.path().join("from/pipe");
         rustix::fs::mknodat(

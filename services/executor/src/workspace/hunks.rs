@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hunk_is_taken_back_and_the_others_stay() {
+    fn single_hunk_revert_keeps_others() {
         let (_folder, git) = repository();
         let lines = |changed: &[usize]| -> String {
             (1..=40)
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn taking_back_every_hunk_from_the_last_to_the_first_gives_the_older_file(
+        fn reverting_hunks_in_turn_restores_file(
             old in proptest::collection::vec("[abc]", 0..30),
             new in proptest::collection::vec("[abc]", 0..30),
             ends in any::<bool>(),
@@ -232,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn all_hunks_taken_back_at_once_give_the_older_file(
+        fn reverting_all_hunks_restores_file(
             old in proptest::collection::vec("[abc]", 0..40),
             new in proptest::collection::vec("[abc]", 0..40),
         ) {

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn estimate_of_noise_is_its_size_and_of_text_much_less() {
+    fn compression_estimate_separates_noise_from_text() {
         let random = noise(2 << 20, 1);
         let estimate = compressed_size(&random);
         assert!(estimate.abs_diff(2 * MIB) < MIB / 50, "{estimate}");
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_no_snapshot_could_hold_is_not_stored() {
+    fn oversized_file_is_not_stored() {
         let world = small();
         let workspace = &world.call.workspace;
         let before = git_bytes(workspace);
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_nothing_names_go_with_the_oldest_undo_steps() {
+    fn unreferenced_objects_are_removed_at_limit() {
         let world = small();
         let workspace = &world.call.workspace;
         let file = workspace.root().path().join("a.bin");
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_commits_and_branches_are_never_dropped() {
+    fn committed_objects_are_never_removed() {
         let world = small();
         let workspace = &world.call.workspace;
         workspace.create_branch("feat/x").unwrap();

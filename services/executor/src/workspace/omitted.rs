@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_paths_the_first_are_named_and_the_rest_is_counted() {
+    fn omitted_paths_beyond_limit_are_counted() {
         let mut omitted = Omitted::default();
         assert_eq!(omitted.told(), "");
         for number in 0..25 {

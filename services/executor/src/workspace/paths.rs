@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_or_into_git_are_refused() {
+    fn outside_and_git_paths_are_refused() {
         for text in [
             "../x",
             "a/../../x",

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_became_free_is_taken_again() {
+    fn freed_checkout_path_is_reused() {
         let folder = tempfile::TempDir::new().unwrap();
         let shop = "acme/shop".parse().unwrap();
         let first = claim(folder.path(), &shop).unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn from_any_commit_to_any_other_the_files_are_those_of_a_fresh_checkout() {
+    fn prepared_checkout_equals_fresh_one() {
         let world = world();
         for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let warm = world.open(Some(from), to);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_checkout_takes_its_folder_with_it() {
+    fn dropped_checkout_deletes_its_folder() {
         let world = world();
         let place = world.folder.path().join("ready");
         let ready = Ready::create(&place, world.start(0)).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_in_a_tree_are_left_out_of_a_checkout() {
+    fn checkout_omits_hostile_names() {
         let world = world();
         let mirror = git::Repository::open(&world.folder.path().join("mirror")).unwrap();
         let git = mirror.objects();

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_have_numbers_and_the_oldest_go_when_there_is_no_room() {
+    fn oldest_results_are_removed_at_limit() {
         let folder = tempfile::tempdir().unwrap();
         let mut results = Results::beneath(folder.path());
         results.most = 25;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_very_long_result_the_beginning_is_kept() {
+    fn long_result_keeps_its_beginning() {
         let folder = tempfile::tempdir().unwrap();
         let results = Results::beneath(folder.path());
         let number = results.keep(&vec![b'x'; MOST_OF_ONE + 1]).unwrap();

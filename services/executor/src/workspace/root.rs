@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_out_for_reading_or_writing() {
+    fn links_never_lead_outside_root() {
         let (outer, root) = root();
         symlink("../secret", root.path().join("relative")).unwrap();
         symlink(outer.path().join("secret"), root.path().join("absolute")).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_file_keeps_its_mode_and_leaves_no_temporary_file() {
+    fn write_keeps_mode_without_temporary_file() {
         let (_outer, root) = root();
         root.create(Path::new("run.sh"), b"old", true).unwrap();
         root.write(Path::new("run.sh"), b"new").unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_swapped_for_a_link_while_it_is_written_never_leads_out() {
+    fn swapped_folder_link_never_leads_outside() {
         let (outer, root) = root();
         let (inside, aside) = (root.path().join("dir"), root.path().join("aside"));
         std::fs::create_dir(&inside).unwrap();

@@ -35,7 +35,7 @@ fn branched() -> World {
 }
 
 #[test]
-fn files_and_folders_of_mode_0_are_left_out_with_a_word_and_keep_what_was_committed() {
+fn unreadable_files_keep_committed_content() {
     let world = branched();
     let workspace = &world.call.workspace;
     let root = workspace.root().path();
@@ -75,7 +75,7 @@ fn files_and_folders_of_mode_0_are_left_out_with_a_word_and_keep_what_was_commit
 }
 
 #[test]
-fn paths_that_are_too_deep_and_special_files_are_left_out_with_a_word() {
+fn deep_and_special_files_are_omitted() {
     let world = branched();
     let workspace = &world.call.workspace;
     let root = workspace.root().path();
@@ -117,7 +117,7 @@ fn paths_that_are_too_deep_and_special_files_are_left_out_with_a_word() {
 }
 
 #[test]
-fn of_too_many_new_files_the_first_are_taken_and_the_answer_says_so() {
+fn excess_new_files_are_omitted() {
     let world = branched();
     let workspace = &world.call.workspace;
     let folder = workspace.root().path().join("generated");
@@ -139,7 +139,7 @@ fn of_too_many_new_files_the_first_are_taken_and_the_answer_says_so() {
 }
 
 #[test]
-fn rules_that_are_too_large_leave_their_folder_out_with_a_word() {
+fn oversized_ignore_file_omits_folder() {
     let world = branched();
     let workspace = &world.call.workspace;
     let folder = workspace.root().path().join("big");

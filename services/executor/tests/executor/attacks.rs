@@ -306,7 +306,7 @@ print([name for name in names if tried(lambda: os.close(os.open("/sys/fs/cgroup"
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_command_does_beyond_the_worktree_the_next_one_finds_its_world_as_the_first_did() {
+async fn commands_never_influence_next_command() {
     let world = World::start_as(1, |_, settings| settings.limits.processes = 512).await;
     let session = world.open(1).await;
     for (path, content) in [("look.py", LOOK), ("prelude.py", PRELUDE)] {

@@ -32,7 +32,7 @@ async fn is_served(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_read() {
+async fn check_63_call_without_grant_refused_early() {
     let world = World::start(1).await;
     let mut client = world.client.clone();
     let (id, fence) = ("any".to_owned(), Some(RunFence::new(1, 5, 1).into()));
@@ -84,7 +84,7 @@ async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_64_a_message_that_is_too_large_is_refused_and_others_are_served() {
+async fn check_64_oversized_message_is_refused() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let large = json!({ "path": "a", "content": "x".repeat(5 << 20) });
@@ -103,7 +103,7 @@ async fn check_64_a_message_that_is_too_large_is_refused_and_others_are_served()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_64_ten_thousand_streams_of_one_caller_leave_others_served() {
+async fn check_64_stream_flood_leaves_others_served() {
     let world = World::start(1).await;
     let greedy = another_client(&world).await;
     let token = world.status_token();
@@ -131,7 +131,7 @@ async fn check_64_ten_thousand_streams_of_one_caller_leave_others_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_of_one_address_beyond_its_share_are_closed_and_other_addresses_are_served() {
+async fn excess_connections_of_address_are_closed() {
     let world = World::start(1).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..80 {
@@ -146,7 +146,7 @@ async fn connections_of_one_address_beyond_its_share_are_closed_and_other_addres
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_24_health_is_answered_while_a_command_forks_as_fast_as_it_can() {
+async fn check_24_health_answers_during_fork_bomb() {
     for (level, without) in [
         ("L1 with namespaces", vec![]),
         ("L1", vec![executor::Mechanism::Namespaces]),

@@ -376,7 +376,7 @@ async fn said_beside(session: &Session, canary: &mut Canary, status_token: &str)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_around_an_executor_comes_out_of_it_by_tools_logs_statuses_or_snapshots() {
+async fn executor_output_leaks_no_secret() {
     for (level, name) in [
         (Level::Full, "L1 with namespaces"),
         (Level::Pod, "L1"),

@@ -106,7 +106,7 @@ pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_tree_shows_its_own_files_at_every_level() {
+async fn check_tree_kinds_show_their_files() {
     for (world, _runner) in worlds().await {
         let session = world.open(1).await;
         session.write("1", "cart.py", CART).await;
@@ -159,7 +159,7 @@ async fn each_kind_of_tree_shows_its_own_files_at_every_level() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_and_the_workspace_do_not_touch_each_other() {
+async fn check_and_workspace_stay_separate() {
     for (world, _runner) in worlds().await {
         let session = world.open(1).await;
         session.write("1", "mine.txt", "mine").await;
@@ -188,7 +188,7 @@ async fn a_check_and_the_workspace_do_not_touch_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_setup_made_is_there_at_its_place_and_what_the_model_made_of_it_is_not() {
+async fn check_sees_unchanged_setup_only() {
     for (world, _runner) in worlds().await {
         let setup = [
             "mkdir -p ignored/bin",
@@ -214,7 +214,7 @@ async fn what_the_setup_made_is_there_at_its_place_and_what_the_model_made_of_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_check_runs_once_and_one_whose_caller_goes_away_is_cut_and_cleaned_up() {
+async fn repeated_check_runs_once() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let first = session
@@ -237,7 +237,7 @@ async fn a_repeated_check_runs_once_and_one_whose_caller_goes_away_is_cut_and_cl
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_runs_in_a_shell_in_its_folder_and_within_its_own_time() {
+async fn check_command_runs_in_folder_and_limit() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     session.write("1", "api/x.txt", "").await;
@@ -279,7 +279,7 @@ async fn a_command_runs_in_a_shell_in_its_folder_and_within_its_own_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_do_not_fit_are_refused_and_may_be_made_again_in_another_way() {
+async fn invalid_check_request_can_be_repeated() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     session.write("1", "cart.py", CART).await;
@@ -335,7 +335,7 @@ async fn requests_that_do_not_fit_are_refused_and_may_be_made_again_in_another_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn report_files_that_a_command_writes_are_believed_before_what_it_prints() {
+async fn written_reports_override_printed_tests() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let xml = r#"<testsuite><testcase classname="A" name="b"><failure message="no"/></testcase></testsuite>"#;
@@ -361,7 +361,7 @@ async fn report_files_that_a_command_writes_are_believed_before_what_it_prints()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_told_with_its_size_and_what_weakens_its_checks() {
+async fn inspection_reports_size_and_findings() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     session.write("1", "cart.py", CART).await;
@@ -411,7 +411,7 @@ async fn a_change_is_told_with_its_size_and_what_weakens_its_checks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_executor_that_fell_left_of_a_check_goes_at_the_next_start() {
+async fn crashed_check_is_cleaned_at_start() {
     let world = World::start_as(1, |folder, _| {
         std::fs::create_dir_all(folder.join("data/checks/old/second/tree")).unwrap();
     })

@@ -203,7 +203,7 @@ async fn runners_name_what_a_fix_repairs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_packages_are_told_with_the_setup_that_helps() {
+async fn missing_packages_give_setup_hint() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let head = || Kind::Head(HeadTree {});

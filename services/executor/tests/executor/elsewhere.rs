@@ -28,7 +28,7 @@ fn seed(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_lies_elsewhere_is_named_when_a_workspace_opens_and_by_the_tools() {
+async fn external_content_is_named_on_open() {
     let world = World::start(2).await;
     let base = seed(&world);
     // The second workspace is created from a prepared checkout.
@@ -69,7 +69,7 @@ async fn what_lies_elsewhere_is_named_when_a_workspace_opens_and_by_the_tools() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_a_command_puts_into_a_submodules_folder_is_in_no_snapshot() {
+async fn submodule_folder_files_skip_snapshot() {
     let world = World::start(1).await;
     let base = seed(&world);
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone());

@@ -4,7 +4,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn git_works_in_folders_of_its_own_and_reads_the_workspace() {
+async fn git_works_in_commands_own_repositories() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let own = "set -e; cd $(mktemp -d); git init -q one; cd one; echo x > a; git add a; git commit -qm first; git tag v1; \
@@ -186,7 +186,7 @@ async fn real_build_tools_find_a_worktree() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_hand_git_starts_at_the_folders_commit() {
+async fn adopted_folder_git_starts_at_head() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().canonicalize().unwrap().join("work");
     let git = |args: &[&str]| {
@@ -246,7 +246,7 @@ async fn by_hand_git_starts_at_the_folders_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worktree_that_cannot_be_kept_whole_is_kept_without_what_is_in_the_way_and_told_once() {
+async fn unreadable_worktree_parts_are_reported_once() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let deep = "mkfifo pipe; echo x > kept; python3 -c \"import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\"";

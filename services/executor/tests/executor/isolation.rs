@@ -24,8 +24,7 @@ async fn becomes(world: &World, wanted: ServingStatus) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_address_and_is_once_they_do_not()
-{
+async fn check_70_reachable_forbidden_address_blocks_readiness() {
     let forbidden = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = forbidden.local_addr().unwrap();
     let world = World::start_as(1, |_, settings| {
@@ -58,7 +57,7 @@ async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_addr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_70_what_the_executor_itself_reaches_does_not_count_where_commands_have_no_network() {
+async fn check_70_executor_reachability_does_not_count() {
     let forbidden = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = forbidden.local_addr().unwrap();
     let world = World::start_as(1, |_, settings| {

@@ -34,7 +34,7 @@ async fn settles(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits() {
+async fn thousand_commands_leak_no_resources() {
     // Indexing in the background would open files too.
     let settings = "slots = 1\nindex = false\n";
     let start = own::start("error", |_, lines, _| lines.push_str(settings));

@@ -14,7 +14,7 @@ fn deadly() -> [(&'static str, String); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn files_that_fell_every_parser_are_written_unchecked_and_the_executor_lives() {
+async fn parser_crash_leaves_write_unchecked() {
     let world = World::start(2).await;
     let (session, other) = (world.open(1).await, world.open(2).await);
     for (path, content) in deadly() {
@@ -45,7 +45,7 @@ async fn files_that_fell_every_parser_are_written_unchecked_and_the_executor_liv
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outline_names_the_files_that_it_could_not_read_and_shows_the_others() {
+async fn outline_names_unparsed_files() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     for (path, content) in deadly() {

@@ -26,7 +26,7 @@ ln -sfn OUTSIDE out; mkdir -p sub; echo "gitdir: OUTSIDE" > sub/.git
 "##;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_commands_plant_for_git_runs_nowhere_and_changes_no_commit() {
+async fn planted_git_config_never_runs() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let (sentinel, outside) = (

@@ -85,8 +85,7 @@ async fn ready(session: &Session, query: &str) -> SeedContextResponse {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_finds_its_code_once_the_repository_is_indexed_and_a_file_that_fells_the_parser_does_no_harm()
-{
+async fn indexed_repository_answers_ticket_text() {
     let world = World::start(2).await;
     let base = commit(&world);
     let session = open(&world, 1, &base).await;
@@ -135,7 +134,7 @@ async fn a_text_finds_its_code_once_the_repository_is_indexed_and_a_file_that_fe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dbt_model_is_found_by_its_name_and_the_template_is_told_as_the_base_has_it() {
+async fn dbt_model_is_found_by_name() {
     let world = World::start(1).await;
     let base = commit(&world);
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
@@ -163,7 +162,7 @@ async fn a_dbt_model_is_found_by_its_name_and_the_template_is_told_as_the_base_h
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn find_code_says_what_has_changed_since_the_base() {
+async fn find_code_marks_changed_files() {
     let world = World::start(1).await;
     let session = open(&world, 1, &commit(&world)).await;
     ready(&session, "cart").await;
@@ -188,7 +187,7 @@ async fn find_code_says_what_has_changed_since_the_base() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_an_index_paths_and_literal_text_are_searched_and_the_answer_says_so() {
+async fn seeds_without_index_search_literally() {
     let world = World::start_as(1, |_, settings| settings.index = false).await;
     let session = open(&world, 1, &commit(&world)).await;
     let answer = seeds(&session, asked(&session, "`cart_total` is wrong")).await;
@@ -211,7 +210,7 @@ async fn without_an_index_paths_and_literal_text_are_searched_and_the_answer_say
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_do_not_see_the_index_and_it_lies_in_the_mirror() {
+async fn index_in_mirror_hidden_from_commands() {
     let world = World::start(1).await;
     let session = open(&world, 1, &commit(&world)).await;
     ready(&session, "cart").await;

@@ -79,7 +79,7 @@ pub(super) async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_commands_leave_outside_of_a_workspace_the_next_one_at_a_runner_does_not_find() {
+async fn runner_removes_leftovers_between_workspaces() {
     if !is_root("28 what commands leave outside") {
         return;
     }
@@ -98,7 +98,7 @@ async fn what_commands_leave_outside_of_a_workspace_the_next_one_at_a_runner_doe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
+async fn runner_commands_have_separate_user() {
     if !is_root("1 runs at a runner") {
         return;
     }
@@ -158,7 +158,7 @@ async fn at_a_runner_commands_and_files_have_a_user_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_whose_runner_went_is_gone_and_another_can_be_opened() {
+async fn lost_runner_closes_workspace() {
     if !is_root("30 a runner that goes") {
         return;
     }

@@ -80,7 +80,7 @@ async fn open(world: &World, number: u64, base: &str, command: &str) -> Opened {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_setup_runs_once_for_a_lockfile_and_what_a_run_does_afterwards_reaches_no_other() {
+async fn setup_result_is_reused_unmodified() {
     let world = World::start(1).await;
     let base = commit(&world, &[("Cargo.lock", "1")]);
     let first = open(&world, 1, &base, COMMAND).await;
@@ -121,7 +121,7 @@ fn install(words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kept_setup_with_another_script_is_not_reused() {
+async fn setup_with_other_script_runs_again() {
     let world = World::start(1).await;
     for (number, words) in [(1, "first"), (2, "second")] {
         let base = commit(
@@ -138,7 +138,7 @@ async fn kept_setup_with_another_script_is_not_reused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn setup_of_pull_request_reaches_no_other_run() {
+async fn pull_request_setup_is_not_shared() {
     let world = World::start(1).await;
     let files = |words: &str| install(words);
     let base = commit(
@@ -177,7 +177,7 @@ async fn setup_of_pull_request_reaches_no_other_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_failed_what_changed_the_repositorys_files_and_what_has_no_lockfile_is_not_kept() {
+async fn unsafe_setup_result_is_not_stored() {
     let world = World::start(1).await;
     let base = commit(&world, &[("uv.lock", "1")]);
     let without = world.base.to_string();
@@ -203,7 +203,7 @@ async fn what_failed_what_changed_the_repositorys_files_and_what_has_no_lockfile
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kept_setup_that_is_not_whole_goes_and_the_commands_run_again() {
+async fn incomplete_setup_result_is_discarded() {
     let world = World::start(1).await;
     let base = commit(&world, &[("go.sum", "1")]);
     open(&world, 1, &base, COMMAND).await.end(&world).await;
@@ -222,7 +222,7 @@ async fn a_kept_setup_that_is_not_whole_goes_and_the_commands_run_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_begins_again_at_another_commit_has_its_workspace_there_and_needs_no_second_slot() {
+async fn reopened_run_moves_without_second_slot() {
     let world = World::start(1).await;
     let old = world.open(1).await;
     old.shell("c1", "echo theirs > README.md").await;

@@ -56,7 +56,7 @@ async fn refused_soon(session: &Session) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_71_snapshot_of_much_noise_is_refused_soon() {
+async fn check_71_large_noise_snapshot_refused() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     session.shell("1", "echo kept > kept.txt").await;
@@ -90,7 +90,7 @@ async fn check_71_snapshot_of_much_noise_is_refused_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_files_that_make_a_snapshot_too_large_are_named_by_folder() {
+async fn oversized_snapshot_names_largest_folders() {
     let world = World::start_as(1, |_, settings| settings.snapshot_mib = 4).await;
     let session = world.open(1).await;
     let files =
@@ -128,7 +128,7 @@ async fn many_files_that_make_a_snapshot_too_large_are_named_by_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_72_files_replaced_again_and_again_stay_within_the_disk_limit() {
+async fn check_72_replaced_files_respect_disk_limit() {
     let world = World::start_as(1, |_, settings| settings.limits.disk_mib = 100).await;
     let session = world.open(1).await;
     let data = world.folder.path().join("data");
@@ -199,7 +199,7 @@ async fn status_with(world: &World, is_wanted: impl Fn(&str) -> bool) -> String 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_73_full_disk_stops_new_work_and_is_told_as_such() {
+async fn check_73_full_disk_stops_new_work() {
     let outer = TempDir::new().unwrap();
     let place = outer.path().join("disk");
     let Some(disk) = SmallDisk::mount(&place, 64) else {

@@ -59,7 +59,7 @@ async fn call_beneath(session: &Session, id: &str, trace: u128, flags: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spans_go_to_tickets_that_named_their_trace() {
+async fn spans_reach_only_naming_tickets() {
     let buffer: Arc<SpanBuffer> = SpanBuffer::install();
     let world = World::start(2).await;
     let (own, other) = (world.open(1).await, world.open(2).await);

@@ -94,7 +94,7 @@ impl Secured {
 }
 
 #[tokio::test]
-async fn an_executor_with_a_certificate_answers_planners_and_nobody_else() {
+async fn certified_executor_answers_planners_only() {
     let authority = authority();
     let files = Files::of(&authority, "executor");
     let executor = Secured::start(&files).await;
@@ -119,7 +119,7 @@ async fn an_executor_with_a_certificate_answers_planners_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_planner_goes_on_while_the_executor_gets_a_new_certificate() {
+async fn renewed_certificate_keeps_planner_connection() {
     let authority = authority();
     let (files, planner) = (
         Files::of(&authority, "executor"),

@@ -119,7 +119,7 @@ async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_commands_do_not() {
+async fn setup_has_egress_later_commands_not() {
     let _alone = SHARED_LOOPBACK.lock().await;
     for (name, world, _runner) in levels().await {
         let proxy = Proxy::start().await;
@@ -257,7 +257,7 @@ async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Se
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_setup_tells_what_the_proxy_refused() {
+async fn failed_setup_lists_proxy_refusals() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
     let (_, failed, log) = open(&world, &proxy, GRANT, "false").await;
     assert!(
@@ -267,7 +267,7 @@ async fn a_failed_setup_tells_what_the_proxy_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxy_that_gives_no_session_is_told_to_who_asks() {
+async fn refused_proxy_session_answers_bad_gateway() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
     let (_, _, log) = open(&world, &proxy, "another", ASK).await;
     assert!(
@@ -277,7 +277,7 @@ async fn a_proxy_that_gives_no_session_is_told_to_who_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_is_no_proxys_is_refused_before_a_slot_is_taken() {
+async fn invalid_egress_url_takes_no_slot() {
     let (world, mut proxy) = (World::start(1).await, Proxy::start().await);
     proxy.url = "ftp://proxy".to_owned();
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {

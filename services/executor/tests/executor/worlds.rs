@@ -6,7 +6,7 @@ use super::*;
 const WORLD: &str = "readlink /proc/self/ns/mnt";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_leaves_nothing_leaves_its_world_to_the_next() {
+async fn clean_command_reuses_namespaces() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let first = session.shell("c1", WORLD).await;
@@ -36,7 +36,7 @@ async fn a_command_that_leaves_nothing_leaves_its_world_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
+async fn command_traces_end_the_namespaces() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let leave = ["echo x > /tmp/left", "mkdir -p /dev/shm/a/b", "ipcmk -M 100"];
@@ -57,7 +57,7 @@ async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_ends_its_world_is_told_and_the_next_one_works() {
+async fn killed_namespaces_are_replaced() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     // The command kills everything including itself, but process 1 of a PID namespace receives no signal from

@@ -38,7 +38,7 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn check_31_another_terminal_of_the_user_can_neither_be_read_nor_written() {
+fn check_31_user_terminals_are_unreachable() {
     at_each_level("31 other terminals", Needs::Files, |world, level| {
         let terminal = Terminal::open();
         let script = format!(
@@ -51,7 +51,7 @@ fn check_31_another_terminal_of_the_user_can_neither_be_read_nor_written() {
 }
 
 #[test]
-fn with_namespaces_commands_make_terminals_of_their_own() {
+fn namespaced_commands_get_private_terminals() {
     for level in levels(Needs::Processes)
         .into_iter()
         .filter(|level| level.has_namespaces())
@@ -66,7 +66,7 @@ fn with_namespaces_commands_make_terminals_of_their_own() {
 }
 
 #[test]
-fn with_namespaces_there_are_no_devices_but_those_without_a_state() {
+fn namespaced_commands_see_stateless_devices_only() {
     for level in levels(Needs::Processes)
         .into_iter()
         .filter(|level| level.has_namespaces())

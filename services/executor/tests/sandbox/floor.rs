@@ -12,7 +12,7 @@ fn level_with(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn check_01_l1_takes_seccomp_and_landlock_6_or_with_namespaces_2() {
+fn check_01_l1_requires_seccomp_and_landlock() {
     let alone = ["--without", "namespaces"];
     for (abi, level) in [("6", "L1"), ("5", "L0"), ("1", "L0"), ("0", "L0")] {
         let arguments = [&alone[..], &["--landlock-abi", abi]].concat();
@@ -32,7 +32,7 @@ fn check_01_l1_takes_seccomp_and_landlock_6_or_with_namespaces_2() {
 }
 
 #[test]
-fn check_09_every_abi_of_landlock_confines_files() {
+fn check_09_every_landlock_abi_confines() {
     for abi in ["1", "2", "3", "4", "5", "6", "7"] {
         let world = World::new();
         let mut command = world.command("exec", Level::Pod);
@@ -49,7 +49,7 @@ fn check_09_every_abi_of_landlock_confines_files() {
 }
 
 #[test]
-fn doctor_below_the_level_says_what_is_missing_and_how_to_go_on() {
+fn doctor_below_level_names_remedy() {
     let world = World::new();
     let mut command = world.command("doctor", Level::Bare);
     let (code, text) = finish(command.output().unwrap());
@@ -93,7 +93,7 @@ fn refused_start(lines: &str) -> String {
 }
 
 #[test]
-fn check_02_an_executor_without_landlock_and_namespaces_refuses_to_start_unless_the_settings_allow_it() {
+fn check_02_unconfined_executor_refuses_start() {
     let said = refused_start("without = [\"landlock\", \"namespaces\"]");
     for part in [
         "executor.min_level",
@@ -107,7 +107,7 @@ fn check_02_an_executor_without_landlock_and_namespaces_refuses_to_start_unless_
 }
 
 #[test]
-fn check_02_an_executor_refuses_a_runner_below_l2() {
+fn check_02_runner_below_l2_refused() {
     let world = World::new();
     let socket = if levels(Needs::Level).contains(&Level::Runner) {
         world.runner()
@@ -155,7 +155,7 @@ fn doctor_with_settings(world: &World, lines: &str, user: Option<u32>) -> (i32, 
 }
 
 #[test]
-fn check_01_doctor_beside_the_settings_of_the_service_tells_the_level_of_the_service() {
+fn check_01_doctor_reads_service_settings() {
     let world = World::new();
     let (code, report) = doctor_with_settings(
         &world,

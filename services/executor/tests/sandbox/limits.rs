@@ -25,7 +25,7 @@ fn filler(opened: &str) -> String {
 }
 
 #[test]
-fn check_25_memory_of_files_without_a_name_counts() {
+fn check_25_unnamed_file_memory_counts() {
     at_each_level("25 memory: memfd", Needs::Limits, |_, level| {
         let script = filler("file = os.memfd_create('x')\ndef write(number, data): os.write(file, data)");
         is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
@@ -54,7 +54,7 @@ fn check_25_memory_of_private_folders_counts() {
 }
 
 #[test]
-fn check_25_memory_of_system_v_objects_counts() {
+fn check_25_system_v_memory_counts() {
     at_each_level("25 memory: System V", Needs::Limits, |_, level| {
         // The segments are filled and detached, so they are in no process's memory. They are removed at the
         // end of the command anyway.
@@ -80,7 +80,7 @@ fn check_25_memory_of_system_v_objects_counts() {
 }
 
 #[test]
-fn check_25_shared_memory_is_not_counted_twice() {
+fn check_25_shared_memory_counts_once() {
     at_each_level(
         "25 memory: shared memory counts once",
         Needs::Limits,
@@ -100,7 +100,7 @@ fn check_25_shared_memory_is_not_counted_twice() {
 }
 
 #[test]
-fn check_26_deleted_files_that_are_open_count() {
+fn check_26_open_deleted_files_count() {
     at_each_level("26 disk: deleted files", Needs::Limits, |_, level| {
         let script = filler(
             "file = open('big', 'wb', buffering=0); os.unlink('big')\ndef write(number, data): file.write(data)",
@@ -110,7 +110,7 @@ fn check_26_deleted_files_that_are_open_count() {
 }
 
 #[test]
-fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
+fn check_28_session_storm_ends_at_limit() {
     at_each_level("28 a storm of sessions", Needs::Limits, |world, level| {
         let marker = format!("62{}", std::process::id() * 10 + level as u32);
         // Each process starts a session, forks, and exits. Their number is limited, because without
@@ -158,7 +158,7 @@ fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
 }
 
 #[test]
-fn a_commands_memory_limit_stays_below_the_containers() {
+fn memory_limit_stays_below_container_limit() {
     // A cgroup of version 1 or 2 represents the container. Only root can create one.
     let Some(group) = Container::make(1024) else {
         row(

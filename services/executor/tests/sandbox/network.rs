@@ -15,7 +15,7 @@ for protocol in (132, 262):
 "#;
 
 #[test]
-fn check_16_kinds_of_sockets_that_no_build_needs_are_refused() {
+fn check_16_unneeded_socket_families_are_refused() {
     at_each_level(
         "16 socket families, raw, netlink, MPTCP, SCTP",
         Needs::Files,
@@ -32,7 +32,7 @@ fn check_16_kinds_of_sockets_that_no_build_needs_are_refused() {
 }
 
 #[test]
-fn check_16_named_sockets_of_the_machine_are_out_of_reach_with_namespaces() {
+fn check_16_machine_sockets_are_unreachable() {
     for level in levels(Needs::Files) {
         let world = World::new();
         let _socket = UnixListener::bind(world.path("other/socket")).unwrap();
@@ -52,7 +52,7 @@ fn check_16_named_sockets_of_the_machine_are_out_of_reach_with_namespaces() {
 }
 
 #[test]
-fn check_16_to_18_with_namespaces_the_network_is_not_there() {
+fn checks_16_to_18_namespaces_hide_network() {
     for level in levels(Needs::Processes) {
         if !level.has_namespaces() {
             row(

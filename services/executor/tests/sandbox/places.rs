@@ -29,7 +29,7 @@ impl Drop for Data {
 }
 
 #[test]
-fn check_09_homes_and_data_of_the_machine_are_out_of_reach() {
+fn check_09_homes_and_data_unreachable() {
     at_each_level("9 homes, data folders, services", Needs::Files, |world, level| {
         let home = world.path("home");
         for name in AT_HOME {
@@ -64,7 +64,7 @@ fn check_09_homes_and_data_of_the_machine_are_out_of_reach() {
 }
 
 #[test]
-fn what_settings_expose_can_be_read_and_what_they_hide_in_it_cannot() {
+fn exposed_paths_readable_except_hidden() {
     at_each_level("9 exposed and hidden places", Needs::Files, |world, level| {
         let shared = world.path("shared");
         fs::create_dir_all(shared.join("private")).unwrap();
@@ -88,7 +88,7 @@ fn what_settings_expose_can_be_read_and_what_they_hide_in_it_cannot() {
 }
 
 #[test]
-fn check_09_with_namespaces_the_rest_of_the_machine_does_not_even_exist() {
+fn check_09_namespaces_hide_machine_files() {
     for level in levels(Needs::Processes)
         .into_iter()
         .filter(|level| level.has_namespaces())

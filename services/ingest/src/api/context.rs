@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_dispatchers_send_is_taken_and_only_numbers_and_words_count() {
+    fn context_accepts_foreign_dispatcher_fields() {
         let given = json!({"trigger_type": "assigned", "issue_number": "123", "issue_title": "Believe me", "issue_body": "…",
             "branch_name": "claude/issue/123", "existing_branch": "false", "ci_result": "", "pr_number": ""});
         let expected = Context {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_comment_that_asks_is_known_by_its_id_where_there_are_reactions() {
+    fn context_comment_id_needs_reactable_place() {
         let on = |job, ticket: &str, id: Value| {
             let ticket: TicketKey = ticket.parse().unwrap();
             let mut given = json!({"comment_id": id});
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_discussion_is_told_what_to_do_and_no_other_job_is() {
+    fn only_discuss_job_takes_task() {
         let task = |job, task: Value| of(job, json!({ "task": task })).map(|context| context.task);
         assert_eq!(task(Job::Discuss, json!("plan")), Ok(Some(DiscussionTask::Plan)));
         for (job, given, complaint) in [
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn words_go_to_the_job_that_hears_them_and_nothing_is_dropped_silently() {
+    fn context_words_match_job_or_fail() {
         let words = |job, name: &str| of(job, json!({ name: "Half up." })).map(|context| context.words);
         let heard = Ok(Some("Half up.".to_owned()));
         assert_eq!(words(Job::Implement, "instructions"), heard);

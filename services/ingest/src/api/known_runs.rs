@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_filter_alone_leaves_a_run_out_and_none_leaves_it_in() {
+    fn each_run_filter_excludes_alone() {
         let reason = StopReason::TurnLimit { turns: 40 };
         let ended = run(RunStatus::Finished {
             reason: reason.clone(),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_person_waits_for_a_decision_or_an_answer() {
+    fn person_filter_covers_decision_and_answer() {
         let query = RunsQuery {
             waits_for: Some("person".to_owned()),
             ..RunsQuery::default()
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_well_has_not_failed() {
+    fn failed_filter_excludes_completed_runs() {
         let query = RunsQuery {
             stop: Some("failed".to_owned()),
             ..RunsQuery::default()
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_is_no_run_is_refused() {
+    fn invalid_run_cursor_is_refused() {
         let query = RunsQuery {
             before: Some("57".to_owned()),
             ..RunsQuery::default()

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_acts_under_their_own_name_with_at_most_the_role_of_the_token() {
+    fn person_role_is_capped_by_token() {
         let named = headers(Some("ada%40acme.example"), Some("operator"));
         for (own, role) in [
             (Role::Admin, Role::Operator),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_token_that_speaks_for_people_names_them_and_it_never_acts_by_itself() {
+    fn only_person_tokens_may_name_people() {
         let named = headers(Some("ada"), Some("admin"));
         assert_eq!(acting(token(Role::Admin), false, &named), Err(Problem::Forbidden));
         let nobody = headers(None, None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_role_that_is_none_is_refused() {
+    fn invalid_person_name_or_role_is_refused() {
         let long = "a".repeat(NAME_CHARS + 1);
         for (person, role) in [
             ("", Some("viewer")),

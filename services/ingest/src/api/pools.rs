@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_what_its_executors_are_together() {
+    fn pool_sums_up_its_executors() {
         use ExecutorState::{Draining, Ready, Silent, Unready};
         let all = [("a", Ready), ("b", Draining), ("c", Unready), ("d", Silent)];
         let executors = all.map(|(address, state)| executor(address, state)).into();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_planner_that_has_gone_saw_is_old_and_nothing_of_it_is_alive() {
+    fn departed_planner_makes_pool_old() {
         let executors = vec![executor("a", ExecutorState::Ready)];
         let view = only(&known(vec![told("one", 60_000, executors.clone())]));
         assert_eq!((view.news, view.planners), (PoolNews::Old, 0));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_that_one_planner_hears_is_there_once_and_that_another_does_not_is_said() {
+    fn partly_reachable_executor_is_listed_once() {
         let one = told("one", 0, vec![executor("a", ExecutorState::Silent)]);
         let two = told("two", 9_000, vec![executor("a", ExecutorState::Ready)]);
         for records in [vec![one.clone(), two.clone()], vec![two, one]] {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn executors_that_differ_make_a_mixed_pool_and_silent_ones_do_not() {
+    fn differing_executors_make_mixed_pool() {
         let mut other = executor("b", ExecutorState::Ready);
         other.make = Some(make("1.1.0"));
         let same = executor("a", ExecutorState::Ready);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_rules_name_and_no_planner_knows_is_listed_with_what_to_do() {
+    fn unknown_rules_pool_is_listed_with_remedy() {
         let known = Known {
             named: [("python".to_owned(), vec!["acme/shop".to_owned()])].into(),
             ..Known::default()
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_token_sees_the_pools_of_its_rules_without_addresses() {
+    fn limited_token_sees_pools_without_addresses() {
         let list = TextList(vec!["acme/shop".to_owned()]);
         let scope = Scope::new(Some(&list), None).expect("scope");
         let mut silent = executor("http://10.0.0.8:7403", ExecutorState::Silent);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_wait_are_counted_from_the_queue_whatever_planners_tell() {
+    fn waiting_runs_come_from_queue() {
         let waiter = |number: u64| domain::SlotWaiter {
             run: format!("jira:ENG-{number}@{number}").parse().expect("run"),
             since: NOW.plus_ms(number.cast_signed()),

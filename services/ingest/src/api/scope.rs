@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_has_the_tickets_of_its_repositories_and_projects_and_no_others() {
+    fn scope_includes_only_its_tickets() {
         let shop = scope(
             &["acme/shop", "ghe:acme/web", "folder:local/toy"],
             &["ENG", "work:OPS"],

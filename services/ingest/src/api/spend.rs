@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_month_so_far_is_asked_for_unless_a_time_is_given() {
+    fn spend_period_defaults_to_current_month() {
         let now = at("2026-11-23T12:00:00Z");
         let (since, until) = asked(&query(None, None), now).unwrap();
         assert_eq!(since, at("2026-11-01T00:00:00Z"));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_summed_by_day_and_model_and_those_without_a_price_are_counted() {
+    fn spend_sums_by_day_and_model() {
         let run: RunId = "jira:ENG-1@7".parse().unwrap();
         let start = Start {
             repository: Some("acme/shop".parse().unwrap()),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_token_leaves_places_for_others_and_everybody_together_has_so_many() {
+    fn stream_limits_hold_per_token_and_total() {
         for of in [Of::Run, Of::Everything] {
             let streams = Arc::new(Streams::default());
             let open = |token: &str| streams.open(of, token);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_gives_its_place_back() {
+    fn ended_stream_releases_its_slot() {
         let streams = Arc::new(Streams::default());
         for _ in 0..2 * OF_ONE {
             drop(streams.open(Of::Run, "one").expect("place"));

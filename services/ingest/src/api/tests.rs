@@ -125,7 +125,7 @@ async fn no_route_answers_without_a_valid_token() {
 }
 
 #[tokio::test]
-async fn each_route_wants_its_role_and_says_503_until_the_queue_is_there() {
+async fn routes_require_role_and_connected_queue() {
     for (method, path, least) in ROUTES {
         for role in [Role::Viewer, Role::Operator, Role::Admin] {
             let bearer = format!("Bearer {}", token(role));
@@ -141,7 +141,7 @@ async fn each_route_wants_its_role_and_says_503_until_the_queue_is_there() {
 }
 
 #[tokio::test]
-async fn the_document_lists_every_route_and_nothing_else() {
+async fn document_lists_exactly_the_routes() {
     let (status, document) = call("GET", "/v1/openapi.json", None).await;
     assert_eq!(status, StatusCode::OK);
     let paths = document["paths"].as_object().expect("paths");
@@ -158,7 +158,7 @@ async fn the_document_lists_every_route_and_nothing_else() {
 
 /// Clients are written against the document in docs/. Regenerate it with `WRITE_OPENAPI=1 cargo test -p ingest openapi`.
 #[tokio::test]
-async fn the_openapi_document_in_docs_is_the_one_that_is_served() {
+async fn published_openapi_document_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
     let (_, document) = call("GET", "/v1/openapi.json", None).await;
     let served = format!("{document:#}\n");
@@ -173,7 +173,7 @@ async fn the_openapi_document_in_docs_is_the_one_that_is_served() {
 }
 
 #[tokio::test]
-async fn an_unknown_route_is_a_problem_in_json() {
+async fn unknown_route_returns_json_problem() {
     let (status, body) = call("GET", "/v1/nonsense", None).await;
     assert_eq!(
         (status, &body["error"]),

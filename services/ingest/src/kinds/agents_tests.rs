@@ -56,7 +56,7 @@ fn round(reason: &Reason) -> ReviewRound {
 }
 
 #[test]
-fn a_review_by_a_program_is_worked_on_when_the_rules_name_it_and_as_information() {
+fn named_program_review_starts_work_as_information() {
     let review = by("lint[bot]", 9, &[(41, None)]);
     assert_eq!(nothing(&*told(&review), &facts("", &review, &[])), PROGRAM);
     let facts = facts(AGENTS, &review, &[asked_before()]);
@@ -67,7 +67,7 @@ fn a_review_by_a_program_is_worked_on_when_the_rules_name_it_and_as_information(
 }
 
 #[test]
-fn reviews_by_a_program_end_after_as_many_rounds_as_the_rules_allow() {
+fn program_reviews_stop_after_allowed_rounds() {
     let mut history = vec![asked_before()];
     let mut ends = Vec::new();
     for id in 0..4 {
@@ -85,7 +85,7 @@ fn reviews_by_a_program_end_after_as_many_rounds_as_the_rules_allow() {
 }
 
 #[test]
-fn our_own_review_is_worked_on_once_for_a_head_and_only_where_the_rules_want_it() {
+fn own_review_is_followed_once_per_head() {
     let review = by("journeyman[bot]", 9, &[(41, None)]);
     let asked = || vec![asked_before()];
     assert_eq!(
@@ -145,7 +145,7 @@ fn requested(rules: &str, by: &str, now: PullRequest) -> Facts {
 }
 
 #[test]
-fn we_review_our_own_pull_request_once_for_a_head_when_it_is_ready_and_we_asked() {
+fn own_pull_request_reviewed_once_per_head() {
     let event = ReviewRequested::from_poll(repository(), 7);
     let ready = || PullRequest {
         draft: false,

@@ -63,7 +63,7 @@ fn on_the_way(facts: Facts) -> Facts {
 }
 
 #[test]
-fn on_a_ticket_without_a_pull_request_the_work_is_the_ticket_with_the_comment() {
+fn question_without_pull_request_offers_ticket_work() {
     let facts = with_row(asked(|_, _| {}), Row::default());
     let job = work(&by_ada(), &facts).expect("work");
     assert_eq!(job.job, Job::Implement);
@@ -79,7 +79,7 @@ fn on_a_ticket_without_a_pull_request_the_work_is_the_ticket_with_the_comment() 
 }
 
 #[test]
-fn where_our_pull_request_is_open_the_work_is_on_it_wherever_it_was_said() {
+fn question_on_pull_request_offers_review_work() {
     let on_ticket = work(&by_ada(), &on_the_way(asked(|_, _| {}))).expect("work");
     let mut facts = on_the_way(asked(|_, _| {}));
     facts.put_authority(rita(), true);
@@ -96,7 +96,7 @@ fn where_our_pull_request_is_open_the_work_is_on_it_wherever_it_was_said() {
 }
 
 #[test]
-fn a_comment_begins_nothing_where_nobody_could_begin_anything() {
+fn question_offers_nothing_when_work_is_impossible() {
     let over = with_row(asked(|issue, _| issue.is_over = true), Row::default());
     assert_eq!(work(&by_ada(), &over), None, "the ticket is over");
     let theirs = with_row(asked(|_, open| open.push(pull_request())), Row::default());
@@ -118,7 +118,7 @@ fn a_comment_begins_nothing_where_nobody_could_begin_anything() {
 }
 
 #[test]
-fn whoever_may_not_ask_is_told_so_once() {
+fn unauthorized_question_is_answered_once() {
     let mut facts = super::tests::facts();
     facts.put_authority(jira_person(ada()), false);
     let told = follows(&by_ada(), &facts);

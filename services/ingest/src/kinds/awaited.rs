@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_that_is_waited_for_too_long_is_reminded_of_twice_and_no_more() {
+    fn overdue_review_is_reminded_twice_only() {
         let event = Awaited::from_poll(record());
         let mut history = Vec::new();
         let mut days = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_reminded_of_a_draft_a_closed_pull_request_or_without_the_rule() {
+    fn draft_or_closed_review_gets_no_reminder() {
         let event = Awaited::from_poll(record());
         let why = |rules: &str, now| nothing(&event, &seen(rules, now, 9, &[]));
         let no_review = "the pull request waits for no review";
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_on_the_same_day_finds_the_same_reminder() {
+    fn reminders_of_one_day_share_a_key() {
         let event = Awaited::from_poll(record());
         let mut facts = seen(RULES, waiting(), 4, &[]);
         let first = follows(&event, &facts);

@@ -232,7 +232,7 @@ fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
 }
 
 #[test]
-fn a_program_gives_no_order_and_starts_no_triage_and_no_repair_through_either_door() {
+fn program_starts_no_command_triage_or_repair() {
     for (name, event) in acts() {
         assert_eq!(nothing(&*event, &facts(RULES)), PROGRAM, "{name}");
     }
@@ -249,7 +249,7 @@ fn a_program_gives_no_order_and_starts_no_triage_and_no_repair_through_either_do
 }
 
 #[test]
-fn work_that_a_program_asks_for_is_refused_once_through_either_door() {
+fn program_work_request_is_refused_once() {
     let polled = Work::from_poll(
         ticket(),
         READY.to_owned(),
@@ -285,7 +285,7 @@ fn work_that_a_program_asks_for_is_refused_once_through_either_door() {
 }
 
 #[test]
-fn a_program_that_the_rules_name_is_judged_like_anybody() {
+fn named_program_is_judged_like_person() {
     let named = format!("{RULES}review:\n  agents: ['Tidy[bot]', app-1]\n");
     let labeled = Given::from_poll(number());
     assert!(matches!(
@@ -302,7 +302,7 @@ fn a_program_that_the_rules_name_is_judged_like_anybody() {
 }
 
 #[test]
-fn the_words_of_a_program_are_no_instructions_and_its_edits_no_approved_text() {
+fn program_text_is_never_instruction() {
     let comment = crate::outside::Comment {
         author: "Automation".to_owned(),
         author_id: "app-1".to_owned(),

@@ -84,7 +84,7 @@ fn task(reason: &Reason) -> Option<DiscussionTask> {
 }
 
 #[test]
-fn webhook_and_poll_of_a_new_discussion_come_to_the_same_research() {
+fn new_discussion_has_same_research_both_channels() {
     let facts = facts(RULES, |_| {});
     let told = follows(&*github("discussion", &opened())[0], &facts);
     assert_eq!(told.key, TriggerKey::new("discussion:created"));
@@ -99,7 +99,7 @@ fn webhook_and_poll_of_a_new_discussion_come_to_the_same_research() {
 }
 
 #[test]
-fn a_new_discussion_is_left_alone_where_the_rules_or_its_author_say_so() {
+fn new_discussion_ignored_by_rules_or_author() {
     let why =
         |rules: &str, change: fn(&mut Issue)| nothing(&Discussed::opened(ticket()), &facts(rules, change));
     let off = "repo:\n  owner: acme\n  name: shop\n";
@@ -115,7 +115,7 @@ fn a_new_discussion_is_left_alone_where_the_rules_or_its_author_say_so() {
 }
 
 #[test]
-fn an_order_in_a_comment_starts_its_task_by_webhook_and_by_poll() {
+fn discussion_command_starts_task_both_channels() {
     let facts = facts(RULES, |_| {});
     for (order, wanted) in [
         ("/summarize", DiscussionTask::Summarize),
@@ -132,7 +132,7 @@ fn an_order_in_a_comment_starts_its_task_by_webhook_and_by_poll() {
 }
 
 #[test]
-fn a_plan_without_a_right_to_open_issues_is_refused_with_the_reason() {
+fn plan_without_issue_right_is_refused() {
     let rules = RULES.replace("  most_planned: 3\n", "  most_planned: 0\n");
     let told = follows(&polled("rita", "/plan"), &facts(&rules, |_| {}));
     assert_eq!(told.reason, Reason::Skipped(SkipReason::NoIssues));
@@ -148,7 +148,7 @@ fn a_closed_discussion_is_not_closed_again() {
 }
 
 #[test]
-fn a_question_is_answered_in_its_own_thread_and_only_where_we_take_part() {
+fn discussion_question_is_answered_where_enabled() {
     let mut facts = facts(RULES, |_| {});
     facts.own_accounts = std::sync::Arc::new(["journeyman[bot]".to_owned()].into());
     let told = follows(&polled("rita", "@journeyman why half up?"), &facts);

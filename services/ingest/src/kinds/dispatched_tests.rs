@@ -57,7 +57,7 @@ fn last_words(job: &JobRequest) -> Option<(&str, &str, bool)> {
 }
 
 #[test]
-fn work_has_the_callers_instructions_as_its_last_words() {
+fn dispatched_work_ends_with_caller_instructions() {
     let facts = asked(|_, _| {});
     let plain = job(&wanted(Job::Implement), &facts);
     assert_eq!((plain.job, last_words(&plain)), (Job::Implement, None));
@@ -67,7 +67,7 @@ fn work_has_the_callers_instructions_as_its_last_words() {
 }
 
 #[test]
-fn a_question_is_answered_on_the_ticket_or_on_our_pull_request_where_it_was_put() {
+fn dispatched_question_stays_on_its_subject() {
     let mut facts = asked(|_, _| {});
     facts.put_authority(
         Person::Api {
@@ -110,7 +110,7 @@ fn a_question_is_answered_on_the_ticket_or_on_our_pull_request_where_it_was_put(
 }
 
 #[test]
-fn a_triage_by_hand_is_made_once_more_and_never_of_what_a_skip_rule_forbids() {
+fn dispatched_triage_repeats_and_obeys_skip_rules() {
     let labelled = |labels: &[&str]| {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         asked(|issue, _| issue.labels = labels)
@@ -146,7 +146,7 @@ fn red(end: CheckConclusion) -> Facts {
 }
 
 #[test]
-fn red_checks_are_repaired_by_ticket_or_by_pull_request_with_what_the_ticket_asked_for() {
+fn dispatched_repair_finds_checks_by_ticket() {
     let facts = red(CheckConclusion::Failure);
     let by_number = Dispatched {
         ours: Some(record()),
@@ -165,7 +165,7 @@ fn red_checks_are_repaired_by_ticket_or_by_pull_request_with_what_the_ticket_ask
 }
 
 #[test]
-fn there_is_no_repair_of_what_is_green_running_off_over_or_under_way() {
+fn dispatched_repair_is_refused_without_need() {
     let why = |facts: &Facts| nothing(&wanted(Job::FixCi), facts);
     let green = decided(&wanted(Job::FixCi), &red(CheckConclusion::Success));
     assert!(matches!(green, Verdict::NothingFailed), "{green:?}");
@@ -209,7 +209,7 @@ fn there_is_no_repair_of_what_is_green_running_off_over_or_under_way() {
 }
 
 #[test]
-fn of_several_pull_requests_one_has_to_be_named() {
+fn ambiguous_pull_request_must_be_named() {
     let mut facts = red(CheckConclusion::Failure);
     let second = PullRequestRef { number: 8, ..ours() };
     let row = Row {
@@ -256,7 +256,7 @@ fn review(id: u64, by: &str, state: ReviewState, body: &str) -> Review {
 }
 
 #[test]
-fn the_last_review_that_asks_for_something_is_addressed_or_what_the_caller_says() {
+fn dispatched_review_work_uses_last_request() {
     let reviews = vec![
         review(1, "ann", ReviewState::ChangesRequested, "Old."),
         review(2, "ann", ReviewState::ChangesRequested, "Use cents."),
@@ -302,7 +302,7 @@ fn the_last_review_that_asks_for_something_is_addressed_or_what_the_caller_says(
 }
 
 #[test]
-fn any_pull_request_that_the_rules_allow_is_reviewed_whether_or_not_it_waits_for_us() {
+fn dispatched_review_needs_only_rules() {
     const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
     let event = Dispatched {
         ticket: "github:acme/shop#7".parse::<TicketKey>().expect("ticket"),

@@ -222,7 +222,7 @@ fn of_a_data_center(event: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_changed_comment_of_a_data_center_and_one_without_its_issue_are_no_new_ones() {
+fn edited_data_center_comment_is_not_new() {
     assert!(jira(&of_a_data_center("issue_comment_edited")).is_empty());
     let mut alone = of_a_data_center("");
     alone["webhookEvent"] = json!("comment_created");
@@ -429,7 +429,7 @@ fn follows(kind: &str, event: &dyn Kind, facts: &Facts) -> Follows {
 }
 
 #[test]
-fn a_webhook_and_a_poll_of_the_same_thing_come_to_the_same_key_and_verdict() {
+fn webhook_and_poll_share_key_and_verdict() {
     for (kind, doors) in &KINDS {
         let Doors::Both(pairs) = doors else { continue };
         for Pair {
@@ -452,7 +452,7 @@ fn a_webhook_and_a_poll_of_the_same_thing_come_to_the_same_key_and_verdict() {
 }
 
 #[test]
-fn what_the_log_has_under_the_key_is_known_through_both_doors_or_comes_to_the_same_key_again() {
+fn known_key_is_recognized_by_both_channels() {
     for (kind, doors) in &KINDS {
         let Doors::Both(pairs) = doors else { continue };
         for Pair {
@@ -476,7 +476,7 @@ fn what_the_log_has_under_the_key_is_known_through_both_doors_or_comes_to_the_sa
 }
 
 #[test]
-fn every_kind_has_a_row_in_the_table_of_doors() {
+fn every_kind_has_a_channel_row() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kinds");
     let files = std::fs::read_dir(folder).expect("the kinds");
     let names = files.map(|file| file.expect("a file").file_name().into_string().expect("a name"));

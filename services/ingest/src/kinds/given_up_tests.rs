@@ -75,7 +75,7 @@ pub(super) fn facts(
 }
 
 #[test]
-fn work_that_a_pull_request_kept_back_is_asked_for_again_when_that_is_closed_through_both_doors() {
+fn blocked_request_repeats_after_competing_close() {
     let now = over("ENG-12: Round", "", false);
     for event in doors(&now) {
         let found = follows(&*event, &facts(&now, vec![kept_back(URL)], |_, _| {}));
@@ -110,7 +110,7 @@ fn work_that_a_pull_request_kept_back_is_asked_for_again_when_that_is_closed_thr
 }
 
 #[test]
-fn whoever_closes_our_pull_request_does_not_ask_for_another_one() {
+fn closing_own_pull_request_requests_nothing() {
     let now = over("ENG-12: Round", "", false);
     let mut facts = asked(|_, _| {});
     facts.put_pull_request(repository(), 9, now.clone());
@@ -122,7 +122,7 @@ fn whoever_closes_our_pull_request_does_not_ask_for_another_one() {
 }
 
 #[test]
-fn a_pull_request_that_is_open_again_keeps_work_back() {
+fn reopened_pull_request_keeps_blocking() {
     let now = PullRequest {
         closed_at: None,
         ..over("ENG-12: Round", "", false)
@@ -167,7 +167,7 @@ fn on_github(now: &PullRequest, history: Vec<Trigger>) -> Facts {
 }
 
 #[test]
-fn an_issue_of_github_is_named_by_its_number_when_a_pull_request_is_merged_or_closed() {
+fn github_issue_is_named_by_number() {
     for (title, body) in [("Round (#12)", ""), ("Round", "Fixes #12")] {
         let merged = over(title, body, true);
         for event in doors(&merged) {

@@ -47,7 +47,7 @@ fn waiting(reason: Reason) -> (Vec<String>, bool, String) {
 }
 
 #[test]
-fn runs_that_wait_for_approval_are_no_success_and_are_told_once() {
+fn runs_awaiting_approval_notify_once() {
     let green = || check(1, Some(CheckConclusion::Success));
     let pending = check(2, None);
     for checks in [vec![green()], vec![], vec![green(), pending]] {
@@ -74,7 +74,7 @@ fn runs_that_wait_for_approval_are_no_success_and_are_told_once() {
 }
 
 #[test]
-fn runs_under_way_keep_green_checks_from_being_all() {
+fn active_workflow_runs_delay_green_checks() {
     let green = vec![check(1, Some(CheckConclusion::Success))];
     let facts = with_runs(green.clone(), vec![run("Tests", RunProgress::UnderWay)]);
     assert_eq!(nothing(&changed(), &facts), "a workflow run is not complete");
@@ -87,7 +87,7 @@ fn runs_under_way_keep_green_checks_from_being_all() {
 }
 
 #[test]
-fn checks_that_never_end_are_told_by_name() {
+fn endless_checks_are_reported_by_name() {
     let green = check(1, Some(CheckConclusion::Success));
     let pending = ChecksPending::from_poll(&record(), commit());
     let facts = with_runs(vec![green.clone(), check(2, None)], vec![]);
@@ -129,7 +129,7 @@ fn class(new: Option<&str>, old: Option<&str>) -> FailureClass {
 }
 
 #[test]
-fn a_check_that_was_red_before_excuses_the_same_failures_only() {
+fn earlier_failure_excuses_same_failures_only() {
     let old = "FAILED tests/test_cart.py::test_old - assert 1 == 2\n1 failed, 20 passed in 0.21s";
     let same = "FAILED tests/test_cart.py::test_old - assert 1 == 3\n1 failed, 21 passed in 0.35s";
     let both = "FAILED tests/test_cart.py::test_old - assert 1 == 2\nFAILED tests/test_new.py::test_new - assert 0\n2 failed";

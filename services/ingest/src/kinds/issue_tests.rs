@@ -85,7 +85,7 @@ fn given() -> Given {
 }
 
 #[test]
-fn webhook_and_poll_come_to_the_same_event_of_the_issue() {
+fn assignment_has_same_event_both_channels() {
     let facts = asked(RULES, |_| {});
     let polled = follows(&given(), &facts);
     assert_eq!(polled.key, TriggerKey::new("issue_event:E1"));
@@ -115,7 +115,7 @@ fn webhook_and_poll_come_to_the_same_event_of_the_issue() {
 }
 
 #[test]
-fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
+fn last_assignment_counts_unless_withdrawn() {
     let label = || event("E2", 60, "rita", How::Labeled("ready".to_owned()));
     let neither = "the ticket is neither assigned to us nor has it a label that asks";
     assert_eq!(
@@ -139,7 +139,7 @@ fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
 }
 
 #[test]
-fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
+fn second_request_during_work_starts_nothing() {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
     facts.put_progress(ticket(), live());
@@ -147,7 +147,7 @@ fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
 }
 
 #[test]
-fn a_wish_that_comes_before_the_end_of_the_last_work_is_taken_in_is_looked_at_again() {
+fn request_before_handled_end_is_retried() {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
     facts.put_progress(ticket(), behind());
@@ -156,7 +156,7 @@ fn a_wish_that_comes_before_the_end_of_the_last_work_is_taken_in_is_looked_at_ag
 }
 
 #[test]
-fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
+fn only_writers_request_work_by_assignment() {
     let by = |login: Option<&str>| {
         let login = login.map(user).map(account);
         asked(RULES, |issue| issue.gifts[0].by = login)
@@ -173,7 +173,7 @@ fn only_who_may_write_asks_for_work_and_our_own_accounts_never_do() {
 }
 
 #[test]
-fn a_text_that_its_author_changed_after_the_approval_is_not_worked_on() {
+fn text_edited_after_approval_is_skipped() {
     let edited = |ms: i64, by: &str| {
         let by = Some(account(user(by)));
         asked(RULES, |issue| {
@@ -198,7 +198,7 @@ fn a_text_that_its_author_changed_after_the_approval_is_not_worked_on() {
 }
 
 #[test]
-fn comments_before_the_approval_come_along_and_say_whether_their_author_may_instruct() {
+fn earlier_comments_carry_author_authority() {
     let comment = |author: &str, ms: i64| Comment {
         author: author.to_owned(),
         author_id: account(user(author)).id,
@@ -228,7 +228,7 @@ fn comments_before_the_approval_come_along_and_say_whether_their_author_may_inst
 }
 
 #[test]
-fn an_issue_is_triaged_once_for_each_text_and_not_while_it_asks_for_work() {
+fn issue_is_triaged_once_per_text() {
     let rules = |anyone: bool| format!("{RULES}triage:\n  labels: [bug]\n  anyone: {anyone}\n");
     let text = IssueText::from_poll(ticket());
     let open = |anyone: bool, edits: Vec<Edit>| {
@@ -263,7 +263,7 @@ fn an_issue_is_triaged_once_for_each_text_and_not_while_it_asks_for_work() {
 }
 
 #[test]
-fn a_jira_ticket_that_is_assigned_to_the_account_of_the_rules_asks_for_work_under_the_name_of_its_change() {
+fn jira_assignment_uses_changelog_key() {
     let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: Agent\n";
     let ticket: TicketKey = "jira:ENG-12".parse().expect("ticket");
     let ada = domain::Account {

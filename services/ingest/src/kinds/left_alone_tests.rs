@@ -22,7 +22,7 @@ fn labeled(label: &str) -> PullRequest {
 }
 
 #[test]
-fn checks_of_our_labeled_pull_request_start_nothing_until_the_label_is_gone() {
+fn labeled_pull_request_checks_start_nothing() {
     for end in [CheckConclusion::Failure, CheckConclusion::Success] {
         let checks = || vec![check(1, Some(end))];
         let left = checked(labeled("skip-dispatch"), checks());
@@ -40,7 +40,7 @@ fn checks_of_our_labeled_pull_request_start_nothing_until_the_label_is_gone() {
 }
 
 #[test]
-fn a_review_of_our_labeled_pull_request_is_not_worked_on_through_either_door() {
+fn labeled_pull_request_review_is_ignored() {
     let (told, polled, mut facts) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &[]));
     assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::AddressReview));
     facts = with_pull_request(facts, labeled("skip-dispatch"));
@@ -61,7 +61,7 @@ fn with_pull_request(_: crate::facts::Facts, now: PullRequest) -> crate::facts::
 }
 
 #[test]
-fn nobody_is_reminded_of_our_labeled_pull_request() {
+fn labeled_pull_request_gets_no_reminder() {
     let rules =
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nreview:\n  remind_after_days: 1\n";
     let why = |now: PullRequest| {
@@ -81,7 +81,7 @@ fn nobody_is_reminded_of_our_labeled_pull_request() {
 }
 
 #[test]
-fn a_labeled_pull_request_of_a_person_is_not_reviewed_and_nothing_of_it_is_read() {
+fn labeled_foreign_pull_request_is_not_read() {
     let rules = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
     let mut facts = facts_with(rules, Source::Webhook);
     let waiting = PullRequest {
@@ -110,7 +110,7 @@ fn a_labeled_pull_request_of_a_person_is_not_reviewed_and_nothing_of_it_is_read(
 }
 
 #[test]
-fn a_labeled_ticket_is_skipped_with_the_label() {
+fn labeled_ticket_is_skipped_by_label() {
     let facts = asked(|issue, _| issue.labels = vec!["bug".to_owned(), "skip-dispatch".to_owned()]);
     let label = "skip-dispatch".to_owned();
     let reason = follows(&*jira(&moved())[0], &facts).reason;

@@ -35,7 +35,7 @@ pub(super) fn may(mut facts: Facts, may: bool) -> Facts {
 }
 
 #[test]
-fn a_ticket_that_the_condition_holds_for_is_worked_on_once_through_both_doors() {
+fn matching_ticket_starts_work_once() {
     let facts = may(facts(Ok(true), |_| {}), true);
     let polled = follows(&Matched::from_poll(ticket()), &facts);
     for event in ["jira:issue_created", "jira:issue_updated"] {
@@ -59,7 +59,7 @@ fn a_ticket_that_the_condition_holds_for_is_worked_on_once_through_both_doors() 
 }
 
 #[test]
-fn a_condition_that_does_not_hold_or_is_wrong_and_tickets_of_strangers_start_nothing() {
+fn failed_condition_or_stranger_starts_nothing() {
     let payload = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
     let told = |facts: &Facts| {
         let events = jira(&payload).into_iter();

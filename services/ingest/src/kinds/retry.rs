@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retry_goes_on_or_starts_again_or_does_nothing() {
+    fn retry_continues_restarts_or_does_nothing() {
         let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
         let with = |status: RunStatus| {
             let mut row = Row::default();

@@ -72,7 +72,7 @@ fn job(reason: Reason) -> JobRequest {
 }
 
 #[test]
-fn a_ticket_that_comes_back_is_worked_on_again_with_what_was_said_since_through_both_doors() {
+fn returned_ticket_restarts_with_new_comments() {
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
@@ -124,7 +124,7 @@ fn back_with_ours(change: impl FnOnce(&mut Issue)) -> Facts {
 }
 
 #[test]
-fn our_open_pull_request_goes_on_with_what_people_who_may_said_on_the_ticket() {
+fn returned_ticket_continues_open_pull_request() {
     let job = job(follows(&polled(), &back_with_ours(|_| {})).reason);
     let About::Review(round) = job.about else {
         panic!("no review: {:?}", job.about)
@@ -144,7 +144,7 @@ fn our_open_pull_request_goes_on_with_what_people_who_may_said_on_the_ticket() {
 }
 
 #[test]
-fn a_move_to_the_status_that_asks_goes_on_at_our_open_pull_request() {
+fn ready_status_continues_open_pull_request() {
     let ready = |change: fn(&mut Issue)| {
         back_with_ours(|issue| {
             issue.status = READY.to_owned();
@@ -191,7 +191,7 @@ fn a_move_to_the_status_that_asks_goes_on_at_our_open_pull_request() {
 }
 
 #[test]
-fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on() {
+fn return_needs_later_authorized_status_change() {
     let reason = |change: fn(&mut Issue)| nothing(&polled(), &back(change));
     assert_eq!(
         reason(|issue| issue.status = "In Progress".to_owned()),

@@ -72,7 +72,7 @@ pub(super) fn waiting_for_review() -> Facts {
 }
 
 #[test]
-fn the_next_review_is_told_what_came_after_the_last_one_unless_its_commit_is_gone() {
+fn next_review_contains_changes_since_last() {
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
     let request = || vec![request(4, Some("rita"), "agent")];
     let before = PullRequest {
@@ -130,7 +130,7 @@ fn event() -> ReviewRequested {
 }
 
 #[test]
-fn webhook_and_poll_come_to_the_same_request_and_the_last_of_them_counts() {
+fn last_review_request_counts_both_channels() {
     let requests = vec![
         request(3, Some("guest"), "agent"),
         request(4, Some("rita"), "Agent"),
@@ -180,7 +180,7 @@ fn decided_quietly(event: &dyn super::Kind, facts: &Facts) -> Option<Verdict> {
 }
 
 #[test]
-fn only_who_may_write_asks_for_a_review_and_ours_are_reviewed_by_people() {
+fn only_writers_request_foreign_reviews() {
     let by = |login: Option<&str>| asked(waiting(), vec![request(4, login, "agent")]);
     let may_not = "who asks for the review may not";
     assert_eq!(nothing(&event(), &by(Some("guest"))), may_not);
@@ -205,7 +205,7 @@ fn only_who_may_write_asks_for_a_review_and_ours_are_reviewed_by_people() {
 }
 
 #[test]
-fn a_head_in_a_fork_is_not_checked_out() {
+fn fork_head_is_not_checked_out() {
     let fork = PullRequest {
         head_repository: "guest/shop".to_owned(),
         ..waiting()
@@ -218,7 +218,7 @@ fn a_head_in_a_fork_is_not_checked_out() {
 }
 
 #[test]
-fn the_tickets_that_the_pull_request_names_come_with_it_as_far_as_they_are_there() {
+fn named_tickets_come_with_review() {
     let now = PullRequest {
         title: "eng-4: Mean price".to_owned(),
         body: "Fixes #5, closes #6 and fixes other/shop#7.".to_owned(),

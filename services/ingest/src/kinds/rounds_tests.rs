@@ -18,7 +18,7 @@ fn changed(path: &str, patch: &str) -> ChangedFile {
 }
 
 #[test]
-fn a_reply_comes_with_what_was_said_in_its_thread_before_and_with_the_change() {
+fn reply_includes_thread_history_and_change() {
     let first = review(1, ReviewState::Commented, "", &[(30, None), (40, None)]);
     let by_us = |mut review: Review| {
         let us = pull_request().author;
@@ -108,7 +108,7 @@ fn suspects(heads: &[char], since: Vec<ChangedFile>) -> Suspects {
 }
 
 #[test]
-fn a_repair_is_shown_what_was_changed_since_the_checks_passed_else_the_whole_change() {
+fn repair_shows_changes_since_last_success() {
     let last = changed("last", "@@ -0,0 +1 @@\n+y");
     let whole = [changed("whole", "@@ -0,0 +1 @@\n+x")];
     assert_eq!(

@@ -34,7 +34,7 @@ fn doors() -> [Box<dyn Kind>; 2] {
 }
 
 #[test]
-fn checks_count_half_a_minute_after_the_last_one_has_ended_through_both_doors() {
+fn checks_count_after_settle_time() {
     for event in doors() {
         let wait = |second| match decided(&*event, &at(second, &[])) {
             Verdict::Unsettled { after, .. } => Some(after.as_secs()),
@@ -53,7 +53,7 @@ fn checks_count_half_a_minute_after_the_last_one_has_ended_through_both_doors() 
 }
 
 #[test]
-fn a_required_check_that_has_not_begun_is_waited_for_until_it_never_will() {
+fn unstarted_required_check_delays_until_limit() {
     for event in doors() {
         let missing = nothing(&*event, &at(40, &["test 1", "deploy"]));
         assert_eq!(missing, "the required check \"deploy\" has not reported");
@@ -63,7 +63,7 @@ fn a_required_check_that_has_not_begun_is_waited_for_until_it_never_will() {
 }
 
 #[test]
-fn without_the_setting_nothing_is_waited_for_or_read() {
+fn zero_settle_time_reads_nothing() {
     for event in doors() {
         let mut facts = checked(pull_request(), vec![check(1, Some(Success))]);
         facts.now = Timestamp::from_unix_ms(1_000);

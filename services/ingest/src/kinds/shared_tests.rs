@@ -93,7 +93,7 @@ fn repository(reason: &Reason) -> String {
 }
 
 #[test]
-fn a_component_or_a_label_says_which_repository_is_worked_on() {
+fn component_or_label_selects_repository() {
     for event in [moved(READY), assigned()] {
         let told = follows(&*event, &facts(&["cart"], &[]));
         assert_eq!(repository(&told.reason), "acme/cart");
@@ -107,7 +107,7 @@ fn a_component_or_a_label_says_which_repository_is_worked_on() {
 }
 
 #[test]
-fn who_asks_for_work_hears_what_repositories_go_by_when_the_ticket_does_not_say_it() {
+fn ambiguous_request_explains_repository_marks() {
     for (components, labels) in [(&[][..], &[][..]), (&["Cart"], &["manual"])] {
         for event in [moved(READY), assigned()] {
             let told = follows(&*event, &facts(components, labels));
@@ -117,7 +117,7 @@ fn who_asks_for_work_hears_what_repositories_go_by_when_the_ticket_does_not_say_
 }
 
 #[test]
-fn a_ticket_is_read_for_its_repository_only_where_the_project_is_shared() {
+fn only_shared_project_tickets_are_read() {
     let event = moved(READY);
     let mut shared = Facts::new(
         Source::Webhook,

@@ -198,7 +198,7 @@ pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> F
 }
 
 #[test]
-fn webhook_and_poll_tell_of_the_same_move_into_the_status() {
+fn status_change_is_equal_in_both_channels() {
     let told = jira(&moved());
     let facts = asked(|_, _| {});
     let polled = Work::from_poll(
@@ -228,7 +228,7 @@ fn webhook_and_poll_tell_of_the_same_move_into_the_status() {
 }
 
 #[test]
-fn an_issue_created_in_the_status_asks_for_work_and_one_created_elsewhere_for_a_triage() {
+fn created_issue_requests_work_or_triage() {
     let created = |status: &str| {
         json!({"webhookEvent": "jira:issue_created", "timestamp": 5, "user": {"accountId": "a1", "displayName": "Ada"},
             "issue": {"key": "ENG-12", "fields": {"status": {"name": status}}}})
@@ -251,7 +251,7 @@ fn an_issue_created_in_the_status_asks_for_work_and_one_created_elsewhere_for_a_
 }
 
 #[test]
-fn nothing_is_read_for_a_status_that_asks_for_nothing_or_what_our_own_account_did() {
+fn uninteresting_status_needs_no_reads() {
     let mut elsewhere = moved();
     elsewhere["changelog"]["items"][1]["toString"] = json!("Done");
     assert_eq!(
@@ -283,7 +283,7 @@ fn what_the_log_knows_costs_no_reads() {
 }
 
 #[test]
-fn work_is_skipped_with_the_rule_that_forbids_it() {
+fn forbidden_work_names_its_skip_rule() {
     let reason =
         |change: fn(&mut Issue, &mut Vec<PullRequest>)| match follows(&*jira(&moved())[0], &asked(change))
             .reason
@@ -349,7 +349,7 @@ fn work_is_skipped_with_the_rule_that_forbids_it() {
 }
 
 #[test]
-fn a_ticket_that_left_the_status_is_told_after_a_webhook_and_passed_over_by_a_poll() {
+fn left_status_notifies_after_webhook_only() {
     let facts = asked(|issue, _| issue.status = "Done".to_owned());
     let left = follows(&*jira(&moved())[0], &facts).reason;
     assert!(matches!(left, Reason::Skipped(SkipReason::StatusLeft { status, .. }) if status == "Done"));
@@ -362,7 +362,7 @@ fn a_ticket_that_left_the_status_is_told_after_a_webhook_and_passed_over_by_a_po
 }
 
 #[test]
-fn an_unreadable_ticket_and_one_that_nobody_may_ask_for_are_told() {
+fn unreadable_or_unauthorized_ticket_is_reported() {
     let mut unreadable = facts();
     unreadable.put_known(ticket(), TriggerKey::new("changelog:7"), None);
     unreadable.put_issue(ticket(), Err("too deep".to_owned()));
@@ -385,7 +385,7 @@ fn an_unreadable_ticket_and_one_that_nobody_may_ask_for_are_told() {
 }
 
 #[test]
-fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
+fn last_text_edit_is_triaged_once() {
     let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
@@ -446,7 +446,7 @@ pub(super) fn rita() -> Person {
 }
 
 #[test]
-fn an_order_counts_from_those_who_may_write_and_on_our_pull_request_for_its_ticket() {
+fn command_needs_write_permission_and_finds_ticket() {
     let mut facts = facts();
     facts.put_record(repository(), 7, Some(record()));
     let mut refused = facts.clone();
@@ -577,7 +577,7 @@ fn document(nodes: &[Value]) -> Value {
 }
 
 #[test]
-fn a_mention_by_account_id_asks_through_both_doors() {
+fn account_id_mention_asks_both_channels() {
     let facts = facts_after_setup();
     let node = || mention_node("712020:journeyman-writer");
     let paragraph =
@@ -620,7 +620,7 @@ fn a_mention_by_account_id_asks_through_both_doors() {
 }
 
 #[test]
-fn a_mention_at_a_data_center_is_the_name_of_the_user() {
+fn data_center_mention_uses_user_name() {
     let mut facts = facts_after_setup();
     facts.own_accounts = BTreeSet::from(["journeyman.writer".to_owned()]).into();
     for (body, asks) in [
@@ -637,7 +637,7 @@ fn a_mention_at_a_data_center_is_the_name_of_the_user() {
 }
 
 #[test]
-fn a_question_waits_for_a_planner_that_is_behind() {
+fn question_waits_for_late_planner() {
     let mut facts = facts();
     facts.put_record(repository(), 7, Some(record()));
     facts.put_authority(rita(), true);
@@ -750,7 +750,7 @@ pub(super) fn check_run() -> Vec<Box<dyn Kind>> {
 }
 
 #[test]
-fn the_kinds_of_ci_events_and_a_poll_say_the_same() {
+fn ci_event_kinds_and_poll_agree() {
     let repository = json!({"full_name": "acme/shop"});
     let suite = json!({"action": "completed", "repository": repository,
         "check_suite": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
@@ -790,7 +790,7 @@ fn the_kinds_of_ci_events_and_a_poll_say_the_same() {
 }
 
 #[test]
-fn checks_count_only_when_all_are_complete_and_on_the_open_head() {
+fn checks_count_when_complete_on_open_head() {
     let verdict = |now: PullRequest, checks| decided(&*check_run()[0], &checked(now, checks));
     assert!(matches!(verdict(pull_request(), vec![]), Verdict::NoChecks));
     let running = vec![check(1, Some(CheckConclusion::Success)), check(2, None)];
@@ -822,7 +822,7 @@ fn checks_count_only_when_all_are_complete_and_on_the_open_head() {
 }
 
 #[test]
-fn one_bad_end_makes_a_failure_that_names_it_and_keeps_the_end_of_its_log() {
+fn failed_check_is_named_with_log_end() {
     use CheckConclusion::{Cancelled, Neutral, Skipped, Success, TimedOut};
     let summary = |ends: &[CheckConclusion]| {
         let checks = (1..).zip(ends).map(|(id, end)| check(id, Some(*end))).collect();
@@ -852,7 +852,7 @@ fn one_bad_end_makes_a_failure_that_names_it_and_keeps_the_end_of_its_log() {
 }
 
 #[test]
-fn the_key_of_checks_ignores_their_order_and_changes_with_a_new_attempt() {
+fn checks_key_ignores_order_changes_per_attempt() {
     use CheckConclusion::{Failure, Success};
     let key = |checks: Vec<Check>| follows(&*check_run()[0], &checked(pull_request(), checks)).key;
     let (one, two) = (check(1, Some(Success)), check(2, Some(Failure)));
@@ -875,7 +875,7 @@ pub(super) fn closing(merged: &Value, head: &str) -> Value {
 }
 
 #[test]
-fn webhook_and_poll_give_a_closed_pull_request_the_same_key() {
+fn closed_pull_request_has_one_key() {
     let over = |merged: bool| PullRequest {
         merged,
         merged_by: merged.then(|| "mia".to_owned()),
@@ -912,7 +912,7 @@ fn webhook_and_poll_give_a_closed_pull_request_the_same_key() {
 }
 
 #[test]
-fn another_pull_request_of_the_branch_is_not_ours() {
+fn other_branch_pull_request_is_not_ours() {
     let mut facts = facts();
     let other = BranchRecord {
         pull_request: Some(PullRequestRef { number: 8, ..ours() }),
@@ -927,7 +927,7 @@ fn another_pull_request_of_the_branch_is_not_ours() {
 }
 
 #[test]
-fn updates_without_a_change_of_interest_are_no_events() {
+fn uninteresting_updates_make_no_events() {
     for payload in [
         json!({"webhookEvent": "jira:issue_updated", "issue": {"key": "ENG-1"}}),
         json!({"webhookEvent": "comment_created"}),
@@ -939,7 +939,7 @@ fn updates_without_a_change_of_interest_are_no_events() {
 }
 
 #[test]
-fn a_payload_of_another_shape_is_unreadable_and_the_error_does_not_quote_it() {
+fn unreadable_payload_error_quotes_nothing() {
     let github = |event: &str, body: &Value| events(&Origin::GitHub(None), event, body);
     for (name, payload) in [
         ("check_run", json!({})),
@@ -982,7 +982,7 @@ fn a_payload_of_another_shape_is_unreadable_and_the_error_does_not_quote_it() {
 }
 
 #[test]
-fn a_pull_request_that_is_opened_again_is_followed_once_for_each_end_through_both_doors() {
+fn reopening_is_followed_once_per_close() {
     let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
     let mut told = github("pull_request", &payload).into_iter();
@@ -1024,7 +1024,7 @@ fn a_pull_request_that_is_opened_again_is_followed_once_for_each_end_through_bot
 }
 
 #[test]
-fn a_key_of_jira_s_changelog_may_be_a_number() {
+fn jira_changelog_id_may_be_number() {
     let mut payload = moved();
     payload["changelog"]["id"] = json!(7);
     let approval = Approval {
@@ -1124,7 +1124,7 @@ fn pushed_by_us() -> Trigger {
 }
 
 #[test]
-fn a_repair_that_a_push_of_somebody_else_cut_does_not_count_as_one_that_did_not_help() {
+fn repair_interrupted_by_push_does_not_count() {
     let cut = repaired_and(&[('a', "error: 1 of 3")], "error: 1 of 3", vec![pushed_by_ann()]);
     assert_eq!(end(cut), None);
     let after = vec![pushed_by_us(), pushed_by_ann()];
@@ -1163,7 +1163,7 @@ fn repairs_end_where_the_rules_say() {
 }
 
 #[test]
-fn red_checks_are_repaired_until_it_is_no_use_any_more() {
+fn red_checks_are_repaired_until_useless() {
     assert_eq!(end(repaired(&[], "error: 2")), None);
     assert_eq!(end(repaired(&['a'], "error: no mug")), None, "another failure");
     assert_eq!(end(repaired(&['a'], "error: 2 of 5")), Some(RepairEnd::Repeated));
@@ -1183,7 +1183,7 @@ fn red_checks_are_repaired_until_it_is_no_use_any_more() {
 }
 
 #[test]
-fn failed_jobs_run_again_once_for_a_commit_when_nothing_failed_because_of_the_change() {
+fn failed_jobs_rerun_once_per_commit() {
     let of_run = |id: u64, log: &str| Check {
         url: format!("https://github.example/acme/shop/actions/runs/{id}/job/9"),
         output_tail: log.to_owned(),
@@ -1214,7 +1214,7 @@ fn failed_jobs_run_again_once_for_a_commit_when_nothing_failed_because_of_the_ch
 }
 
 #[test]
-fn who_has_to_look_is_named_where_repairs_end_and_work_that_is_asked_for_again_has_its_repairs_again() {
+fn ended_repairs_notify_deciders_and_restart_later() {
     let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
     let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\npull_request:\n  reviewers: [grace]\n";
     facts.book = facts_with(rules, Source::Webhook).book;
@@ -1234,7 +1234,7 @@ fn who_has_to_look_is_named_where_repairs_end_and_work_that_is_asked_for_again_h
 }
 
 #[test]
-fn one_commit_is_repaired_three_times_at_most() {
+fn one_commit_gets_three_repairs_at_most() {
     let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
     let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
     facts.put_history(
@@ -1256,7 +1256,7 @@ pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn Kind>> {
 }
 
 #[test]
-fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doors() {
+fn foreign_push_returns_pull_request_to_draft() {
     let theirs: CommitId = "c".repeat(40).parse().expect("commit");
     let now = PullRequest {
         head: theirs.clone(),
@@ -1335,7 +1335,7 @@ pub(super) fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) 
 }
 
 #[test]
-fn webhook_and_poll_tell_of_the_same_review_with_all_its_comments() {
+fn review_is_equal_in_both_channels() {
     let lines = [(41, None), (42, None), (43, Some(30)), (44, Some(30))];
     let (told, polled, facts) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &lines));
     let told = follows(&*told[0], &facts);
@@ -1366,7 +1366,7 @@ fn webhook_and_poll_tell_of_the_same_review_with_all_its_comments() {
 }
 
 #[test]
-fn a_thread_that_comes_back_a_third_time_is_left_to_people_and_that_is_said_once() {
+fn repeated_thread_is_left_to_people_once() {
     let mut history = vec![asked_before()];
     let mut next = |id: u64, lines: &[(u64, Option<u64>)], body: &str| {
         let (told, _, mut facts) = reviewed(review(id, ReviewState::Commented, body, lines));
@@ -1394,7 +1394,7 @@ fn a_thread_that_comes_back_a_third_time_is_left_to_people_and_that_is_said_once
 }
 
 #[test]
-fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
+fn empty_or_unauthorized_review_is_ignored() {
     use ReviewState::{Approved, ChangesRequested, Commented, Dismissed};
     let why = |state, body: &str, lines: &[(u64, Option<u64>)]| {
         let (told, _, facts) = reviewed(review(9, state, body, lines));
@@ -1426,7 +1426,7 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
 }
 
 #[test]
-fn a_comment_decides_about_the_commit_that_it_names() {
+fn comment_decides_about_named_commit() {
     let gate = |digit: &str| Gate {
         position: 9,
         head: digit.repeat(40).parse().expect("commit"),
@@ -1488,7 +1488,7 @@ fn a_comment_decides_about_the_commit_that_it_names() {
 }
 
 #[test]
-fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
+fn competing_merge_finishes_named_ticket() {
     let merged = |title: &str, branch: &str, base: &str| PullRequest {
         number: 9,
         title: title.to_owned(),
@@ -1546,7 +1546,7 @@ fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
 }
 
 #[test]
-fn each_event_that_the_app_is_subscribed_to_is_read_by_a_kind() {
+fn subscribed_app_events_have_a_kind() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kinds");
     let files = std::fs::read_dir(folder)
         .unwrap()

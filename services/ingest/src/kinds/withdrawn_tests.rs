@@ -78,7 +78,7 @@ fn wanted(now: PullRequest) -> PullRequest {
 }
 
 #[test]
-fn a_review_ends_when_its_pull_request_is_merged_or_closed_or_its_request_is_taken_back() {
+fn review_ends_with_pull_request_or_request() {
     for (now, why) in [
         (wanted(closed(true)), Withdrawal::Merged),
         (wanted(closed(false)), Withdrawal::Closed),
@@ -107,7 +107,7 @@ fn a_review_ends_when_its_pull_request_is_merged_or_closed_or_its_request_is_tak
 }
 
 #[test]
-fn a_review_that_is_wanted_or_given_or_over_goes_its_way() {
+fn wanted_or_finished_review_continues() {
     assert_eq!(
         nothing(&polled(), &under_way(ASKED, wanted(pull_request()))),
         "our review is wanted, or given"
@@ -130,7 +130,7 @@ fn a_review_that_is_wanted_or_given_or_over_goes_its_way() {
 }
 
 #[test]
-fn a_run_that_the_row_does_not_know_yet_is_under_way_and_one_that_it_has_finished_is_over() {
+fn run_unknown_to_row_counts_active() {
     for (row, is_over) in [(row(5, false), true), (row(4, false), false)] {
         let base = under_way(ASKED, closed(true));
         let mut facts = facts_with(RULES, Source::Webhook);
@@ -158,7 +158,7 @@ fn ours() -> Review {
 }
 
 #[test]
-fn a_repository_without_a_reviewer_has_no_reviews_of_ours() {
+fn repository_without_reviewer_withdraws_nothing() {
     let facts = facts_with("repo:\n  owner: acme\n  name: shop\n", Source::Webhook);
     assert_eq!(nothing(&polled(), &facts), "no rules that name a reviewer");
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_program_hears_of_the_check_in_variables_and_of_nothing_else() {
+    async fn log_program_gets_check_in_variables() {
         let name = "$(touch /tmp/never); `id` '\"";
         let script =
             r#"printf '%s|%s|%s|%s' "$CI_CHECK_NAME" "$CI_CHECK_URL" "$CI_REPOSITORY" "$CARGO_PKG_NAME""#;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_long_log_is_kept() {
+    async fn long_log_keeps_its_end() {
         let text = ran("yes line | head -c 3000000; echo the end", "test", PATIENCE)
             .await
             .unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_fails_hangs_prints_nothing_or_is_not_there_gives_no_log() {
+    async fn failing_log_program_gives_no_log() {
         assert_eq!(ran("echo a log; exit 3", "test", PATIENCE).await, None);
         assert_eq!(
             ran("exec sleep 60", "test", Duration::from_millis(50)).await,

@@ -32,7 +32,7 @@ fn not_allowed(actor: &str, group: &str) -> SkipReason {
 }
 
 #[tokio::test]
-async fn a_move_by_somebody_outside_the_group_starts_nothing_and_is_told_through_both_doors() {
+async fn status_change_outside_group_is_refused() {
     let h = Harness::prepared(NEVER, |_, jira| {
         let key = jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
         jira.move_issue(&key, READY, "Bob").expect("move");
@@ -64,7 +64,7 @@ async fn a_move_by_somebody_outside_the_group_starts_nothing_and_is_told_through
 }
 
 #[tokio::test]
-async fn without_a_configured_group_nobody_may_ask_and_with_a_star_everybody() {
+async fn trigger_group_setting_limits_requesters() {
     for (setting, is_allowed) in [("", false), ("*", true)] {
         let h = Harness::prepared(NEVER, |config, _| {
             config.ingest.jira_trigger_group = setting.to_owned();
@@ -84,7 +84,7 @@ async fn without_a_configured_group_nobody_may_ask_and_with_a_star_everybody() {
 }
 
 #[tokio::test]
-async fn who_plays_the_role_in_the_project_may_ask_for_work_directly_or_by_a_group() {
+async fn project_role_members_may_request_work() {
     let h = Harness::prepared(NEVER, |config, jira| {
         config.ingest.jira_trigger_group = String::new();
         config.ingest.jira_trigger_role = "developers".to_owned();
@@ -113,7 +113,7 @@ async fn who_plays_the_role_in_the_project_may_ask_for_work_directly_or_by_a_gro
 }
 
 #[tokio::test]
-async fn a_field_of_the_ticket_says_for_which_repository_it_is() {
+async fn ticket_field_selects_repository() {
     let h = Harness::start(NEVER).await;
     let tax = "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: ENG\n  field: {name: Service, values: [Tax]}\n";
     h.add_rules("docs", tax).await;
@@ -129,7 +129,7 @@ async fn a_field_of_the_ticket_says_for_which_repository_it_is() {
 }
 
 #[tokio::test]
-async fn a_new_ticket_of_somebody_outside_the_group_is_not_triaged() {
+async fn unauthorized_new_ticket_is_not_triaged() {
     let h = Harness::start(1).await;
     let rules =
         "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: DOC\ntriage:\n  labels: [bug, docs]\n";
@@ -151,7 +151,7 @@ async fn a_new_ticket_of_somebody_outside_the_group_is_not_triaged() {
 }
 
 #[tokio::test]
-async fn a_text_that_somebody_changes_between_the_move_and_the_routing_is_refused_through_both_doors() {
+async fn text_edited_before_routing_is_refused() {
     let plant = |jira: &testkit::FakeJira| {
         let key = jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
         let changelog = jira.move_issue(&key, READY, "Ada").expect("move");
@@ -172,7 +172,7 @@ async fn a_text_that_somebody_changes_between_the_move_and_the_routing_is_refuse
 }
 
 #[tokio::test]
-async fn a_comment_edited_after_the_move_loses_its_text_and_others_comments_are_marked() {
+async fn edited_comment_is_emptied_others_marked() {
     let h = Harness::start(NEVER).await;
     h.first_poll().await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -206,7 +206,7 @@ async fn a_comment_edited_after_the_move_loses_its_text_and_others_comments_are_
 }
 
 #[tokio::test]
-async fn a_move_by_our_own_account_starts_nothing_through_either_door() {
+async fn own_status_change_starts_nothing() {
     let mut changelog = String::new();
     let h = Harness::prepared(1, |_, jira| {
         jira.set_groups(OURS, &["agents"]);
@@ -225,7 +225,7 @@ async fn a_move_by_our_own_account_starts_nothing_through_either_door() {
 }
 
 #[tokio::test]
-async fn a_move_told_late_starts_nothing_when_the_ticket_has_left_the_status_or_came_again() {
+async fn late_status_change_starts_nothing() {
     let h = Harness::start(NEVER).await;
     h.first_poll().await;
     let left = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -249,7 +249,7 @@ async fn a_move_told_late_starts_nothing_when_the_ticket_has_left_the_status_or_
 }
 
 #[tokio::test]
-async fn the_text_of_a_ticket_is_the_same_markdown_through_both_doors() {
+async fn ticket_text_is_equal_both_channels() {
     let list = json!({"type": "doc", "version": 1, "content": [{"type": "bulletList", "content": [
         {"type": "listItem", "content": [{"type": "paragraph", "content": [
             {"type": "text", "text": "round", "marks": [{"type": "strong"}]}]}]}]}]});
@@ -280,7 +280,7 @@ async fn one_after_another() -> Harness {
 }
 
 #[tokio::test]
-async fn an_order_on_github_counts_by_the_account_and_never_by_its_name() {
+async fn github_command_counts_by_account_id() {
     let h = one_after_another().await;
     h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
     let user = |login: &str, id: u64| json!({"login": login, "id": id});
@@ -311,7 +311,7 @@ async fn an_order_on_github_counts_by_the_account_and_never_by_its_name() {
 }
 
 #[tokio::test]
-async fn an_order_whose_permission_cannot_be_read_waits_until_it_can() {
+async fn command_waits_for_unreadable_permission() {
     let h = one_after_another().await;
     h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
     // The client asks three times before it gives up.
@@ -329,7 +329,7 @@ async fn an_order_whose_permission_cannot_be_read_waits_until_it_can() {
 }
 
 #[tokio::test]
-async fn an_order_on_jira_counts_by_the_account_and_never_by_its_name() {
+async fn jira_command_counts_by_account_id() {
     let h = one_after_another().await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     let comment = async |id: u64, account: &serde_json::Value| {
@@ -356,7 +356,7 @@ async fn an_order_on_jira_counts_by_the_account_and_never_by_its_name() {
 }
 
 #[tokio::test]
-async fn an_edit_a_deletion_and_a_transfer_of_the_ticket_change_nothing_of_the_job_that_was_asked_for() {
+async fn later_ticket_changes_keep_requested_job() {
     let h = one_after_another().await;
     h.listen_to_jira();
     let key = h

@@ -29,7 +29,7 @@ async fn reasons(h: &Harness) -> Vec<(Source, Reason)> {
 }
 
 #[tokio::test]
-async fn a_text_for_a_folder_becomes_a_job_with_the_rules_of_that_folder() {
+async fn folder_text_becomes_job_with_folder_rules() {
     let h = with_folder().await;
     let text = json!({"summary": "Fix the cart", "description": "It rounds.<!-- hidden -->"});
     let body = json!({"ticket": TICKET, "job": "implement", "text": text});
@@ -50,7 +50,7 @@ async fn a_text_for_a_folder_becomes_a_job_with_the_rules_of_that_folder() {
 }
 
 #[tokio::test]
-async fn only_a_ticket_of_a_known_folder_is_started_with_a_text() {
+async fn only_known_folder_ticket_takes_text() {
     let h = with_folder().await;
     let text = json!({"summary": "Fix the cart"});
     let jira = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -84,7 +84,7 @@ async fn only_a_ticket_of_a_known_folder_is_started_with_a_text() {
 }
 
 #[tokio::test]
-async fn a_comment_through_the_api_reaches_the_live_runs_of_its_ticket_and_of_no_other() {
+async fn api_comment_reaches_only_its_ticket() {
     let h = with_folder().await;
     let words = json!({"text": "Half up."});
     let nobody = h.post(COMMENTS, OPERATOR, &words, None).await;

@@ -18,7 +18,7 @@ fn unreadable(path: &str, times: u32) -> Fault {
 }
 
 #[tokio::test]
-async fn a_ticket_that_cannot_be_read_becomes_a_dead_letter_and_orders_on_others_are_obeyed() {
+async fn unreadable_ticket_is_dead_lettered_others_continue() {
     let h = Harness::start(1).await;
     let broken = h.jira.create_issue("ENG", "Broken", "", "Bug", &[]);
     h.jira
@@ -38,7 +38,7 @@ async fn a_ticket_that_cannot_be_read_becomes_a_dead_letter_and_orders_on_others
 }
 
 #[tokio::test]
-async fn a_move_of_a_ticket_that_cannot_be_read_is_told_on_the_ticket() {
+async fn unreadable_ticket_status_change_is_reported() {
     let h = Harness::start(NEVER).await;
     h.listen_to_jira();
     h.first_poll().await;
@@ -53,7 +53,7 @@ async fn a_move_of_a_ticket_that_cannot_be_read_is_told_on_the_ticket() {
 }
 
 #[tokio::test]
-async fn a_lost_payload_in_githubs_log_is_told_once_and_the_later_deliveries_are_recovered() {
+async fn lost_payload_is_dead_lettered_once() {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
     forge
         .create_repository("acme/shop", &[("a.txt", "a\n")])
@@ -98,7 +98,7 @@ async fn a_lost_payload_in_githubs_log_is_told_once_and_the_later_deliveries_are
 }
 
 #[tokio::test]
-async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_when_they_are_over() {
+async fn pull_requests_use_one_conditional_listing() {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
     forge
         .create_repository("acme/shop", &[("a.txt", "a\n")])
@@ -198,7 +198,7 @@ async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_head_on_which_no_check_reports_is_told_once_unless_the_rules_wait_for_one() {
+async fn head_without_checks_is_reported_once() {
     let keys = unchecked("ci: {required: auto}\n", 6).await;
     assert_eq!(keys.len(), 1, "{keys:?}");
     assert!(
@@ -209,7 +209,7 @@ async fn a_head_on_which_no_check_reports_is_told_once_unless_the_rules_wait_for
 }
 
 #[tokio::test]
-async fn a_closing_told_late_is_left_out_when_the_pull_request_is_open_again() {
+async fn late_close_of_reopened_pull_request_ignored() {
     let h = Harness::start(NEVER).await;
     let branch = "feat/ENG-1-cart";
     h.keep(&record("jira:ENG-1", branch, Some(7))).await;

@@ -217,7 +217,7 @@ fn has(answer: &Value, wanted: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_everything_inside() {
+async fn limited_token_stays_in_scope_everywhere() {
     let h = start().await;
     let letter = seed(&h).await;
     let before = h.triggers("ENG-1").await;
@@ -262,7 +262,7 @@ async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_ever
 }
 
 #[tokio::test]
-async fn a_limited_token_starts_no_work_elsewhere_through_a_ticket_that_it_has() {
+async fn limited_token_starts_no_foreign_work() {
     let h = start().await;
     let elsewhere = json!({"ticket": "OTHER-1", "job": "implement", "repository": "acme/shop"});
     let (status, answer) = h.post("/v1/jobs", FOREIGN, &elsewhere, None).await;
@@ -283,7 +283,7 @@ async fn a_limited_token_starts_no_work_elsewhere_through_a_ticket_that_it_has()
 }
 
 #[tokio::test]
-async fn the_stream_of_all_runs_tells_a_limited_token_of_its_own_alone() {
+async fn limited_token_streams_its_runs_only() {
     use futures::StreamExt;
     let h = start().await;
     let request = h.http.get(h.url("/v1/events")).bearer_auth(FOREIGN);
@@ -309,7 +309,7 @@ async fn the_stream_of_all_runs_tells_a_limited_token_of_its_own_alone() {
 }
 
 #[tokio::test]
-async fn the_person_that_a_token_speaks_for_is_who_acted_with_no_more_than_their_own_role() {
+async fn named_person_acts_with_capped_role() {
     const CONSOLE: &str = "token-of-the-console";
     let h = Harness::start_with(NEVER, |config| {
         let token = ApiToken {

@@ -33,7 +33,7 @@ fn job(trigger: &Trigger) -> &JobRequest {
 }
 
 #[tokio::test]
-async fn a_move_to_the_agreed_status_becomes_one_trigger_however_often_it_is_delivered() {
+async fn repeated_status_change_makes_one_trigger() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     h.first_poll().await;
@@ -68,7 +68,7 @@ async fn a_move_to_the_agreed_status_becomes_one_trigger_however_often_it_is_del
 }
 
 #[tokio::test]
-async fn each_skip_rule_becomes_a_trigger_that_says_why() {
+async fn skip_rules_become_explained_triggers() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     let labelled = h.jira.create_issue("ENG", "Fix", "", "Bug", &["skip-dispatch"]);
@@ -115,7 +115,7 @@ async fn each_skip_rule_becomes_a_trigger_that_says_why() {
 }
 
 #[tokio::test]
-async fn a_comment_of_our_own_account_by_its_name_is_no_wish_of_a_person() {
+async fn own_named_account_comment_is_ignored() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -128,7 +128,7 @@ async fn a_comment_of_our_own_account_by_its_name_is_no_wish_of_a_person() {
 }
 
 #[tokio::test]
-async fn a_poll_finds_what_no_webhook_told_under_the_same_key() {
+async fn poll_finds_missed_webhook_same_key() {
     let h = Harness::start(1).await;
     let key = h
         .jira
@@ -145,7 +145,7 @@ async fn a_poll_finds_what_no_webhook_told_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn an_order_that_jira_never_told_is_found_by_poll_once_and_only_from_the_group() {
+async fn missed_jira_command_is_found_once() {
     let h = Harness::start(1).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira.set_groups("Ada", &["agents"]);
@@ -176,7 +176,7 @@ async fn an_order_that_jira_never_told_is_found_by_poll_once_and_only_from_the_g
 }
 
 #[tokio::test]
-async fn a_comment_becomes_news_for_live_runs_through_both_doors_and_for_nobody_else() {
+async fn comment_reaches_only_live_runs() {
     let h = Harness::start(1).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira.set_groups("Ada", &["agents"]);
@@ -223,7 +223,7 @@ async fn a_comment_becomes_news_for_live_runs_through_both_doors_and_for_nobody_
 }
 
 #[tokio::test]
-async fn an_order_of_our_own_account_counts_through_no_door() {
+async fn own_command_counts_in_no_channel() {
     let h = Harness::start(1).await;
     h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -258,7 +258,7 @@ fn said(id: u64, login: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_new_or_edited_ticket_that_jira_never_told_of_is_triaged() {
+async fn missed_ticket_edit_is_triaged() {
     let h = Harness::start(1).await;
     let rules =
         "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: DOC\ntriage:\n  labels: [bug, docs]\n";
@@ -280,7 +280,7 @@ async fn a_new_or_edited_ticket_that_jira_never_told_of_is_triaged() {
 }
 
 #[tokio::test]
-async fn a_limit_of_jira_is_kept_and_nothing_is_lost_by_it() {
+async fn jira_rate_limit_loses_nothing() {
     let h = Harness::start(1).await;
     h.first_poll().await;
     h.jira.fail_next(testkit::Fault::new("/search/jql", 1, 429));
@@ -295,7 +295,7 @@ async fn a_limit_of_jira_is_kept_and_nothing_is_lost_by_it() {
 }
 
 #[tokio::test]
-async fn an_order_that_github_never_told_is_found_by_poll_where_there_is_no_log_of_deliveries() {
+async fn missed_github_command_is_polled_without_log() {
     let h = Harness::start(1).await;
     let branch = "feat/ENG-1-cart";
     let ours = record("jira:ENG-1", branch, Some(7));
@@ -314,7 +314,7 @@ async fn an_order_that_github_never_told_is_found_by_poll_where_there_is_no_log_
 }
 
 #[tokio::test]
-async fn an_outage_of_jira_delays_a_delivery_and_does_not_lose_it() {
+async fn jira_outage_delays_delivery_only() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
@@ -327,7 +327,7 @@ async fn an_outage_of_jira_delays_a_delivery_and_does_not_lose_it() {
 }
 
 #[tokio::test]
-async fn a_poll_finds_a_merge_that_no_webhook_told() {
+async fn missed_merge_is_found_by_poll() {
     let h = Harness::start(1).await;
     let branch = "feat/ENG-1-cart";
     let ours = record("jira:ENG-1", branch, Some(7));
@@ -344,7 +344,7 @@ async fn a_poll_finds_a_merge_that_no_webhook_told() {
 }
 
 #[tokio::test]
-async fn with_nats_down_at_the_start_it_lives_and_becomes_ready_when_nats_comes() {
+async fn service_starts_while_nats_is_down() {
     let mut h = Harness::launch(3_600, false, |_, _| {}).await;
     assert_eq!(h.status("/healthz").await, StatusCode::OK);
     assert_eq!(h.status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
@@ -362,7 +362,7 @@ async fn with_nats_down_at_the_start_it_lives_and_becomes_ready_when_nats_comes(
 }
 
 #[tokio::test]
-async fn an_unknown_ticket_and_a_project_without_rules_become_visible_dead_letters() {
+async fn unroutable_events_become_dead_letters() {
     let h = Harness::start(3_600).await;
     for (id, key) in [("gone", "ENG-404"), ("foreign", "OPS-1")] {
         let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 1_700_000_000_000_i64,
@@ -393,7 +393,7 @@ async fn an_unknown_ticket_and_a_project_without_rules_become_visible_dead_lette
 }
 
 #[tokio::test]
-async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
+async fn complete_checks_and_merge_reach_ticket() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
     let ours = record("jira:ENG-1", branch, Some(7));
@@ -456,7 +456,7 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
 }
 
 #[tokio::test]
-async fn an_event_that_comes_before_the_pull_request_is_recorded_waits_for_it() {
+async fn early_event_waits_for_recorded_pull_request() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
     let table = h.queue.branches();
@@ -479,7 +479,7 @@ async fn an_event_that_comes_before_the_pull_request_is_recorded_waits_for_it() 
 }
 
 #[tokio::test]
-async fn an_operator_dispatches_a_job_once_per_idempotency_key() {
+async fn dispatch_is_idempotent_per_key() {
     let h = Harness::start(3_600).await;
     let key = h
         .jira
@@ -546,7 +546,7 @@ async fn an_operator_dispatches_a_job_once_per_idempotency_key() {
 }
 
 #[tokio::test]
-async fn tickets_are_listed_in_any_status_with_what_became_of_them_and_what_cannot_be_read_is_told() {
+async fn ticket_list_shows_runs_and_problems() {
     let h = Harness::start(3_600).await;
     let rules = "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: NOPE\n";
     h.add_rules("docs", rules).await;
@@ -617,7 +617,7 @@ async fn tickets_are_listed_in_any_status_with_what_became_of_them_and_what_cann
 }
 
 #[tokio::test]
-async fn the_text_of_a_ticket_is_shown_cleaned_and_only_where_rules_name_its_project() {
+async fn ticket_text_is_sanitized_and_needs_rules() {
     let h = Harness::start(3_600).await;
     h.jira.create_project("OPS");
     let key = h.jira.create_issue(
@@ -650,7 +650,7 @@ async fn the_text_of_a_ticket_is_shown_cleaned_and_only_where_rules_name_its_pro
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_which_job_it_would_be_and_starts_nothing() {
+async fn dry_run_plans_job_without_start() {
     let h = Harness::start(3_600).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     let body = json!({"ticket": key, "job": "implement", "dry_run": true});
@@ -668,7 +668,7 @@ async fn a_dry_run_tells_which_job_it_would_be_and_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_mocked_job_is_a_rehearsal_of_what_was_read_and_no_work_on_the_ticket() {
+async fn mocked_job_becomes_rehearsal_only() {
     let h = Harness::start(3_600).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     let body = json!({"ticket": key, "job": "implement", "mock": true});
@@ -711,7 +711,7 @@ async fn a_mocked_job_is_a_rehearsal_of_what_was_read_and_no_work_on_the_ticket(
 }
 
 #[tokio::test]
-async fn every_job_by_hand_is_started_on_what_is_read_at_its_source() {
+async fn every_dispatchable_job_reads_its_source() {
     let h = Harness::start(3_600).await;
     h.first_poll().await;
     let key = h
@@ -766,7 +766,7 @@ async fn every_job_by_hand_is_started_on_what_is_read_at_its_source() {
 }
 
 #[tokio::test]
-async fn a_job_by_hand_that_cannot_be_is_refused_with_the_reason() {
+async fn impossible_dispatch_is_refused_with_reason() {
     let h = Harness::start(3_600).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.keep(&record("jira:ENG-9", "feat/ENG-9-cart", Some(7))).await;
@@ -825,7 +825,7 @@ async fn a_job_by_hand_that_cannot_be_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
+async fn event_stream_resumes_and_ends_with_run() {
     let h = Harness::start(3_600).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");
     let journal = h.queue.journal();
@@ -926,7 +926,7 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
 }
 
 #[tokio::test]
-async fn a_list_of_runs_goes_on_where_the_last_one_ended_and_tells_what_journals_tell() {
+async fn run_list_pages_with_journal_data() {
     let h = Harness::start(3_600).await;
     let mut asked = Vec::new();
     for name in ["One", "Two", "Three"] {
@@ -986,7 +986,7 @@ async fn a_list_of_runs_goes_on_where_the_last_one_ended_and_tells_what_journals
 }
 
 #[tokio::test]
-async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
+async fn decision_is_accepted_once_while_waiting() {
     let h = Harness::start(3_600).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");
     let journal = h.queue.journal();
@@ -1106,7 +1106,7 @@ fn settled_by_reporter(
 /// A planner that writes false entries into its journal: users would see one commit and approve
 /// another.
 #[tokio::test]
-async fn decision_counts_only_for_what_the_reporter_showed() {
+async fn decision_requires_shown_commit() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").expect("key");
     let run = RunId::new(ticket.clone(), 5);
@@ -1181,7 +1181,7 @@ async fn decision_counts_only_for_what_the_reporter_showed() {
 }
 
 #[tokio::test]
-async fn rules_are_listed_with_what_is_wrong_in_the_broken_ones() {
+async fn rules_list_shows_broken_files() {
     let h = Harness::start(3_600).await;
     let (status, rules) = h.get("/v1/rules", VIEWER).await;
     assert_eq!(status, StatusCode::OK);
@@ -1214,7 +1214,7 @@ async fn rules_are_listed_with_what_is_wrong_in_the_broken_ones() {
 }
 
 #[test]
-fn an_entry_of_the_journal_is_readable_by_the_command_line() {
+fn cli_parses_every_journal_entry() {
     let text = serde_json::to_string(&entry(
         0,
         Fact::Parked {
@@ -1230,7 +1230,7 @@ fn is_stop(trigger: &Trigger) -> bool {
 }
 
 #[tokio::test]
-async fn a_stop_in_a_jira_comment_counts_from_members_of_the_group_only() {
+async fn jira_stop_needs_group_membership() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     h.jira.set_groups("Ada", &["staff", "agents"]);
@@ -1249,7 +1249,7 @@ async fn a_stop_in_a_jira_comment_counts_from_members_of_the_group_only() {
 }
 
 #[tokio::test]
-async fn a_stop_on_our_pull_request_counts_from_those_who_may_write_and_stops_its_ticket() {
+async fn github_stop_needs_write_permission() {
     let h = Harness::start(3_600).await;
     h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
     for (id, login) in [(1, "eve"), (2, "mia")] {
@@ -1265,7 +1265,7 @@ async fn a_stop_on_our_pull_request_counts_from_those_who_may_write_and_stops_it
 }
 
 #[tokio::test]
-async fn a_retry_starts_a_failed_job_again_and_is_refused_when_nothing_failed() {
+async fn retry_restarts_only_failed_job() {
     let h = Harness::start(3_600).await;
     let key = h
         .jira
@@ -1300,7 +1300,7 @@ async fn a_retry_starts_a_failed_job_again_and_is_refused_when_nothing_failed() 
 }
 
 #[tokio::test]
-async fn a_dead_delivery_is_shown_revived_and_dropped() {
+async fn dead_delivery_is_shown_retried_deleted() {
     let h = Harness::start(3_600).await;
     h.listen_to_jira();
     let key = h.jira.create_issue("OPS", "Nobody minds me", "", "Bug", &[]);
@@ -1371,7 +1371,7 @@ async fn only_an_admin_stops_every_planner() {
 }
 
 #[tokio::test]
-async fn a_ticket_whose_wake_up_was_lost_is_found_by_the_sweeper() {
+async fn sweeper_wakes_ticket_with_lost_token() {
     let h = Harness::start(3_600).await;
     h.queue
         .triggers()
@@ -1395,7 +1395,7 @@ async fn a_ticket_whose_wake_up_was_lost_is_found_by_the_sweeper() {
 }
 
 #[tokio::test]
-async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_settled() {
+async fn sweeper_wakes_report_until_settled() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let report = domain::Report {
@@ -1455,7 +1455,7 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
 }
 
 #[tokio::test]
-async fn a_new_or_edited_ticket_is_triaged_until_it_is_labeled_so() {
+async fn ticket_is_triaged_until_labeled() {
     let h = Harness::start(3_600).await;
     let rules =
         "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: DOC\ntriage:\n  labels: [bug, docs]\n";
@@ -1480,7 +1480,7 @@ async fn a_new_or_edited_ticket_is_triaged_until_it_is_labeled_so() {
 }
 
 #[tokio::test]
-async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
+async fn purged_ticket_leaves_no_records() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket.clone(), 1);

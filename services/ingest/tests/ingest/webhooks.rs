@@ -19,7 +19,7 @@ use crate::harness::{self, Harness};
 const PROMPTLY: Duration = Duration::from_secs(5);
 
 #[tokio::test]
-async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
+async fn bad_signature_is_refused_and_not_stored() {
     let h = Harness::start(3_600).await;
     let body = r#"{"webhookEvent": "nonsense"}"#;
     for (path, header) in [
@@ -49,7 +49,7 @@ async fn a_bad_signature_is_refused_without_a_word_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_json_object_is_refused() {
+async fn oversized_or_invalid_body_is_refused() {
     let h = Harness::start(3_600).await;
     let large = "x".repeat(70_000);
     let chunked = reqwest::Body::wrap_stream(futures::stream::iter(
@@ -85,7 +85,7 @@ async fn what_is_too_large_or_no_json_object_is_refused() {
 }
 
 #[tokio::test]
-async fn a_signed_body_that_two_readers_could_take_differently_is_refused() {
+async fn ambiguous_signed_body_is_refused() {
     let h = Harness::start(3_600).await;
     let deep = format!("{{\"a\": {}{}}}", "[".repeat(10_000), "]".repeat(10_000));
     let twice = r#"{"webhookEvent": "jira:issue_deleted", "webhookEvent": "jira:issue_updated"}"#;
@@ -106,7 +106,7 @@ async fn a_signed_body_that_two_readers_could_take_differently_is_refused() {
 }
 
 #[tokio::test]
-async fn a_signed_body_under_the_name_of_another_event_is_refused() {
+async fn signed_body_of_other_event_is_refused() {
     let h = Harness::start(3_600).await;
     let said = json!({"action": "created", "issue": {"number": 7}, "comment": {"id": 1, "body": "/stop"}});
     for event in [
@@ -128,7 +128,7 @@ async fn a_signed_body_under_the_name_of_another_event_is_refused() {
 }
 
 #[tokio::test]
-async fn the_networks_of_the_settings_only_add_to_the_signature() {
+async fn networks_setting_adds_to_signature() {
     let event = json!({"action": "created"});
     for (networks, of_a_stranger, signed) in [
         (&[][..], StatusCode::UNAUTHORIZED, StatusCode::ACCEPTED),
@@ -160,7 +160,7 @@ async fn the_networks_of_the_settings_only_add_to_the_signature() {
 }
 
 #[tokio::test]
-async fn a_github_delivery_without_its_event_or_its_id_is_refused() {
+async fn github_delivery_needs_event_and_id() {
     let h = Harness::start(3_600).await;
     let event = json!({"action": "created"});
     for (name, id) in [("", "one"), ("star", ""), ("", "")] {
@@ -178,7 +178,7 @@ async fn a_github_delivery_without_its_event_or_its_id_is_refused() {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_is_valid_beside_the_new_one_and_refused_when_it_is_gone() {
+async fn rotated_secret_is_valid_until_removed() {
     let event = json!({"action": "created"});
     let status = async |secrets: &[&str]| {
         let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
@@ -196,7 +196,7 @@ async fn a_rotated_secret_is_valid_beside_the_new_one_and_refused_when_it_is_gon
 }
 
 #[tokio::test]
-async fn with_nats_down_webhooks_are_answered_503_at_once() {
+async fn nats_outage_answers_503_at_once() {
     let mut h = Harness::start(3_600).await;
     h.nats.stop().await;
     let answers = async {
@@ -241,7 +241,7 @@ async fn begin(h: &Harness, headers: &str, rest: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_request_without_a_signature_is_refused_before_its_body_is_sent() {
+async fn unsigned_request_is_refused_before_body() {
     let h = Harness::start(3_600).await;
     let digits = "0".repeat(64);
     for (headers, status) in [
@@ -270,7 +270,7 @@ async fn a_request_without_a_signature_is_refused_before_its_body_is_sent() {
 }
 
 #[tokio::test]
-async fn peers_that_only_pretend_to_send_never_keep_a_signed_webhook_out() {
+async fn silent_peers_never_block_signed_webhooks() {
     let h = Harness::start_with(3_600, |config| {
         config.ingest.connections = 96;
         config.ingest.connections_per_address = 64;
@@ -300,7 +300,7 @@ async fn peers_that_only_pretend_to_send_never_keep_a_signed_webhook_out() {
 }
 
 #[tokio::test]
-async fn ten_copies_of_a_delivery_and_its_body_under_other_ids_give_one_job() {
+async fn repeated_deliveries_give_one_job() {
     let h = Harness::start_with(3_600, |config| config.ingest.router_slots = 1).await;
     h.first_poll().await;
     let ask = |key: &str, changelog: &str| {
@@ -355,7 +355,7 @@ impl Logged {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_address_of_a_webhook_appears_in_no_log_and_opens_nothing() {
+async fn webhook_address_is_never_logged() {
     const SECRET: &str = "a1b2c3d4e5f6a7b8c9d0";
     let logged = Logged::default();
     let (writer, here) = (logged.clone(), std::thread::current().id());

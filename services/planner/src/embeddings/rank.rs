@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn meaning_brings_a_place_forward_that_the_search_has_further_back() {
+    fn similarity_moves_later_place_forward() {
         let paths = [
             ("a/1.py", 0.1),
             ("b/2.py", 0.2),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_the_search_is_not_sure_of_is_shown_only_when_it_stands_out() {
+    fn unsure_place_needs_outstanding_similarity() {
         let mut paths = vec![("a/1.py", 0.2)];
         paths.extend([("b/2.py", 0.2); 9]);
         assert_eq!(ranked(&paths, 0), Vec::<String>::new(), "all are alike");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn no_module_and_no_file_takes_all_places() {
+    fn places_are_limited_per_module_and_file() {
         let paths = [
             "m/a/1.py", "m/a/1.py", "m/a/1.py", "m/a/2.py", "m/a/3.py", "m/a/4.py", "n/5.py",
         ];

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_only_when_each_text_has_its_vector() {
+    fn response_needs_one_vector_per_text() {
         let good = r#"{"data": [{"index": 1, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}"#;
         assert_eq!(given(good, 2).unwrap(), 2);
         for (json, texts) in [

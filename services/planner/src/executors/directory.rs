@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_comes_first_then_warm_executors_then_those_with_more_room_then_the_older_ones() {
+    fn ranking_prefers_holder_then_warm_then_room() {
         let held = OpenRun {
             run: run(),
             repository: shop(),
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_a_pool_are_those_of_its_executors_that_answer_and_do_not_drain() {
+    fn pool_slots_exclude_silent_and_draining_executors() {
         let directory = Directory::new();
         let addresses = ["a", "b", "c"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_that_goes_silent_is_remembered_with_when_and_why_and_offers_nothing() {
+    fn silent_executor_keeps_reason_without_slots() {
         let directory = Directory::new();
         let addresses = ["a", "b", "new"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_keeps_what_was_found_and_a_whole_file_has_no_lines() {
+    fn seeds_of_whole_files_have_no_lines() {
         let chunk = |start, end| wire::SeedChunk {
             path: "shop/cart.py".to_owned(),
             start_line: start,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_at_the_end_of_a_character() {
+    fn query_is_truncated_at_character_boundary() {
         let cut = first("é".repeat(MAX_QUERY));
         assert!(cut.len() <= MAX_QUERY && cut.chars().all(|c| c == 'é'));
     }

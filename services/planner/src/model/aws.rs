@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn credentials_of_a_profile_sign_and_are_kept_until_they_end() {
+    async fn profile_credentials_are_cached_until_expiry() {
         let folder = tempfile::tempdir().unwrap();
         let signer = asking_a_program(folder.path(), "2999-01-01T00:00:00Z");
         for _ in 0..3 {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_profile_that_is_not_there_is_a_refusal_of_credentials() {
+    async fn missing_profile_counts_as_refused_credentials() {
         let files = || {
             EnvConfigFiles::builder()
                 .with_contents(
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_libraries_fetch_goes_through_our_client() {
+    async fn credential_requests_use_our_http_client() {
         let answer = |headers: axum::http::HeaderMap, body: String| async move {
             let token = headers.get("x-token").and_then(|token| token.to_str().ok());
             let token = token.unwrap_or_default().to_owned();

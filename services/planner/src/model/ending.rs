@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn known_reason_counts_in_any_spelling_and_place() {
+    fn known_end_reason_counts_in_any_spelling() {
         let (call, text) = (
             Held {
                 calls: 1,

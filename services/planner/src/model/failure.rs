@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn request_above_the_rate_limit_is_told_by_its_numbers() {
+    fn rate_limit_numbers_identify_oversized_request() {
         for message in [
             "Request too large for gpt-4o in organization o on tokens per min (TPM): Limit 30000, Requested 40000. The input \
              or output tokens must be reduced",

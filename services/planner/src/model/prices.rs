@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_token_has_its_own_price() {
+    fn each_token_kind_has_separate_price() {
         let usage = Usage {
             input_tokens: 1_111_000,
             output_tokens: 2_000,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_costs_more_where_the_provider_says_so() {
+    fn long_prompt_costs_more_by_price_table() {
         let prompt = |input_tokens| Usage {
             input_tokens,
             output_tokens: 1_000,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_or_a_resellers_name_has_the_price_of_its_model_and_another_model_has_none() {
+    fn release_and_reseller_names_share_model_price() {
         let sonnet = known("claude-sonnet-4-5");
         assert!(sonnet.is_some());
         for name in [
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_fills_a_part_of_its_models_window_and_stays_below_a_dearer_length() {
+    fn conversation_limit_respects_window_and_price_step() {
         let settings = crate::model::tests::from_json(serde_json::json!({
             "name": "m", "windows": { "llama3:8b": 8_000, "gpt-4o": 100_000 },
         }));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_price_goes_first_and_fills_its_gaps_with_the_input_price() {
+    fn configured_price_overrides_and_fills_gaps() {
         let settings = crate::model::tests::from_json(serde_json::json!({
             "name": "m", "prices": { "gpt-5": { "input": 2.0, "output": 3.0 } },
         }));

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn wish_of_the_provider_behind_a_proxy_is_read() {
+    async fn retry_after_of_proxied_provider_is_read() {
         for (name, value, wanted) in [
             ("retry-after", "3", 3_000),
             ("llm_provider-retry-after", "4", 4_000),

@@ -72,7 +72,7 @@ async fn asked(settings: &ModelSettings, transcript: &Transcript) -> Result<doma
 }
 
 #[tokio::test]
-async fn a_conversation_with_tools_goes_both_ways_in_both_dialects() {
+async fn tool_conversation_works_in_both_dialects() {
     for dialect in DIALECTS {
         let script = vec![
             read().and_call("read_file", json!({ "path": "b" })),
@@ -144,7 +144,7 @@ async fn a_cut_stream_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_refused_request_fails_at_once_with_its_class() {
+async fn refused_request_fails_at_once_by_class() {
     for dialect in DIALECTS {
         let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
         model.fail_next(Fault::new("/v1/", 1, 400));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn known_tool_is_found_in_a_decorated_name() {
+    fn decorated_name_resolves_to_known_tool() {
         for name in [
             "read_file",
             "functions.read_file",
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn name_of_no_tool_stays_without_its_decoration() {
+    fn unknown_tool_name_loses_only_decoration() {
         for (name, meant) in [
             ("functions.open_file", "open_file"),
             ("open_file<|channel|>x", "open_file"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn illegal_name_goes_back_as_a_legal_one() {
+    fn illegal_tool_name_is_sent_legal() {
         assert_eq!(wire_name("functions.read file"), "functions_read_file");
         assert_eq!(wire_name(""), "unnamed");
         assert_eq!(wire_name(&"é".repeat(100)), "_".repeat(64));

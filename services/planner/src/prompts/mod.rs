@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_what_is_not_there() {
+    fn prompt_names_missing_submodules_and_lfs() {
         let plain = system(info());
         assert!(plain.contains("Commands have no network"));
         assert!(!plain.contains("## Submodules") && !plain.contains("## Git LFS"));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn every_template_is_without_errors_and_every_tool_has_an_object_schema() {
+    fn templates_parse_and_tools_have_schemas() {
         for (name, _) in TEMPLATES {
             ENVIRONMENT.get_template(name).unwrap();
         }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_says_what_is_wrong_and_what_the_model_can_do() {
+    fn every_refusal_names_problem_and_remedy() {
         let texts: Vec<String> = every()
             .iter()
             .map(|refusal| refused(refusal, Ground::Free))
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_branch_of_a_pull_request_nobody_is_sent_to_another_branch() {
+    fn pull_request_refusals_suggest_no_other_branch() {
         let ground = Ground::Branch("fix/tax");
         for refusal in every() {
             let text = refused(&refusal, ground);

@@ -84,7 +84,7 @@ fn probe(now: Timestamp) -> Call {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_call_counts_for_its_repository_and_its_owner_and_what_redis_loses_is_counted_from_journals() {
+async fn lost_budget_amounts_are_rebuilt_from_journals() {
     let mut world = World::start(script()).await;
     let planner = world.planner().await;
     world.ask().await;
@@ -103,7 +103,7 @@ async fn every_call_counts_for_its_repository_and_its_owner_and_what_redis_loses
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_larger_than_a_whole_budget_is_not_made_and_the_run_ends_and_says_so() {
+async fn call_above_whole_budget_ends_run() {
     let mut world = World::start(script()).await;
     world.budget.organization = tokens(1_000);
     let planner = world.planner().await;
@@ -126,7 +126,7 @@ async fn a_call_that_is_larger_than_a_whole_budget_is_not_made_and_the_run_ends_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_that_others_have_used_up_makes_the_run_wait_for_the_end_of_the_period() {
+async fn exhausted_shared_budget_delays_run() {
     let mut world = World::start(script()).await;
     world.budget.repository = tokens(100_000);
     let planner = world.planner().await;
@@ -172,7 +172,7 @@ async fn a_budget_that_others_have_used_up_makes_the_run_wait_for_the_end_of_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tickets_budget_counts_what_its_earlier_runs_took() {
+async fn ticket_budget_counts_earlier_runs() {
     let mut world = World::start([script(), script()].concat()).await;
     let planner = world.planner().await;
     world.ask().await;

@@ -47,7 +47,7 @@ async fn merged_meanwhile() -> (World, Planner) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn upkeep_is_done_while_a_change_waits_for_the_model() {
+async fn maintenance_completes_while_change_waits() {
     let (world, planner) = merged_meanwhile().await;
     let row = world
         .until("the hand-over is done", async || {
@@ -65,7 +65,7 @@ async fn upkeep_is_done_while_a_change_waits_for_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends_the_change_and_leaves_upkeep_to_complete() {
+async fn stop_ends_change_but_not_maintenance() {
     let (world, planner) = merged_meanwhile().await;
     world
         .trigger("comment:9", Reason::StopRequested { run: None })
@@ -80,7 +80,7 @@ async fn a_stop_ends_the_change_and_leaves_upkeep_to_complete() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_comment_that_comes_while_the_model_works_is_read_at_its_next_turn() {
+async fn comment_during_work_reaches_next_turn() {
     let script = vec![
         Step::call("read_file", json!({ "path": "a" })),
         Step::say("There is nothing to do.").expecting("Mind the tax."),

@@ -27,7 +27,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_rollback_the_old_release_leaves_the_new_ones_tickets_and_the_new_one_goes_on_later() {
+async fn rolled_back_release_leaves_newer_tickets() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     let before = world.row().await.unwrap();
@@ -50,7 +50,7 @@ async fn after_a_rollback_the_old_release_leaves_the_new_ones_tickets_and_the_ne
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trigger_of_a_newer_release_is_left_and_counts_as_no_failure_of_the_ticket() {
+async fn newer_trigger_is_left_without_failure_count() {
     let world = World::start(script()).await;
     let body = serde_json::json!({"version": 2, "reason": {"type": "tomorrow"}}).to_string();
     let subject = "journeyman.triggers.jira=3AENG-12.newer";
@@ -67,7 +67,7 @@ async fn a_trigger_of_a_newer_release_is_left_and_counts_as_no_failure_of_the_ti
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_journal_that_a_newer_release_continued_is_left_and_counts_as_no_failure_of_the_ticket() {
+async fn newer_journal_is_left_without_failure_count() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     let body = serde_json::json!({"version": 2, "fact": {"type": "tomorrow"}}).to_string();

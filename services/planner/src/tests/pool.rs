@@ -62,7 +62,7 @@ pub(super) fn caller(request: &JobRequest) -> Caller {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full() {
+async fn open_workspace_is_found_at_full_executor() {
     let (full, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
     full.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
     let (executors, _stopped) = executors(vec![free.url.clone(), full.url.clone()]);
@@ -74,7 +74,7 @@ async fn a_workspace_that_is_open_already_is_found_although_its_executor_is_full
 }
 
 #[tokio::test]
-async fn the_executor_that_holds_the_workspace_is_asked_for_the_code_of_a_ticket() {
+async fn seeds_come_from_executor_holding_workspace() {
     let executor = FakeExecutor::start().await;
     let (executors, _stopped) = executors(vec![executor.url.clone()]);
     let request = request(Job::Implement);
@@ -95,7 +95,7 @@ async fn the_executor_that_holds_the_workspace_is_asked_for_the_code_of_a_ticket
 }
 
 #[tokio::test]
-async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
+async fn checks_run_at_executor_holding_workspace() {
     let executor = FakeExecutor::start().await;
     let (executors, _guard) = executors(vec![executor.url.clone()]);
     let request = request(Job::Implement);

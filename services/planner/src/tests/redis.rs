@@ -16,7 +16,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tickets_under_way_and_new_ones_end_well_while_redis_is_away() {
+async fn tickets_complete_while_redis_is_down() {
     let mut world = World::start(script()).await;
     // Longer in total than the lease lasts.
     world.model.set_latency(Duration::from_millis(400));

@@ -21,7 +21,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_waits_for_a_slot_across_planners_and_starts_when_one_is_free() {
+async fn waiting_run_starts_when_slot_frees() {
     let world = World::start(script()).await;
     world.executor.set_full(true);
     let planner = world.planner().await;
@@ -38,7 +38,7 @@ async fn a_run_waits_for_a_slot_across_planners_and_starts_when_one_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_stopped_while_it_waits_leaves_the_queue() {
+async fn stopped_run_leaves_slot_queue() {
     let world = World::start(script()).await;
     world.executor.set_full(true);
     let planner = world.planner().await;
@@ -57,7 +57,7 @@ async fn a_run_that_is_stopped_while_it_waits_leaves_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_workspace_that_could_not_be_closed_is_closed_once_its_executor_answers() {
+async fn unclosed_workspace_closes_when_executor_responds() {
     let world = World::start(script()).await;
     world.executor.refuse_closes(2);
     let planner = world.planner().await;
@@ -68,7 +68,7 @@ async fn a_workspace_that_could_not_be_closed_is_closed_once_its_executor_answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_planner_sees_of_its_pool_is_written_down_as_it_changes_and_stays_with_its_time() {
+async fn pool_records_follow_changes_with_time() {
     let world = World::start(script()).await;
     let planner = world.planner().await;
     let table = world.queue.table::<PoolRecord>(Bucket::Pools);

@@ -20,7 +20,7 @@ fn edits(count: usize) -> Vec<Step> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn store_keeps_only_the_last_snapshot_of_a_run() {
+async fn store_keeps_only_last_run_snapshot() {
     let world = World::start(edits(5)).await;
     world.executor.make_packs_of(300_000);
     let planner = world.planner().await;
@@ -44,7 +44,7 @@ async fn store_keeps_only_the_last_snapshot_of_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lost_workspace_is_restored_although_earlier_snapshots_went() {
+async fn lost_workspace_restores_after_snapshot_removal() {
     let mut steps = edits(3);
     steps.insert(3, Step::call("read_file", json!({ "path": "a" })));
     let world = World::start(steps).await;
@@ -58,7 +58,7 @@ async fn lost_workspace_is_restored_although_earlier_snapshots_went() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn snapshot_beyond_the_budget_is_told_to_the_model_and_leaves_nothing() {
+async fn oversized_snapshot_is_reported_and_removed() {
     let steps = vec![
         Step::call("edit_file", json!({ "path": "a" })),
         Step::call("read_file", json!({ "path": "a" })).expecting("snapshots of one run take at most 1 MiB"),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_planner_that_is_busy_for_much_longer_than_the_ack_wait_keeps_its_ticket() {
+async fn busy_planner_keeps_ticket_beyond_ack_wait() {
     let world = World::start_with(script(), 2_000).await;
     world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
@@ -26,7 +26,7 @@ async fn a_planner_that_is_busy_for_much_longer_than_the_ack_wait_keeps_its_tick
 
 /// With a minute instead of seconds, the wait for the end would time out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_ticket_of_a_planner_that_died_is_taken_within_seconds_under_the_default_settings() {
+async fn dead_planner_loses_ticket_within_seconds() {
     let ack_wait_ms = queue::Settings::default().ack_wait_ms;
     assert!(lease::Settings::default().ttl_ms < ack_wait_ms);
     let world = World::start_with(script(), ack_wait_ms).await;

@@ -8,7 +8,7 @@ fn told(reports: &[(u64, Report)]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trigger_that_cannot_be_read_is_set_aside_told_and_holds_nothing_up() {
+async fn unreadable_trigger_is_dead_lettered_without_blocking() {
     let world = World::start(script()).await;
     let subject = "journeyman.triggers.jira=3AENG-12.garbage";
     testkit::plant(&world.nats.url(), subject, b"!!!").await.unwrap();
@@ -47,7 +47,7 @@ async fn a_trigger_that_cannot_be_read_is_set_aside_told_and_holds_nothing_up() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_cannot_be_read_is_made_anew_and_the_run_goes_on() {
+async fn unreadable_row_is_rebuilt_and_run_continues() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     testkit::plant(&world.nats.url(), "$KV.tickets.jira=3AENG-12", b"{\"version\":")
@@ -64,7 +64,7 @@ async fn a_row_that_cannot_be_read_is_made_anew_and_the_run_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_journal_cannot_be_read_ends_when_a_person_asks_for_a_retry() {
+async fn unreadable_journal_ends_run_after_retry() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     let journal = "journeyman.journal.jira=3AENG-12.1";

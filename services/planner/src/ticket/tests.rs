@@ -63,7 +63,7 @@ fn folded(row: Row, reasons: Vec<(u64, Reason)>) -> (Row, Vec<Step>) {
 }
 
 #[test]
-fn a_requested_job_opens_a_run_named_after_its_trigger() {
+fn requested_job_opens_run_named_by_trigger() {
     let (row, steps) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     assert_eq!(row.cursor, 5);
     assert_eq!(next_runs(&row), [run(5)]);
@@ -75,7 +75,7 @@ fn parked(row: &mut Row, sequence: u64, waits_for: WaitsFor) {
 }
 
 #[test]
-fn changes_of_one_repository_take_turns_and_upkeep_works_beside_them() {
+fn changes_of_one_repository_take_turns() {
     let asked = vec![
         (5, asked(Job::Implement)),
         (6, asked(Job::Implement)),
@@ -96,7 +96,7 @@ fn changes_of_one_repository_take_turns_and_upkeep_works_beside_them() {
 }
 
 #[test]
-fn changes_of_two_repositories_work_side_by_side() {
+fn changes_of_two_repositories_run_parallel() {
     let mut other = request(Job::Implement);
     other.repository = "acme/site".parse().unwrap();
     let other = Reason::JobRequested(Box::new(other));
@@ -107,7 +107,7 @@ fn changes_of_two_repositories_work_side_by_side() {
 }
 
 #[test]
-fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
+fn parked_change_keeps_only_its_branch() {
     let on = |branch: &str| {
         let pull_request = PullRequestRef {
             branch: branch.to_owned(),
@@ -165,7 +165,7 @@ fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> Reason {
 }
 
 #[test]
-fn news_become_input_of_the_live_runs_that_they_concern_and_wake_none() {
+fn news_reach_concerned_runs_without_waking() {
     let mut row = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, merged())]).0;
     parked(&mut row, 5, WaitsFor::Decision);
     for on in [None, Some(pull_request())] {
@@ -190,7 +190,7 @@ fn news_become_input_of_the_live_runs_that_they_concern_and_wake_none() {
 }
 
 #[test]
-fn a_comment_wakes_a_run_that_waits_for_an_answer() {
+fn comment_wakes_run_awaiting_answer() {
     let mut row = folded(Row::default(), vec![(5, asked(Job::Implement))]).0;
     parked(&mut row, 5, WaitsFor::Answer);
     let (heard, steps) = folded(row, vec![(7, comment(None))]);
@@ -214,7 +214,7 @@ fn comment_of_stranger_wakes_no_waiting_run() {
 }
 
 #[test]
-fn a_newer_triage_takes_the_place_of_the_running_one() {
+fn newer_triage_supersedes_running_one() {
     let (row, steps) = folded(
         Row::default(),
         vec![(5, asked(Job::Triage)), (6, asked(Job::Triage))],
@@ -242,7 +242,7 @@ fn pushed_by_grace() -> Reason {
 }
 
 #[test]
-fn a_push_is_told_to_the_work_on_its_branch_and_to_no_other() {
+fn push_reaches_only_work_on_branch() {
     let on = |branch: &str| {
         let mut request = request(Job::AddressReview);
         request.about = reviewed();
@@ -273,7 +273,7 @@ fn a_push_is_told_to_the_work_on_its_branch_and_to_no_other() {
 }
 
 #[test]
-fn a_review_that_nobody_wants_any_more_ends_and_nothing_else_does() {
+fn withdrawn_review_ends_alone() {
     let row = folded(
         Row::default(),
         vec![
@@ -297,7 +297,7 @@ fn a_review_that_nobody_wants_any_more_ends_and_nothing_else_does() {
 }
 
 #[test]
-fn a_settled_report_wakes_its_parked_run_and_records_the_pull_request() {
+fn settled_report_wakes_run_and_records_pull() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     parked(&mut row, 5, WaitsFor::Report);
     let outcome = ReportOutcome::Done(Receipt::PullRequestOpened(pull_request()));
@@ -313,7 +313,7 @@ fn a_settled_report_wakes_its_parked_run_and_records_the_pull_request() {
 }
 
 #[test]
-fn a_stop_without_a_run_reaches_every_run_but_those_beside() {
+fn stop_reaches_all_runs_except_maintenance() {
     let before = vec![(5, asked(Job::Implement)), (6, merged())];
     let (row, _) = folded(Row::default(), before);
     let (_, steps) = folded(row, vec![(7, Reason::StopRequested { run: None })]);
@@ -322,7 +322,7 @@ fn a_stop_without_a_run_reaches_every_run_but_those_beside() {
 }
 
 #[test]
-fn what_concerns_no_live_run_is_folded_without_a_step() {
+fn irrelevant_trigger_folds_without_step() {
     let decision = Decision {
         run: run(3),
         head: "a".repeat(40).parse().unwrap(),
@@ -334,7 +334,7 @@ fn what_concerns_no_live_run_is_folded_without_a_step() {
 }
 
 #[test]
-fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
+fn retry_and_reassignment_wake_waiting_run() {
     for reason in [Reason::RetryRequested, asked(Job::Implement)] {
         let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
         parked(&mut row, 5, WaitsFor::Retry);
@@ -349,7 +349,7 @@ fn a_retry_and_a_second_move_wake_the_run_that_waits_and_keep_its_history() {
 }
 
 #[test]
-fn a_retry_that_comes_with_the_word_that_its_wait_was_told_is_not_lost() {
+fn retry_with_settled_notice_is_kept() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     parked(&mut row, 5, WaitsFor::Retry);
     let told = Reason::ReportSettled(domain::ReportSettled {
@@ -363,7 +363,7 @@ fn a_retry_that_comes_with_the_word_that_its_wait_was_told_is_not_lost() {
 }
 
 #[test]
-fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
+fn api_job_gets_promised_run() {
     let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
     parked(&mut row, 5, WaitsFor::Retry);
     let request = Trigger {
@@ -377,7 +377,7 @@ fn a_job_asked_for_over_the_api_gets_the_run_it_was_promised() {
 }
 
 #[test]
-fn every_kind_of_work_meets_a_running_one_as_its_lane_says() {
+fn jobs_meet_running_jobs_by_lane() {
     for job in Job::ALL {
         let (mut row, _) = folded(Row::default(), vec![(5, asked(job)), (6, asked(job))]);
         let live: Vec<RunId> = row.pending.iter().map(|pending| pending.run.clone()).collect();
@@ -491,7 +491,7 @@ impl Rounds {
 
 proptest! {
     #[test]
-    fn each_lane_has_one_run_at_work_each_branch_one_owner_and_every_run_its_turn(events in events()) {
+    fn lanes_and_branches_serve_every_run(events in events()) {
         let mut rounds = Rounds::default();
         for (event, sequence) in events.iter().zip(1..) {
             rounds.play(event, sequence);
@@ -523,7 +523,7 @@ proptest! {
 }
 
 #[test]
-fn an_order_is_seen_whatever_it_is_and_the_cost_is_told() {
+fn orders_get_reaction_and_cost_reply() {
     let to = domain::Reactable::Comment {
         repository: "acme/shop".parse().unwrap(),
         id: 77,

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_repeats_no_login_of_an_address_and_no_configured_secret() {
+    fn answer_contains_no_login_or_configured_secret() {
         let configured = SecretString::from("plain-words-of-a-token");
         scan::add_configured([&configured]);
         let said = "remote: https://x-access-token:ghs_SECRETSECRET@host/acme/shop and https://deploy:hunter@host:8443/x, \

@@ -265,7 +265,7 @@ mod tests {
     use crate::draft::Draft;
 
     #[tokio::test]
-    async fn a_plan_that_opens_nothing_is_an_unknown_error() {
+    async fn plan_without_pull_request_is_unknown_error() {
         bootstrap::install_tls_provider();
         let account = github::Settings {
             token: Some(SecretString::from("secret")),

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_is_what_was_pinned_and_nothing_where_nothing_was() {
+    fn only_pinned_work_begins() {
         let work = json!({"job": "implement", "repository": "acme/shop", "rules": {}});
         let begun = work_of(asked(Some(work))).unwrap();
         assert_eq!(begun.key.as_str(), "work:comment:7");

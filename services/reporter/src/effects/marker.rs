@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_at_the_end_counts_and_no_other() {
+    fn only_marker_at_end_of_text_counts() {
         let id = "status:github:acme/shop--x#7";
         assert_eq!(marker_of(&marked("Text", id)), Some(id));
         let quoted = marked(&marked("Quoted", "other"), id);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn those_are_asked_again_whose_last_judgement_is_no_approval() {
+    fn reviewers_without_approval_are_asked_again() {
         use ReviewState::{Approved, ChangesRequested, Commented, Dismissed};
         let reviews = [
             review("ann", ChangesRequested),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_review_is_asked_for_where_the_rules_want_it() {
+    fn own_review_is_requested_when_rules_want() {
         let rules = |self_review| PullRequestRules {
             reviewer: "agent".to_owned(),
             reviewers: vec!["fay".to_owned()],
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_the_rules_name_are_asked_until_they_have_judged_and_never_the_author() {
+    fn named_reviewers_are_asked_until_they_judge() {
         let named = ["Ann", "fay", "journeyman"].map(str::to_owned);
         let reviews = [review("ann", ReviewState::Approved)];
         assert_eq!(reviewers(&reviews, "Journeyman", &named), ["fay"]);

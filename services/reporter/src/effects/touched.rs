@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_touches_what_it_removes_and_what_stands_around_what_it_adds() {
+    fn change_touches_removed_and_adjacent_lines() {
         let changed = "@@ -10,4 +10,4 @@ fn total\n one\n-two\n-three\n+2\n+3\n four";
         assert_eq!(ranges(changed), [(11, 12)]);
         let added = "@@ -20,2 +20,4 @@\n one\n+new\n+newer\n two\n@@ -1,0 +5,1 @@";

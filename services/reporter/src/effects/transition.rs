@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_the_best_goal_is_tried_first() {
+    fn transition_to_best_goal_is_tried_first() {
         let workflow = offered(&[
             ("Close issue", "Closed"),
             ("Done", "Somewhere"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_fields_of_the_best_candidate() {
+    fn transition_refusal_names_missing_screen_fields() {
         let mut workflow = offered(&[("Close", "Done")]);
         let field = |name: &str| jira::ScreenField {
             key: name.to_lowercase(),

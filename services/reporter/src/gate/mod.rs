@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zipped_request_is_read_up_to_the_limit() {
+    fn gzip_request_is_read_up_to_limit() {
         assert_eq!(unzip(&zip(b"0032want")).unwrap(), Bytes::from_static(b"0032want"));
         assert!(matches!(
             unzip(&zip(&vec![0; MAX_REQUEST_BYTES + 1])),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_has_two_places_and_takes_none_from_others() {
+    async fn run_uses_at_most_two_clone_slots() {
         let slots = Slots::default();
         let first = slots.take(&run(1)).await.unwrap();
         let _second = slots.take(&run(1)).await.unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_whose_clones_have_ended_is_forgotten() {
+    async fn slots_of_finished_run_are_removed() {
         let slots = Slots::default();
         let both = (slots.take(&run(1)).await, slots.take(&run(1)).await);
         assert_eq!(slots.runs.lock().unwrap().len(), 1);

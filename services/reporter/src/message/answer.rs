@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_that_asks_for_a_change_hears_what_begins() {
+    fn change_request_comment_names_the_started_work() {
         let question = CommentQuestion {
             author: "@rita".to_owned(),
             text: "Round half up, fixes #7".to_owned(),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_question_of_a_research_is_linked_or_answered_where_it_stands() {
+    fn research_question_is_linked_or_answered_inline() {
         let found = |question: &str| AnsweredQuestion {
             question: question.to_owned(),
             answer: "Down. @everyone".to_owned(),

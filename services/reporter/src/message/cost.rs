@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_comes_first_and_a_missing_price_is_said() {
+    fn cost_shows_sum_first_and_missing_prices() {
         let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
         let spent = TicketCost {
             runs: vec![RunCost {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_change_is_shown_whole_and_needs_no_link() {
+    fn small_change_is_shown_without_link() {
         let text = shown(vec![changed_file("src/cart.rs", "@@ -1 +1 @@\n-1\n+2")]);
         assert_eq!(
             text,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_and_linked() {
+    fn oversized_change_is_named_and_linked() {
         let large = "+x\n".repeat(SHOWN_CHARS);
         let text = shown(vec![
             changed_file("big.txt", &large),

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_ticket_is_linked_and_what_is_no_key_links_nothing() {
+    fn duplicate_notice_links_only_valid_keys() {
         assert!(duplicate("ENG-5", false).contains("same as ENG-5,"));
         assert!(duplicate("acme/shop#5", false).contains("same as acme/shop#5,"));
         assert!(duplicate("@everyone", false).contains("same as `@everyone`,"));

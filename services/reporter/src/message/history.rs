@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_run_shows_each_round_in_a_row_and_links_issue_pull_request_and_runs() {
+    fn check_run_table_links_rounds_and_issue() {
         let RoundsText {
             title,
             summary,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_says_what_it_began_with_and_who_asked() {
+    fn round_row_names_cause_and_requester() {
         let with = |job, begun, is_reset| {
             began_with(&Round {
                 begun,
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_has_no_commit_yet_changes_nothing_about_the_commit_before_it() {
+    fn work_without_commit_keeps_last_result() {
         let mut known = two_rounds();
         known.rows[0].checked = Some(Checked::Passed);
         known.rows[1].commit = None;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_the_hidden_state_ends_its_comment() {
+    fn hidden_state_cannot_end_its_comment() {
         let board = Board {
             rounds: two_rounds(),
             ..Board::default()

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issue_has_its_checklist_and_where_it_was_planned_and_calls_nobody() {
+    fn planned_issue_has_checklist_and_no_mentions() {
         let issue = PlannedIssue {
             title: "Round\n@ann's totals".to_owned(),
             text: "As @bob said, see #3.".to_owned(),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_says_its_verdict_and_that_a_person_decides() {
+    fn review_text_has_verdict_and_leaves_decision() {
         let texts = [
             review(&of(Vec::new()), true, None),
             review(&of(vec![remark(Weight::Advice)]), true, None),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_criteria_of_the_ticket_are_a_table_that_no_quotation_leaves() {
+    fn criteria_table_cells_survive_hostile_quotes() {
         let judged = |quote: &str, verdict| JudgedCriterion {
             quote: quote.to_owned(),
             verdict,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_names_nobody_and_closes_nothing_and_its_suggestion_is_code() {
+    fn line_comment_is_harmless_with_code_suggestion() {
         assert_snapshot!(line_remark(&remark(Weight::Blocking)), @r#"
         **Blocking.** It divides by zero, fixes `#7`
 

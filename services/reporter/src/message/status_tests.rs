@@ -27,7 +27,7 @@ fn board(said: &[(i64, &str)]) -> Board {
 }
 
 #[test]
-fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
+fn status_shows_latest_in_full_rest_shortly() {
     let said = [
         (0, "Journeyman has started to work on this ticket in `acme/shop`."),
         (252, "Checks failed on a pull request.\n\n- `test`\n- `lint`"),
@@ -66,7 +66,7 @@ fn the_latest_is_said_in_full_and_the_rest_in_a_line_each() {
 }
 
 #[test]
-fn that_a_ticket_was_not_moved_is_said_until_it_is() {
+fn failed_move_is_shown_until_moved() {
     use crate::made::Moved;
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     board.moved(&Moved::Unavailable {
@@ -114,7 +114,7 @@ fn times_are_short() {
 }
 
 #[test]
-fn the_comment_tells_the_work_its_phase_its_cost_and_where_to_watch_it() {
+fn status_signature_shows_phase_cost_and_link() {
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     let progress = Progress {
         clone_percent: None,
@@ -146,7 +146,7 @@ fn the_comment_tells_the_work_its_phase_its_cost_and_where_to_watch_it() {
 }
 
 #[test]
-fn how_work_ended_is_seen_at_a_glance() {
+fn ended_work_is_marked_in_status() {
     for (mark, sign) in [(Mark::Done, "✅ "), (Mark::Failed, "❌ "), (Mark::Stopped, "⏹ ")] {
         let mut board = board(&[(0, "Something ended."), (9, "Something else ended.")]);
         for entry in &mut board.entries {

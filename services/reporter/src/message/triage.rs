@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_says_what_is_left_and_why() {
+    fn left_choice_is_reported_with_reason() {
         let bug = || Wish::Type {
             name: "Bug".to_owned(),
         };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_outside_says_calls_nobody_and_several_are_a_list() {
+    fn refusal_details_are_harmless_and_listed() {
         let detail = "ask @ann\nnow".to_owned();
         let high = Wish::Priority {
             name: "High".to_owned(),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_stays_inside_even_through_another_link() {
+    fn link_stays_inside_through_other_links() {
         for (path, target, leaves) in [
             ("a/b", "c", false),
             ("a/b", "../c", false),

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn each_breach_is_named_with_what_to_change() {
+    fn each_policy_breach_names_its_remedy() {
         assert_named([
             (file(".github/workflows/ci.yml"), "protected"),
             (
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn each_breach_by_content_is_named_with_what_to_change() {
+    fn each_content_breach_names_its_remedy() {
         let token = format!("t = 'ghp_{}'", "a1B2c3D4e5".repeat(4));
         assert_named([
             (
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_legal_and_names_its_ticket() {
+    fn branch_name_is_legal_with_its_ticket() {
         let jira: TicketKey = "jira:ENG-12".parse().unwrap();
         let github: TicketKey = "github:acme/shop#7".parse().unwrap();
         let rules = Rules::default();
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_was_not_looked_at_whole_is_refused() {
+    fn incompletely_inspected_change_is_refused() {
         for (cut, violation) in [
             (
                 Cut::Files { count: 6_000 },
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_builds_or_publishes_is_protected_whatever_its_case_and_as_a_folder_too() {
+    fn build_files_are_protected_in_any_case() {
         for path in [
             ".github/workflows/ci.yml",
             ".github/workflows",
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_ours_and_follows_one_other() {
+    fn commit_has_known_author_and_one_parent() {
         assert_eq!(breaches(commit('a')), []);
         let id = || "a".repeat(12);
         let stranger = || "Ann <ann@acme.example>".to_owned();
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_says_what_it_seems_to_say() {
+    fn commit_message_has_no_hidden_effect() {
         let id = || "a".repeat(12);
         let says = |message: &str| changed(|commit| commit.message = message.to_owned());
         let hidden = || Violation::HiddenCharacters { commit: id() };

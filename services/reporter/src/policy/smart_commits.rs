@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_close_or_move_another_ticket_is_found() {
+    fn orders_for_other_tickets_are_found() {
         for (message, words) in [
             ("fix: totals\n\nCloses #99", "Closes #99"),
             ("fix: totals (fixes: #99)", "(fixes: #99"),

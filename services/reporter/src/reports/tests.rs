@@ -57,7 +57,7 @@ fn push(repository: RepositoryName) -> PushBranch {
 }
 
 #[test]
-fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
+fn jira_requests_have_their_effects_in_order() {
     let rules = Rules::default();
     let repository: RepositoryName = "acme/shop".parse().unwrap();
     let of = |request| names("jira:ENG-12", &rules, request);
@@ -149,7 +149,7 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
 }
 
 #[test]
-fn exhausted_repairs_call_a_person_on_the_pull_request_and_on_jira_when_nobody_is_known_on_github() {
+fn exhausted_repairs_call_people_where_they_read() {
     use domain::RepairEnd::{Forgotten, NotOurs, Off, PerHead};
     let of = |ticket: &str, why, asked: &[&str]| {
         let red = report::ChecksFailed {
@@ -170,7 +170,7 @@ fn exhausted_repairs_call_a_person_on_the_pull_request_and_on_jira_when_nobody_i
 }
 
 #[test]
-fn what_a_person_has_to_decide_asks_nobody_for_another_review_and_calls_the_ticket_when_no_login_is_known() {
+fn open_decision_calls_ticket_without_new_review() {
     use domain::Disposition::{Answered, Asked};
     let of = |dispositions: &[domain::Disposition], deciders: &[&str]| {
         let replies = dispositions
@@ -202,7 +202,7 @@ fn what_a_person_has_to_decide_asks_nobody_for_another_review_and_calls_the_tick
 }
 
 #[test]
-fn work_that_came_to_no_end_gives_the_ticket_back_and_the_rules_say_who_gets_it_at_the_start() {
+fn unfinished_work_gives_the_ticket_back() {
     use domain::{Assign, StopReason};
     let stopped = |ticket: &str, job, reason| {
         let stopped = report::RunStopped {
@@ -249,7 +249,7 @@ fn work_that_came_to_no_end_gives_the_ticket_back_and_the_rules_say_who_gets_it_
 }
 
 #[test]
-fn issues_of_a_plan_are_opened_before_they_are_linked() {
+fn planned_issues_open_before_they_are_linked() {
     let planned = |title: &str| domain::PlannedIssue {
         title: title.to_owned(),
         text: String::new(),
@@ -280,7 +280,7 @@ fn issues_of_a_plan_are_opened_before_they_are_linked() {
 }
 
 #[test]
-fn two_effects_of_one_kind_have_two_names() {
+fn equal_effects_get_distinct_ledger_names() {
     let issue = || TicketKey::jira("ENG-1").unwrap();
     let comment = || Comment {
         thread: Thread::of(&issue()),
@@ -300,7 +300,7 @@ fn two_effects_of_one_kind_have_two_names() {
 }
 
 #[test]
-fn a_review_status_moves_the_ticket_at_hand_over() {
+fn review_status_moves_ticket_at_handover() {
     let mut rules = Rules::default();
     rules.agent.review_status = "In Review".to_owned();
     let request = ReportRequest::ChecksPassed(report::ChecksPassed {
@@ -321,7 +321,7 @@ fn a_review_status_moves_the_ticket_at_hand_over() {
 }
 
 #[test]
-fn a_github_ticket_is_closed_and_neither_moved_nor_linked() {
+fn github_ticket_closes_without_move_or_link() {
     let rules = Rules::default();
     let request = ReportRequest::Merged(report::Merged {
         pull_request: pull_request(),
@@ -350,7 +350,7 @@ fn the_configured_done_status_is_tried_first() {
 }
 
 #[test]
-fn a_rehearsal_has_no_effects_and_gives_back_those_of_other_requests_under_the_rules() {
+fn rehearsal_returns_effects_of_other_requests() {
     let rules = Rules::default();
     let repository: RepositoryName = "acme/shop".parse().unwrap();
     let started = report::WorkStarted {

@@ -244,7 +244,7 @@ fn merged_and_moved() {
 }
 
 #[test]
-fn a_ticket_that_was_not_moved_is_asked_for_work_in_another_way() {
+fn unmoved_ticket_suggests_another_way_to_retry() {
     let unmoved = [
         Moved::Unavailable {
             wanted: "In Progress".to_owned(),
@@ -462,7 +462,7 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
 }
 
 #[test]
-fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
+fn decision_text_describes_change_before_diff() {
     let description = described(
         &[
             ("shop/cart.py", 3, 1, FileRole::Product),
@@ -527,7 +527,7 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
 }
 
 #[test]
-fn a_large_change_and_one_to_several_modules_say_so_and_lock_files_do_not_count() {
+fn large_change_warns_without_counting_lock_files() {
     let body = |files: &[(&str, u32, u32, FileRole)], modules: &[&str]| {
         let mut draft = draft("x", "");
         draft.description = Some(described(files, modules));
@@ -563,7 +563,7 @@ fn a_large_change_and_one_to_several_modules_say_so_and_lock_files_do_not_count(
 }
 
 #[test]
-fn a_long_change_says_how_much_of_it_is_not_shown_and_where_to_read_it() {
+fn long_change_counts_hidden_lines_and_links() {
     let file = |name: &str, lines: usize| {
         let added = "+123456789\n".repeat(lines);
         format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{lines} @@\n{added}")
@@ -601,7 +601,7 @@ fn stopped_without_a_change() {
 }
 
 #[test]
-fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
+fn pushed_branch_without_pull_request_is_named() {
     let say = ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::ReportFailed {
@@ -625,7 +625,7 @@ fn a_branch_that_was_pushed_without_a_pull_request_is_named() {
 }
 
 #[test]
-fn stopped_at_the_turn_limit_with_a_draft() {
+fn stop_text_at_turn_limit_keeps_draft() {
     let say = ReportRequest::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::TurnLimit { turns: 50 },
@@ -688,7 +688,7 @@ fn stopped_because_a_budget_is_spent() {
 }
 
 #[test]
-fn stopped_because_a_budget_beyond_the_run_has_no_room() {
+fn stop_text_names_exhausted_shared_budget() {
     let shared = |of, name: &str, period, budget, resets: Option<&str>| SharedBudget {
         of,
         name: name.to_owned(),
@@ -746,7 +746,7 @@ fn stopped_because_a_budget_beyond_the_run_has_no_room() {
 }
 
 #[test]
-fn a_run_that_waits_for_a_budget_says_when_it_goes_on() {
+fn waiting_run_names_time_it_continues() {
     let budget = SharedBudget {
         of: BudgetOf::Repository,
         name: "acme/shop".to_owned(),
@@ -776,7 +776,7 @@ fn a_run_that_waits_for_a_budget_says_when_it_goes_on() {
 }
 
 #[test]
-fn every_reason_to_stop_has_its_first_sentence() {
+fn each_stop_reason_has_first_sentence() {
     let by = || "ann".to_owned();
     let detail = || "503 overloaded".to_owned();
     let first = |reason| stopped_by(reason).lines().next().unwrap_or_default().to_owned();
@@ -883,7 +883,7 @@ fn skipped() {
 }
 
 #[test]
-fn a_pull_request_says_where_it_comes_from() {
+fn pull_request_body_names_its_origin() {
     let draft = draft(
         "fix:  round\ttotals\n(ENG-12)",
         "Rounds totals.\n\n<!-- hidden -->\nCloses #99, cc @ann",
@@ -937,7 +937,7 @@ fn titles_and_bodies_stay_within_the_limits() {
 }
 
 #[test]
-fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
+fn retry_text_names_time_and_shortcut() {
     let detail = "the model provider is overloaded or in trouble (529)".to_owned();
     let say = ReportRequest::RetryScheduled(report::RetryScheduled {
         job: Job::Implement,
@@ -956,7 +956,7 @@ fn a_wait_for_a_retry_says_when_and_how_to_shorten_it() {
 }
 
 #[test]
-fn a_quarantine_says_why_and_how_to_end_it() {
+fn quarantine_text_names_reason_and_way_out() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
     assert_snapshot!(comment(&ReportRequest::Quarantined(report::Quarantined { reason }), &Made::default(), &jira(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
@@ -966,7 +966,7 @@ fn a_quarantine_says_why_and_how_to_end_it() {
 }
 
 #[test]
-fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
+fn unreadable_record_text_names_next_step() {
     let what = domain::RecordKind::Trigger;
     assert_snapshot!(comment(&ReportRequest::Unreadable(report::Unreadable { what, is_poison: false }), &Made::default(), &jira(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
@@ -990,7 +990,7 @@ fn poison_is_set_aside_with_its_attempts() {
 }
 
 #[test]
-fn what_was_not_done_says_why_and_what_to_try() {
+fn skip_text_names_reason_and_next_step() {
     let texts = [
         credentials_refused(),
         unreadable_request(),

@@ -133,7 +133,7 @@ fn corpus() -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_credential_that_only_the_page_shows_is_found() {
+fn credential_visible_only_on_page_is_found() {
     let token = format!("ghp_{}", noise(36));
     let spelled: String = token.chars().map(|c| format!("&#{};", u32::from(c))).collect();
     let hexed: String = token.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect();
@@ -162,7 +162,7 @@ fn a_credential_that_only_the_page_shows_is_found() {
 }
 
 #[test]
-fn a_credential_of_the_settings_is_found_by_value() {
+fn configured_credential_is_found_by_value() {
     let configured = secrecy::SecretString::from("correct horse battery");
     add_configured([&configured, &secrecy::SecretString::from("short")]);
     assert_eq!(
@@ -177,7 +177,7 @@ fn a_credential_of_the_settings_is_found_by_value() {
 }
 
 #[test]
-fn every_rule_of_the_file_is_read_and_compiles() {
+fn every_scan_rule_parses_and_compiles() {
     let count = include_str!("rules.toml").matches("[[rules]]").count();
     assert_eq!(RULES.rules.len(), count);
     for rule in &RULES.rules {
@@ -196,7 +196,7 @@ fn credentials_of_many_issuers_are_found() {
 }
 
 #[test]
-fn a_credential_is_found_between_characters_that_nobody_sees() {
+fn credential_with_hidden_characters_is_found() {
     let wide: String = format!("ghp_{}", noise(36))
         .chars()
         .flat_map(|c| [c, '\0'])
@@ -236,7 +236,7 @@ fn ordinary_text_is_not_a_credential() {
 }
 
 #[test]
-fn what_is_removed_leaves_the_words_around_it() {
+fn redaction_keeps_the_surrounding_words() {
     let token = format!("ghp_{}", noise(36));
     let text = format!("first {token}, then `{token}` and url https://a:{token}@b.example/x");
     let shown = redact(&text);

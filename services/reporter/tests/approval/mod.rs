@@ -46,7 +46,7 @@ async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_whose_commit_nobody_approved_is_refused_whoever_asks_for_it() {
+async fn push_without_approval_of_commit_is_refused() {
     let mut rig = gated().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
@@ -91,7 +91,7 @@ async fn a_push_whose_commit_nobody_approved_is_refused_whoever_asks_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn approval_of_plan_allows_no_push_of_commit() {
+async fn approved_plan_does_not_approve_commit() {
     let mut rig = gated().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
@@ -110,7 +110,7 @@ async fn approval_of_plan_allows_no_push_of_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_is_shown_the_commits_that_would_be_pushed_as_the_reporter_reads_them() {
+async fn decision_shows_commits_as_reporter_reads_them() {
     let mut rig = gated().await;
     let long: String = (0..1_000).map(|line| format!("line {line}\n")).collect();
     let files = [("cart.py", "total = 2  # \u{202e}0002\n"), ("long.txt", &long)];
@@ -142,7 +142,7 @@ async fn a_person_is_shown_the_commits_that_would_be_pushed_as_the_reporter_read
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_about_a_change_that_may_not_be_pushed() {
+async fn forbidden_change_asks_for_no_decision() {
     let mut rig = gated().await;
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
@@ -155,7 +155,7 @@ async fn nobody_is_asked_about_a_change_that_may_not_be_pushed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_a_module_that_the_ticket_does_not_change_leave_with_an_approval_or_a_reason_only() {
+async fn files_beyond_scope_need_approval_or_reason() {
     let mut rig = Rig::start_with(RigOptions {
         agent: "modules:\n  - {name: core, paths: [cart.py]}\n  - {name: api, paths: [api], kinds: [Story]}\n",
         ..RigOptions::default()

@@ -1121,38 +1121,38 @@ async fn all_effects_under(fault: &str, strike: Strike, list_lag: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_a_502_without_effect() {
+async fn effects_exist_once_after_502_without_effect() {
     let strike: Strike = |path, _| Some(Fault::new(path, 1, 502));
     all_effects_under("502 before", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_a_502_with_effect() {
+async fn effects_exist_once_after_502_with_effect() {
     let strike: Strike = |path, _| Some(Fault::new(path, 1, 502).after_effect());
     all_effects_under("502 after", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_an_answer_that_was_cut() {
+async fn effects_exist_once_after_truncated_answer() {
     let strike: Strike = |path, _| Some(Fault::new(path, 1, 200).after_effect().cut());
     all_effects_under("cut after", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_a_limit_that_names_its_wait() {
+async fn effects_exist_once_after_named_rate_limit() {
     let strike: Strike = |path, _| Some(Fault::new(path, 1, 429).retry_after(1));
     all_effects_under("rate limit", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_a_secondary_limit() {
+async fn effects_exist_once_after_secondary_rate_limit() {
     // Jira never limits by 403.
     let strike: Strike = |path, at| (at == At::GitHub).then(|| Fault::new(path, 1, 403).retry_after(1));
     all_effects_under("secondary rate limit", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_effect_is_there_once_after_a_lost_answer_while_lists_lag() {
+async fn effects_exist_once_with_lagging_lists() {
     let strike: Strike = |path, _| Some(Fault::new(path, 1, 502).after_effect());
     all_effects_under("502 after, lists lag", strike, Duration::from_millis(1500)).await;
 }
@@ -1177,7 +1177,7 @@ fn names() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_effect_is_in_a_table_of_faults_or_says_why_not() {
+fn every_effect_is_in_a_fault_table() {
     let excused = WITHOUT_A_WRITE.map(|(name, why)| {
         assert!(!why.is_empty());
         name
@@ -1194,7 +1194,7 @@ fn every_effect_is_in_a_table_of_faults_or_says_why_not() {
 }
 
 #[test]
-fn the_page_about_effects_has_a_row_for_every_effect() {
+fn effects_page_has_row_for_every_effect() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/effects.md");
     let page = std::fs::read_to_string(page).unwrap();
     let first_cells = page

@@ -109,7 +109,7 @@ async fn story_under(fault: impl Fn(&str) -> Fault, name: &str, list_lag: Durati
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_that_are_applied_and_answered_by_an_error_are_not_repeated() {
+async fn applied_writes_with_error_are_not_repeated() {
     let lag = Duration::from_millis(1500);
     tokio::join!(
         story_under(
@@ -131,7 +131,7 @@ async fn writes_that_are_applied_and_answered_by_an_error_are_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_that_are_refused_for_now_are_done_later() {
+async fn temporarily_refused_writes_happen_later() {
     tokio::join!(
         story_under(|path| Fault::new(path, 1, 502), "502 before", Duration::ZERO),
         story_under(
@@ -154,7 +154,7 @@ fn writer(rig: &Rig) -> ::jira::Writer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_status_comments_the_oldest_stays_and_says_the_newest() {
+async fn oldest_status_comment_gets_newest_text() {
     let mut rig = Rig::start().await;
     let marker = format!("status:{}", rig.ticket);
     let earlier = writer(&rig)
@@ -180,7 +180,7 @@ async fn of_two_status_comments_the_oldest_stays_and_says_the_newest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_status_comment_that_somebody_deleted_is_written_again() {
+async fn deleted_status_comment_is_written_again() {
     let mut rig = Rig::start().await;
     rig.settled(&rig.report(2, started())).await;
     let first = rig.jira.comments("ENG-1").remove(0);
@@ -199,7 +199,7 @@ async fn a_status_comment_that_somebody_deleted_is_written_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_must_wait_long_holds_no_slot() {
+async fn ticket_with_long_wait_holds_no_slot() {
     let mut rig = Rig::start_with(RigOptions {
         slots: 1,
         ..RigOptions::default()
@@ -241,7 +241,7 @@ async fn a_ticket_that_must_wait_long_holds_no_slot() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_head_is_pushed_once_however_often_it_is_asked_for() {
+async fn same_head_is_pushed_only_once() {
     let mut rig = Rig::start().await;
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     for position in [2, 4] {
@@ -262,7 +262,7 @@ async fn the_same_head_is_pushed_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_on_github_is_told_in_one_comment_that_only_we_can_claim() {
+async fn github_ticket_has_one_unforgeable_status_comment() {
     let mut rig = Rig::start().await;
     rig.github
         .commit("acme/shop", "theirs", "docs", &[("notes.md", "x\n")])
@@ -312,7 +312,7 @@ async fn a_ticket_on_github_is_told_in_one_comment_that_only_we_can_claim() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_that_nobody_can_read_is_buried_and_the_next_one_is_settled() {
+async fn unreadable_report_is_dead_lettered_next_settled() {
     let mut rig = Rig::start().await;
     rig.append_garbage(b"!!!").await;
     assert_eq!(
@@ -329,7 +329,7 @@ async fn a_report_that_nobody_can_read_is_buried_and_the_next_one_is_settled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_for_a_report_that_nobody_can_read_hears_of_it_and_so_does_the_ticket() {
+async fn run_learns_of_its_unreadable_report() {
     let mut rig = Rig::start().await;
     let report = rig.report(2, started());
     let future =
@@ -361,7 +361,7 @@ async fn a_run_that_waits_for_a_report_that_nobody_can_read_hears_of_it_and_so_d
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pack_that_is_gone_or_a_branch_that_nobody_can_read_fails_the_report_and_is_not_tried_for_ever() {
+async fn lost_pack_or_unreadable_branch_fails_report() {
     let mut rig = Rig::start().await;
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let mut gone = push.clone();
@@ -392,7 +392,7 @@ async fn a_pack_that_is_gone_or_a_branch_that_nobody_can_read_fails_the_report_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_is_done_twice() {
+async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
     let mut rig = Rig::start().await;
     let done = ReportOutcome::Done(Receipt::Told);
     assert_eq!(rig.settled(&rig.report(2, started())).await, done);
@@ -436,7 +436,7 @@ async fn rows_of_the_ledger_that_nobody_can_read_are_found_out_anew_and_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_would_close_another_ticket_is_refused_in_words() {
+async fn commit_closing_other_ticket_is_refused() {
     let mut rig = Rig::start().await;
     let files = [("cart.py", "total = 2\n")];
     let push = rig.change_as(BRANCH, &files, "fix: totals\n\nCloses #99").await;
@@ -448,7 +448,7 @@ async fn a_commit_that_would_close_another_ticket_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readiness_follows_nats_and_work_goes_on_when_it_is_back() {
+async fn readiness_follows_nats_and_work_resumes() {
     let mut rig = Rig::start().await;
     let address = rig.address;
     let is = async |status: &str| http_get(address, "/readyz").await.contains(status).then_some(());

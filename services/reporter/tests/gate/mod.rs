@@ -46,7 +46,7 @@ fn resident_bytes() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_half_sent_requests_without_a_grant_are_refused_unread_and_a_clone_succeeds() {
+async fn half_sent_requests_without_grant_are_refused() {
     let mut rig = Rig::start().await;
     let before = resident_bytes();
     let mut held = Vec::new();
@@ -89,7 +89,7 @@ async fn never_reading(rig: &Rig, grant: &str, commit: &str) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_the_deadline() {
+async fn unread_clones_lose_slots_at_deadline() {
     let mut rig = Rig::start_with(RigOptions {
         clone_limit_s: 4,
         ..RigOptions::default()
@@ -126,7 +126,7 @@ async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_an_unknown_authority_is_named_as_the_cause() {
+async fn unknown_certificate_authority_is_named_as_cause() {
     let authority = Authority::new().unwrap();
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let front = Front::bind(&authority, free).await.unwrap();

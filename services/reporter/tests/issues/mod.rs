@@ -31,7 +31,7 @@ fn plan(titles: &[&str]) -> ReportRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plans_issues_are_opened_and_linked_once_although_an_answer_is_lost_and_the_report_comes_twice() {
+async fn planned_issues_open_once_despite_lost_answer() {
     let mut rig = start().await;
     rig.github
         .fail_next(Fault::new("/issues", 1, 502).on("POST").after_effect());
@@ -55,7 +55,7 @@ async fn a_plans_issues_are_opened_and_linked_once_although_an_answer_is_lost_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_issues_than_the_rules_allow_are_refused_before_the_first_is_opened() {
+async fn too_many_issues_are_refused_before_first() {
     let mut rig = start().await;
     let outcome = rig.settled(&rig.report(2, plan(&["a", "b", "c", "d"]))).await;
     assert!(refusal(&outcome).contains("allow 3"), "{outcome:?}");

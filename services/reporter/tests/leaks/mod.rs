@@ -26,7 +26,7 @@ async fn pushed(rig: &Rig) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
+async fn credential_in_model_text_is_refused() {
     let mut rig = Rig::start().await;
     pushed(&rig).await;
     let said = |title: &str, body: &str| {
@@ -63,7 +63,7 @@ async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_hears_why_a_run_stopped_without_the_credential_in_it() {
+async fn stop_notice_contains_no_credential() {
     let mut rig = Rig::start().await;
     let summary = format!("I read {} in the environment.", token());
     let log_tail = format!("+ curl -H 'Authorization: Bearer {}'", token());
@@ -90,7 +90,7 @@ async fn a_ticket_hears_why_a_run_stopped_without_the_credential_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
+async fn foreign_pull_request_is_not_adopted() {
     let mut rig = Rig::start().await;
     pushed(&rig).await;
     let number = rig

@@ -35,7 +35,7 @@ async fn replica(redis: &RedisServer) -> Limits {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_one_writer_met_a_secondary_limit_of_github_no_other_one_sends_anything() {
+async fn secondary_limit_of_github_stops_all_writers() {
     let redis = RedisServer::start().await.unwrap();
     let forge = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     forge.create_repository("acme/shop", &[("a.txt", "a\n")]).unwrap();
@@ -71,7 +71,7 @@ async fn after_one_writer_met_a_secondary_limit_of_github_no_other_one_sends_any
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_one_account_of_jira_was_refused_no_other_replica_asks_with_it() {
+async fn refused_jira_account_stops_all_replicas() {
     let redis = RedisServer::start().await.unwrap();
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
     let key = TicketKey::jira(&jira.create_issue("ENG", "Totals", "", "Bug", &[])).unwrap();
@@ -95,7 +95,7 @@ async fn after_one_account_of_jira_was_refused_no_other_replica_asks_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reporter_does_not_ask_jira_before_the_wait_that_another_one_was_told_is_over() {
+async fn reporter_waits_out_shared_jira_limit() {
     let redis = RedisServer::start().await.unwrap();
     let other = replica(&redis).await;
     let mut rig = Rig::start_with(RigOptions {

@@ -68,7 +68,7 @@ const CHANGED: [(&str, &str); 2] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_wrote_most_of_the_touched_lines_is_asked_where_nobody_else_is() {
+async fn main_author_of_touched_lines_is_asked() {
     let mut rig = Rig::start().await;
     written_by_two(&rig);
     assert_eq!(asked_for_review(&rig, &CHANGED).await, ["olga"]);
@@ -76,7 +76,7 @@ async fn who_wrote_most_of_the_touched_lines_is_asked_where_nobody_else_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_author_of_touched_lines_who_may_not_push_is_not_asked_and_rules_say_how_many_are() {
+async fn touched_author_without_push_right_is_skipped() {
     let mut rig = with_rules("pull_request:\n  touched_authors: 3\n").await;
     written_by_two(&rig);
     rig.github.set_permission("acme/shop", "olga", "read").unwrap();
@@ -100,7 +100,7 @@ async fn an_author_of_touched_lines_who_may_not_push_is_not_asked_and_rules_say_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_owners_are_asked_by_us_where_the_rules_say_that_github_does_not() {
+async fn code_owners_are_asked_when_rules_say() {
     let mut rig = with_rules("pull_request:\n  code_owners: true\n  reviewers: [grace]\n").await;
     written_by_two(&rig);
     let owners = "* @nobody\n*.py @Fay @grace @acme/team\n";
@@ -130,7 +130,7 @@ fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn used_up_repairs_call_once_although_an_answer_is_lost_and_the_report_comes_twice() {
+async fn exhausted_repairs_call_once_despite_repetition() {
     let mut rig = Rig::start().await;
     let (pull_request, head) = opened(&rig, &CHANGED).await;
     let number = pull_request.number;
@@ -150,7 +150,7 @@ async fn used_up_repairs_call_once_although_an_answer_is_lost_and_the_report_com
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_is_known_on_github_the_ticket_of_jira_is_told_in_a_comment_of_its_own() {
+async fn unknown_reviewer_notifies_jira_ticket_separately() {
     let mut rig = Rig::start().await;
     let (pull_request, head) = opened(&rig, &CHANGED).await;
     rig.settled(&rig.report(8, red(&pull_request, &head, &[]))).await;
@@ -194,7 +194,7 @@ async fn where_nobody_is_known_on_github_the_ticket_of_jira_is_told_in_a_comment
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jira_ticket_that_nobody_has_is_ours_while_we_work_and_is_given_back() {
+async fn unassigned_jira_ticket_is_ours_while_working() {
     let mut rig = with_rules("  assign: true\n").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
@@ -231,7 +231,7 @@ async fn a_jira_ticket_that_nobody_has_is_ours_while_we_work_and_is_given_back()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_that_cannot_have_the_ticket_does_not_stop_the_work() {
+async fn unassignable_account_does_not_stop_work() {
     let mut rig = with_rules("  assign: \"557058:nobody\"\n").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
@@ -243,7 +243,7 @@ async fn an_account_that_cannot_have_the_ticket_does_not_stop_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issue_of_github_is_assigned_to_the_login_of_the_rules_and_given_back() {
+async fn github_issue_is_assigned_then_given_back() {
     let mut rig = with_rules("  assign: agent\n").await;
     let number = rig
         .github
@@ -276,7 +276,7 @@ async fn an_issue_of_github_is_assigned_to_the_login_of_the_rules_and_given_back
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pull_request_links_the_ticket_and_its_board_where_the_rules_say() {
+async fn pull_request_links_ticket_and_configured_board() {
     let mut rig = Rig::start_with(RigOptions {
         jira: "  base_url: https://jira.people.example/\n  board_id: 296\n",
         ..RigOptions::default()
@@ -294,7 +294,7 @@ async fn the_pull_request_links_the_ticket_and_its_board_where_the_rules_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jira_refuses_for_good_undoes_no_pull_request_and_is_said_on_the_ticket() {
+async fn permanent_jira_refusal_keeps_pull_request() {
     let mut rig = Rig::start().await;
     rig.jira.fail_next(Fault::new("/remotelink", 9, 400).on("POST"));
     rig.jira.fail_next(Fault::new("/transitions", 9, 400).on("POST"));

@@ -26,7 +26,7 @@ async fn refused(rig: &Rig, here: &str, position: u64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_later_commit_takes_back_stays_in_the_history_and_is_refused() {
+async fn content_removed_later_is_refused_in_history() {
     let mut rig = Rig::start().await;
     let hostile: [(&str, String, &str); 4] = [
         ("config.py", format!("t = '{}'\n", token()), "GitHub token"),
@@ -56,7 +56,7 @@ async fn what_a_later_commit_takes_back_stays_in_the_history_and_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn merges_foreign_authors_and_credentials_in_names_are_refused() {
+async fn merges_strangers_and_credentials_are_refused() {
     let mut rig = Rig::start().await;
     let here = rig.branch_off(BRANCH).await;
     let author = ["-m", "one", "--author", "Ann <ann@acme.example>"];
@@ -109,7 +109,7 @@ async fn merges_foreign_authors_and_credentials_in_names_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_that_people_pushed_is_neither_taken_nor_overwritten() {
+async fn branch_of_people_is_never_overwritten() {
     let mut rig = Rig::start().await;
     let theirs = rig
         .github
@@ -155,7 +155,7 @@ async fn refused_push_leaves_no_branch_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_pushes_to_the_repositories_of_its_project_only() {
+async fn ticket_pushes_only_to_repositories_of_project() {
     let mut rig = Rig::start().await;
     let push = rig
         .change("fix/OPS-1-totals", &[("cart.py", "total = 2\n")])
@@ -202,7 +202,7 @@ async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_network() {
+async fn inspector_reaches_neither_secrets_nor_network() {
     let folder = tempfile::tempdir().unwrap();
     let mirror = folder.path().join("mirror");
     git::Repository::init_bare(&mirror).unwrap();
@@ -221,7 +221,7 @@ async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_that_a_ruleset_refuses_is_refused_in_githubs_words() {
+async fn push_refused_by_ruleset_quotes_github() {
     let mut rig = Rig::start().await;
     let ruleset = Ruleset {
         branches: vec!["fix/*".to_owned()],

@@ -40,7 +40,7 @@ fn receipt(outcome: ReportOutcome) -> Receipt {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_run_of_a_pull_request_shows_every_round_once_although_reports_come_twice() {
+async fn check_run_shows_every_round_once() {
     let mut rig = as_app().await;
     let of = |run: u64, position: u64, job: Job, cents: u64, request: ReportRequest| {
         let run = RunId::new(rig.ticket.clone(), run);
@@ -113,7 +113,7 @@ async fn the_check_run_of_a_pull_request_shows_every_round_once_although_reports
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_permission_for_checks_everything_else_is_done() {
+async fn missing_checks_permission_skips_only_check_run() {
     let mut rig = as_app().await;
     let lacking = [
         ("contents", "write"),
@@ -139,7 +139,7 @@ async fn without_the_permission_for_checks_everything_else_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_status_comment_follows_the_phases_of_the_run_and_carries_its_state_for_programs() {
+async fn status_comment_follows_phases_with_hidden_state() {
     let mut rig = Rig::start().await;
     let number = rig
         .github

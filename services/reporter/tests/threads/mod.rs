@@ -17,7 +17,7 @@ fn notes(change: Option<usize>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thread_stays_open_unless_commit_changes_its_place() {
+async fn thread_stays_open_unless_place_changes() {
     let mut rig = Rig::start().await;
     let here = rig.branch_off(BRANCH).await;
     let first = [("notes.md", notes(None)), ("cart.py", "total = 2\n".to_owned())];

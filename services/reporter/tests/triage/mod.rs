@@ -73,7 +73,7 @@ fn done() -> ReportOutcome {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jira_ticket_gets_its_priority_and_its_link_once_and_its_type_is_only_suggested() {
+async fn jira_ticket_gets_priority_and_suggested_type() {
     let mut rig = start(ON_JIRA, false).await;
     let first = rig
         .jira
@@ -106,7 +106,7 @@ async fn a_jira_ticket_gets_its_priority_and_its_link_once_and_its_type_is_only_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jira_ticket_changes_its_type_where_the_rules_let_it_and_what_jira_refuses_is_said() {
+async fn jira_type_changes_only_when_rules_allow() {
     let rules = "triage:\n  types: [Story]\n  change_jira_type: true\n  priorities: [Sometime]\n  \
         duplicate_label: twin\n  link_type: Clones\n";
     let mut rig = start(rules, false).await;
@@ -138,7 +138,7 @@ async fn a_jira_ticket_changes_its_type_where_the_rules_let_it_and_what_jira_ref
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issue_gets_type_priority_and_fields_once_and_what_a_field_cannot_have_is_said() {
+async fn issue_gets_type_priority_and_fields_once() {
     let mut rig = start(ON_GITHUB, true).await;
     let number = rig
         .github
@@ -196,7 +196,7 @@ async fn an_issue_gets_type_priority_and_fields_once_and_what_a_field_cannot_hav
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issue_keeps_the_type_that_a_person_gave_it_and_nobody_hears_of_a_triage_that_left_nothing() {
+async fn issue_keeps_type_that_person_gave() {
     let mut rig = start(ON_GITHUB, true).await;
     let number = rig
         .github
@@ -224,7 +224,7 @@ async fn an_issue_keeps_the_type_that_a_person_gave_it_and_nobody_hears_of_a_tri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_token_or_a_project_the_fields_are_left_and_everything_else_is_set() {
+async fn missing_project_token_leaves_only_fields() {
     for (has_token, reason) in [(false, "`project_token`"), (true, "github does not know")] {
         let rules = "triage:\n  labels: [bug]\n  project:\n    owner: nobody\n    number: 3\n";
         let mut rig = start(rules, has_token).await;
@@ -258,7 +258,7 @@ fn parts(parent: u64, titles: &[&str]) -> report::OpenIssues {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_parts_of_an_issue_are_opened_once_and_linked_and_never_a_second_time() {
+async fn issue_parts_open_and_link_only_once() {
     let mut rig = start(ON_GITHUB, false).await;
     let number = rig.github.open_issue_as(SHOP, "rita", "All", "Much.").unwrap();
     let too_many = on_issue(&rig, number, 2, parts(number, &["a", "b", "c"]));

@@ -39,7 +39,7 @@ fn with_rules(more: &'static str) -> RigOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_checks_and_without_ci_a_draft_becomes_ready_and_the_ticket_says_so() {
+async fn draft_without_any_ci_becomes_ready() {
     let mut rig = Rig::start().await;
     let (is_draft, said) = told(&mut rig).await;
     assert!(!is_draft);
@@ -51,7 +51,7 @@ async fn without_checks_and_without_ci_a_draft_becomes_ready_and_the_ticket_says
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ci_file_or_a_check_that_a_branch_or_a_ruleset_requires_keeps_the_draft_and_the_ticket_names_it() {
+async fn configured_but_silent_ci_keeps_draft() {
     let workflow = [(".github/workflows/ci.yaml", "on: push\n")];
     let mut rig = Rig::start().await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
@@ -94,7 +94,7 @@ async fn a_ci_file_or_a_check_that_a_branch_or_a_ruleset_requires_keeps_the_draf
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_that_require_no_checks_or_always_some_are_obeyed_whatever_is_configured() {
+async fn ci_required_rule_overrides_detection() {
     let workflow = [(".github/workflows/ci.yml", "on: push\n")];
     let mut rig = Rig::start_with(with_rules("ci: {required: false}\n")).await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();

@@ -409,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_well_then_ends_soon_then_has_ended() {
+    fn token_expiry_changes_finding_over_time() {
         let end = Timestamp::parse("2027-01-31T00:00:00Z").unwrap();
         let at = |text: &str| lasts(end, Timestamp::parse(text).unwrap(), Remedy::JiraReaderToken);
         let Finding::Ok(well) = at("2026-11-25T12:00:00Z") else {

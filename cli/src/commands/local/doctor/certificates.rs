@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_within_two_weeks_is_a_warning_and_one_that_has_come_is_a_failure() {
+    fn certificate_expiry_warns_within_two_weeks() {
         assert!(matches!(ends_in(&[15]), Finding::Ok(_)));
         let Finding::Warn(words) = ends_in(&[300, 3]) else {
             panic!("no warning")

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn server_time_counts_the_age_of_kept_answers() {
+    fn server_time_includes_cache_age() {
         let mut headers = HeaderMap::new();
         assert_eq!(read_server_time(&headers), None);
         headers.insert(DATE, "Thu, 01 Jan 1970 00:01:40 GMT".parse().unwrap());

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_a_newer_release_are_shown_as_long_as_they_are_met() {
+    fn newer_records_fail_while_recent() {
         let met = |seconds: i64, kind| NewerRecord {
             kind,
             format: 2,

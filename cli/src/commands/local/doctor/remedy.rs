@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_remedy_is_a_command_that_there_is_or_a_heading_of_a_page() {
+    fn remedies_name_existing_commands_or_headings() {
         for (place, remedy) in ALL.into_iter().enumerate() {
             assert_eq!(remedy as usize, place, "all of them are here, in their order");
             match remedy.leads() {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_missing_is_set_up_and_one_that_is_wrong_is_read_about() {
+    fn missing_setting_gets_setup_remedy() {
         for (told, remedy) in [
             ("model.api_key: is missing", Remedy::SetUpModel),
             ("jira_reader.base_url: is missing", Remedy::SetUpJira),

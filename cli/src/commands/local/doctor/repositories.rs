@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_has_to_be_seen_by_both() {
+    fn repository_needs_visibility_to_both_accounts() {
         let name: RepositoryName = "acme/shop".parse().unwrap();
         let told = |reader, writer| match seen_by(&name, reader, writer) {
             Finding::Failed(told, Remedy::GithubApps) => Some(told),

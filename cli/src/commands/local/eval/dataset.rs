@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_swe_bench_is_read_with_its_lists_as_texts() {
+    fn swe_bench_line_parses_text_lists() {
         let commit = "1".repeat(40);
         let instance = read_with(&json!({
             "repo": "acme/shop", "dir": null, "bundle": "shop.bundle", "base_commit": commit, "version": "4.1",
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_relative_to_the_file_and_a_folder_without_git_has_no_commit() {
+    fn dataset_paths_are_relative_to_file() {
         assert!(
             matches!(read_with(&json!({})).unwrap().source, Source::Files(path) if path.ends_with("shop"))
         );
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_line_and_field() {
+    fn dataset_errors_name_line_and_field() {
         for (change, said) in [
             (
                 json!({"instance_id": "../x"}),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_passed_when_its_runner_says_so_or_names_only_those_that_fail() {
+    fn test_passes_by_complete_failure_list() {
         let named = report(2, &["t (m.C)", "u"], &["v"]);
         assert!(passed(&named, "t  (m.C)") && passed(&named, "u"));
         assert!(!passed(&named, "v") && !passed(&named, "w"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_no_failing_test_of_the_base_and_no_excuse_of_a_change() {
+    fn missing_command_fails_change_not_base() {
         let ended = |outcome| {
             judge(
                 &instance(),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_unittest_are_known_in_each_of_its_forms() {
+    fn unittest_names_match_in_every_form() {
         let dots = report(1, &["m.C.t"], &[]);
         for test in ["t (m.C)", "t (m.C.t)", "m.C.t"] {
             assert!(passed(&dots, test), "{test}");

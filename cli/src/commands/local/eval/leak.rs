@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_shows_before_the_agent_writes_it_is_a_leak() {
+    fn solution_shown_before_writing_is_leak() {
         let windows = windows(GOLD, &[]);
         assert_eq!(windows.len(), 1, "{windows:?}");
         let shown = "commit 1\n+    first = one()\n+    second = two()\n+    return first + second\n";
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_wrote_itself_or_the_base_has_is_none() {
+    fn own_or_base_lines_are_no_leak() {
         let all = windows(GOLD, &[]);
         assert_eq!(find(&all, &[writes(SOLUTION), shows(SOLUTION)]), None);
         assert_eq!(find(&all, &[shows("first = one()\nsecond = two()\n")]), None);

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_no_part_of_what_tells_settings_apart_and_budgets_are() {
+    fn settings_digest_ignores_keys_and_includes_budgets() {
         for name in [
             "JOURNEYMAN__MODEL__API_KEY",
             "auth_token ",
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instance_is_played_once_before_one_is_played_again() {
+    fn plan_plays_every_instance_before_repeats() {
         let folder = tempfile::tempdir().unwrap();
         let line = |id: &str| {
             serde_json::json!({

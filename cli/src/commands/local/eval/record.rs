@@ -203,7 +203,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn results_are_gone_on_with_only_when_that_is_asked_for() {
+    fn existing_results_require_resume_flag() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(folder.path(), false).unwrap();
         store.add(record("a", 1, true)).unwrap();
@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_record_that_was_cut_is_no_result_and_harms_no_other() {
+    fn truncated_record_is_ignored_without_harm() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let whole = line(&record("a", 1, true)).unwrap();

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_outside_is_told_from_what_the_agent_did() {
+    fn infrastructure_stop_differs_from_agent_failure() {
         let failed = StopReason::ModelFailed {
             detail: "529 overloaded".to_owned(),
         };

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_differ_one_way_only_are_hardly_chance() {
+    fn one_sided_pairs_have_low_probability() {
         assert!(close(mcnemar(0, 0), 1.0));
         assert!(close(mcnemar(5, 0), 0.0625) && close(mcnemar(0, 5), 0.0625));
         assert!(close(mcnemar(10, 2), 0.0386));
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_holds_its_share_and_a_probability_is_one(k in 0u32..2000, more in 0u32..2000) {
+        fn interval_contains_share_and_probability_stays_valid(k in 0u32..2000, more in 0u32..2000) {
             let n = f64::from(k + more);
             let share = if n > 0.0 { f64::from(k) / n } else { 0.5 };
             let (low, high) = wilson(share, n);

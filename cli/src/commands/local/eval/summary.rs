@@ -241,7 +241,7 @@ mod tests {
     use super::{super::record::tests::record, *};
 
     #[test]
-    fn runs_of_one_instance_are_one_in_the_interval_and_all_of_them_count_for_the_power() {
+    fn interval_counts_instances_and_power_counts_runs() {
         let records = [
             record("a", 1, true),
             record("a", 2, true),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_the_surroundings_is_not_resolved_and_no_false_done() {
+    fn infrastructure_failure_is_unresolved_without_false_done() {
         let mut infra = record("b", 1, false);
         infra.infra = Some("the model failed".to_owned());
         infra.unpriced = 2;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_paired_and_those_of_one_side_left_out() {
+    fn comparison_pairs_instances_of_both_sides() {
         let here = [record("a", 1, true), record("b", 1, false), record("c", 1, true)];
         let there = [
             record("a", 1, false),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_the_summary_and_the_rest_the_description() {
+    fn ticket_text_splits_summary_from_description() {
         let ticket = ticket_of("\n## Fix the cart \n\nIt rounds.\n\n- half up\n").unwrap();
         assert_eq!(ticket.summary, "Fix the cart");
         assert_eq!(ticket.description, "It rounds.\n\n- half up");

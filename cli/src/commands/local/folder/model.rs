@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_that_is_there_decides_and_anthropics_comes_first() {
+    fn environment_key_selects_provider_anthropic_first() {
         let both = [("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
         let found = completed(Model::default(), &both).unwrap();
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_key_it_is_said_where_one_goes() {
+    fn missing_model_key_error_names_variables() {
         let error = completed(Model::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
         assert!(
             error
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settings_file_cannot_lead_this_work_to_other_servers() {
+    fn folder_settings_exclude_server_sections() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         let text = "[nats]\nurl = \"nats://team.example\"\n[github_writer]\ntoken = \"t\"\n[model]\nname = \"m\"\n\

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_that_is_not_known_is_not_nothing() {
+    fn unknown_cost_is_not_zero() {
         let of = |micros, replies, unpriced| {
             cost(Cost {
                 micros,

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_folder_has_a_name_that_keys_can_have() {
+    fn folder_names_are_valid_in_keys() {
         for (path, name) in [
             ("/home/ada/shop", "shop"),
             ("/home/ada/My Shop_2.0", "my-shop-2-0"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_are_counted_for_each_folder_and_one_process_works_on_one_folder() {
+    fn tickets_are_numbered_per_locked_folder() {
         let base = tempfile::tempdir().unwrap();
         let numbered = |path: &str| {
             let state = State::open(Path::new(path), Some(base.path())).unwrap();

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_below_each_other_whatever_a_title_or_status_holds() {
+    fn ticket_table_aligns_wide_titles() {
         let ticket = |key: &str, status: &str, summary: &str, asks| TicketLine {
             ticket: key.to_owned(),
             repository: "acme/shop".to_owned(),

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_name_what_is_not_as_by_default() {
+    fn generated_rules_omit_default_values() {
         let repository = RepositoryName::new("acme", "shop").unwrap();
         let usual = Found {
             branch: "main".to_owned(),

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_says_where_api_git_and_pages_are() {
+    fn host_determines_api_git_and_pages() {
         let text = |parts: [&str; 3]| parts.map(str::to_owned).into();
         let usual = text([
             "https://api.github.com",
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_set_up_that_ended_too_early_is_taken_up() {
+    fn interrupted_setup_key_is_adopted() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("journeyman.toml"), folder.path());
         let server = Server::of(None, &Settings::default()).unwrap();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_are_those_of_the_example_and_hold_what_was_set_up() {
+    fn secrets_match_example_with_setup_values() {
         let mut known = Known::default();
         known.github_reader.private_key = Some("-----BEGIN-----\nkey\n-----END-----\n".to_owned().into());
         known.jira_writer.api_token = "a \"token\"".to_owned().into();

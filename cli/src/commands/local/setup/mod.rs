@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhooks_go_to_a_public_address_with_tls() {
+    fn webhook_address_requires_public_https() {
         for (service, path) in [("GitHub", "github"), ("Jira", "jira")] {
             assert_eq!(
                 hook_url("https://jm.example/", service).unwrap(),

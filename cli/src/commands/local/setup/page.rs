@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_code_is_taken_once_and_only_with_the_state_that_was_sent() {
+    async fn code_is_accepted_once_with_state() {
         bootstrap::install_tls_provider();
         let mut page = Page::open().await.unwrap();
         page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_pasted_is_good_once_and_only_with_the_state_that_was_sent() {
+    async fn pasted_address_is_accepted_once_with_state() {
         let page = Page::open().await.unwrap();
         page.send("https://github.com/x", &json!({}));
         let state = page.desk.shown().state.clone().unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_of_somebody_else_cannot_read_it_by_another_name() {
+    async fn page_rejects_foreign_host_header() {
         bootstrap::install_tls_provider();
         let page = Page::open().await.unwrap();
         let asked = reqwest::Client::new()

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_changed_and_every_comment_and_other_key_stays() {
+    fn setting_change_keeps_comments_and_keys() {
         let (_folder, store) = store();
         let text = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n\n[github_reader]\napp_id = 1 # the first\n";
         fs::write(&store.file, text).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_toml_is_left_alone() {
+    fn invalid_toml_file_stays_unchanged() {
         let (_folder, store) = store();
         fs::write(&store.file, "[ingest\n").unwrap();
         assert!(store.set(&[own_accounts(&["rita".to_owned()])]).is_err());

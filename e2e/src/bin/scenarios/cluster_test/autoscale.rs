@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn executors_are_at_rest_when_the_last_pod_too_is_gone() {
+    fn executors_rest_after_last_pod_ends() {
         let leaving = Executors::of(&json!({"spec": {"replicas": 0}, "status": {"replicas": 1}}));
         let gone = Executors::of(&json!({"spec": {"replicas": 0}, "status": {}}));
         assert_eq!([leaving.is(0), gone.is(0)], [false, true]);
     }
 
     #[test]
-    fn a_round_without_one_more_executor_shows_nothing() {
+    fn autoscale_round_requires_additional_executor() {
         let seen = |most| Autoscaled {
             least: 0,
             most,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_port_of_services_pods_and_nodes_is_tried() {
+    fn command_tries_every_port_of_cluster() {
         let addresses: Vec<String> = targets().into_keys().collect();
         let wanted = [
             "10.0.0.1:7404",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_name_service_and_own_ports_may_be_reached_and_nothing_else() {
+    fn verdict_permits_gate_dns_own_ports() {
         let output = "own 10.1.0.2\texecutor-a\nreached 10.0.0.1:7404\nreached 10.0.0.2:53\nreached 10.1.0.2:7403\ntried all 8";
         let fine = verdict(&targets(), output).unwrap();
         assert!(fine.forbidden.is_empty(), "{fine:?}");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_port_shows_that_silence_means_a_policy() {
+    fn controls_contain_planted_port() {
         assert_eq!(controls(&targets()), ["10.1.0.4:9999"]);
     }
 }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn row_is_good_when_everything_is_there_once() {
+    fn row_is_good_without_lost_or_doubled() {
         assert!(row(ClusterEvent::Nothing).is_good());
         let mut short = row(ClusterEvent::Nothing);
         short.round.done = 1;

@@ -180,13 +180,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_its_schedule_and_another_one_differs() {
+    fn seed_determines_whole_schedule() {
         assert_eq!(Schedule::new(7, 40), Schedule::new(7, 40));
         assert_ne!(Schedule::new(7, 40).strikes, Schedule::new(8, 40).strikes);
     }
 
     #[test]
-    fn every_kind_of_fault_strikes_as_often_as_every_other() {
+    fn fault_kinds_strike_equally_often() {
         let schedule = Schedule::new(1, 200);
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for strike in &schedule.strikes {

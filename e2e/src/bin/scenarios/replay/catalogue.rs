@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_catalogue_has_twelve_fixes_of_four_languages_with_names_and_summaries_of_their_own() {
+    fn catalogue_has_twelve_distinct_fixes() {
         let fixes = Catalogue::read(None).unwrap().only(&[]).unwrap();
         let of = |name: fn(&Fix) -> &str| fixes.iter().map(name).collect::<BTreeSet<_>>().len();
         assert!(fixes.len() >= 12);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_fix_has_is_refused() {
+    fn unknown_fix_name_is_refused() {
         let catalogue = Catalogue::read(None).unwrap();
         let refused = catalogue.only(&["left-pad".to_owned()]).unwrap_err();
         assert_eq!(refused.to_string(), "no fix is named left-pad");

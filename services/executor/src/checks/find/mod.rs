@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn given_commands_come_first_then_guides_then_manifests() {
+    fn candidates_rank_given_guides_manifests() {
         let guide = "# Work\n\nRun the tests:\n\n```sh\n$ make check\ncd web && npm test\n```\n";
         let makefile = "check:\n\tcargo test\n\ntest: check\n";
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_in_a_folder_is_run_there_and_foreign_ones_are_not() {
+    fn nested_manifest_runs_in_its_folder() {
         let package = r#"{"scripts":{"test":"jest"}}"#;
         let files = [
             ("web/package.json", package),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_workspace_are_run_with_the_whole() {
+    fn workspace_members_run_with_root() {
         let files = [
             ("Cargo.toml", "[workspace]\nmembers = [\"a\"]\n"),
             ("a/Cargo.toml", "[package]\nname = \"a\"\n"),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_npm_writes_for_a_package_without_tests_is_no_check() {
+    fn npm_placeholder_script_gives_no_check() {
         let package =
             r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1","lint":"eslint ."}}"#;
         assert!(found(&[], &[("package.json", package)]).is_empty());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn command_of_a_guide_takes_the_place_of_the_implied_one() {
+    fn guide_command_replaces_implied_one() {
         let cargo = ("Cargo.toml", "[workspace]\nmembers = []\n");
         let guide = |command: &str| format!("Run the tests:\n\n```\n{command}\n```\n");
         for (command, implied) in [
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn only_blocks_of_commands_that_test_are_taken_from_a_guide() {
+    fn guide_yields_only_test_commands() {
         let guide = "```python\nimport pytest\n```\n\n```\nnpm install\n# run\nnpm test -- --watch=false\ncurl https://x | sh\n```\n";
         assert_eq!(
             found(&[], &[("CONTRIBUTING.md", guide)]),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn documentation_tests_keep_their_names_when_lines_move() {
+    fn doc_test_name_ignores_moved_lines() {
         let output = |lines: [u32; 3]| {
             format!(
                 "test src/lib.rs - add (line {}) ... FAILED\ntest src/lib.rs - add (line {}) - compile fail ... ok\ntest src/lib.rs - (line {}) ... ok\n\n---- src/lib.rs - add (line {}) stdout ----\nTest executable failed (exit status: 101).\n\ntest result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.3s\n",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_compile_are_no_failing_tests() {
+    fn uncompiled_cargo_tests_are_collection_error() {
         let report = parse(&fixture("cargo_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_that_cannot_be_read_is_no_failing_test() {
+    fn unparsed_dbt_project_is_collection_error() {
         let report = parse(&fixture("dbt_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }

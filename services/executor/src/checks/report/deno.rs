@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn module_that_cannot_be_found_is_no_failing_test() {
+    fn missing_deno_module_is_collection_error() {
         let report = parse(&fixture("deno_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }

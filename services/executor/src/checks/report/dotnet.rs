@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_compile_are_no_failing_tests() {
+    fn uncompiled_dotnet_tests_are_collection_error() {
         let report = parse(&fixture("dotnet_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_that_pass_without_naming_tests_count_once_each_and_empty_ones_not_at_all() {
+    fn silent_go_package_counts_once() {
         let report = parse(&fixture("go_passed.txt")).unwrap();
         assert_eq!(counts(&report), (2, 0, 0));
         let empty =
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_does_not_build_is_no_failing_test() {
+    fn unbuilt_go_package_is_collection_error() {
         for name in ["go_collection_error.txt", "go_json_collection_error.txt"] {
             let report = parse(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (0, 0, 0), "{name}");

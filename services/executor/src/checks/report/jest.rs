@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_cannot_be_loaded_is_no_failing_test() {
+    fn unloaded_jest_suite_is_collection_error() {
         let report = parse(&fixture("jest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_runner_alone_takes_each_output_for_its_own() {
+    fn each_output_matches_one_parser() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/checks/report/fixtures");
         let mut seen = 0;
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_package_names_are_read_by_package() {
+    fn prefixed_lines_are_grouped_by_package() {
         let tap = |name: &str| {
             fixture("npm_node_tap_failed.txt")
                 .lines()
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runners_one_after_the_other_count_together() {
+    fn two_runner_outputs_add_up() {
         let both = format!(
             "{}\n{}",
             fixture("cargo_passed.txt"),

@@ -121,7 +121,7 @@ mod tests {
     use crate::checks::report::tests::{counts, failing, fixture};
 
     #[test]
-    fn counts_ids_and_first_lines_are_read_in_both_forms() {
+    fn node_tap_and_spec_forms_parse() {
         for name in ["node_tap_failed.txt", "node_spec_failed.txt"] {
             let report = parse(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (1, 2, 1), "{name}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_package_managers_before_it_change_nothing() {
+    fn package_manager_lines_before_tap_are_ignored() {
         for name in ["npm", "pnpm", "yarn", "make"] {
             let report = parse(&fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
             assert_eq!(counts(&report), (2, 2, 2), "{name}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_loaded_is_no_failing_test() {
+    fn unloaded_node_file_is_collection_error() {
         for name in ["node_tap_collection_error.txt", "node_spec_collection_error.txt"] {
             let report = parse(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (0, 0, 0), "{name}");

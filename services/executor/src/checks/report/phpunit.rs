@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_success_and_none_at_all_are_told_apart() {
+    fn phpunit_success_differs_from_no_tests() {
         assert_eq!(counts(&parse(&fixture("phpunit_passed.txt")).unwrap()), (3, 0, 0));
         assert_eq!(parse("PHPUnit 10.5.2\n\nNo tests executed!\n").unwrap().ran(), 0);
     }

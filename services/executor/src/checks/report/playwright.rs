@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_cannot_be_loaded_is_no_failing_test() {
+    fn unloaded_playwright_file_is_collection_error() {
         let report = parse(&fixture("playwright_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }

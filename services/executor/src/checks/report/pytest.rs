@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_file_that_cannot_be_imported_is_no_failing_test() {
+    fn unimportable_pytest_file_is_collection_error() {
         let report = parse(&fixture("pytest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
 
     #[test]
-    fn a_fixture_that_fails_is_a_failing_test() {
+    fn failing_fixture_is_failing_test() {
         let report = parse(&fixture("pytest_fixture_error.txt")).unwrap();
         assert_eq!(counts(&report), (1, 1, 0));
         assert_eq!(failing(&report), ["tests/test_db.py::test_query"]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conftest_that_cannot_be_loaded_is_a_collection_error() {
+    fn unloadable_conftest_is_collection_error() {
         let output = "ImportError while loading conftest '/w/conftest.py'.\nconftest.py:1: in <module>\n    import nope\n";
         assert!(parse(output).unwrap().collection_error);
     }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn group_that_fails_alone_is_a_failing_test() {
+    fn tap_group_failing_alone_is_failure() {
         let report =
             parse("TAP version 14\n# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n").unwrap();
         assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["a"]));

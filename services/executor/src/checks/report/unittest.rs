@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_cannot_be_imported_is_no_failing_test() {
+    fn unimportable_unittest_module_is_collection_error() {
         let report = parse(&fixture("unittest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_loaded_is_no_failing_test() {
+    fn unloaded_vitest_file_is_collection_error() {
         let report = parse(&fixture("vitest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_shown_with_the_lines_around_them_and_deletions_by_their_place() {
+    fn shown_changes_have_context() {
         let old: Vec<String> = (1..=20).map(|number| format!("line {number}")).collect();
         let mut new = old.clone();
         new[1] = "changed".to_owned();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn long_excerpts_and_long_lines_are_cut_with_a_word() {
+    fn long_excerpt_is_truncated_with_note() {
         let lines: Vec<String> = (1..=100).map(|number| format!("line {number}")).collect();
         assert_eq!(numbered(&lines, 1..3), "     2 line 2\n     3 line 3\n");
         let shown = numbered(&lines, 0..100);

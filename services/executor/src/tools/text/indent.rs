@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_that_fits_every_line_is_applied() {
+    fn consistent_indentation_shift_is_applied() {
         let found = ["    def f():", "        return 0"];
         for (given, new, wanted) in [
             (
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_several_readings_or_none_is_not_guessed() {
+    fn ambiguous_indentation_is_not_guessed() {
         // Two spaces may be missing, or may stand for four.
         assert_eq!(applied(&["  a"], &["    a"], &["  b", "    c"]), None);
         // If all relations agree, the result is unambiguous.

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stay_keep_their_ends_and_new_ones_follow_their_neighbours() {
+    fn new_lines_take_neighbor_line_end() {
         assert_eq!(
             spliced("a\r\nb\nc\r\n", 0, 2, &["a", "x", "b"], None),
             "a\r\nx\r\nb\nc\r\n"
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_text_stays_as_it_is_unless_it_is_to_change() {
+    fn text_end_changes_only_on_request() {
         assert_eq!(spliced("a\nb", 1, 1, &["c"], None), "a\nc");
         assert_eq!(spliced("a\nb", 2, 0, &["c"], None), "a\nb\nc");
         assert_eq!(spliced("a\nb", 1, 1, &["b"], Some(true)), "a\nb\n");
@@ -232,7 +232,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_text_becomes_any_other_and_keeps_the_ends_of_lines_that_stay(
+        fn replaced_body_keeps_unchanged_line_ends(
             old in "(a\n|b\r\n|c\n){0,5}(a|b)?", new in "(a\n|b\n|x\n){0,5}(a|x)?",
         ) {
             let mut lines = Lines::of(&old);
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_split_and_joined_is_the_same(text in "\u{feff}?[ab\r\n\u{2028}]{0,20}") {
+        fn split_and_joined_text_is_equal(text in "\u{feff}?[ab\r\n\u{2028}]{0,20}") {
             proptest::prop_assert_eq!(Lines::of(&text).join(), text);
         }
     }

@@ -62,7 +62,7 @@ fn places(list: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_cache_is_marked_from_what_most_tickets_share_to_what_the_last_turn_added() {
+fn cache_marks_follow_shared_to_newest_order() {
     let settings = settings("anthropic", "http://127.0.0.1:1");
     let mut transcript = opening();
     assert_eq!(
@@ -93,7 +93,7 @@ fn the_cache_is_marked_from_what_most_tickets_share_to_what_the_last_turn_added(
 }
 
 #[test]
-fn without_a_system_prompt_the_last_tool_is_marked_and_a_question_without_tools_stores_no_turns() {
+fn cache_marks_last_tool_without_system_prompt() {
     let settings = settings("anthropic", "http://127.0.0.1:1");
     let bare = Transcript {
         system: Vec::new(),
@@ -115,7 +115,7 @@ fn without_a_system_prompt_the_last_tool_is_marked_and_a_question_without_tools_
 }
 
 #[test]
-fn what_was_shown_once_is_shown_again_in_the_same_bytes() {
+fn repeated_content_has_identical_bytes() {
     let without_markers = |mut body: Value| {
         let message_lists = body["messages"].as_array_mut().unwrap().iter_mut();
         for block in message_lists.flat_map(|message| message["content"].as_array_mut().unwrap()) {
@@ -144,7 +144,7 @@ fn thought(provider: &str, model: &str) -> Block {
 }
 
 #[test]
-fn thinking_goes_back_in_order_to_the_model_that_thought_it_and_to_no_other() {
+fn thinking_returns_only_to_its_model() {
     let settings = settings("anthropic", "http://127.0.0.1:1");
     let redacted = Block::Opaque {
         dialect: "anthropic".to_owned(),
@@ -185,7 +185,7 @@ fn thinking_goes_back_in_order_to_the_model_that_thought_it_and_to_no_other() {
 }
 
 #[test]
-fn reasoning_goes_back_under_the_name_that_it_came_with() {
+fn reasoning_returns_under_received_field_name() {
     let settings = settings("openai", "http://127.0.0.1:1");
     let reasoning = Block::Opaque {
         dialect: "openai".to_owned(),
@@ -205,7 +205,7 @@ fn reasoning_goes_back_under_the_name_that_it_came_with() {
 }
 
 #[test]
-fn a_thinking_budget_pauses_where_another_providers_reply_began_the_turn() {
+fn thinking_budget_pauses_after_foreign_reply() {
     let mut settings = settings("anthropic", "http://127.0.0.1:1");
     settings.thinking = Some(crate::config::Thinking::Budget(2000));
     let mut transcript = opening();
@@ -221,7 +221,7 @@ fn a_thinking_budget_pauses_where_another_providers_reply_began_the_turn() {
 }
 
 #[test]
-fn a_wanted_form_is_told_in_each_dialect() {
+fn reply_schema_is_sent_in_each_dialect() {
     let output = OutputSchema {
         name: "verdict".to_owned(),
         schema: json!({
@@ -249,7 +249,7 @@ fn a_wanted_form_is_told_in_each_dialect() {
 }
 
 #[test]
-fn openai_itself_gets_a_cache_key_for_each_phase_and_repository() {
+fn openai_cache_key_follows_phase_and_repository() {
     let openai = from_json(json!({ "dialect": "openai", "name": "gpt-6-sol", "api_key": "k" }));
     let key = |transcript: &Transcript| body(&openai, transcript)["prompt_cache_key"].clone();
     let mut later = opening();
@@ -275,7 +275,7 @@ fn ids_of_other_servers_still_belong_together() {
 }
 
 #[test]
-fn each_kind_of_address_leads_to_its_endpoint() {
+fn each_base_address_leads_to_endpoint() {
     for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
         assert_eq!(url(&settings("openai", base)), "http://h/v1/chat/completions");
         assert_eq!(url(&settings("anthropic", base)), "http://h/v1/messages");

@@ -32,7 +32,7 @@ fn asked_models(model: &ScriptedModel) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_with_another_provider_and_comes_back() {
+async fn conversation_continues_at_fallback_and_returns() {
     let (first, second, settings) = pair().await;
     first.set_script(
         "ENG-12",
@@ -79,7 +79,7 @@ async fn a_conversation_goes_on_with_another_provider_and_comes_back() {
 }
 
 #[tokio::test]
-async fn when_nobody_answers_the_error_names_each_provider_and_stays_transient() {
+async fn failed_chain_error_names_providers_stays_transient() {
     let (first, second, mut settings) = pair().await;
     settings.providers.get_mut("backup").unwrap().api_key = Some("wrong".into());
     first.fail_next(Fault::new("/v1/", 9, 529));
@@ -100,7 +100,7 @@ async fn when_nobody_answers_the_error_names_each_provider_and_stays_transient()
 }
 
 #[tokio::test]
-async fn a_refused_request_is_not_asked_of_another_provider() {
+async fn refused_request_skips_fallback_providers() {
     let (first, second, settings) = pair().await;
     first.fail_next(Fault::new("/v1/", 1, 400));
     let models = Models::new(&settings).unwrap();
@@ -112,7 +112,7 @@ async fn a_refused_request_is_not_asked_of_another_provider() {
 }
 
 #[tokio::test]
-async fn each_role_has_its_model_and_a_choice_may_name_another() {
+async fn roles_select_models_unless_choice_overrides() {
     let (first, second, settings) = pair().await;
     let models = Models::new(&settings).unwrap();
     let named = |role, model: &str| Choice {
@@ -136,7 +136,7 @@ async fn each_role_has_its_model_and_a_choice_may_name_another() {
 }
 
 #[test]
-fn a_reply_of_a_deployment_has_the_price_of_the_model_behind_it() {
+fn deployment_reply_costs_price_of_real_model() {
     let settings = from_json(json!({
         "dialect": "openai", "name": "coder", "api_key": "k",
         "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",

@@ -234,7 +234,7 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
 }
 
 #[test]
-fn chat_calls_are_told_apart_whatever_their_server() {
+fn chat_calls_are_separated_for_every_server() {
     for (server, deltas) in two_calls() {
         for (reason, end) in [
             (json!("tool_calls"), DONE),
@@ -252,7 +252,7 @@ fn chat_calls_are_told_apart_whatever_their_server() {
 }
 
 #[test]
-fn chat_calls_that_are_not_certain_are_garbage() {
+fn ambiguous_chat_calls_are_garbage() {
     let piece = |text: &str| json!({ "arguments": text });
     for (server, deltas) in [
         (
@@ -308,7 +308,7 @@ fn chat_reply_ends_as_its_content_says() {
 }
 
 #[test]
-fn chat_answer_that_is_not_streamed_is_read() {
+fn unstreamed_chat_reply_is_read() {
     let message = json!({
         "model": "m", "usage": { "prompt_tokens": 7, "completion_tokens": 5 },
         "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
@@ -335,7 +335,7 @@ fn chat_answer_that_is_not_streamed_is_read() {
 }
 
 #[test]
-fn halves_of_a_character_are_joined_over_events() {
+fn split_character_is_joined_over_events() {
     let wire = r#"data: {"choices":[{"index":0,"delta":{"content":"a \ud83d"}}]}
 
 data: {"choices":[{"index":0,"delta":{"content":"\ude00 b \ud83d"}}]}
@@ -396,7 +396,7 @@ fn message_stream(numbers: [Value; 2], reason: &Value, end: &str) -> String {
 const STOP: &str = "data: {\"type\":\"message_stop\"}\n\n";
 
 #[test]
-fn message_blocks_are_told_apart_whatever_their_numbers() {
+fn message_blocks_are_separated_for_any_numbers() {
     let numbers = [
         [json!(0), json!(1)],
         [json!(0), json!(2)],
@@ -429,7 +429,7 @@ fn message_blocks_are_told_apart_whatever_their_numbers() {
 }
 
 #[test]
-fn message_answer_that_is_not_streamed_is_read() {
+fn unstreamed_message_reply_is_read() {
     let message = json!({
         "type": "message", "model": "m", "stop_reason": "tool_use", "usage": { "input_tokens": 7, "output_tokens": 5 },
         "content": [
@@ -446,7 +446,7 @@ fn message_answer_that_is_not_streamed_is_read() {
 }
 
 #[test]
-fn ids_on_the_wire_are_ours_by_position() {
+fn wire_ids_follow_call_positions() {
     let call = |id: &str| {
         Block::ToolCall(ToolCall {
             id: id.to_owned(),
@@ -485,7 +485,7 @@ fn ids_on_the_wire_are_ours_by_position() {
 }
 
 #[test]
-fn original_arguments_go_back_to_their_model_alone() {
+fn original_arguments_return_only_to_their_model() {
     let call = json!({
         "index": 0, "id": "a", "function": function("read_file", "{ \"path\": \"a\",\n \"b\": 1 }"),
         "extra_content": { "google": { "thought_signature": "s" } },
@@ -558,7 +558,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_stream_is_a_reply_that_can_go_back_or_a_failure(
+    fn any_stream_yields_reusable_reply_or_failure(
         calls in prop::collection::vec(any_fragment(), 0..8),
         reason in prop::sample::select(vec!["", "stop", "weird", "length", "error"]),
         is_done in any::<bool>(),
@@ -574,7 +574,7 @@ proptest! {
     }
 
     #[test]
-    fn every_server_is_read_alike_in_any_pieces(ends in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+    fn server_streams_read_alike_in_any_pieces(ends in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         for (server, deltas) in two_calls() {
             let wire = chat_stream(&deltas, &json!("tool_calls"), DONE);
             let reply = read_offering(&TOOLS, "openai", super::streams::pieces(wire.as_bytes(), &ends)).unwrap();

@@ -47,7 +47,7 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
 }
 
 #[tokio::test]
-async fn every_way_in_holds_a_conversation_with_tools() {
+async fn every_credential_kind_holds_tool_conversation() {
     for place in 0..ways_in("").len() {
         let script = vec![
             read().and_call("read_file", json!({ "path": "b" })),
@@ -74,7 +74,7 @@ async fn every_way_in_holds_a_conversation_with_tools() {
 }
 
 #[tokio::test]
-async fn refused_credentials_are_told_as_such_and_never_shown() {
+async fn refused_credentials_are_named_never_shown() {
     let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
     for (_, mut settings) in ways_in(&model.url()) {
         let wrong = || Some("wrong-secret".into());
@@ -116,7 +116,7 @@ async fn thinking_comes_back_with_its_signature() {
 }
 
 #[tokio::test]
-async fn thinking_that_the_provider_does_not_take_back_is_left_out() {
+async fn refused_thinking_is_omitted_on_retry() {
     let model = ScriptedModel::start(vec![read().thinking("Hm."), Step::say("Done.")])
         .await
         .unwrap();
@@ -136,7 +136,7 @@ async fn thinking_that_the_provider_does_not_take_back_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_later_turn_reads_the_cache_and_two_tickets_share_the_system_prompt() {
+async fn later_turns_and_tickets_read_cache() {
     let script = || vec![read(), read(), Step::say("Done.")];
     for dialect in ["anthropic", "openai"] {
         let model = ScriptedModel::start(script()).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_later_turn_reads_the_cache_and_two_tickets_share_the_system_prompt() 
 }
 
 #[tokio::test]
-async fn a_reply_of_a_wanted_form_is_read() {
+async fn structured_reply_is_read_from_providers() {
     #[derive(Debug, PartialEq, serde::Deserialize)]
     struct Verdict {
         ok: bool,
@@ -202,7 +202,7 @@ async fn a_reply_of_a_wanted_form_is_read() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_too_long_is_told_as_such() {
+async fn too_long_conversation_has_separate_fault() {
     let said = [
         (
             "anthropic",
@@ -349,7 +349,7 @@ async fn told(
 }
 
 #[tokio::test]
-async fn refusal_names_model_address_and_source_of_the_key() {
+async fn refusal_names_model_address_and_key_source() {
     let key =
         json!({ "api_key": "sk-secret-12345678", "key_source": "ANTHROPIC_API_KEY", "region": MODEL_REGION });
     let invalid = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key sk-secret-12345678"}}"#;
@@ -393,7 +393,7 @@ async fn refusal_names_model_address_and_source_of_the_key() {
 }
 
 #[tokio::test]
-async fn request_above_the_rate_limit_is_asked_once() {
+async fn oversized_rate_limit_request_is_sent_once() {
     let large = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
     let (error, times) = told("openai", 429, large, json!({ "api_key": "k" })).await;
     assert_eq!(
@@ -408,7 +408,7 @@ async fn request_above_the_rate_limit_is_asked_once() {
 }
 
 #[tokio::test]
-async fn address_without_a_server_is_named_within_seconds() {
+async fn unreachable_address_is_named_within_seconds() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -195,7 +195,7 @@ fn conversations_go_as_the_vendors_describe_them() {
 }
 
 #[test]
-fn anthropic_says_what_was_cached_for_an_hour() {
+fn anthropic_counts_hour_cache_writes() {
     let conversation = &conversations()[0];
     let usage = conversation.read(whole(&conversation.wire(0))).unwrap().usage;
     let wanted = Usage {
@@ -209,7 +209,7 @@ fn anthropic_says_what_was_cached_for_an_hour() {
 }
 
 #[test]
-fn a_reply_that_is_cut_anywhere_is_tried_again_and_never_taken_for_another() {
+fn truncated_reply_is_never_taken_as_complete() {
     for conversation in conversations() {
         for turn in 0..2 {
             let wire = conversation.wire(turn);
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_reply_is_the_same_in_whatever_pieces_it_comes(
+    fn reply_is_independent_of_stream_pieces(
         ends in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         turn in 0_usize..2,
     ) {
@@ -268,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_reply_is_an_error_or_whole_and_never_a_panic(
+    fn damaged_reply_never_panics(
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
@@ -286,7 +286,7 @@ proptest! {
 }
 
 #[test]
-fn errors_in_the_middle_of_a_stream_have_kinds() {
+fn mid_stream_errors_are_classified() {
     let event = |class: &str, message: &str| {
         let error = json!({ "type": "error", "error": { "type": class, "message": message } });
         format!("event: error\ndata: {error}\n\n").into_bytes()

@@ -84,7 +84,7 @@ mod tests {
     };
 
     #[test]
-    fn waits_double_within_a_fifth_and_stay_below_fifteen_minutes() {
+    fn retry_delay_doubles_with_jitter_below_maximum() {
         for number in 1..200 {
             for (attempt, ideal) in [
                 (1, 60_000),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_failed_together_do_not_come_back_together() {
+    fn runs_failed_together_retry_apart() {
         let mut delays: Vec<u64> = (1..=50).map(|number| RETRIES.delay_ms(&run(number), 1)).collect();
         delays.sort_unstable();
         delays.dedup();

@@ -49,7 +49,7 @@ fn description(play: &mut Play) -> domain::Description {
 }
 
 #[test]
-fn work_that_ends_worse_than_it_was_is_given_up_for_the_best_proven_state() {
+fn worse_work_is_replaced_by_best_state() {
     let (mut play, best) = objected(60, |_| {});
     play.checks.head = vec!["test_totals"];
     assert_eq!(play.drive(), Action::Wait);
@@ -62,7 +62,7 @@ fn work_that_ends_worse_than_it_was_is_given_up_for_the_best_proven_state() {
 }
 
 #[test]
-fn a_limit_that_ends_the_work_after_a_proof_leaves_the_proven_state_and_is_said() {
+fn limit_after_proof_keeps_best_state() {
     let (mut play, best) = objected(4, |_| {});
     play.replies = (0..4).map(|_| tools(&change())).collect();
     play.checks.head = vec!["test_totals"];
@@ -78,7 +78,7 @@ fn a_limit_that_ends_the_work_after_a_proof_leaves_the_proven_state_and_is_said(
 }
 
 #[test]
-fn work_that_goes_on_and_is_as_good_stays() {
+fn equally_good_work_stays() {
     let (mut play, _) = objected(60, |_| {});
     assert_eq!(play.drive(), Action::Wait);
     assert_eq!(went_back_to(&play), None);
@@ -86,7 +86,7 @@ fn work_that_goes_on_and_is_as_good_stays() {
 }
 
 #[test]
-fn what_people_asked_for_since_counts_more_than_an_earlier_proof() {
+fn feedback_outweighs_earlier_best_state() {
     let (mut play, _) = objected(60, |rules| rules.agent.approval = domain::Approval::BeforePush);
     assert_eq!(play.drive(), Action::Wait);
     play.shown();
@@ -100,7 +100,7 @@ fn what_people_asked_for_since_counts_more_than_an_earlier_proof() {
 }
 
 #[test]
-fn a_run_that_went_back_is_the_same_after_a_restart() {
+fn restored_best_state_survives_restart() {
     let (mut play, _) = objected(60, |_| {});
     play.checks.head = vec!["test_totals"];
     play.drive();

@@ -50,7 +50,7 @@ fn told(play: &Play) -> Vec<(u8, usize)> {
 }
 
 #[test]
-fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_nothing() {
+fn run_budget_follows_rules_up_to_ceiling() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.budget.cost_usd = Some(Dollars::from_micros(5_000_000));
     asked.rules.agent.budget.tokens = Some(70);
@@ -75,7 +75,7 @@ fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_
 }
 
 #[test]
-fn the_model_is_told_at_half_and_at_four_fifths_and_a_change_is_a_draft_at_the_end() {
+fn budget_hints_precede_draft_at_limit() {
     // The work has nine tenths of the budget: 900.
     let mut replies = vec![tools(&change())];
     replies.extend((0..20).map(|number| turn(number, 100)));
@@ -108,7 +108,7 @@ fn the_model_is_told_at_half_and_at_four_fifths_and_a_change_is_a_draft_at_the_e
 }
 
 #[test]
-fn when_little_is_left_only_an_end_of_the_work_is_accepted() {
+fn nearly_spent_budget_allows_only_exits() {
     let mut replies = vec![tools(&change())];
     replies.extend((0..50).map(|number| turn(number, 20)));
     let mut play = limited(tokens(1_000), replies);
@@ -141,7 +141,7 @@ fn when_little_is_left_only_an_end_of_the_work_is_accepted() {
 }
 
 #[test]
-fn money_without_a_price_ends_the_work_and_without_a_budget_of_money_it_does_not() {
+fn unknown_price_ends_only_money_limited_work() {
     let money = RunLimits {
         cost_usd: Some(Dollars::from_micros(1_000_000)),
         ..RunLimits::default()
@@ -160,7 +160,7 @@ fn money_without_a_price_ends_the_work_and_without_a_budget_of_money_it_does_not
 }
 
 #[test]
-fn time_counts_while_the_run_works_and_not_while_it_waits() {
+fn minutes_count_only_while_run_works() {
     let mut play = limited(
         RunLimits {
             minutes: Some(10),
@@ -205,7 +205,7 @@ fn time_counts_while_the_run_works_and_not_while_it_waits() {
 }
 
 #[test]
-fn checks_that_fail_after_an_early_end_are_said_and_do_not_come_back() {
+fn failed_checks_after_early_end_stay() {
     let mut replies = vec![tools(&change())];
     replies.extend((0..20).map(|number| turn(number, 100)));
     let mut play = limited(tokens(500), replies);
@@ -228,7 +228,7 @@ fn checks_that_fail_after_an_early_end_are_said_and_do_not_come_back() {
 }
 
 #[test]
-fn a_triage_ends_when_its_budget_is_spent() {
+fn triage_ends_with_spent_budget() {
     let mut replies = vec![turn(0, 100)];
     replies.extend((1..4).map(|number| turn(number, 100)));
     let mut play = Play {
@@ -241,7 +241,7 @@ fn a_triage_ends_when_its_budget_is_spent() {
 }
 
 #[test]
-fn a_review_that_cannot_be_paid_is_left_out_and_said() {
+fn unpaid_review_is_omitted_and_reported() {
     let paid = |reply| Reply {
         usage: turn(0, 60).usage,
         ..reply

@@ -62,7 +62,7 @@ fn a_short_conversation_is_shown_whole() {
 }
 
 #[test]
-fn old_results_are_shown_in_one_line_and_the_newest_stay() {
+fn old_results_shrink_while_newest_stay() {
     let play = read(&[8_000, 8_000, 8_000, 100, 8_000]);
     assert_eq!(clearings(&play), [(3, 7_512)]);
     let transcript = play.transcript();
@@ -82,7 +82,7 @@ fn short_results_stay_although_they_are_old() {
 }
 
 #[test]
-fn a_step_that_brings_little_is_not_taken() {
+fn clearing_waits_until_it_frees_enough() {
     let play = read(&[1_000, 40_000]);
     assert_eq!(
         clearings(&play),
@@ -92,7 +92,7 @@ fn a_step_that_brings_little_is_not_taken() {
 }
 
 #[test]
-fn a_conversation_is_cleared_again_when_it_grew_again() {
+fn regrown_conversation_is_cleared_again() {
     let play = read(&[15_000; 7]);
     let turns: Vec<u32> = clearings(&play).into_iter().map(|(turns, _)| turns).collect();
     assert!(turns.len() >= 2 && turns.is_sorted(), "{turns:?}");
@@ -200,7 +200,7 @@ fn assert_paired(transcript: &Transcript) {
 }
 
 #[test]
-fn a_summary_stands_for_the_first_turns_when_clearing_is_not_enough() {
+fn summary_replaces_turns_when_clearing_fails() {
     let summary = end("## Findings\nTotals are in cart.py.");
     let turns = (0..5).map(|at| {
         long_words(
@@ -230,7 +230,7 @@ fn a_summary_stands_for_the_first_turns_when_clearing_is_not_enough() {
 }
 
 #[test]
-fn a_card_tells_what_people_said_what_failed_and_why_the_work_came_back() {
+fn digest_lists_comments_failures_and_returns() {
     let mut play = Play::implement(
         request(Job::Implement),
         [long_words(
@@ -261,7 +261,7 @@ fn a_card_tells_what_people_said_what_failed_and_why_the_work_came_back() {
 }
 
 #[test]
-fn a_model_is_asked_for_a_summary_with_the_conversation_as_it_was_sent_before() {
+fn summary_request_repeats_sent_conversation() {
     let mut play = Play::implement(
         request(Job::Implement),
         (0..4).map(|at| long_words(2_700, &[look(at), ("edit_file", json!({ "path": "a" }))])),
@@ -292,7 +292,7 @@ fn a_model_is_asked_for_a_summary_with_the_conversation_as_it_was_sent_before() 
 }
 
 #[test]
-fn a_second_summary_without_a_change_in_between_ends_the_work_as_stuck_with_a_draft() {
+fn second_summary_without_change_ends_stuck() {
     let mut turns = vec![tools(&change())];
     turns.extend((0..12).map(|at| long_words(2_500, &[look(at)])));
     let play = talk(turns);
@@ -304,7 +304,7 @@ fn a_second_summary_without_a_change_in_between_ends_the_work_as_stuck_with_a_dr
 }
 
 #[test]
-fn no_summary_is_asked_for_when_instructions_and_task_alone_nearly_fill_the_limit() {
+fn task_near_limit_gets_no_summary() {
     let counted = |at: u64| {
         let usage = Usage {
             input_tokens: 8_000 + at * 1_000,
@@ -319,7 +319,7 @@ fn no_summary_is_asked_for_when_instructions_and_task_alone_nearly_fill_the_limi
 }
 
 #[test]
-fn a_run_that_changes_files_between_its_summaries_goes_on() {
+fn run_with_changes_continues_after_summaries() {
     let turns = (0..12).map(|at| {
         long_words(
             2_500,
@@ -344,7 +344,7 @@ fn a_run_that_changes_files_between_its_summaries_goes_on() {
 }
 
 #[test]
-fn a_summary_that_is_of_no_use_costs_nothing_but_its_tokens() {
+fn useless_summary_costs_only_tokens() {
     let empty = end(" ");
     let long = end(&"x".repeat(20_000));
     let calling = tools(&[look(1)]);
@@ -376,7 +376,7 @@ fn a_summary_that_is_of_no_use_costs_nothing_but_its_tokens() {
 }
 
 #[test]
-fn a_provider_that_says_the_prompt_is_too_long_gets_a_shorter_one_twice_and_then_the_run_ends_with_a_draft() {
+fn third_length_refusal_ends_with_draft() {
     let mut turns = vec![tools(&change())];
     turns.extend((0..3).map(|at| tools(&[look(at)])));
     let mut play = talk(turns);
@@ -397,7 +397,7 @@ fn a_provider_that_says_the_prompt_is_too_long_gets_a_shorter_one_twice_and_then
 }
 
 #[test]
-fn a_reply_after_a_shorter_prompt_lets_the_count_begin_anew() {
+fn reply_after_shortening_resets_refusal_count() {
     let mut play = talk((0..3).map(|at| tools(&[look(at)])));
     for round in 0..4 {
         overflow(&mut play);
@@ -409,14 +409,14 @@ fn a_reply_after_a_shorter_prompt_lets_the_count_begin_anew() {
 }
 
 #[test]
-fn a_task_that_is_too_long_by_itself_ends_the_run() {
+fn too_long_task_ends_run() {
     let mut play = talk([]);
     overflow(&mut play);
     assert_eq!(play.reason(), &StopReason::ContextTooLong);
 }
 
 #[test]
-fn a_failed_call_of_a_former_release_ends_the_run_as_it_did() {
+fn former_release_failure_still_ends_run() {
     let mut play = talk([]);
     let Action::AskModel { id } = decide(&play.state) else {
         panic!()
@@ -428,7 +428,7 @@ fn a_failed_call_of_a_former_release_ends_the_run_as_it_did() {
 }
 
 #[test]
-fn the_limit_of_a_conversation_is_that_of_its_role_unless_one_is_set_for_all() {
+fn conversation_limit_follows_role_unless_overridden() {
     let mut limits = domain::RunLimits::default();
     limits.context_by_role.insert(ModelRole::Default, 9);
     assert_eq!(limits.context_of(ModelRole::Default), Some(9));
@@ -438,7 +438,7 @@ fn the_limit_of_a_conversation_is_that_of_its_role_unless_one_is_set_for_all() {
 }
 
 #[test]
-fn news_that_a_refused_call_would_have_shown_is_shown_by_the_next_one() {
+fn news_of_refused_call_reach_next_call() {
     let mut play = talk((0..2).map(|at| tools(&[look(at)])));
     play.append(super::news::said(900, "Mind the discounts."));
     overflow(&mut play);
@@ -465,7 +465,7 @@ proptest! {
     /// For any reads, replies and refusals: each request is complete, its prefix is stable until content is
     /// omitted, and another planner sends the same.
     #[test]
-    fn every_prefix_of_a_run_that_becomes_shorter_shows_the_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
+    fn shortened_run_prefixes_show_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
         let mut play = Play::implement(request(Job::Implement), []);
         play.limits.context = Some(LIMIT);
         let mut sent: Option<Transcript> = None;
@@ -515,7 +515,7 @@ proptest! {
 }
 
 #[test]
-fn limit_that_a_refusal_shows_is_kept_for_the_run() {
+fn refused_length_limits_rest_of_run() {
     let mut play = talk((0..4).map(|at| tools(&[look(at)])));
     play.limits.context = None;
     overflow(&mut play);
@@ -532,7 +532,7 @@ fn limit_that_a_refusal_shows_is_kept_for_the_run() {
 }
 
 #[test]
-fn request_above_the_rate_limit_is_shortened_once() {
+fn oversized_rate_limit_request_is_shortened_once() {
     let fail = |play: &mut Play| {
         let Action::AskModel { id } = decide(&play.state) else {
             panic!("the model is not asked")

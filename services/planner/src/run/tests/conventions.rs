@@ -25,7 +25,7 @@ fn repairs(play: &Play) -> Vec<String> {
 }
 
 #[test]
-fn repairs_run_before_the_commit_and_one_that_fails_is_named_and_stops_nothing() {
+fn failed_repair_is_listed_and_stops_nothing() {
     let asked = asked(|asked| {
         asked.rules.ci.auto_fix = vec!["pre-commit".to_owned(), "make fmt".to_owned()];
     });
@@ -50,7 +50,7 @@ fn repairs_run_before_the_commit_and_one_that_fails_is_named_and_stops_nothing()
 }
 
 #[test]
-fn what_repairs_changed_is_kept_before_it_is_proven() {
+fn repaired_files_are_stored_before_proof() {
     let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, done());
     play.until(|action| matches!(action, Action::FindChecks));
@@ -61,7 +61,7 @@ fn what_repairs_changed_is_kept_before_it_is_proven() {
 }
 
 #[test]
-fn repairs_run_again_when_the_work_went_on() {
+fn repairs_rerun_after_further_work() {
     let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, (0..2).flat_map(|_| done()));
     play.until(|action| matches!(action, Action::FindChecks));
@@ -73,7 +73,7 @@ fn repairs_run_again_when_the_work_went_on() {
 }
 
 #[test]
-fn a_change_to_what_others_rely_on_is_checked_as_a_whole_as_well() {
+fn contract_change_runs_end_to_end_checks() {
     let commands = |path: &str, contract: &[&str]| {
         let asked = asked(|asked| {
             asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()];
@@ -135,7 +135,7 @@ fn contract_change_without_test_is_named() {
 }
 
 #[test]
-fn the_model_is_told_what_its_kind_of_ticket_needs_and_the_template_as_data() {
+fn prompt_shows_ticket_kind_needs_and_template() {
     let told = |kind: &str| {
         let mut play = Play::implement(asked(|asked| asked.text.kind = kind.to_owned()), []);
         play.until_model_call();
@@ -172,7 +172,7 @@ fn template_keeps_headings_with_answers() {
 }
 
 #[test]
-fn the_dbt_projects_and_their_manifests_are_told() {
+fn prompt_names_dbt_projects_and_manifests() {
     let asked = asked(|asked| {
         asked.rules.dbt.enabled = true;
         asked.rules.dbt.projects = vec![domain::DbtProject {

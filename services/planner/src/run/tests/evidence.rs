@@ -173,7 +173,7 @@ fn failing_test_that_is_left_out_blocks() {
 }
 
 #[test]
-fn failing_test_whose_expectation_follows_the_product_blocks() {
+fn rewritten_expectation_of_failing_test_blocks() {
     let play = proven(bench(|tree| match tree {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL, &[]),
         _ => (&ALL[1..], &ALL[..1]),
@@ -195,7 +195,7 @@ fn changed_expectation_of_behavior_is_flagged() {
 }
 
 #[test]
-fn weakened_test_that_the_ticket_names_is_flagged() {
+fn weakened_test_named_by_ticket_is_flag() {
     let mut asked = request(domain::Job::Implement);
     asked.text.description = "Totals are new.\nLet test_total accept both forms. Thanks!".to_owned();
     let mut play = Play::implement(asked, (0..6).flat_map(|_| done()));
@@ -213,7 +213,7 @@ fn weakened_test_that_the_ticket_names_is_flagged() {
 }
 
 #[test]
-fn weakened_test_that_the_ticket_only_mentions_blocks() {
+fn weakened_test_only_mentioned_by_ticket_blocks() {
     for text in [
         "test_total fails since Monday.",
         "The check test_total shows it; it is right.",
@@ -248,7 +248,7 @@ fn forged_repair_is_no_evidence() {
 }
 
 #[test]
-fn own_test_shows_more_than_a_changed_one() {
+fn existing_test_outranks_changed_test() {
     let play = proven(bench(|tree| match tree {
         TreeKind::Base | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
@@ -296,7 +296,7 @@ fn tests_beside_the_code_are_evidence() {
 }
 
 #[test]
-fn part_that_breaks_a_new_test_is_evidence() {
+fn reverted_part_breaking_new_test_is_evidence() {
     let mut bench = bench(|tree| match tree {
         TreeKind::HeadWithout { .. } => (&["tests::old"], &["tests::new"]),
         TreeKind::Head => (&["tests::old", "tests::new"], &[]),

@@ -13,7 +13,7 @@ fn told(play: &Play) -> usize {
 }
 
 #[test]
-fn people_hear_once_what_such_work_took_before_the_work_begins() {
+fn forecast_is_posted_once_before_work() {
     let middle = |median| Middle {
         low: median - 1,
         median,
@@ -34,7 +34,7 @@ fn people_hear_once_what_such_work_took_before_the_work_begins() {
 }
 
 #[test]
-fn nothing_is_told_where_too_little_is_known() {
+fn forecast_without_history_is_omitted() {
     let mut play = Play::implement(request(Job::Implement), done());
     assert_eq!(play.drive(), Action::Wait);
     assert_eq!((told(&play), play.state.forecast), (0, Some(None)));

@@ -50,7 +50,7 @@ fn a_rejected_change_ends_the_run() {
 }
 
 #[test]
-fn a_change_to_revise_goes_back_to_the_model_and_is_asked_about_again() {
+fn revised_change_requests_new_decision() {
     let mut play = gated();
     play.append(decided(Verdict::Revise));
     assert_eq!(play.drive(), Action::Wait);
@@ -82,7 +82,7 @@ fn last_asked(play: &Play) -> char {
 }
 
 #[test]
-fn the_question_names_the_commit_that_would_be_pushed_and_its_pack() {
+fn decision_request_names_commit_and_pack() {
     let play = gated();
     let ReportRequest::DecisionNeeded(domain::Proposal { push, .. }) = play.last_request() else {
         panic!("nobody is asked")
@@ -92,7 +92,7 @@ fn the_question_names_the_commit_that_would_be_pushed_and_its_pack() {
 }
 
 #[test]
-fn an_approval_covers_its_own_commit_and_no_later_one() {
+fn approval_covers_only_its_commit() {
     let mut play = gated();
     play.append(decided(Verdict::Approve));
     assert_eq!(play.drive(), Action::Wait);
@@ -112,7 +112,7 @@ fn an_approval_covers_its_own_commit_and_no_later_one() {
 }
 
 #[test]
-fn after_three_revisions_the_run_ends_and_says_so() {
+fn third_revision_limit_ends_run() {
     let mut play = gated();
     for _ in 0..3 {
         let head = last_asked(&play);
@@ -127,7 +127,7 @@ fn after_three_revisions_the_run_ends_and_says_so() {
 }
 
 #[test]
-fn a_change_that_may_not_be_pushed_is_refused_to_the_model_instead_of_shown_to_a_person() {
+fn refused_change_returns_to_model_before_decision() {
     let mut play = before_the_gate();
     let detail = "`.github/workflows/ci.yml` is protected".to_owned();
     play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));

@@ -15,7 +15,7 @@ use crate::run::{Action, RunState, decide};
 use crate::transcript::Message;
 
 #[test]
-fn a_run_goes_from_ticket_to_pull_request() {
+fn run_leads_from_ticket_to_pull_request() {
     let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     assert!(matches!(
@@ -49,7 +49,7 @@ fn a_run_goes_from_ticket_to_pull_request() {
 }
 
 #[test]
-fn the_branch_and_the_commit_are_named_by_the_rules() {
+fn branch_and_commit_names_follow_rules() {
     let mut calls = change();
     calls.push(finish());
     let mut play = Play::with([tools(&calls)]);
@@ -128,7 +128,7 @@ fn refused_description_is_asked_for_anew() {
 }
 
 #[test]
-fn a_name_against_the_rules_is_refused_with_the_right_form() {
+fn wrong_name_is_refused_with_right_form() {
     let cases = [
         (
             "create_branch",
@@ -156,7 +156,7 @@ fn a_name_against_the_rules_is_refused_with_the_right_form() {
 }
 
 #[test]
-fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
+fn refused_push_returns_three_times_then_ends() {
     let mut play = Play::with((0..4).flat_map(|_| done()));
     let detail = "a workflow file was changed".to_owned();
     for round in 0..4 {
@@ -182,7 +182,7 @@ fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
 }
 
 #[test]
-fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
+fn end_without_change_is_reported() {
     let mut play = Play::with([end("I look."), end("I look again."), end("Nothing to do.")]);
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.state.turns(), 3);
@@ -196,7 +196,7 @@ fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
 }
 
 #[test]
-fn a_change_without_an_exit_is_reminded_of_twice() {
+fn change_without_exit_gets_two_reminders() {
     let mut play = Play::with([tools(&change()), end("a"), end("b"), end("c")]);
     assert_eq!(play.drive(), Action::Rest);
     assert_eq!(play.state.turns(), 4);
@@ -208,7 +208,7 @@ fn a_change_without_an_exit_is_reminded_of_twice() {
 }
 
 #[test]
-fn a_model_that_gives_up_ends_the_run_with_its_evidence() {
+fn give_up_ends_run_with_evidence() {
     let input = json!({"kind": "already_done", "evidence": "cart.py line 3 does it."});
     let mut play = Play::with([tools(&[("give_up", input)])]);
     assert_eq!(play.drive(), Action::Rest);
@@ -223,7 +223,7 @@ fn a_model_that_gives_up_ends_the_run_with_its_evidence() {
 }
 
 #[test]
-fn a_finish_without_a_change_goes_back_and_then_ends_the_run() {
+fn finish_without_change_returns_then_ends() {
     let mut play = Play::with((0..9).map(|_| tools(&[finish()])));
     play.empty = true;
     assert_eq!(play.drive(), Action::Rest);
@@ -234,7 +234,7 @@ fn a_finish_without_a_change_goes_back_and_then_ends_the_run() {
 }
 
 #[test]
-fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
+fn question_is_asked_once_and_awaits_instructor() {
     let question = || {
         tools(&[(
             "ask",
@@ -273,7 +273,7 @@ fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
 }
 
 #[test]
-fn the_turn_after_the_limit_is_never_asked() {
+fn turn_beyond_limit_is_never_requested() {
     for (wanted, limit) in [(60, 60), (3, 3), (500, 60)] {
         let mut asked = request(Job::Implement);
         asked.rules.agent.max_turns = wanted;
@@ -286,7 +286,7 @@ fn the_turn_after_the_limit_is_never_asked() {
 }
 
 #[test]
-fn a_call_that_no_executor_can_run_is_answered_here() {
+fn invalid_call_is_answered_by_planner() {
     let cases = [
         ("fly", json!({}), "Available tools: read_file"),
         ("read_file", json!("{\"path\":"), "not a JSON object"),
@@ -325,7 +325,7 @@ fn a_call_that_no_executor_can_run_is_answered_here() {
 }
 
 #[test]
-fn a_reply_cut_at_its_limit_runs_no_tool_and_goes_on_in_smaller_steps() {
+fn truncated_reply_runs_no_tool() {
     let cut = reply(ReplyStop::MaxTokens, "I", &change());
     let mut play = Play::with([cut, end("Nothing to do.")]);
     assert_eq!(play.drive(), Action::Rest);
@@ -340,7 +340,7 @@ fn a_reply_cut_at_its_limit_runs_no_tool_and_goes_on_in_smaller_steps() {
 }
 
 #[test]
-fn a_stop_request_ends_the_run_and_tells_the_ticket() {
+fn stop_request_ends_run_with_report() {
     let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     play.append(stop_requested());
@@ -350,7 +350,7 @@ fn a_stop_request_ends_the_run_and_tells_the_ticket() {
 }
 
 #[test]
-fn a_lost_workspace_voids_what_came_after_the_snapshot_under_new_ids() {
+fn lost_workspace_voids_results_after_snapshot() {
     let mut play = Play::with([tools(&[
         ("edit_file", json!({"path": "a"})),
         ("write_file", json!({"path": "b"})),
@@ -418,7 +418,7 @@ fn impossible_facts_are_refused() {
 }
 
 #[test]
-fn no_text_of_a_ticket_can_close_a_tag() {
+fn ticket_text_cannot_close_tag() {
     let nonce = Play::with([]).state.nonce;
     let closing = |name: &str| format!("</{name}-{nonce}>");
     let all = [
@@ -473,7 +473,7 @@ fn no_text_of_a_ticket_can_close_a_tag() {
 }
 
 #[test]
-fn a_run_keeps_apart_what_it_has_in_two_repositories() {
+fn run_separates_work_by_repository() {
     let mut play = Play::with(done());
     play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "commit_changes"));
     let site = || Some("acme/site".parse().unwrap());
@@ -513,7 +513,7 @@ fn a_run_keeps_apart_what_it_has_in_two_repositories() {
 }
 
 #[test]
-fn the_model_begins_with_the_criteria_of_the_ticket_and_the_places_that_a_search_found() {
+fn first_prompt_has_criteria_and_places() {
     let mut asked = request(Job::Implement);
     asked.text.description = "Acceptance criteria\n\n- Empty carts cost nothing.\n".to_owned();
     let mut play = Play::implement(asked, []);
@@ -584,7 +584,7 @@ fn wanted_branch(play: &Play) -> String {
 }
 
 #[test]
-fn branch_in_the_way_gets_free_name_without_model() {
+fn conflicting_branch_gets_free_name() {
     let in_the_way = |by: &str| {
         let by = by.to_owned();
         move |branch: String| Refusal::BranchInTheWay {

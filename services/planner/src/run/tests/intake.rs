@@ -52,7 +52,7 @@ fn comment(sequence: u64, may_instruct: bool) -> Fact {
 }
 
 #[test]
-fn the_work_begins_with_what_the_first_look_found_and_the_tickets_own_criteria() {
+fn work_prompt_has_intake_and_criteria() {
     let seen = json!({
         "kind": "bug", "one_liner": "Multiply by the quantity.", "class": "trivial", "files": ["shop/cart.py", "../etc"],
         "components": ["checkout"],
@@ -89,7 +89,7 @@ fn the_work_begins_with_what_the_first_look_found_and_the_tickets_own_criteria()
 }
 
 #[test]
-fn finish_is_refused_until_every_criterion_has_a_row() {
+fn finish_requires_row_per_criterion() {
     let mut play = play(&[look(&json!({}))]);
     play.drive();
     let words = &play.last_result().content;
@@ -100,7 +100,7 @@ fn finish_is_refused_until_every_criterion_has_a_row() {
 }
 
 #[test]
-fn an_unusable_reply_is_told_its_fault_once_and_then_the_work_begins_without_it() {
+fn second_unusable_intake_is_skipped() {
     let cases = [
         (
             json!({"criteria": [{"quote": "Deploy on Fridays", "testable": true}]}),
@@ -130,7 +130,7 @@ fn an_unusable_reply_is_told_its_fault_once_and_then_the_work_begins_without_it(
 }
 
 #[test]
-fn a_reply_that_calls_tools_is_no_answer() {
+fn reply_with_tool_calls_is_unusable() {
     let mut play = play(&[
         tools(&[("read_file", json!({}))]),
         look(&json!({"class": "large"})),
@@ -144,7 +144,7 @@ fn a_reply_that_calls_tools_is_no_answer() {
 }
 
 #[test]
-fn what_only_people_know_is_asked_before_the_work_and_the_answer_is_read_by_it() {
+fn intake_question_precedes_work_with_answer() {
     let questions = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
     let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
     assert_eq!(play.drive(), Action::Wait);
@@ -164,7 +164,7 @@ fn what_only_people_know_is_asked_before_the_work_and_the_answer_is_read_by_it()
 }
 
 #[test]
-fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
+fn declined_ticket_ends_run_with_reason() {
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": "Split it by module."});
     let mut play = play(&[look(&fields)]);
     assert_eq!(play.drive(), Action::Rest);
@@ -180,7 +180,7 @@ fn a_ticket_that_is_declined_ends_the_run_with_the_reason() {
 }
 
 #[test]
-fn modules_are_those_of_the_rules_and_the_work_reads_why_they_change() {
+fn intake_modules_follow_rules_with_reasons() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.intake = true;
     let module = |name: &str| domain::ModuleRules {
@@ -204,7 +204,7 @@ fn modules_are_those_of_the_rules_and_the_work_reads_why_they_change() {
 }
 
 #[test]
-fn a_ticket_is_declined_as_a_repetition_of_what_is_known_and_of_nothing_else() {
+fn duplicate_decline_requires_known_ticket() {
     let declined = |kind: &str, repeats: &str| {
         look(
             &json!({"decision": "decline", "decline_kind": kind, "repeats": repeats, "reason": "Both want the same."}),
@@ -249,7 +249,7 @@ fn a_ticket_is_declined_as_a_repetition_of_what_is_known_and_of_nothing_else() {
 }
 
 #[test]
-fn a_trivial_ticket_that_takes_long_becomes_a_normal_one() {
+fn long_trivial_ticket_becomes_normal() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.intake = true;
     let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);

@@ -41,7 +41,7 @@ fn shown(play: &Play) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn news_stand_behind_the_turn_during_which_they_came_and_are_heard_once() {
+fn news_follow_their_turn_once() {
     let read = || tools(&[("read_file", json!({"path": "a"}))]);
     let mut play = Play::with([read(), read(), end("Nothing to do.")]);
     play.until_model_call();
@@ -61,7 +61,7 @@ fn news_stand_behind_the_turn_during_which_they_came_and_are_heard_once() {
 }
 
 #[test]
-fn a_model_that_is_done_reads_what_was_said_before_its_work_is_handed_over() {
+fn unread_comment_delays_finish_by_turn() {
     let mut play = Play::with([
         tools(&change()),
         tools(&[finish()]),
@@ -78,7 +78,7 @@ fn a_model_that_is_done_reads_what_was_said_before_its_work_is_handed_over() {
 }
 
 #[test]
-fn news_of_a_call_that_failed_are_read_by_the_one_that_takes_its_place() {
+fn news_of_failed_call_reach_retry() {
     let mut play = Play::with([end("Nothing to do.")]);
     play.until_model_call();
     play.append(said(60, "Mind the tax."));
@@ -90,7 +90,7 @@ fn news_of_a_call_that_failed_are_read_by_the_one_that_takes_its_place() {
 }
 
 #[test]
-fn a_parked_run_stays_parked_when_something_is_said() {
+fn comment_leaves_parked_run_parked() {
     let mut play = Play::with(done());
     assert_eq!(play.drive(), Action::Wait);
     play.append(said(60, "Mind the tax."));

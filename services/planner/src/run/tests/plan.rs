@@ -47,7 +47,7 @@ fn nothing_is_changed_while_planning() {
 }
 
 #[test]
-fn a_model_that_makes_no_plan_does_not_hold_the_work_up() {
+fn missing_plan_does_not_block_work() {
     let mut play = play((0..20).map(|_| end("Hm.")));
     play.drive();
     assert_eq!(play.state.plan(), Some(None));
@@ -83,7 +83,7 @@ fn decided(play: &Play, verdict: Verdict) -> Fact {
 }
 
 #[test]
-fn where_the_rules_want_it_a_person_approves_the_plan_before_the_work() {
+fn required_plan_approval_precedes_work() {
     let mut play = gated();
     assert_eq!(play.state.turns(), 1);
     play.append(decided(&play, Verdict::Approve));
@@ -103,7 +103,7 @@ fn a_rejected_plan_ends_the_run() {
 }
 
 #[test]
-fn a_plan_is_made_anew_with_what_a_person_wants_at_most_three_times() {
+fn plan_is_revised_at_most_three_times() {
     let mut play = gated();
     for _ in 0..3 {
         let earlier = decided(&play, Verdict::Approve);
@@ -125,7 +125,7 @@ fn a_plan_is_made_anew_with_what_a_person_wants_at_most_three_times() {
 }
 
 #[test]
-fn without_a_plan_there_is_nothing_to_approve() {
+fn missing_plan_ends_required_approval() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.approval = Approval::Plan;
     let mut play = Play::implement(asked, done());

@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn two_planners_interleaved_at_every_step_leave_one_history(
+    fn interleaved_planners_leave_one_history(
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..4,
         kind in 0_u8..5,
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_step_brings_is_legal_although_others_told_the_run_something_meanwhile(
+    fn step_outcome_stays_legal_after_interjections(
         replies in prop::collection::vec(any_reply(), 0..6),
         faults in 0_u8..3,
         around in prop::collection::vec(any_reply(), 0..3),
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_model_was_shown_stays_as_it_was_and_is_the_same_after_a_restart(
+    fn shown_messages_are_stable_over_restart(
         replies in prop::collection::vec(any_reply(), 0..12),
         around in prop::collection::vec(any_reply(), 0..3),
         kind in 0_u8..5,
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn a_workspace_may_be_lost_at_every_step(
+    fn workspace_loss_is_legal_at_every_step(
         replies in prop::collection::vec(any_reply(), 0..6),
         around in prop::collection::vec(any_reply(), 0..3),
         kind in 0_u8..5,
@@ -334,7 +334,7 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_of_a_journal_resumes_to_a_legal_step(
+    fn journal_prefixes_resume_to_legal_steps(
         replies in prop::collection::vec(any_reply(), 0..8),
         refusals in 0_u8..3,
         gate in any::<bool>(),

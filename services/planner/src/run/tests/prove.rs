@@ -172,7 +172,7 @@ pub(crate) fn level(play: &Play) -> Option<Level> {
 }
 
 #[test]
-fn a_test_that_fails_without_the_change_and_passes_with_it_is_the_strongest_evidence() {
+fn repaired_test_is_strongest_evidence() {
     let mut bench = Bench {
         without: vec!["test_empty_cart"],
         ..Bench::default()
@@ -198,7 +198,7 @@ fn a_test_that_fails_without_the_change_and_passes_with_it_is_the_strongest_evid
 }
 
 #[test]
-fn checks_that_pass_before_and_after_show_that_nothing_broke_and_no_more() {
+fn unchanged_green_checks_are_weak_evidence() {
     let mut play = checked(Bench::default());
     assert_eq!(play.drive(), Action::Wait);
     assert_eq!(level(&play), Some(Level::E1));
@@ -208,7 +208,7 @@ fn checks_that_pass_before_and_after_show_that_nothing_broke_and_no_more() {
 }
 
 #[test]
-fn what_fails_with_the_change_and_not_before_goes_back_to_the_model_three_times_and_is_then_said() {
+fn new_failure_returns_three_times_then_reported() {
     let mut play = checked(Bench {
         base: vec!["test_old"],
         head: vec!["test_old", "test_totals"],
@@ -233,7 +233,7 @@ fn shown(prints: [&'static str; 2], bench: Bench) -> Play {
 }
 
 #[test]
-fn what_a_command_prints_with_the_change_and_not_before_is_evidence_of_its_own() {
+fn new_command_output_is_evidence() {
     let play = shown(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
     assert_eq!(level(&play), Some(Level::E2));
     let seen = &play.state.proof().unwrap().demonstrations[0];
@@ -252,7 +252,7 @@ fn what_a_command_prints_with_the_change_and_not_before_is_evidence_of_its_own()
 }
 
 #[test]
-fn what_a_command_prints_is_no_evidence_beside_a_test_that_the_change_breaks() {
+fn broken_test_voids_command_output_evidence() {
     let broken = Bench {
         is_there: true,
         head: vec!["test_totals"],
@@ -262,7 +262,7 @@ fn what_a_command_prints_is_no_evidence_beside_a_test_that_the_change_breaks() {
 }
 
 #[test]
-fn a_command_that_prints_files_or_its_own_words_is_refused() {
+fn demonstration_printing_files_is_refused() {
     for command in [
         "cat shop/cart.py",
         "/bin/grep -r total .",
@@ -281,7 +281,7 @@ fn a_command_that_prints_files_or_its_own_words_is_refused() {
 }
 
 #[test]
-fn a_test_that_fails_before_as_well_is_nobodys_fault() {
+fn failure_on_base_is_not_blamed() {
     let mut play = checked(Bench {
         base: vec!["test_old"],
         head: vec!["test_old"],
@@ -300,7 +300,7 @@ pub(crate) fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
 }
 
 #[test]
-fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
+fn flaky_failure_is_named_without_blame() {
     let mut play = checked(Bench {
         first: vec!["test_clock"],
         ..Bench::default()
@@ -317,7 +317,7 @@ fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
 }
 
 #[test]
-fn a_new_test_that_passes_now_and_then_is_no_evidence() {
+fn flaky_new_test_is_not_evidence() {
     let bench = |duration_ms| {
         let mut bench = Bench {
             without: vec!["test_empty_cart"],
@@ -343,7 +343,7 @@ fn a_new_test_that_passes_now_and_then_is_no_evidence() {
 }
 
 #[test]
-fn a_run_whose_surroundings_fail_is_made_once_more_where_it_was_quick() {
+fn quick_infrastructure_failure_is_rerun_once() {
     let bench = |surroundings_fail, duration_ms| Bench {
         base: vec!["test_totals"],
         without: vec!["test_totals"],
@@ -367,7 +367,7 @@ fn a_run_whose_surroundings_fail_is_made_once_more_where_it_was_quick() {
 }
 
 #[test]
-fn parts_of_the_product_that_no_test_notices_are_named() {
+fn uncovered_product_parts_are_named() {
     let bench = |hunks: u32, duration_ms| {
         let mut bench = Bench {
             unnoticed: vec![1, 2],
@@ -407,7 +407,7 @@ fn parts_of_the_product_that_no_test_notices_are_named() {
 }
 
 #[test]
-fn the_base_is_checked_once_however_often_the_work_goes_on() {
+fn base_is_checked_once_per_run() {
     let mut play = checked(Bench {
         head: vec!["test_totals"],
         ..Bench::default()
@@ -420,7 +420,7 @@ fn the_base_is_checked_once_however_often_the_work_goes_on() {
 }
 
 #[test]
-fn a_change_that_weakens_checks_goes_back_once_and_then_needs_a_person() {
+fn weakened_checks_return_once_then_need_approval() {
     let mut bench = Bench::default();
     bench.change.findings = vec![Finding {
         path: "tests/test_cart.py".to_owned(),

@@ -26,7 +26,7 @@ fn wanted(play: &Play) -> Vec<String> {
 }
 
 #[test]
-fn a_rehearsal_is_one_report_without_model_and_workspace() {
+fn rehearsal_is_one_report_without_model() {
     let mut play = rehearsal(|_| {});
     assert_eq!(play.drive(), Action::Wait);
     let told = wanted(&play);
@@ -42,7 +42,7 @@ fn a_rehearsal_is_one_report_without_model_and_workspace() {
 }
 
 #[test]
-fn the_rules_decide_who_is_asked_before_and_what_ends_the_ticket() {
+fn rehearsal_follows_approval_and_finish_rules() {
     let told = |approval: Approval, finish: Finish| {
         let mut play = rehearsal(|asked| {
             asked.rules.agent.approval = approval;

@@ -34,7 +34,7 @@ fn stuck(play: &Play) -> (RepetitionKind, u32) {
 }
 
 #[test]
-fn three_equal_turns_bring_one_hint_after_the_results_and_five_end_the_work() {
+fn equal_turns_bring_hint_then_end_work() {
     let mut play = Play::with(std::iter::repeat_with(|| tools(&[read()])).take(9));
     play.until(|action| matches!(action, Action::Record(Fact::Hinted { .. })));
     assert_eq!(play.state.turns(), 3);
@@ -54,7 +54,7 @@ fn three_equal_turns_bring_one_hint_after_the_results_and_five_end_the_work() {
 }
 
 #[test]
-fn a_change_that_exists_is_delivered_as_a_draft() {
+fn stuck_work_delivers_change_as_draft() {
     let mut replies = vec![tools(&change())];
     replies.extend(std::iter::repeat_with(|| tools(&[read()])).take(5));
     let mut play = Play::with(replies);
@@ -74,7 +74,7 @@ fn a_change_that_exists_is_delivered_as_a_draft() {
 }
 
 #[test]
-fn the_same_call_after_a_change_or_with_another_result_or_other_arguments_is_work() {
+fn call_with_any_difference_is_progress() {
     let with_changes: Vec<Reply> = (0..8)
         .flat_map(|at| [tools(&[("edit_file", json!({"path": at}))]), tools(&[read()])])
         .collect();
@@ -105,7 +105,7 @@ fn tree(digit: char) -> TreeId {
 }
 
 #[test]
-fn a_command_whose_output_differs_in_its_time_only_is_the_same() {
+fn output_differing_in_numbers_counts_equal() {
     let mut play = Play::with(std::iter::repeat_with(|| look("read_file")).take(8));
     for round in 0..5_u8 {
         let action = play.until(|action| matches!(action, Action::CallTool { .. }));
@@ -120,7 +120,7 @@ fn a_command_whose_output_differs_in_its_time_only_is_the_same() {
 }
 
 #[test]
-fn an_edit_that_is_taken_back_again_and_again_ends_the_work_after_six_turns() {
+fn alternating_edits_end_work_after_six_turns() {
     let there = || look("edit_file");
     let back = || look("write_file");
     let mut play = Play::with((0..4).flat_map(|_| [there(), back()]));
@@ -141,7 +141,7 @@ fn an_edit_that_is_taken_back_again_and_again_ends_the_work_after_six_turns() {
 }
 
 #[test]
-fn three_replies_whose_calls_no_tool_can_take_end_the_work() {
+fn three_invalid_call_replies_end_work() {
     let wrong = [tools(&[("fly", json!({}))]), tools(&[("read_file", json!("{"))])];
     let replies = wrong.iter().cycle().take(6).cloned();
     let mut play = Play::with(replies);
@@ -155,7 +155,7 @@ fn three_replies_whose_calls_no_tool_can_take_end_the_work() {
 }
 
 #[test]
-fn a_hand_over_that_comes_back_three_times_is_no_repetition() {
+fn returned_handovers_are_not_repetition() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.max_turns = 20;
     let mut play = Play::implement(

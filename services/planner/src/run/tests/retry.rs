@@ -7,7 +7,7 @@ use super::play::{Play, done, pull_request, reply, request, stop_requested, tool
 use crate::run::{Action, decide};
 
 #[test]
-fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
+fn transient_failure_is_retried_five_times() {
     let mut play = Play::with([]);
     for attempt in 1..=5 {
         assert_eq!(play.fail_once(), Action::Wait);
@@ -27,7 +27,7 @@ fn a_failure_that_may_pass_is_tried_again_five_times_and_then_told() {
 }
 
 #[test]
-fn a_repository_says_how_often_its_runs_are_tried_again() {
+fn rules_override_number_of_retries() {
     for most in [0, 2] {
         let mut asked = request(Job::Implement);
         asked.rules.agent.max_retries = Some(most);
@@ -42,7 +42,7 @@ fn a_repository_says_how_often_its_runs_are_tried_again() {
 }
 
 #[test]
-fn run_without_any_reply_ends_where_nobody_waits() {
+fn run_without_reply_ends_when_not_waiting() {
     let mut play = Play::with([]);
     play.waits_for_model = false;
     assert_eq!(play.fail_once(), Action::Rest);
@@ -64,7 +64,7 @@ fn run_without_any_reply_ends_where_nobody_waits() {
 }
 
 #[test]
-fn a_reply_and_a_person_reset_the_count_of_retries() {
+fn reply_and_user_reset_retry_count() {
     let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
     for by in [None, Some("ada".to_owned())] {
         play.fail_once();
@@ -79,7 +79,7 @@ fn a_reply_and_a_person_reset_the_count_of_retries() {
 }
 
 #[test]
-fn the_ticket_hears_who_made_a_waiting_run_go_on_and_nothing_when_the_time_did() {
+fn resumption_is_reported_only_for_users() {
     let starts = |play: &Play| -> Vec<(Option<String>, bool)> {
         let reports = play.state.reports.iter();
         let started = reports.filter_map(|report| match &report.request {
@@ -104,7 +104,7 @@ fn the_ticket_hears_who_made_a_waiting_run_go_on_and_nothing_when_the_time_did()
 }
 
 #[test]
-fn a_stop_ends_a_run_that_waits_for_a_retry() {
+fn stop_ends_run_waiting_for_retry() {
     let mut play = Play::with([]);
     play.fail_once();
     play.append(stop_requested());
@@ -113,7 +113,7 @@ fn a_stop_ends_a_run_that_waits_for_a_retry() {
 }
 
 #[test]
-fn a_push_that_failed_in_the_end_is_asked_for_again_as_a_new_report() {
+fn failed_push_retries_as_new_report() {
     let mut play = Play::with(done());
     play.drive();
     let first = play.state.reports.last().unwrap().id.clone();
@@ -131,7 +131,7 @@ fn a_push_that_failed_in_the_end_is_asked_for_again_as_a_new_report() {
 }
 
 #[test]
-fn a_hand_over_that_failed_in_the_end_is_tried_again() {
+fn failed_handover_is_retried() {
     let mut play = Play::new(Reason::PullRequestMerged {
         pull_request: pull_request(),
         by: "ada".to_owned(),

@@ -50,7 +50,7 @@ fn a_change_without_objections_is_delivered() {
 }
 
 #[test]
-fn the_reviewer_sees_the_change_and_its_proof_and_not_the_authors_words() {
+fn reviewer_sees_change_without_author_text() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.auto_review = true;
     let mut play = Play::implement(asked, done());
@@ -81,7 +81,7 @@ fn the_reviewer_sees_the_change_and_its_proof_and_not_the_authors_words() {
 }
 
 #[test]
-fn an_objection_goes_back_to_the_work_and_a_fresh_review_follows() {
+fn objection_returns_work_before_fresh_review() {
     let mut play = play(1, [review(&[("shop/cart.py", 3, "an empty cart")]), review(&[])]);
     assert_eq!(returns(&play), 1);
     let rounds: Vec<u32> = play
@@ -120,7 +120,7 @@ fn the_author_reads_the_objection() {
 }
 
 #[test]
-fn after_the_last_round_the_pull_request_says_what_is_left() {
+fn last_round_lists_open_objections() {
     let again = |line: u32, trigger: &'static str| review(&[("shop/cart.py", line, trigger)]);
     let mut play = play(
         2,
@@ -138,7 +138,7 @@ fn after_the_last_round_the_pull_request_says_what_is_left() {
 }
 
 #[test]
-fn a_reviewer_that_repeats_itself_ends_the_rounds() {
+fn repeated_objections_end_review_rounds() {
     let again = || review(&[("shop/cart.py", 3, "an empty cart")]);
     let mut play = play(3, [again(), again(), again()]);
     assert_eq!(returns(&play), 1);
@@ -157,7 +157,7 @@ fn an_objection_to_another_file_is_refused() {
 }
 
 #[test]
-fn a_reviewer_without_an_end_does_not_hold_the_change_up() {
+fn endless_review_does_not_block_delivery() {
     let read = || tools(&[("read_file", json!({"path": "a"}))]);
     let play = play(1, (0..9).map(|_| read()).chain([end("Hm.")]));
     assert!(!play.state.review().unwrap().is_complete);

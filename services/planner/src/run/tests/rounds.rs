@@ -122,7 +122,7 @@ fn to_the_end(play: &mut Play) {
 }
 
 #[test]
-fn a_repair_is_pushed_onto_the_head_that_failed_and_told() {
+fn repair_is_pushed_onto_failed_head() {
     let mut play = Play::implement(about(Job::FixCi, red_checks()), done());
     play.until_model_call();
     let shown = format!("{:?}", play.transcript().messages);
@@ -175,7 +175,7 @@ fn a_repair_is_pushed_onto_the_head_that_failed_and_told() {
 }
 
 #[test]
-fn the_repairs_of_the_rules_need_no_model() {
+fn automatic_fixes_need_no_model() {
     let mut asked = about(Job::FixCi, red_checks());
     asked.rules.ci.auto_fix = vec!["make format".to_owned()];
     let mut play = Play::implement(asked, []);
@@ -218,7 +218,7 @@ fn half_a_repair_is_not_pushed() {
 }
 
 #[test]
-fn each_comment_of_a_review_needs_one_reply() {
+fn review_comments_each_need_one_reply() {
     let replies = [tools(&change()), tools(&[finish()]), tools(&[finish_review()])];
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
     play.until_model_call();
@@ -270,7 +270,7 @@ fn before_the_rocket(play: &Play) -> &ReportRequest {
 }
 
 #[test]
-fn a_review_may_be_answered_in_words_alone() {
+fn review_may_be_addressed_without_change() {
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), [tools(&[finish_review()])]);
     play.empty = true;
     to_the_end(&mut play);
@@ -300,7 +300,7 @@ fn told_last(play: &Play) -> &ReportRequest {
 }
 
 #[test]
-fn a_discussion_is_answered_with_its_task_and_a_plan_becomes_issues() {
+fn discussion_tasks_yield_answers_or_issues() {
     let answer = || tools(&[("submit_answer", json!({"answer": "Net."}))]);
     for task in DiscussionTask::ALL {
         let mut play = Play::implement(discussed(task), [answer()]);
@@ -331,7 +331,7 @@ fn a_discussion_is_answered_with_its_task_and_a_plan_becomes_issues() {
 }
 
 #[test]
-fn issues_are_planned_only_where_a_plan_is_asked_for() {
+fn issues_require_requested_plan() {
     let issues = tools(&[(
         "submit_issues",
         json!({"issues": [{"title": "A", "text": "B", "checklist": []}]}),
@@ -347,7 +347,7 @@ fn issues_are_planned_only_where_a_plan_is_asked_for() {
 }
 
 #[test]
-fn a_question_is_answered_with_what_was_read_alone() {
+fn answer_cites_only_read_text() {
     let answer = |quote: &str| {
         let citations = json!([{"path": "a", "line": 1, "quote": quote}]);
         tools(&[("submit_answer", json!({"answer": "Net.", "citations": citations}))])
@@ -367,7 +367,7 @@ fn a_question_is_answered_with_what_was_read_alone() {
 }
 
 #[test]
-fn a_comment_that_asks_for_a_change_begins_the_work_that_was_pinned_for_it_alone() {
+fn change_request_starts_only_pinned_work() {
     for (work, begins) in [(Some(Box::new(request(Job::Implement))), true), (None, false)] {
         let About::Question(mut question) = asked_in_a_comment() else {
             panic!("no question")
@@ -408,7 +408,7 @@ fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
 }
 
 #[test]
-fn a_review_is_addressed_from_the_start_on_what_a_person_pushed_meanwhile() {
+fn foreign_push_restarts_review_work() {
     let replies = [tools(&change()), tools(&change()), tools(&[finish_review()])];
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
     play.until(|action| matches!(action, Action::CallTool { .. }));
@@ -437,7 +437,7 @@ fn a_review_is_addressed_from_the_start_on_what_a_person_pushed_meanwhile() {
 }
 
 #[test]
-fn a_push_that_comes_too_late_begins_again_where_the_branch_is_and_not_on_another() {
+fn late_push_restarts_on_moved_branch() {
     let replies = (0..2).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
     until_push(&mut play);
@@ -473,7 +473,7 @@ fn branch_moved(to: Option<char>) -> ReportOutcome {
 }
 
 #[test]
-fn a_branch_that_never_stands_still_or_is_gone_ends_the_work() {
+fn endlessly_moving_branch_ends_work() {
     let refusals: [&[Option<char>]; 2] = [&[Some('c'), Some('d'), Some('e'), Some('f')], &[None]];
     for heads in refusals {
         let replies = (0..4).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
@@ -493,7 +493,7 @@ fn a_branch_that_never_stands_still_or_is_gone_ends_the_work() {
 }
 
 #[test]
-fn a_repair_ends_when_a_person_pushes_for_the_checks_of_that_commit_decide_anew() {
+fn foreign_push_ends_check_repair() {
     let mut play = Play::implement(about(Job::FixCi, red_checks()), [tools(&change())]);
     play.until(|action| matches!(action, Action::CallTool { .. }));
     let told = play.state.reports.len();
@@ -504,7 +504,7 @@ fn a_repair_ends_when_a_person_pushes_for_the_checks_of_that_commit_decide_anew(
 }
 
 #[test]
-fn work_on_a_pull_request_leaves_its_branch_for_no_other() {
+fn pull_request_work_stays_on_branch() {
     let elsewhere = tools(&[("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))]);
     let replies = [elsewhere, tools(&change()), tools(&[finish_review()])];
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);

@@ -49,7 +49,7 @@ fn changing(mut play: Play, paths: &[&str]) -> Play {
 }
 
 #[test]
-fn a_write_to_a_module_of_other_tickets_is_refused_until_the_model_says_why_it_needs_it() {
+fn foreign_module_write_requires_widened_scope() {
     let api = [edit("./api/Task.java")];
     let patch = [(
         "apply_patch",
@@ -91,7 +91,7 @@ fn a_write_to_a_module_of_other_tickets_is_refused_until_the_model_says_why_it_n
 }
 
 #[test]
-fn what_a_command_changed_out_of_scope_goes_back_once_and_then_needs_a_person() {
+fn command_changes_outside_scope_need_approval() {
     let play = bug(&[&[edit("core/Task.java")], &[finish()], &[finish()]]);
     let mut play = changing(play, &["core/Task.java", "api/gen/Client.java"]);
     assert_eq!(play.drive(), Action::Wait);
@@ -124,7 +124,7 @@ fn what_a_command_changed_out_of_scope_goes_back_once_and_then_needs_a_person() 
 }
 
 #[test]
-fn a_change_within_the_scope_and_one_that_was_asked_for_afterwards_need_nobody() {
+fn scoped_and_widened_changes_need_no_approval() {
     let inside = bug(&[&[edit("core/Task.java")], &[finish()]]);
     let mut inside = changing(inside, &["core/Task.java", "README.md"]);
     assert_eq!(inside.drive(), Action::Wait);
@@ -136,7 +136,7 @@ fn a_change_within_the_scope_and_one_that_was_asked_for_afterwards_need_nobody()
 }
 
 #[test]
-fn the_model_is_told_the_modules_and_is_offered_more_of_them_only_where_there_are_rules() {
+fn widen_scope_requires_module_rules() {
     let mut play = bug(&[&[(
         "widen_scope",
         json!({"module": "web", "reason": "It looks better."}),

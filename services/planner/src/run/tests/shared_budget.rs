@@ -45,7 +45,7 @@ fn due(play: &Play) -> Timestamp {
 }
 
 #[test]
-fn a_change_that_is_there_becomes_a_draft_and_the_ticket_is_told_which_budget_it_was() {
+fn spent_shared_budget_delivers_named_draft() {
     let reason = of_repository(Some(RESETS));
     let mut play = refusing(2, reason.clone(), [tools(&change()), turn(1, 5)]);
     assert_eq!(play.drive(), Action::Wait);
@@ -60,7 +60,7 @@ fn a_change_that_is_there_becomes_a_draft_and_the_ticket_is_told_which_budget_it
 }
 
 #[test]
-fn a_run_without_a_change_waits_for_the_end_of_the_period_tells_so_and_goes_on_then() {
+fn unchanged_run_waits_for_budget_period() {
     let reason = of_repository(Some(RESETS));
     let mut play = refusing(0, reason.clone(), done());
     assert_eq!(play.drive(), Action::Wait);
@@ -81,7 +81,7 @@ fn a_run_without_a_change_waits_for_the_end_of_the_period_tells_so_and_goes_on_t
 }
 
 #[test]
-fn a_run_does_not_wait_for_what_never_comes() {
+fn run_never_waits_without_budget_reset() {
     let reason = of_repository(None);
     let mut play = refusing(0, reason.clone(), done());
     assert_eq!(play.drive(), Action::Rest);
@@ -90,7 +90,7 @@ fn a_run_does_not_wait_for_what_never_comes() {
 }
 
 #[test]
-fn a_first_look_and_a_plan_and_a_triage_wait_as_well() {
+fn intake_plan_and_triage_await_budget() {
     for set in [
         |rules: &mut domain::Rules| rules.agent.intake = true,
         |rules: &mut domain::Rules| rules.agent.plan = domain::Planned::Always,
@@ -116,7 +116,7 @@ fn a_first_look_and_a_plan_and_a_triage_wait_as_well() {
 }
 
 #[test]
-fn a_review_that_a_budget_has_no_room_for_is_left_out_and_said() {
+fn review_without_budget_room_is_omitted() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.auto_review = true;
     let calls = done().len();
@@ -131,7 +131,7 @@ fn a_review_that_a_budget_has_no_room_for_is_left_out_and_said() {
 }
 
 #[test]
-fn a_refusal_counts_until_the_period_is_over() {
+fn budget_refusal_lasts_until_period_end() {
     let mut play = refusing(0, of_repository(Some(RESETS)), done());
     play.until(|action| matches!(action, Action::ScheduleRetry { .. }));
     assert!(play.state.refused().is_some());
@@ -147,7 +147,7 @@ fn a_refusal_counts_until_the_period_is_over() {
 }
 
 #[test]
-fn rules_say_what_a_ticket_may_spend_up_to_the_ceiling() {
+fn ticket_budget_follows_rules_up_to_ceiling() {
     let dollars = |dollars: u64| Some(Dollars::from_micros(dollars * 1_000_000));
     let mut asked = request(Job::Implement);
     assert_eq!(Allowance::default().ticket_limits(&asked), None);
@@ -177,7 +177,7 @@ fn ticket() -> TicketLimits {
 }
 
 #[test]
-fn what_other_runs_of_the_ticket_took_is_part_of_its_budget_and_the_model_is_told_at_four_fifths() {
+fn ticket_budget_includes_other_runs_spending() {
     let mut replies = vec![tools(&change())];
     replies.extend((0..20).map(|number| turn(number, 50)));
     let mut play = Play {
@@ -210,7 +210,7 @@ fn what_other_runs_of_the_ticket_took_is_part_of_its_budget_and_the_model_is_tol
 }
 
 #[test]
-fn a_call_must_fit_into_what_the_ticket_has_left_and_a_tenth_is_kept_for_the_review() {
+fn ticket_budget_reserves_tenth_for_review() {
     let mut play = Play {
         ticket_limits: Some(ticket()),
         ..Play::with(done())
@@ -228,7 +228,7 @@ fn a_call_must_fit_into_what_the_ticket_has_left_and_a_tenth_is_kept_for_the_rev
 }
 
 #[test]
-fn money_of_a_ticket_without_a_price_ends_the_work() {
+fn unknown_price_ends_ticket_limited_work() {
     let limits = TicketLimits {
         cost_usd: Some(Dollars::from_micros(1_000_000)),
         ..TicketLimits::default()

@@ -8,7 +8,7 @@ use super::play::{Play, commit, pull_request, request};
 use crate::run::Action;
 
 #[test]
-fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
+fn notice_runs_finish_after_settled_report() {
     let checks = |conclusion| {
         Reason::ChecksCompleted(ChecksSummary {
             pull_request: pull_request(),
@@ -54,7 +54,7 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
 }
 
 #[test]
-fn a_job_that_cannot_be_done_yet_is_told_to_the_ticket() {
+fn unsupported_job_is_reported() {
     let mut play = Play::implement(request(Job::Review), []);
     assert_eq!(play.drive(), Action::Rest);
     assert!(matches!(

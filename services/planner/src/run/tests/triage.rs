@@ -55,7 +55,7 @@ fn part(title: &str) -> Value {
 }
 
 #[test]
-fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
+fn triage_sets_labels_without_workspace() {
     let mut play = triaged();
     assert_eq!(play.drive(), Action::Wait);
     assert!(play.last_result().content.contains("Choose from: bug, docs"));
@@ -75,7 +75,7 @@ fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
 }
 
 #[test]
-fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
+fn failed_triage_posts_nothing() {
     let mut play = triaged();
     play.faults = 6;
     for _ in 0..5 {
@@ -94,7 +94,7 @@ fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
 }
 
 #[test]
-fn a_duplicate_is_named_among_the_tickets_that_were_shown() {
+fn duplicate_must_be_shown_ticket() {
     let mut asked = asked();
     asked.background.similar = vec![SimilarTicket {
         key: "ENG-5".to_owned(),
@@ -114,7 +114,7 @@ fn a_duplicate_is_named_among_the_tickets_that_were_shown() {
 }
 
 #[test]
-fn type_priority_and_fields_are_those_that_the_rules_name() {
+fn triage_fields_follow_rules() {
     let rules = json!({
         "types": ["Bug"], "priorities": ["High"],
         "project": {"owner": "acme", "number": 3, "priority_field": "Priority", "fields": {"Size": ["S", "M"], "Points": [1, 3]}},
@@ -162,7 +162,7 @@ fn type_priority_and_fields_are_those_that_the_rules_name() {
 }
 
 #[test]
-fn what_a_tracker_cannot_hold_is_not_offered() {
+fn unsupported_triage_fields_are_not_offered() {
     let mut asked = asked();
     asked.rules.triage = serde_json::from_value(json!({
         "types": ["Bug"], "most_sub_issues": 4, "project": {"owner": "acme", "number": 3, "fields": {"Size": ["S"]}},
@@ -179,7 +179,7 @@ fn what_a_tracker_cannot_hold_is_not_offered() {
 }
 
 #[test]
-fn an_issue_that_is_too_large_is_parted_after_it_was_sorted() {
+fn large_issue_is_split_after_triage() {
     let rules = json!({"labels": ["bug"], "most_sub_issues": 3});
     let input = json!({"labels": ["bug"], "parts": [part("Totals"), part("Rounding")]});
     let mut play = issue(rules, input);
@@ -199,7 +199,7 @@ fn an_issue_that_is_too_large_is_parted_after_it_was_sorted() {
 }
 
 #[test]
-fn parts_that_are_too_few_too_many_or_of_a_duplicate_are_no_parts() {
+fn invalid_ticket_parts_are_refused() {
     let rules = json!({"duplicate_label": "duplicate", "most_sub_issues": 2});
     for (parts, of) in [
         (vec![part("a")], None),
@@ -237,7 +237,7 @@ fn again_with(mut play: Play, shown: SimilarTicket) -> Play {
 }
 
 #[test]
-fn parts_that_the_reporter_refuses_end_the_run() {
+fn refused_ticket_parts_end_run() {
     let rules = json!({"most_sub_issues": 3});
     let mut play = issue(rules, json!({"labels": [], "parts": [part("a"), part("b")]}));
     play.drive();

@@ -42,7 +42,7 @@ fn shown(play: &Play) -> String {
 }
 
 #[test]
-fn a_call_that_cost_its_workspace_twice_is_answered_with_an_error_instead_of_run_again() {
+fn twice_deadly_call_gets_error() {
     let deadly = ("edit_file", json!({ "path": "s.yaml" }));
     let mut play = Play::with([tools(&[("read_file", json!({})), deadly]), end("I give up.")]);
     for _ in 0..2 {
@@ -61,7 +61,7 @@ fn a_call_that_cost_its_workspace_twice_is_answered_with_an_error_instead_of_run
 }
 
 #[test]
-fn losses_count_for_each_call_on_its_own() {
+fn workspace_losses_count_per_call() {
     let mut play = Play::with(done());
     calls(&mut play, "edit_file");
     lose(&mut play);
@@ -71,7 +71,7 @@ fn losses_count_for_each_call_on_its_own() {
 }
 
 #[test]
-fn changes_that_cannot_be_saved_are_told_once_and_nothing_runs_again() {
+fn unsaved_changes_are_reported_once() {
     let look = tools(&[("read_file", json!({}))]);
     let mut play = Play::with([
         tools(&change()),
@@ -104,7 +104,7 @@ fn changes_that_cannot_be_saved_are_told_once_and_nothing_runs_again() {
 }
 
 #[test]
-fn a_further_change_is_saved_and_then_pushed() {
+fn further_change_is_saved_then_pushed() {
     let mut play = Play::with([tools(&change()), tools(&change()), tools(&[finish()])]);
     fails_to_save(&mut play);
     assert_eq!(play.drive(), Action::Wait);
@@ -114,7 +114,7 @@ fn a_further_change_is_saved_and_then_pushed() {
 }
 
 #[test]
-fn a_change_that_cannot_be_saved_is_not_handed_over_and_the_model_hears_why() {
+fn unsaved_change_blocks_handover_with_reason() {
     let mut play = Play::with(done());
     calls(&mut play, "commit_changes");
     play.perform(decide(&play.state));
@@ -128,7 +128,7 @@ fn a_change_that_cannot_be_saved_is_not_handed_over_and_the_model_hears_why() {
 }
 
 #[test]
-fn what_a_snapshot_omitted_is_told_to_the_ticket_when_nothing_came_of_the_work() {
+fn fruitless_run_reports_omitted_files() {
     let mut play = Play::with([
         tools(&[("edit_file", json!({}))]),
         end("No."),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn five_comments_are_kept_and_what_stands_in_the_way_comes_first() {
+    fn blocking_comments_come_first_of_five() {
         let comments: Vec<Value> = (1..=7)
             .map(|line| comment(line, if line == 7 { "blocking" } else { "advice" }))
             .collect();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_on_several_lines_goes_down_and_is_not_too_long() {
+    fn comment_range_is_ordered_and_limited() {
         let of = |start: u32, line: u32| {
             let mut range = comment(line, "advice");
             range["start_line"] = json!(start);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_cannot_end_its_block_and_a_summary_is_needed() {
+    fn suggestion_with_fence_is_refused() {
         let mut fenced = comment(1, "advice");
         fenced["suggestion"] = json!("x\n```\n@everyone");
         let wrong = parse(&json!({"summary": "Fine.", "comments": [fenced]}));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_has_as_many_issues_as_the_rules_allow_and_each_says_something() {
+    fn planned_issues_are_limited_and_nonempty() {
         let issue = |title: &str| json!({"title": title, "text": "Do it.", "checklist": ["one", " "]});
         let planned = parse(&json!({"issues": [issue("A\nB")]}), 2).unwrap();
         assert_eq!(planned[0].title, "A B");
