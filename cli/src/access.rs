@@ -7,7 +7,7 @@ use api::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{args, files::replace, home};
+use crate::{args, file_replacement::replace_file, user_folders};
 
 /// File of `journeyman up` with its address and token, in its data folder.
 const ACCESS_FILE: &str = "api.json";
@@ -16,13 +16,13 @@ const LOGINS_FILE: &str = "logins.json";
 
 /// Address with its token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Access {
+pub(crate) struct ApiAccess {
     /// Base URL.
     pub(crate) url: String,
     pub(crate) token: String,
 }
 
-impl Access {
+impl ApiAccess {
     /// Access of a client.
     pub(crate) fn of(client: &Client) -> Self {
         Self {
@@ -33,13 +33,13 @@ impl Access {
 }
 
 #[cfg(feature = "local")]
-impl Access {
+impl ApiAccess {
     /// Writes the file for other commands of the same user.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn save(&self, data: &Path) -> anyhow::Result<()> {
-        write(&data.join(ACCESS_FILE), self)
+        write_private_json(&data.join(ACCESS_FILE), self)
     }
 
     /// Removes the file.
@@ -50,20 +50,21 @@ impl Access {
 }
 
 /// Logins of this user.
-pub(crate) struct Logins {
+pub(crate) struct SavedLogins {
     path: PathBuf,
-    known: Vec<Access>,
+    known: Vec<ApiAccess>,
 }
 
-impl Logins {
+impl SavedLogins {
     /// Reads the logins from the user's configuration.
     ///
     /// # Errors
     /// When the user has no folder for configuration.
     pub(crate) fn read() -> anyhow::Result<Self> {
-        let path = home::config().context("HOME is not set: there is no place for logins")?;
+        let path =
+            user_folders::find_config_folder().context("HOME is not set: there is no place for logins")?;
         let path = path.join(LOGINS_FILE);
-        let known = read(&path).unwrap_or_default();
+        let known = read_json(&path).unwrap_or_default();
         Ok(Self { path, known })
     }
 
@@ -71,13 +72,13 @@ impl Logins {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn keep(mut self, access: Access) -> anyhow::Result<()> {
+    pub(crate) fn keep(mut self, access: ApiAccess) -> anyhow::Result<()> {
         self.known.retain(|known| known.url != access.url);
         self.known.insert(0, access);
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        write(&self.path, &self.known)
+        write_private_json(&self.path, &self.known)
     }
 
     /// Removes a login; false when it does not exist.
@@ -90,45 +91,46 @@ impl Logins {
         if self.known.len() == before {
             return Ok(false);
         }
-        write(&self.path, &self.known)?;
+        write_private_json(&self.path, &self.known)?;
         Ok(true)
     }
 }
 
 /// Writes a file that only this user can read, and replaces an existing one.
-fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+fn write_private_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let content = serde_json::to_vec(value)?;
-    replace(path, &content, 0o600).with_context(|| format!("cannot write {}", path.display()))
+    replace_file(path, &content, 0o600).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
 /// Access of the `journeyman up` that uses the folder `.journeyman`.
-fn local() -> Option<Access> {
-    read(&Path::new(".journeyman").join(ACCESS_FILE))
+fn read_local_access() -> Option<ApiAccess> {
+    read_json(&Path::new(".journeyman").join(ACCESS_FILE))
 }
 
 /// Address of the local `journeyman up`.
 #[cfg(feature = "local")]
 pub(crate) fn local_url() -> Option<String> {
-    local().map(|access| access.url)
+    read_local_access().map(|access| access.url)
 }
 
 /// Client from the arguments, the environment, the `journeyman up` of the folder `.journeyman`, or the last login.
 ///
 /// # Errors
 /// When address or token are in none of these places.
-pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
+pub(crate) fn build_client(arguments: &args::ApiArguments) -> anyhow::Result<Client> {
     let from_file = arguments.token_file.as_deref().map(token_in).transpose()?;
     let from_environment = std::env::vars()
         .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
         .map(|(_, token)| token.trim().to_owned());
-    let logins = Logins::read().map(|logins| logins.known).unwrap_or_default();
+    let logins = SavedLogins::read().map(|logins| logins.known).unwrap_or_default();
     // The local `journeyman up` has precedence, because it belongs to the current folder.
-    let known = Vec::from_iter(local().into_iter().chain(logins));
-    let Access { url, token } = choose(arguments.url.as_deref(), from_file.or(from_environment), known)?;
+    let known = Vec::from_iter(read_local_access().into_iter().chain(logins));
+    let ApiAccess { url, token } =
+        choose_access(arguments.url.as_deref(), from_file.or(from_environment), known)?;
     Ok(Client::new(&url, SecretString::from(token))?)
 }
 
@@ -154,21 +156,25 @@ pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
 pub(crate) struct NoToken(String);
 
 /// Picks address and token. A stored token is only ever sent to the address of its login.
-fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> Result<Access, NoToken> {
+fn choose_access(
+    url: Option<&str>,
+    token: Option<String>,
+    known: Vec<ApiAccess>,
+) -> Result<ApiAccess, NoToken> {
     let url = url.map(|url| url.trim_end_matches('/'));
     let known = known
         .into_iter()
         .find(|known| url.is_none_or(|url| url == known.url));
     match (url, token, known) {
-        (url, None, Some(known)) => Ok(Access {
+        (url, None, Some(known)) => Ok(ApiAccess {
             url: url.map_or(known.url, ToOwned::to_owned),
             token: known.token,
         }),
-        (Some(url), Some(token), _) => Ok(Access {
+        (Some(url), Some(token), _) => Ok(ApiAccess {
             url: url.to_owned(),
             token,
         }),
-        (None, Some(token), Some(known)) => Ok(Access {
+        (None, Some(token), Some(known)) => Ok(ApiAccess {
             url: known.url,
             token,
         }),
@@ -186,8 +192,8 @@ fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> Resul
 mod tests {
     use super::*;
 
-    fn access(url: &str, token: &str) -> Access {
-        Access {
+    fn access(url: &str, token: &str) -> ApiAccess {
+        ApiAccess {
             url: url.to_owned(),
             token: token.to_owned(),
         }
@@ -196,7 +202,8 @@ mod tests {
     #[test]
     fn stored_token_goes_to_its_address_only() {
         let known = || vec![access("http://here", "local"), access("https://there", "kept")];
-        let chosen = |url, token: Option<&str>| choose(url, token.map(ToOwned::to_owned), known()).ok();
+        let chosen =
+            |url, token: Option<&str>| choose_access(url, token.map(ToOwned::to_owned), known()).ok();
         assert_eq!(chosen(None, None), Some(access("http://here", "local")));
         assert_eq!(
             chosen(Some("https://there/"), None),
@@ -215,9 +222,9 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journeyman/logins.json");
-        let logins = || Logins {
+        let logins = || SavedLogins {
             path: path.clone(),
-            known: read(&path).unwrap_or_default(),
+            known: read_json(&path).unwrap_or_default(),
         };
         for (url, token) in [("https://a", "1"), ("https://b", "2"), ("https://a", "3")] {
             logins().keep(access(url, token)).unwrap();

@@ -3,7 +3,7 @@
 //! `journeyman setup` writes them into the settings file. Demo and stories pass the same settings to their services as variables.
 
 use domain::CommitAuthor;
-use github::registration::Role;
+use github::registration::AppRole;
 use secrecy::{ExposeSecret, SecretString};
 
 /// Setting with its section, key and value.
@@ -28,18 +28,18 @@ pub enum SettingValue {
     KeptSecret(String),
 }
 
-fn setting(section: &'static str, key: &'static str, value: SettingValue) -> AccountSetting {
+fn build_setting(section: &'static str, key: &'static str, value: SettingValue) -> AccountSetting {
     AccountSetting { section, key, value }
 }
 
-fn text(section: &'static str, key: &'static str, value: &str) -> AccountSetting {
-    setting(section, key, SettingValue::Text(value.to_owned()))
+fn build_text_setting(section: &'static str, key: &'static str, value: &str) -> AccountSetting {
+    build_setting(section, key, SettingValue::Text(value.to_owned()))
 }
 
 /// GitHub App.
 pub struct GithubApp {
     /// Reader or writer.
-    pub role: Role,
+    pub role: AppRole,
     /// App id.
     pub id: u64,
     /// Private key; absent when its file exists.
@@ -52,7 +52,7 @@ pub struct GithubApp {
 
 impl GithubApp {
     /// Name of the file with the private key.
-    pub(crate) fn key_file(role: Role, id: u64) -> String {
+    pub(crate) fn key_file(role: AppRole, id: u64) -> String {
         format!("{}.{id}.pem", role.section())
     }
 
@@ -65,23 +65,23 @@ impl GithubApp {
             None => SettingValue::KeptSecret(file),
         };
         let mut settings = vec![
-            setting(section, "app_id", SettingValue::Number(self.id)),
-            setting(section, "private_key", key),
+            build_setting(section, "app_id", SettingValue::Number(self.id)),
+            build_setting(section, "private_key", key),
         ];
         // The addresses of github.com are the defaults, so they stay out of the settings file.
         let usual = github::Settings::default();
         if (&self.api_url, &self.git_url) != (&usual.api_url, &usual.git_url) {
-            settings.push(text(section, "api_url", &self.api_url));
-            settings.push(text(section, "git_url", &self.git_url));
+            settings.push(build_text_setting(section, "api_url", &self.api_url));
+            settings.push(build_text_setting(section, "git_url", &self.git_url));
         }
         settings
     }
 }
 
 /// Secret with which a service signs its webhooks.
-pub fn webhook_secret(service: WebhookSender, secret: &SecretString) -> AccountSetting {
+pub fn build_webhook_secret_setting(service: WebhookSender, secret: &SecretString) -> AccountSetting {
     let key = service.setting();
-    setting(
+    build_setting(
         "ingest",
         key,
         SettingValue::Secret(key.to_owned(), secret.clone()),
@@ -106,30 +106,30 @@ impl WebhookSender {
 }
 
 /// Accounts of Journeyman: their actions start no job.
-pub fn own_accounts(names: &[String]) -> AccountSetting {
-    setting("ingest", "own_accounts", SettingValue::Names(names.to_vec()))
+pub fn build_own_accounts_setting(names: &[String]) -> AccountSetting {
+    build_setting("ingest", "own_accounts", SettingValue::Names(names.to_vec()))
 }
 
 /// Author of commits.
-pub fn commit_author(author: &CommitAuthor) -> AccountSetting {
-    text("rules", "commit_author", &author.to_string())
+pub fn build_commit_author_setting(author: &CommitAuthor) -> AccountSetting {
+    build_text_setting("rules", "commit_author", &author.to_string())
 }
 
 /// Settings of a Jira account; `before` contains the previous ones. A default or empty value is written only when it replaces
 /// another one.
-pub fn jira_account(
+pub fn build_jira_account_settings(
     section: &'static str,
     now: &jira::Settings,
     before: &jira::Settings,
 ) -> Vec<AccountSetting> {
     let token = SettingValue::Secret(format!("{section}.token"), now.api_token.clone());
     let mut settings = vec![
-        text(section, "base_url", &now.base_url),
-        setting(section, "api_token", token),
+        build_text_setting(section, "base_url", &now.base_url),
+        build_setting(section, "api_token", token),
     ];
     // The Cloud authenticates an API token together with a mail address, a Data Center the token alone.
-    if now.deployment == jira::Dialect::Cloud {
-        settings.push(text(section, "email", &now.email));
+    if now.deployment == jira::JiraDialect::Cloud {
+        settings.push(build_text_setting(section, "email", &now.email));
     }
     for (key, value, before) in [
         ("deployment", now.deployment.as_str(), before.deployment.as_str()),
@@ -138,19 +138,19 @@ pub fn jira_account(
         ("email", &now.email, &before.email),
     ] {
         if value != before && !settings.iter().any(|known| known.key == key) {
-            settings.push(text(section, key, value));
+            settings.push(build_text_setting(section, key, value));
         }
     }
     settings
 }
 
 /// Jira group whose members may request work; `*`: every account that can act on a ticket.
-pub fn requesters(group: &str) -> AccountSetting {
-    text("ingest", "jira_trigger_group", group)
+pub fn build_requesters_setting(group: &str) -> AccountSetting {
+    build_text_setting("ingest", "jira_trigger_group", group)
 }
 
 /// Default model of a dialect; `None` when the user must name one.
-pub fn usual_model(dialect: &str) -> Option<&'static str> {
+pub fn find_default_model(dialect: &str) -> Option<&'static str> {
     match dialect {
         "anthropic" => Some("claude-sonnet-5-5"),
         "openai" => Some("gpt-6.1-sol"),
@@ -180,10 +180,11 @@ impl ModelChoice {
             ("base_url", &self.base_url, &before.base_url),
         ];
         let changed = texts.into_iter().filter(|(_, now, before)| now != before);
-        let changed = changed.filter_map(|(key, now, _)| Some(text("model", key, now.as_ref()?)));
+        let changed =
+            changed.filter_map(|(key, now, _)| Some(build_text_setting("model", key, now.as_ref()?)));
         let key = self.api_key.as_ref();
         let key = key.map(|key| {
-            setting(
+            build_setting(
                 "model",
                 "api_key",
                 SettingValue::Secret("model.key".to_owned(), key.clone()),
@@ -218,20 +219,20 @@ impl AccountSetup {
         let [of_github, of_jira] = &self.webhook_secrets;
         let [reader, writer] = &self.jira;
         let mut settings: Vec<AccountSetting> = self.apps.iter().flat_map(GithubApp::settings).collect();
-        settings.push(webhook_secret(WebhookSender::Github, of_github));
-        settings.push(commit_author(&self.author));
-        settings.extend(jira_account("jira_reader", reader, &nothing));
-        settings.extend(jira_account("jira_writer", writer, &nothing));
-        settings.push(webhook_secret(WebhookSender::Jira, of_jira));
-        settings.push(own_accounts(&self.own_accounts));
-        settings.push(requesters(&self.requesters));
+        settings.push(build_webhook_secret_setting(WebhookSender::Github, of_github));
+        settings.push(build_commit_author_setting(&self.author));
+        settings.extend(build_jira_account_settings("jira_reader", reader, &nothing));
+        settings.extend(build_jira_account_settings("jira_writer", writer, &nothing));
+        settings.push(build_webhook_secret_setting(WebhookSender::Jira, of_jira));
+        settings.push(build_own_accounts_setting(&self.own_accounts));
+        settings.push(build_requesters_setting(&self.requesters));
         settings.extend(self.model.settings(&ModelChoice::default()));
         settings
     }
 }
 
 /// Converts the settings into environment variables of a service.
-pub fn as_variables(settings: &[AccountSetting]) -> Vec<(String, String)> {
+pub fn render_variables(settings: &[AccountSetting]) -> Vec<(String, String)> {
     let variable = |setting: &AccountSetting| {
         let value = match &setting.value {
             SettingValue::Text(text) => text.clone(),

@@ -7,7 +7,7 @@ use domain::{RunId, TicketKey};
 
 /// Output format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Table or lines for people.
     Text,
     /// One JSON value.
@@ -18,7 +18,7 @@ pub enum Format {
 
 /// Pager option for long text.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub struct Paging {
+pub struct PagerOptions {
     /// Print long text at once; without this option a terminal shows it in `$JOURNEYMAN_PAGER`, `$PAGER` or less
     #[arg(long)]
     pub no_pager: bool,
@@ -26,7 +26,7 @@ pub struct Paging {
 
 /// Location of the settings and the data.
 #[derive(Debug, Clone, Args)]
-pub struct Settings {
+pub struct SettingsArguments {
     /// Settings file [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     pub settings: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Settings {
 
 /// Address and token of the API.
 #[derive(Debug, Clone, Args)]
-pub struct Api {
+pub struct ApiArguments {
     /// Base URL of the API [default: that of the `journeyman up` in .journeyman/, else of the last `journeyman login`]
     #[arg(long = "api", value_name = "URL", env = "JOURNEYMAN_API")]
     pub url: Option<String>,
@@ -48,18 +48,18 @@ pub struct Api {
 
 /// Ticket at the API.
 #[derive(Clone, Debug, Args)]
-pub struct OfTicket {
+pub struct TicketArguments {
     /// The ticket: ENG-12, or jira:ENG-12
-    #[arg(value_parser = ticket)]
+    #[arg(value_parser = parse_ticket)]
     pub ticket: TicketKey,
     /// Address and token of the API.
     #[command(flatten)]
-    pub api: Api,
+    pub api: ApiArguments,
 }
 
 /// Parses a ticket: `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`, and `acme/shop/discussions/7` the
 /// discussion there.
-pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
+pub(crate) fn parse_ticket(text: &str) -> Result<TicketKey, String> {
     TicketKey::written(text).map_err(|invalid| invalid.to_string())
 }
 
@@ -72,10 +72,10 @@ pub enum RunOrTicket {
     Ticket(TicketKey),
 }
 
-pub(crate) fn run_or_ticket(text: &str) -> Result<RunOrTicket, String> {
+pub(crate) fn parse_run_or_ticket(text: &str) -> Result<RunOrTicket, String> {
     match text.parse() {
         Ok(run) => Ok(RunOrTicket::Run(run)),
-        Err(_) => ticket(text).map(RunOrTicket::Ticket),
+        Err(_) => parse_ticket(text).map(RunOrTicket::Ticket),
     }
 }
 
@@ -85,15 +85,18 @@ mod tests {
 
     #[test]
     fn default_instance_keys_need_no_prefix() {
-        assert_eq!(ticket("ENG-12").unwrap().to_string(), "jira:ENG-12");
-        assert_eq!(ticket("acme/shop#7").unwrap().to_string(), "github:acme/shop#7");
-        assert_eq!(ticket("github:acme/shop#7").unwrap().short(), "acme/shop#7");
+        assert_eq!(parse_ticket("ENG-12").unwrap().to_string(), "jira:ENG-12");
         assert_eq!(
-            ticket("acme/shop/discussions/7").unwrap().to_string(),
+            parse_ticket("acme/shop#7").unwrap().to_string(),
+            "github:acme/shop#7"
+        );
+        assert_eq!(parse_ticket("github:acme/shop#7").unwrap().short(), "acme/shop#7");
+        assert_eq!(
+            parse_ticket("acme/shop/discussions/7").unwrap().to_string(),
             "github:acme/shop/discussions/7"
         );
         for wrong in ["eng-12", "acme/shop", "acme/shop/discussions/", "shop#7"] {
-            assert!(ticket(wrong).is_err(), "{wrong}");
+            assert!(parse_ticket(wrong).is_err(), "{wrong}");
         }
     }
 }

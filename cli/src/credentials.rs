@@ -5,17 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use lease::User;
-use queue::{Identity, Role};
+use lease::RedisUser;
+use queue::{NatsIdentity, NatsRole};
 use secrecy::ExposeSecret;
 
-use crate::secrets::new_password;
+use crate::secrets::generate_password;
 
 /// Settings of single services as environment variables, in addition to the shared ones.
 #[derive(Clone, Default)]
-pub struct Credentials(BTreeMap<&'static str, Vec<(String, String)>>);
+pub struct ServiceCredentials(BTreeMap<&'static str, Vec<(String, String)>>);
 
-impl Credentials {
+impl ServiceCredentials {
     /// Settings of a service by its name; empty for executor and egress.
     pub fn of(&self, service: &str) -> &[(String, String)] {
         self.0.get(service).map_or(&[], Vec::as_slice)
@@ -23,7 +23,7 @@ impl Credentials {
 
     /// Generates a key pair for each service that uses NATS, and returns the server's `authorization` block.
     pub(crate) fn for_nats(&mut self) -> String {
-        let identities = Role::ALL.map(|role| (role, Identity::generate()));
+        let identities = NatsRole::ALL.map(|role| (role, NatsIdentity::generate()));
         for (role, identity) in &identities {
             self.add(
                 role.name(),
@@ -34,18 +34,18 @@ impl Credentials {
         let users = identities
             .each_ref()
             .map(|(role, identity)| (*role, identity.public_key.as_str()));
-        queue::authorization(&users)
+        queue::render_authorization(&users)
     }
 
     /// Generates a password for each service that uses Redis, and returns the lines of the server's ACL file.
     pub(crate) fn for_redis(&mut self) -> String {
-        let users = User::ALL.map(|user| {
-            let (password, sha256) = new_password();
+        let users = RedisUser::ALL.map(|user| {
+            let (password, sha256) = generate_password();
             self.add(user.name(), "REDIS__USERNAME", user.name().to_owned());
             self.add(user.name(), "REDIS__PASSWORD", password);
             (user, sha256)
         });
-        lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())))
+        lease::render_acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())))
     }
 
     /// Adds a setting for a service, by its key without `JOURNEYMAN__`.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn services_get_separate_credentials_servers_no_secret() {
-        let mut credentials = Credentials::default();
+        let mut credentials = ServiceCredentials::default();
         let nats = credentials.for_nats();
         let redis = credentials.for_redis();
         let mut seen = Vec::new();

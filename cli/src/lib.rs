@@ -5,21 +5,21 @@ mod access;
 pub mod account_settings;
 pub mod args;
 #[cfg(feature = "local")]
-mod backing;
+mod backing_servers;
 mod commands;
 #[cfg(feature = "local")]
 pub mod credentials;
 #[cfg(feature = "local")]
-mod derived;
-mod files;
+mod derived_settings;
+mod file_replacement;
 #[cfg(feature = "local")]
-mod hidden;
-mod home;
+mod hidden_paths;
 #[cfg(feature = "local")]
 pub mod local;
-mod output;
+mod output_lines;
 mod pager;
 pub mod secrets;
 pub mod timeline;
+mod user_folders;
 
-pub use commands::{Arguments, run};
+pub use commands::{Arguments, run_command_line};

@@ -9,15 +9,15 @@ use std::{
 
 use anyhow::{Context, bail};
 use bootstrap::{ServiceConfig, settings};
-use ingest::Extent;
+use ingest::IngestMode;
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-pub use crate::backing::Servers;
-use crate::credentials::Credentials;
-use crate::derived::{Glance, bind_all, derive, set};
+pub use crate::backing_servers::BackingServers;
+use crate::credentials::ServiceCredentials;
+use crate::derived_settings::{ServiceSections, add_derived_settings, bind_all, set_variable};
 
 // Time limit of `/readyz`. It exceeds the minute after which the services themselves give up on an unreachable server, so
 // that their error is shown.
@@ -26,7 +26,7 @@ const READY_POLL: Duration = Duration::from_millis(20);
 
 /// Services and settings of a start.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct StartPlan {
     /// Settings file.
     pub file: Option<PathBuf>,
     /// Settings with precedence over the file, as environment variables. Derived settings are added where missing.
@@ -39,55 +39,55 @@ pub struct Plan {
     /// needed.
     ///
     /// With [`Extent::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
-    pub extent: Extent,
+    pub extent: IngestMode,
 }
 
-impl Plan {
+impl StartPlan {
     /// True when only the API starts.
     fn only_answers(&self) -> bool {
-        self.extent == Extent::Answers
+        self.extent == IngestMode::Answers
     }
 }
 
 /// NATS, Redis, sockets, keys and settings, ready for the services.
-pub struct Prepared {
+pub struct PreparedServices {
     /// Settings of the plan and those that follow from the start.
     pub environment: Vec<(String, String)>,
     /// Additional settings of single services.
-    pub credentials: Credentials,
+    pub credentials: ServiceCredentials,
     /// Base URL of ingest: webhooks and API.
     pub url: String,
     /// API token with the role admin.
     pub token: SecretString,
     file: Option<PathBuf>,
-    extent: Extent,
+    extent: IngestMode,
     listeners: [TcpListener; 5],
-    servers: Servers,
+    servers: BackingServers,
 }
 
 /// Running services. Drop aborts them; [`Local::stop`] drains them.
-pub struct Local {
+pub struct LocalServices {
     /// Base URL of ingest: webhooks and API.
     pub url: String,
     /// API token with the role admin.
     pub token: SecretString,
     shutdown: CancellationToken,
     services: JoinSet<anyhow::Result<()>>,
-    servers: Servers,
+    servers: BackingServers,
 }
 
 /// Settings as [`Prepared::new`] would complete them, without a started server.
 ///
 /// # Errors
 /// An invalid setting ([`settings::Error`], by key).
-pub async fn completed(
+pub async fn complete_settings(
     file: Option<&Path>,
     mut environment: Vec<(String, String)>,
 ) -> anyhow::Result<Vec<(String, String)>> {
-    let glance: Glance = settings::load(file, environment.clone())?;
+    let glance: ServiceSections = settings::load_settings(file, environment.clone())?;
     glance.check()?;
     let listeners = bind_all(&glance, true).await?;
-    derive(
+    add_derived_settings(
         &mut environment,
         &glance,
         file,
@@ -97,29 +97,29 @@ pub async fn completed(
     Ok(environment)
 }
 
-impl Prepared {
+impl PreparedServices {
     /// Starts NATS and Redis unless the settings name them, binds the five sockets and generates keys.
     ///
     /// # Errors
     /// An invalid setting ([`settings::Error`], by key, before any server starts), a data folder in use by another
     /// Journeyman, or a server that fails to start.
-    pub async fn new(plan: Plan) -> anyhow::Result<Self> {
+    pub async fn new(plan: StartPlan) -> anyhow::Result<Self> {
         let only_answers = plan.only_answers();
-        let Plan {
+        let StartPlan {
             file,
             mut environment,
             data,
             free_ports,
             extent,
         } = plan;
-        let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
+        let glance: ServiceSections = settings::load_settings(file.as_deref(), environment.clone())?;
         glance.check()?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         // The lock comes before the first server, because two servers would corrupt one store.
-        let mut servers = Servers::lock(&data)?;
+        let mut servers = BackingServers::lock(&data)?;
         let data = std::path::absolute(&data)?;
         let listeners = bind_all(&glance, free_ports).await?;
-        let token = derive(
+        let token = add_derived_settings(
             &mut environment,
             &glance,
             file.as_deref(),
@@ -128,15 +128,15 @@ impl Prepared {
         )?;
         // All settings are checked before a server starts, so that an invalid one leaves nothing behind.
         if only_answers {
-            check::<ingest::Config>(file.as_deref(), &environment)?;
+            check_config::<ingest::Config>(file.as_deref(), &environment)?;
         } else {
-            check_all(file.as_deref(), &environment)?;
+            check_all_configs(file.as_deref(), &environment)?;
         }
-        let mut credentials = Credentials::default();
-        let is_apart = extent == Extent::OnRequest;
+        let mut credentials = ServiceCredentials::default();
+        let is_apart = extent == IngestMode::OnRequest;
         if glance.nats.url.is_none() || is_apart {
             let url = servers.start_nats(&data, credentials.for_nats()).await?;
-            set(&mut environment, "NATS__URL", url);
+            set_variable(&mut environment, "NATS__URL", url);
             if only_answers {
                 create_streams(&environment, &credentials).await?;
             }
@@ -144,7 +144,7 @@ impl Prepared {
         // The API alone needs no Redis.
         if (glance.redis.url.is_none() || is_apart) && !only_answers {
             let url = servers.start_redis(&data, credentials.for_redis()).await?;
-            set(&mut environment, "REDIS__URL", url);
+            set_variable(&mut environment, "REDIS__URL", url);
         }
         let url = format!("http://{}", listeners[0].local_addr()?);
         Ok(Self {
@@ -165,14 +165,14 @@ impl Prepared {
     /// An invalid setting ([`settings::Error`], by key).
     pub fn ingest(&self) -> Result<ingest::Config, settings::Error> {
         let own = self.credentials.of("ingest");
-        settings::load(self.file.as_deref(), self.environment.iter().chain(own).cloned())
+        settings::load_settings(self.file.as_deref(), self.environment.iter().chain(own).cloned())
     }
 
     /// Starts the services of the plan in this process and waits until all of them are ready.
     ///
     /// # Errors
     /// An invalid setting ([`settings::Error`], by key), or a service that ends early.
-    pub async fn serve(self) -> anyhow::Result<Local> {
+    pub async fn serve(self) -> anyhow::Result<LocalServices> {
         let Self {
             environment,
             credentials,
@@ -186,19 +186,19 @@ impl Prepared {
         let [ingest, planner, executor, reporter, egress] = listeners;
         let shutdown = CancellationToken::new();
         let mut services = JoinSet::new();
-        let source = Source {
+        let source = SettingsSource {
             file: file.as_deref(),
             environment: &environment,
             credentials: &credentials,
             shutdown: &shutdown,
         };
         let mut health = vec![ingest.local_addr()];
-        if extent != Extent::Answers {
+        if extent != IngestMode::Answers {
             health.extend([&planner, &reporter, &egress].map(TcpListener::local_addr));
-            source.spawn(&mut services, "egress", egress, egress::serve)?;
-            source.spawn(&mut services, "reporter", reporter, reporter::serve)?;
-            source.spawn(&mut services, "executor", executor, executor::serve)?;
-            source.spawn(&mut services, "planner", planner, planner::serve)?;
+            source.spawn(&mut services, "egress", egress, egress::serve_proxy)?;
+            source.spawn(&mut services, "reporter", reporter, reporter::serve_reporter)?;
+            source.spawn(&mut services, "executor", executor, executor::serve_executor)?;
+            source.spawn(&mut services, "planner", planner, planner::serve_planner)?;
         }
         source.spawn(
             &mut services,
@@ -207,7 +207,7 @@ impl Prepared {
             move |config, listener, shutdown| ingest::serve_as(extent, config, listener, shutdown),
         )?;
         // The value exists before the wait, so that an error below drops it and aborts the started services.
-        let mut local = Local {
+        let mut local = LocalServices {
             url,
             token,
             shutdown,
@@ -226,12 +226,12 @@ impl Prepared {
     }
 
     /// Closes the sockets, so that other processes can bind the same ports, and keeps the servers running.
-    pub fn release(self) -> Servers {
+    pub fn release(self) -> BackingServers {
         self.servers
     }
 }
 
-impl Local {
+impl LocalServices {
     /// Messages about leftovers of an earlier start that were removed.
     pub fn remains(&self) -> Vec<String> {
         self.servers.remains()
@@ -241,8 +241,8 @@ impl Local {
     ///
     /// # Errors
     /// Those of the two.
-    pub async fn start(plan: Plan) -> anyhow::Result<Self> {
-        Box::pin(Prepared::new(plan).await?.serve()).await
+    pub async fn start(plan: StartPlan) -> anyhow::Result<Self> {
+        Box::pin(PreparedServices::new(plan).await?.serve()).await
     }
 
     /// Waits for shutdown, or for a service that ends early.
@@ -251,7 +251,7 @@ impl Local {
     /// The service's own error.
     pub async fn run_until(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let ended = shutdown.run_until_cancelled(self.services.join_next()).await;
-        let early = ended.flatten().map(flatten);
+        let early = ended.flatten().map(flatten_service_result);
         // The other services are drained even after one has failed.
         let stopped = self.stop().await;
         early.unwrap_or(Ok(())).and(stopped)
@@ -265,7 +265,7 @@ impl Local {
         self.shutdown.cancel();
         let mut outcome = Ok(());
         while let Some(ended) = self.services.join_next().await {
-            outcome = outcome.and(flatten(ended));
+            outcome = outcome.and(flatten_service_result(ended));
         }
         // The servers go last, because draining services still write to them.
         self.servers.stop().await;
@@ -286,7 +286,7 @@ impl Local {
         // Without this branch, a service that fails at its start would only appear as a timeout.
         tokio::select! {
             () = ready => Ok(()),
-            ended = self.services.join_next() => match ended.map(flatten) {
+            ended = self.services.join_next() => match ended.map(flatten_service_result) {
                 Some(Err(error)) => Err(error),
                 Some(Ok(())) | None => bail!("a service ended before it was ready"),
             },
@@ -296,29 +296,32 @@ impl Local {
 }
 
 /// Creates the streams in place of the reporter, which does not run with [`Extent::Answers`].
-async fn create_streams(environment: &[(String, String)], credentials: &Credentials) -> anyhow::Result<()> {
+async fn create_streams(
+    environment: &[(String, String)],
+    credentials: &ServiceCredentials,
+) -> anyhow::Result<()> {
     #[derive(Deserialize)]
-    struct Reporter {
+    struct ReporterSection {
         nats: queue::Settings,
     }
     let own = credentials.of("reporter");
-    let reporter: Reporter = settings::load(None, environment.iter().chain(own).cloned())?;
+    let reporter: ReporterSection = settings::load_settings(None, environment.iter().chain(own).cloned())?;
     let queue = queue::Queue::connect(&reporter.nats, "reporter").await?;
     Ok(queue.ensure_topology().await?)
 }
 
-fn flatten(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Result<()> {
+fn flatten_service_result(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Result<()> {
     ended.context("a service panicked").and_then(|served| served)
 }
 
-struct Source<'a> {
+struct SettingsSource<'a> {
     file: Option<&'a Path>,
     environment: &'a [(String, String)],
-    credentials: &'a Credentials,
+    credentials: &'a ServiceCredentials,
     shutdown: &'a CancellationToken,
 }
 
-impl Source<'_> {
+impl SettingsSource<'_> {
     fn spawn<C, F, Fut>(
         &self,
         services: &mut JoinSet<anyhow::Result<()>>,
@@ -332,24 +335,24 @@ impl Source<'_> {
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let own = self.credentials.of(name);
-        let config: C = settings::load(self.file, self.environment.iter().chain(own).cloned())?;
+        let config: C = settings::load_settings(self.file, self.environment.iter().chain(own).cloned())?;
         config.check()?;
         services.spawn(serve(config, listener, self.shutdown.clone()));
         Ok(())
     }
 }
 
-fn check<C: ServiceConfig>(
+fn check_config<C: ServiceConfig>(
     file: Option<&Path>,
     environment: &[(String, String)],
 ) -> Result<(), settings::Error> {
-    settings::load::<C>(file, environment.iter().cloned())?.check()
+    settings::load_settings::<C>(file, environment.iter().cloned())?.check()
 }
 
-fn check_all(file: Option<&Path>, environment: &[(String, String)]) -> Result<(), settings::Error> {
-    check::<ingest::Config>(file, environment)?;
-    check::<planner::Config>(file, environment)?;
-    check::<executor::Config>(file, environment)?;
-    check::<reporter::Config>(file, environment)?;
-    check::<egress::Config>(file, environment)
+fn check_all_configs(file: Option<&Path>, environment: &[(String, String)]) -> Result<(), settings::Error> {
+    check_config::<ingest::Config>(file, environment)?;
+    check_config::<planner::Config>(file, environment)?;
+    check_config::<executor::Config>(file, environment)?;
+    check_config::<reporter::Config>(file, environment)?;
+    check_config::<egress::Config>(file, environment)
 }

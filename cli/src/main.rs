@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    journeyman::run(journeyman::Arguments::parse())
+    journeyman::run_command_line(journeyman::Arguments::parse())
 }

@@ -5,10 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use domain::text::visible;
+use domain::text::escape_hidden;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::Paging;
+use crate::args::PagerOptions;
 
 // Pager when no variable names one.
 const USUAL: &str = "less";
@@ -18,14 +18,18 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 /// Shows a text in a pager; `false` without a pager or a terminal.
 ///
 /// Characters that control the terminal are spelled out.
-pub(crate) fn show(text: &str, paging: Paging) -> bool {
-    let named = command(paging, stdout().is_terminal(), |name| {
+pub(crate) fn show_in_pager(text: &str, paging: PagerOptions) -> bool {
+    let named = choose_pager(paging, stdout().is_terminal(), |name| {
         std::env::var_os(name)?.into_string().ok()
     });
-    named.is_some_and(|pager| through(&pager, &visible(text)).unwrap_or(false))
+    named.is_some_and(|pager| pipe_to_pager(&pager, &escape_hidden(text)).unwrap_or(false))
 }
 
-fn command(paging: Paging, is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn choose_pager(
+    paging: PagerOptions,
+    is_terminal: bool,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
     let is_able = variable("TERM").is_some_and(|terminal| !terminal.is_empty() && terminal != "dumb");
     if paging.no_pager || !is_terminal || !is_able {
         return None;
@@ -36,7 +40,7 @@ fn command(paging: Paging, is_terminal: bool, variable: impl Fn(&str) -> Option<
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
-fn through(pager: &str, text: &str) -> std::io::Result<bool> {
+fn pipe_to_pager(pager: &str, text: &str) -> std::io::Result<bool> {
     // Ctrl-C belongs to the pager. This process ignores it and waits, so that both leave the terminal
     // together.
     let _interrupts = signal(SignalKind::interrupt())?;
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     fn named(no_pager: bool, is_terminal: bool, set: &[(&str, &str)]) -> Option<String> {
-        command(Paging { no_pager }, is_terminal, |name| {
+        choose_pager(PagerOptions { no_pager }, is_terminal, |name| {
             let found = set.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -100,9 +104,9 @@ mod tests {
 
     #[tokio::test]
     async fn missing_pager_differs_from_early_exit() {
-        assert!(!through("no-such-pager-anywhere", "text").unwrap());
+        assert!(!pipe_to_pager("no-such-pager-anywhere", "text").unwrap());
         let long = "line\n".repeat(100_000);
-        assert!(through("true", &long).unwrap());
-        assert!(through("cat >/dev/null; exit 1", &long).unwrap());
+        assert!(pipe_to_pager("true", &long).unwrap());
+        assert!(pipe_to_pager("cat >/dev/null; exit 1", &long).unwrap());
     }
 }

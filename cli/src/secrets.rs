@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
 
 /// Random password and its SHA-256 in hexadecimal.
-pub fn new_password() -> (String, String) {
+pub fn generate_password() -> (String, String) {
     // Each UUID of version 4 has 122 random bits.
     let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
     let password = first + &second;
@@ -14,7 +14,7 @@ pub fn new_password() -> (String, String) {
 }
 
 /// Random API token and its hexadecimal SHA-256 for the settings of ingest.
-pub(crate) fn new_token() -> (SecretString, String) {
+pub(crate) fn generate_token() -> (SecretString, String) {
     let token = format!(
         "jm_{}{}",
         uuid::Uuid::new_v4().simple(),

@@ -1,28 +1,28 @@
 //! Journal of a run as terminal lines: elapsed time, actor, event.
 
 use api::view::{EntryView, Tone};
-use domain::{Entry, Plan, Timestamp, text::visible};
+use domain::{ChangePlan, JournalEntry, Timestamp, text::escape_hidden};
 
-pub use api::view::dollars;
+pub use api::view::format_dollars;
 
 // Longest text of the last column, in characters.
 const WIDTH: usize = 110;
 
 /// Line of an entry, without a line feed: `  1234 ms  executor  ok: 3 passed`. `None` for entries that are of no
 /// interest to people.
-pub fn line(entry: &Entry, start: Timestamp) -> Option<String> {
+pub fn render_entry_line(entry: &JournalEntry, start: Timestamp) -> Option<String> {
     let view = EntryView::from(entry);
     let elapsed_ms = entry.at.unix_ms() - start.unix_ms();
-    (view.tone != Tone::Quiet).then(|| row(elapsed_ms, view.who.as_str(), &view.head))
+    (view.tone != Tone::Quiet).then(|| render_row(elapsed_ms, view.who.as_str(), &view.head))
 }
 
 /// Line of a timeline, without characters that control the terminal.
-pub fn row(elapsed_ms: i64, who: &str, what: &str) -> String {
-    format!("{elapsed_ms:>7} ms  {who:<9} {}", shorten(what))
+pub fn render_row(elapsed_ms: i64, who: &str, what: &str) -> String {
+    format!("{elapsed_ms:>7} ms  {who:<9} {}", shorten_text(what))
 }
 
 /// Text of a plan for the user who decides about it.
-pub fn plan(plan: &Plan) -> String {
+pub fn render_plan(plan: &ChangePlan) -> String {
     let mut lines = vec![
         format!("goal: {}", plan.goal),
         format!("approach: {}", plan.approach),
@@ -39,8 +39,8 @@ pub fn plan(plan: &Plan) -> String {
     lines.join("\n")
 }
 
-fn shorten(text: &str) -> String {
-    let flat = visible(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+fn shorten_text(text: &str) -> String {
+    let flat = escape_hidden(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     match flat.char_indices().nth(WIDTH) {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,
@@ -49,13 +49,13 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Fact, RunFence, WaitsFor};
+    use domain::{Fact, RunFence, WaitCondition};
 
     use super::*;
 
-    fn entry(fact: Fact) -> Entry {
+    fn entry(fact: Fact) -> JournalEntry {
         let at = Timestamp::from_unix_ms(1_500);
-        Entry {
+        JournalEntry {
             position: 0,
             nonce: String::new(),
             fence: RunFence::default(),
@@ -68,16 +68,16 @@ mod tests {
     fn timeline_line_shows_time_actor_event() {
         let stopped = entry(Fact::StopRequested { by: "ada".to_owned() });
         assert_eq!(
-            line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
+            render_entry_line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
             "    500 ms  person    ada asked to stop"
         );
     }
 
     #[test]
     fn timeline_omits_transient_entries_keeps_waits() {
-        let parked = |waits_for| line(&entry(Fact::Parked { waits_for }), Timestamp::default());
-        assert_eq!(parked(WaitsFor::Report), None);
-        let waits = parked(WaitsFor::Decision).unwrap();
+        let parked = |waits_for| render_entry_line(&entry(Fact::Parked { waits_for }), Timestamp::default());
+        assert_eq!(parked(WaitCondition::Report), None);
+        let waits = parked(WaitCondition::Decision).unwrap();
         assert!(
             waits.ends_with("planner   waits for a person's decision"),
             "{waits}"
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn timeline_escapes_and_truncates_foreign_text() {
         let by = "ada\u{1b}[2J\u{202e}\n".repeat(400);
-        let line = line(&entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
+        let line = render_entry_line(&entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
         assert!(!line.chars().any(domain::text::is_hidden), "{line:?}");
         assert!(line.ends_with('…') && !line.contains('\n'), "{line}");
     }

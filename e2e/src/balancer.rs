@@ -19,18 +19,18 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time limit of a probe, and of a connection to a replica.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
-struct Replica {
+struct BalancedReplica {
     address: String,
     ready: AtomicBool,
 }
 
 /// Listener of the balancer. Dropping it closes the address and all connections.
-pub(crate) struct Balancer {
+pub(crate) struct ReplicaBalancer {
     address: SocketAddr,
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
-impl Balancer {
+impl ReplicaBalancer {
     /// Listens on a free loopback port and probes `/readyz` of each replica.
     ///
     /// # Errors
@@ -38,13 +38,13 @@ impl Balancer {
     pub(crate) async fn start(replicas: impl Iterator<Item = String>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let replicas = replicas.map(|address| Replica {
+        let replicas = replicas.map(|address| BalancedReplica {
             address,
             ready: AtomicBool::new(false),
         });
-        let replicas: Arc<[Replica]> = replicas.collect();
+        let replicas: Arc<[BalancedReplica]> = replicas.collect();
         let probing = tokio::spawn(probe_all(Arc::clone(&replicas)));
-        let serving = tokio::spawn(accept(listener, replicas));
+        let serving = tokio::spawn(accept_connections(listener, replicas));
         Ok(Self {
             address,
             _tasks: [probing, serving].map(AbortOnDropHandle::new),
@@ -57,7 +57,7 @@ impl Balancer {
     }
 }
 
-async fn probe_all(replicas: Arc<[Replica]>) {
+async fn probe_all(replicas: Arc<[BalancedReplica]>) {
     let client = reqwest::Client::builder().no_proxy().timeout(PROBE_LIMIT);
     let Ok(client) = client.build() else { return };
     loop {
@@ -71,7 +71,7 @@ async fn probe_all(replicas: Arc<[Replica]>) {
     }
 }
 
-async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
+async fn accept_connections(listener: TcpListener, replicas: Arc<[BalancedReplica]>) {
     let turn = Arc::new(AtomicUsize::new(0));
     let mut open = tokio::task::JoinSet::new();
     loop {
@@ -79,7 +79,7 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
             let (replicas, turn) = (Arc::clone(&replicas), Arc::clone(&turn));
             open.spawn(async move {
                 // Without a replica the caller's connection is closed, as by a Service without endpoints.
-                if let Some(mut replica) = connect(&replicas, &turn).await {
+                if let Some(mut replica) = connect_replica(&replicas, &turn).await {
                     let _ = tokio::io::copy_bidirectional(&mut caller, &mut replica).await;
                 }
             });
@@ -90,11 +90,11 @@ async fn accept(listener: TcpListener, replicas: Arc<[Replica]>) {
 
 /// Connects to the next ready replica. If no replica is ready, it tries all of them, as kube-proxy does with
 /// terminating endpoints: a replica that stops may be noticed before its successor.
-async fn connect(replicas: &[Replica], turn: &AtomicUsize) -> Option<TcpStream> {
+async fn connect_replica(replicas: &[BalancedReplica], turn: &AtomicUsize) -> Option<TcpStream> {
     // Only the distribution matters, so relaxed order suffices.
     let first = turn.fetch_add(1, Ordering::Relaxed);
     let in_turn = || (0..replicas.len()).map(|step| &replicas[(first + step) % replicas.len()]);
-    let is_ready = |replica: &&Replica| replica.ready.load(Ordering::Acquire);
+    let is_ready = |replica: &&BalancedReplica| replica.ready.load(Ordering::Acquire);
     for replica in in_turn().filter(is_ready).chain(in_turn()) {
         let connected = tokio::time::timeout(PROBE_LIMIT, TcpStream::connect(&replica.address)).await;
         if let Ok(Ok(stream)) = connected {

@@ -8,22 +8,22 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::processes::binary;
+use crate::processes::find_binary;
 
 /// Running console. Dropping it kills the process.
-pub struct Console {
+pub struct ConsoleProcess {
     /// Base URL of the console.
     pub url: String,
     _process: Child,
 }
 
-impl Console {
+impl ConsoleProcess {
     /// Starts the console on a free port as a client of this API.
     ///
     /// # Errors
     /// When the program is not built, or exits before it is ready.
     pub async fn start(api: &str) -> anyhow::Result<Self> {
-        let mut process = Command::new(binary("journeyman")?)
+        let mut process = Command::new(find_binary("journeyman")?)
             .args(["console", "--api", api, "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .kill_on_drop(true)

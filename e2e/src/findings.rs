@@ -4,11 +4,11 @@ use std::fmt;
 
 use testkit::{
     fixture,
-    github::{PullRequestState, WRITER_LOGIN},
+    github::{StandInPullRequest, WRITER_LOGIN},
     jira::WRITER_NAME,
 };
 
-use crate::{Note, Vendors};
+use crate::{NoteTicket, StandInVendors};
 
 /// Statuses of a ticket, each of which occurs once.
 const STATUSES: [&str; 5] = ["To Do", "Ready for Agent", "In Progress", "In Review", "Done"];
@@ -20,7 +20,7 @@ pub const NOISE: &str = "notes/noise-";
 
 /// Kind of a broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum BrokenPromise {
     /// A missing or wrong result.
     Lost,
     /// A result that exists twice.
@@ -29,54 +29,54 @@ pub enum Broken {
 
 /// Broken promise about a ticket or the whole.
 #[derive(Debug)]
-pub struct Problem {
+pub struct TicketProblem {
     /// Key of the ticket, if the problem belongs to one.
     pub ticket: Option<String>,
     /// Kind of the problem.
-    pub broken: Broken,
+    pub broken: BrokenPromise,
     what: String,
 }
 
-impl Problem {
+impl TicketProblem {
     /// Creates a problem that belongs to no ticket.
     pub fn general(what: String) -> Self {
         Self {
             ticket: None,
-            broken: Broken::Lost,
+            broken: BrokenPromise::Lost,
             what,
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TicketProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ticket = self.ticket.as_deref().unwrap_or("all");
         let broken = match self.broken {
-            Broken::Lost => "lost",
-            Broken::Doubled => "doubled",
+            BrokenPromise::Lost => "lost",
+            BrokenPromise::Doubled => "doubled",
         };
         write!(f, "{ticket}: {broken}: {}", self.what)
     }
 }
 
 /// Returns the problems that the stand-ins show for these tickets. All their pull requests should be merged.
-pub fn outside(vendors: &Vendors, notes: &[&Note]) -> Vec<Problem> {
+pub fn find_outside_problems(vendors: &StandInVendors, notes: &[&NoteTicket]) -> Vec<TicketProblem> {
     let pulls = vendors.github.pull_requests(fixture::REPOSITORY);
     let branches: Vec<String> = vendors.github.branches(fixture::REPOSITORY).into_keys().collect();
     let main = vendors.github.branch_files(fixture::REPOSITORY, "main");
     let main = main.unwrap_or_default();
     let mut problems = Vec::new();
     for note in notes {
-        let mut findings = Findings::of(&note.key);
+        let mut findings = TicketFindings::of(&note.key);
         on_jira(vendors, &note.key, &mut findings);
         on_github(vendors, note, (&pulls, &branches), &mut findings);
-        let (path, content) = fixture::note(&note.key);
+        let (path, content) = fixture::describe_note_file(&note.key);
         if main.get(&path) != Some(&content) {
-            findings.add(Broken::Lost, format!("{path} on main"));
+            findings.add(BrokenPromise::Lost, format!("{path} on main"));
         }
         problems.append(&mut findings.problems);
     }
-    problems.extend(vendors.violations().into_iter().map(Problem::general));
+    problems.extend(vendors.violations().into_iter().map(TicketProblem::general));
     problems
 }
 
@@ -89,12 +89,12 @@ fn without_noise(diff: &str) -> String {
 }
 
 /// Collector of one ticket's problems.
-pub struct Findings<'a> {
+pub struct TicketFindings<'a> {
     ticket: &'a str,
-    problems: Vec<Problem>,
+    problems: Vec<TicketProblem>,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> TicketFindings<'a> {
     /// Creates an empty collection.
     pub fn of(ticket: &'a str) -> Self {
         Self {
@@ -104,13 +104,13 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns the collected problems.
-    pub fn into_problems(self) -> Vec<Problem> {
+    pub fn into_problems(self) -> Vec<TicketProblem> {
         self.problems
     }
 
     /// Adds a problem of the ticket.
-    pub fn add(&mut self, broken: Broken, what: String) {
-        self.problems.push(Problem {
+    pub fn add(&mut self, broken: BrokenPromise, what: String) {
+        self.problems.push(TicketProblem {
             ticket: Some(self.ticket.to_owned()),
             broken,
             what,
@@ -120,14 +120,14 @@ impl<'a> Findings<'a> {
     /// Checks a count: zero is a loss, more than one a duplicate.
     fn one(&mut self, what: &str, count: usize) {
         match count {
-            0 => self.add(Broken::Lost, format!("no {what}")),
+            0 => self.add(BrokenPromise::Lost, format!("no {what}")),
             1 => {}
-            more => self.add(Broken::Doubled, format!("{what}, {more} times")),
+            more => self.add(BrokenPromise::Doubled, format!("{what}, {more} times")),
         }
     }
 }
 
-fn on_jira(vendors: &Vendors, key: &str, findings: &mut Findings<'_>) {
+fn on_jira(vendors: &StandInVendors, key: &str, findings: &mut TicketFindings<'_>) {
     let history = vendors.jira.status_history(key);
     for status in STATUSES {
         let count = history.iter().filter(|had| *had == status).count();
@@ -150,10 +150,10 @@ fn on_jira(vendors: &Vendors, key: &str, findings: &mut Findings<'_>) {
 }
 
 fn on_github(
-    vendors: &Vendors,
-    note: &Note,
-    (pulls, branches): (&[PullRequestState], &[String]),
-    findings: &mut Findings<'_>,
+    vendors: &StandInVendors,
+    note: &NoteTicket,
+    (pulls, branches): (&[StandInPullRequest], &[String]),
+    findings: &mut TicketFindings<'_>,
 ) {
     let mine = |branch: &str| branch.contains(&format!("/{}-", note.key));
     findings.one("branch", branches.iter().filter(|branch| mine(branch)).count());
@@ -162,22 +162,25 @@ fn on_github(
     for pull in pulls {
         if !pull.merged {
             findings.add(
-                Broken::Lost,
+                BrokenPromise::Lost,
                 format!("pull request {} is not merged", pull.number),
             );
         }
         let comments = vendors.github.comments(fixture::REPOSITORY, pull.number);
         let ours = comments.iter().filter(|comment| comment.author == WRITER_LOGIN);
         if ours.count() > 0 {
-            findings.add(Broken::Doubled, "a comment on the pull request too".to_owned());
+            findings.add(
+                BrokenPromise::Doubled,
+                "a comment on the pull request too".to_owned(),
+            );
         }
     }
-    let (path, content) = fixture::note(&note.key);
+    let (path, content) = fixture::describe_note_file(&note.key);
     let diff = without_noise(note.diff.as_deref().unwrap_or_default());
     let is_right = diff.matches("diff --git").count() == 1
         && diff.contains(&format!("+++ b/{path}"))
         && diff.ends_with(&format!("@@\n+{content}"));
     if !is_right {
-        findings.add(Broken::Lost, format!("the right diff; it is {diff:?}"));
+        findings.add(BrokenPromise::Lost, format!("the right diff; it is {diff:?}"));
     }
 }

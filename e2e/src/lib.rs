@@ -3,28 +3,28 @@
 mod balancer;
 mod console;
 pub mod findings;
-mod inside;
+mod internal_tls;
+pub mod longest_path;
 mod notes;
-mod outside;
 mod ports;
-mod previous;
-mod private;
+mod previous_release;
+mod private_servers;
 mod processes;
 mod signed_webhooks;
-pub mod standins;
+pub mod stand_in_process;
+mod vendor_addresses;
 mod vendors;
-pub mod whole;
 mod world;
 
 /// Program that replaces the user's browser in the setup and clicks the buttons of its pages.
 pub const BROWSER: &str = include_str!("browser.py");
 
-pub use console::{Console, first_line};
-pub use notes::Note;
-pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
+pub use console::{ConsoleProcess, first_line};
+pub use notes::NoteTicket;
 pub use ports::free_port;
-pub use previous::Previous;
-pub use processes::{Processes, binary};
-pub use signed_webhooks::{WebhookSender, sign_webhook};
-pub use vendors::{Vendors, note_marker};
-pub use world::{Mode, Options, World, ci};
+pub use previous_release::PreviousRelease;
+pub use processes::{ReplicaProcesses, find_binary};
+pub use signed_webhooks::{SignedWebhookSender, sign_webhook};
+pub use vendor_addresses::{ProviderDialect, VendorAddresses, WEBHOOK_SECRET};
+pub use vendors::{StandInVendors, note_marker};
+pub use world::{Options, ServiceMode, TestWorld, run_ci_tests};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use testkit::{
     JiraOptions, fixture,
-    github::{Conclusion, PullRequestState},
+    github::{RunConclusion, StandInPullRequest},
 };
 use tokio::time::Instant;
 
-use crate::{Vendors, note_marker};
+use crate::{StandInVendors, note_marker};
 
 /// Ticket of a note, in progress or done.
-pub struct Note {
+pub struct NoteTicket {
     /// Key of the ticket.
     pub key: String,
     /// Marker that selects the model's script.
@@ -24,7 +24,7 @@ pub struct Note {
     pub(crate) diff: Option<String>,
 }
 
-impl Note {
+impl NoteTicket {
     /// Workflow with forward transitions alone, as most are. A late transition of a frozen reporter is
     /// refused.
     #[must_use]
@@ -46,7 +46,7 @@ impl Note {
     ///
     /// # Errors
     /// When the workflow forbids the transition.
-    pub fn ask(vendors: &Vendors, number: usize) -> anyhow::Result<Self> {
+    pub fn ask(vendors: &StandInVendors, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
             key: vendors.ask_for_note(number)?,
             marker: note_marker(number),
@@ -59,13 +59,13 @@ impl Note {
     /// Finds the ticket's pull request by its branch.
     pub fn pull_request<'a>(
         &self,
-        pulls: &'a BTreeMap<String, PullRequestState>,
-    ) -> Option<&'a PullRequestState> {
+        pulls: &'a BTreeMap<String, StandInPullRequest>,
+    ) -> Option<&'a StandInPullRequest> {
         pulls.get(&fixture::note_branch(&self.key))
     }
 
     /// Returns the text of all comments on the ticket.
-    pub fn said(&self, vendors: &Vendors) -> String {
+    pub fn said(&self, vendors: &StandInVendors) -> String {
         let comments = vendors.jira.comments(&self.key).into_iter();
         comments.map(|comment| comment.text).collect()
     }
@@ -74,7 +74,7 @@ impl Note {
     ///
     /// # Errors
     /// When a stand-in refuses.
-    pub fn attend_all(vendors: &Vendors, notes: &mut [Self]) -> anyhow::Result<bool> {
+    pub fn attend_all(vendors: &StandInVendors, notes: &mut [Self]) -> anyhow::Result<bool> {
         let pulls = vendors.github.pull_requests(fixture::REPOSITORY).into_iter();
         let pulls = pulls.map(|pull| (pull.head.clone(), pull)).collect();
         for note in notes.iter_mut().filter(|note| note.done.is_none()) {
@@ -89,13 +89,13 @@ impl Note {
     /// When a stand-in refuses.
     pub fn attend(
         &mut self,
-        vendors: &Vendors,
-        pulls: &BTreeMap<String, PullRequestState>,
+        vendors: &StandInVendors,
+        pulls: &BTreeMap<String, StandInPullRequest>,
     ) -> anyhow::Result<()> {
         if let Some(pull) = self.pull_request(pulls).filter(|pull| pull.open) {
             let (github, repository, head) = (&vendors.github, fixture::REPOSITORY, &pull.head_sha);
             if !github.is_checked(repository, head) {
-                github.run_checks(repository, head, &[("test", Conclusion::Success, "ok")])?;
+                github.run_checks(repository, head, &[("test", RunConclusion::Success, "ok")])?;
             } else if !pull.draft {
                 self.diff = Some(github.diff(repository, "main", head)?);
                 github.merge(repository, pull.number, "grace")?;

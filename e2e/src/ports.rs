@@ -26,7 +26,7 @@ static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 /// When 1,000 random ports are all in use.
 pub fn free_port() -> anyhow::Result<u16> {
     let mut tries = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(TRIES);
-    let (port, reservation) = tries.find_map(reserve).context("no free port")?;
+    let (port, reservation) = tries.find_map(reserve_port).context("no free port")?;
     let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
     if reserved.len() == MOST_RESERVED {
         reserved.pop_front();
@@ -35,7 +35,7 @@ pub fn free_port() -> anyhow::Result<u16> {
     Ok(port)
 }
 
-fn reserve(port: u16) -> Option<(u16, UdpSocket)> {
+fn reserve_port(port: u16) -> Option<(u16, UdpSocket)> {
     let reservation = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
     Some((port, reservation))
@@ -51,7 +51,7 @@ mod tests {
     fn port_is_reserved_for_one_caller() {
         let port = free_port().unwrap();
         assert!(PORTS.contains(&port));
-        assert!(reserve(port).is_none());
+        assert!(reserve_port(port).is_none());
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let ports: HashSet<u16> = (0..100).map(|_| free_port().unwrap()).collect();
         assert_eq!(ports.len(), 100);

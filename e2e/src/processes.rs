@@ -9,11 +9,11 @@ use std::{
 };
 
 use anyhow::Context;
-use journeyman::credentials::Credentials;
+use journeyman::credentials::ServiceCredentials;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
-use crate::{balancer::Balancer, ports::free_port, previous::Previous};
+use crate::{balancer::ReplicaBalancer, ports::free_port, previous_release::PreviousRelease};
 
 /// Variable of every service that names the trusted authorities.
 const AUTHORITY: &str = "SSL_CERT_FILE";
@@ -55,7 +55,7 @@ const SERVICES: [(&str, &[&str]); 5] = [
 ];
 
 /// Process with everything that a restart requires.
-struct Replica {
+struct ServiceReplica {
     /// Service name, from the second replica on with a number: `planner-2`.
     name: String,
     service: &'static str,
@@ -63,29 +63,29 @@ struct Replica {
     own: Vec<(String, String)>,
     child: Option<Child>,
     /// Release of the process, if it is another one than this.
-    previous: Option<Previous>,
+    previous: Option<PreviousRelease>,
     /// True if the process gets no OpenTelemetry variables, like an executor in a cluster.
     is_untraced: bool,
 }
 
 /// Running processes. Dropping them kills and reaps all.
-pub struct Processes {
+pub struct ReplicaProcesses {
     environment: Vec<(String, String)>,
-    credentials: Credentials,
+    credentials: ServiceCredentials,
     logs: PathBuf,
-    replicas: Vec<Replica>,
+    replicas: Vec<ServiceReplica>,
     /// Balancers of ingest and of the reporter's git gate, if they have several replicas.
-    balancers: Vec<Balancer>,
+    balancers: Vec<ReplicaBalancer>,
 }
 
-impl Processes {
+impl ReplicaProcesses {
     /// Starts all five services and waits until they are ready. Logs are in `<logs>/<name>.log`.
     ///
     /// # Errors
     /// When a binary is missing or a service does not become ready; the error contains the end of its log.
     pub async fn start(
         environment: Vec<(String, String)>,
-        credentials: Credentials,
+        credentials: ServiceCredentials,
         logs: &Path,
     ) -> anyhow::Result<Self> {
         Self::start_replicas(environment, credentials, logs, 1).await
@@ -98,7 +98,7 @@ impl Processes {
     /// As for [`Processes::start`].
     pub async fn start_replicas(
         environment: Vec<(String, String)>,
-        credentials: Credentials,
+        credentials: ServiceCredentials,
         logs: &Path,
         count: usize,
     ) -> anyhow::Result<Self> {
@@ -109,7 +109,7 @@ impl Processes {
     /// Plans the processes of [`Processes::start_replicas`] without starting them.
     pub(crate) fn planned(
         environment: Vec<(String, String)>,
-        credentials: Credentials,
+        credentials: ServiceCredentials,
         logs: &Path,
         count: usize,
     ) -> anyhow::Result<Self> {
@@ -149,7 +149,7 @@ impl Processes {
     ///
     /// # Errors
     /// When the process does not exist.
-    pub fn set_release(&mut self, name: &str, previous: Option<Previous>) -> anyhow::Result<()> {
+    pub fn set_release(&mut self, name: &str, previous: Option<PreviousRelease>) -> anyhow::Result<()> {
         self.find_mut(name)?.previous = previous;
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Processes {
 
     /// Base URL of ingest's balancer, if it has several replicas.
     pub fn url(&self) -> Option<String> {
-        self.balancers.first().map(Balancer::url)
+        self.balancers.first().map(ReplicaBalancer::url)
     }
 
     /// Names of all processes.
@@ -204,7 +204,7 @@ impl Processes {
     pub async fn drain(&mut self, name: &str) -> anyhow::Result<()> {
         let child = self.find_mut(name)?.child.take();
         let mut child = child.with_context(|| format!("{name} does not run"))?;
-        signal(&child, Signal::TERM);
+        send_signal(&child, Signal::TERM);
         self.drained(name, &mut child).await
     }
 
@@ -242,7 +242,7 @@ impl Processes {
         }
         // All processes get the signal before the first wait, so that they drain concurrently.
         for (_, child) in &running {
-            signal(child, Signal::TERM);
+            send_signal(child, Signal::TERM);
         }
         for (name, child) in &mut running {
             self.drained(name, child).await?;
@@ -261,9 +261,9 @@ impl Processes {
         Ok(())
     }
 
-    fn replica(&self, service: &'static str, number: usize) -> anyhow::Result<Replica> {
+    fn replica(&self, service: &'static str, number: usize) -> anyhow::Result<ServiceReplica> {
         if number == 1 {
-            return Ok(Replica {
+            return Ok(ServiceReplica {
                 name: service.to_owned(),
                 service,
                 own: Vec::new(),
@@ -283,7 +283,7 @@ impl Processes {
             self.setting(&folder)
                 .map(|path| (folder.clone(), format!("{path}-{number}"))),
         );
-        Ok(Replica {
+        Ok(ServiceReplica {
             name: format!("{service}-{number}"),
             service,
             own,
@@ -299,8 +299,8 @@ impl Processes {
             .addresses("executor")
             .map(|address| format!("http://{address}"))
             .collect();
-        let ingest = Balancer::start(self.addresses("ingest")).await?;
-        let gate = Balancer::start(self.addresses("reporter")).await?;
+        let ingest = ReplicaBalancer::start(self.addresses("ingest")).await?;
+        let gate = ReplicaBalancer::start(self.addresses("reporter")).await?;
         for (key, value) in [
             ("JOURNEYMAN__PLANNER__POOLS__DEFAULT", executors.join(",")),
             ("JOURNEYMAN__PLANNER__GATE_URL", format!("{}/git", gate.url())),
@@ -317,7 +317,7 @@ impl Processes {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn address(&self, replica: &Replica) -> Option<String> {
+    fn address(&self, replica: &ServiceReplica) -> Option<String> {
         let key = format!("JOURNEYMAN__{}__LISTEN", replica.service.to_uppercase());
         let own = replica.own.iter().find(|(name, _)| *name == key);
         own.map(|(_, value)| value.clone())
@@ -332,19 +332,19 @@ impl Processes {
         replicas.filter_map(|replica| self.address(replica))
     }
 
-    fn find(&self, name: &str) -> anyhow::Result<&Replica> {
+    fn find(&self, name: &str) -> anyhow::Result<&ServiceReplica> {
         let found = self.replicas.iter().find(|replica| replica.name == name);
         found.with_context(|| format!("there is no process {name}"))
     }
 
-    fn find_mut(&mut self, name: &str) -> anyhow::Result<&mut Replica> {
+    fn find_mut(&mut self, name: &str) -> anyhow::Result<&mut ServiceReplica> {
         let found = self.replicas.iter_mut().find(|replica| replica.name == name);
         found.with_context(|| format!("there is no process {name}"))
     }
 
     fn signal(&self, name: &str, wanted: Signal) {
         if let Some(child) = self.find(name).ok().and_then(|replica| replica.child.as_ref()) {
-            signal(child, wanted);
+            send_signal(child, wanted);
         }
     }
 
@@ -376,7 +376,7 @@ impl Processes {
         let previous = replica.previous.as_ref();
         let binary = match previous {
             Some(previous) => previous.binary(replica.service)?,
-            None => binary(replica.service)?,
+            None => find_binary(replica.service)?,
         };
         let is_known = |name: &str| previous.is_none_or(|previous| previous.knows(name));
         let shared = self.environment.iter().filter(|(name, _)| mine(name));
@@ -443,7 +443,7 @@ async fn is_ready(service: &str, address: &str) -> bool {
         .is_ok_and(|answer| answer.status().is_success())
 }
 
-fn signal(child: &Child, wanted: Signal) {
+fn send_signal(child: &Child, wanted: Signal) {
     let pid = child
         .id()
         .and_then(|pid| i32::try_from(pid).ok())
@@ -457,7 +457,7 @@ fn signal(child: &Child, wanted: Signal) {
 ///
 /// # Errors
 /// When the binary is not built.
-pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
+pub fn find_binary(name: &str) -> anyhow::Result<PathBuf> {
     let current = std::env::current_exe()?;
     let found = current
         .ancestors()

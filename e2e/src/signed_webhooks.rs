@@ -15,12 +15,12 @@ pub fn sign_webhook(body: &[u8]) -> String {
 
 /// Sender of webhooks to one ingest address.
 #[derive(Clone, Debug)]
-pub struct WebhookSender {
+pub struct SignedWebhookSender {
     client: Client,
     url: String,
 }
 
-impl WebhookSender {
+impl SignedWebhookSender {
     /// Creates a sender to the URL of ingest's GitHub webhooks.
     pub fn new(client: Client, url: impl Into<String>) -> Self {
         let url = url.into();

@@ -3,31 +3,31 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NamedFront, ScriptedModel, Step, fixture,
-    tls::{Authority, Front, ServedFront},
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NamedFront, ScriptStep, ScriptedModel, fixture,
+    tls::{ServedFront, TestAuthority, TlsFront},
 };
 
-use crate::{Outside, outside::WEBHOOK_SECRET};
+use crate::{VendorAddresses, vendor_addresses::WEBHOOK_SECRET};
 
 /// The three stand-ins of one world.
-pub struct Vendors {
+pub struct StandInVendors {
     /// Stand-in of the forge.
     pub github: FakeGitHub,
     /// Stand-in of the tracker.
     pub jira: FakeJira,
     /// Stand-in of the model.
     pub model: ScriptedModel,
-    outside: Outside,
+    outside: VendorAddresses,
     fronts: Vec<ServedFront>,
 }
 
-impl Vendors {
+impl StandInVendors {
     /// Starts the stand-ins on loopback with the fixture's repository.
     ///
     /// # Errors
     /// When a stand-in cannot start.
-    pub async fn start(jira: JiraOptions, script: Vec<Step>) -> anyhow::Result<Self> {
-        Self::start_behind(Vec::new(), &fixture::files(), jira, script).await
+    pub async fn start(jira: JiraOptions, script: Vec<ScriptStep>) -> anyhow::Result<Self> {
+        Self::start_behind(Vec::new(), &fixture::list_shop_files(), jira, script).await
     }
 
     /// Starts the stand-ins with other files in the repository and default options.
@@ -35,7 +35,13 @@ impl Vendors {
     /// # Errors
     /// When a stand-in cannot start.
     pub async fn start_with(files: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::start_behind(Vec::new(), files, JiraOptions::default(), fixture::script()).await
+        Self::start_behind(
+            Vec::new(),
+            files,
+            JiraOptions::default(),
+            fixture::build_shop_script(),
+        )
+        .await
     }
 
     /// Starts the stand-ins behind TLS with certificates of a private authority. `addresses` are those of
@@ -44,16 +50,16 @@ impl Vendors {
     /// # Errors
     /// When a stand-in cannot start, or an address cannot be bound.
     pub async fn start_private(
-        authority: &Authority,
+        authority: &TestAuthority,
         addresses: [SocketAddr; 3],
         jira: JiraOptions,
-        script: Vec<Step>,
+        script: Vec<ScriptStep>,
     ) -> anyhow::Result<Self> {
         let mut fronts = Vec::new();
         for address in addresses {
-            fronts.push(Front::bind(authority, address).await?);
+            fronts.push(TlsFront::bind(authority, address).await?);
         }
-        Self::start_behind(fronts, &fixture::files(), jira, script).await
+        Self::start_behind(fronts, &fixture::list_shop_files(), jira, script).await
     }
 
     /// Starts the stand-ins behind one TLS address with a server name for each of GitHub, Jira and the model.
@@ -64,23 +70,23 @@ impl Vendors {
         front: NamedFront,
         names: &[String; 3],
         jira: JiraOptions,
-        script: Vec<Step>,
+        script: Vec<ScriptStep>,
     ) -> anyhow::Result<Self> {
         // The stand-ins learn their public names before the front serves them.
         let urls = names.iter().map(|name| format!("https://{name}")).collect();
-        let mut vendors = Self::start_at(urls, &fixture::files(), jira, script).await?;
+        let mut vendors = Self::start_at(urls, &fixture::list_shop_files(), jira, script).await?;
         let behind: BTreeMap<_, _> = names.iter().cloned().zip(vendors.addresses()).collect();
         vendors.fronts.push(front.serve(behind));
         Ok(vendors)
     }
 
     async fn start_behind(
-        fronts: Vec<Front>,
+        fronts: Vec<TlsFront>,
         files: &[(&str, &str)],
         jira: JiraOptions,
-        script: Vec<Step>,
+        script: Vec<ScriptStep>,
     ) -> anyhow::Result<Self> {
-        let urls = fronts.iter().map(Front::url).collect();
+        let urls = fronts.iter().map(TlsFront::url).collect();
         let mut vendors = Self::start_at(urls, files, jira, script).await?;
         let served = fronts.into_iter().zip(vendors.addresses());
         vendors.fronts = served.map(|(front, behind)| front.serve(behind)).collect();
@@ -93,7 +99,7 @@ impl Vendors {
         urls: Vec<String>,
         files: &[(&str, &str)],
         jira: JiraOptions,
-        script: Vec<Step>,
+        script: Vec<ScriptStep>,
     ) -> anyhow::Result<Self> {
         let public = |index: usize| urls.get(index).cloned();
         let github = FakeGitHub::start(GitHubOptions {
@@ -108,7 +114,7 @@ impl Vendors {
         });
         let jira = jira.await?;
         let model = ScriptedModel::start(script).await?;
-        let outside = Outside {
+        let outside = VendorAddresses {
             github_api: github.api_url(),
             github_git: github.git_url(),
             jira: jira.url(),
@@ -128,7 +134,7 @@ impl Vendors {
     }
 
     /// Addresses of the stand-ins, as settings.
-    pub fn outside(&self) -> &Outside {
+    pub fn outside(&self) -> &VendorAddresses {
         &self.outside
     }
 

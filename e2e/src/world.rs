@@ -8,23 +8,26 @@ use std::{
 
 use anyhow::Context;
 use api::Client;
-use domain::{Entry, Fact, RunId, StopReason};
+use domain::{Fact, JournalEntry, RunId, StopReason};
 use journeyman::{
-    credentials::Credentials,
-    local::{Local, Plan, Prepared, Servers},
+    credentials::ServiceCredentials,
+    local::{BackingServers, LocalServices, PreparedServices, StartPlan},
 };
-use queue::{Queue, Role};
+use queue::{NatsRole, Queue};
 use tempfile::TempDir;
-use testkit::{JiraOptions, Step, eventually, fixture};
+use testkit::{JiraOptions, ScriptStep, fixture, poll_until};
 
-use crate::{Dialect, Previous, Processes, Vendors, inside::Inside, private::Private, sign_webhook};
+use crate::{
+    PreviousRelease, ProviderDialect, ReplicaProcesses, StandInVendors, internal_tls::InternalTls,
+    private_servers::PrivateServers, sign_webhook,
+};
 
 // Time limit of one step of a story, far above its duration even on loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Process model of the services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum ServiceMode {
     /// Services inside the current process.
     #[default]
     InProcess,
@@ -36,15 +39,15 @@ pub enum Mode {
 #[derive(Debug, Default)]
 pub struct Options {
     /// Process model of the services.
-    pub mode: Mode,
+    pub mode: ServiceMode,
     /// Number of processes of each service, in [`Mode::Processes`]; 0 counts as 1.
     pub replicas: usize,
     /// Options of the Jira stand-in.
     pub jira: JiraOptions,
     /// Protocol of the model.
-    pub dialect: Dialect,
+    pub dialect: ProviderDialect,
     /// Script of the model; the fixture's if absent.
-    pub script: Option<Vec<Step>>,
+    pub script: Option<Vec<ScriptStep>>,
     /// Additional YAML of the repository's rules, with top-level keys other than `repo` and `jira`.
     pub rules: String,
     /// Additional rules files by name.
@@ -60,42 +63,42 @@ pub struct Options {
     /// Uses TLS between all internal parts with certificates of `journeyman certs`, in [`Mode::Processes`].
     pub tls: bool,
     /// Services that start with another release, in [`Mode::Processes`].
-    pub previous: Option<(Previous, Vec<&'static str>)>,
+    pub previous: Option<(PreviousRelease, Vec<&'static str>)>,
     /// Processes without OpenTelemetry variables, in [`Mode::Processes`].
     pub untraced: Vec<&'static str>,
     /// Backup that is restored into NATS before any service starts.
     pub restored: Option<PathBuf>,
 }
 
-enum Services {
-    InProcess(Local),
-    Processes(Processes, Servers),
+enum RunningServices {
+    InProcess(LocalServices),
+    Processes(ReplicaProcesses, BackingServers),
 }
 
 /// Journeyman with its external services.
-pub struct World {
-    vendors: Vendors,
+pub struct TestWorld {
+    vendors: StandInVendors,
     /// Client of the API.
     pub client: Client,
     /// Base URL of ingest.
     pub url: String,
-    services: Services,
+    services: RunningServices,
     environment: Vec<(String, String)>,
-    credentials: Credentials,
+    credentials: ServiceCredentials,
     folder: TempDir,
-    inside: Option<Inside>,
-    _private: Option<Private>,
+    inside: Option<InternalTls>,
+    _private: Option<PrivateServers>,
 }
 
-impl Deref for World {
-    type Target = Vendors;
+impl Deref for TestWorld {
+    type Target = StandInVendors;
 
-    fn deref(&self) -> &Vendors {
+    fn deref(&self) -> &StandInVendors {
         &self.vendors
     }
 }
 
-impl World {
+impl TestWorld {
     /// Starts NATS, Redis, the stand-ins with the fixture's repository, and the services.
     ///
     /// # Errors
@@ -103,24 +106,24 @@ impl World {
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
         let folder = tempfile::tempdir()?;
-        let script = options.script.unwrap_or_else(fixture::script);
+        let script = options.script.unwrap_or_else(fixture::build_shop_script);
         let (vendors, private) = if options.private_authority {
-            let (private, vendors) = Private::start(folder.path(), options.jira, script).await?;
+            let (private, vendors) = PrivateServers::start(folder.path(), options.jira, script).await?;
             (vendors, Some(private))
         } else {
-            (Vendors::start(options.jira, script).await?, None)
+            (StandInVendors::start(options.jira, script).await?, None)
         };
         let rules = write_rules(folder.path(), &options.rules)?;
         for (name, text) in &options.more_rules {
             std::fs::write(rules.join(name), text)?;
         }
         let mut environment = vendors.outside().environment(options.dialect, &rules);
-        environment.extend(private.iter().flat_map(Private::environment));
+        environment.extend(private.iter().flat_map(PrivateServers::environment));
         let inside = match options.tls {
-            true => Some(Inside::start(folder.path()).await?),
+            true => Some(InternalTls::start(folder.path()).await?),
             false => None,
         };
-        environment.extend(inside.iter().flat_map(Inside::environment));
+        environment.extend(inside.iter().flat_map(InternalTls::environment));
         let more = options
             .settings
             .into_iter()
@@ -129,14 +132,14 @@ impl World {
                 None => (format!("JOURNEYMAN__{key}"), value),
             });
         environment.extend(more);
-        let plan = Plan {
+        let plan = StartPlan {
             file: None,
             environment,
             data: folder.path().join("data"),
             free_ports: true,
-            ..Plan::default()
+            ..StartPlan::default()
         };
-        let prepared = Prepared::new(plan).await?;
+        let prepared = PreparedServices::new(plan).await?;
         let (url, token, mut environment) = (
             prepared.url.clone(),
             prepared.token.clone(),
@@ -148,17 +151,21 @@ impl World {
         }
         // The backup is restored before a service creates or reads a stream.
         if let Some(backup) = &options.restored {
-            let queue = connect(&environment, &credentials, Role::Backup.name()).await?;
+            let queue = connect_queue(&environment, &credentials, NatsRole::Backup.name()).await?;
             queue.restore(backup, |_| ()).await?;
         }
         let services = match options.mode {
-            Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
-            Mode::Processes => {
+            ServiceMode::InProcess => RunningServices::InProcess(Box::pin(prepared.serve()).await?),
+            ServiceMode::Processes => {
                 // The servers keep running while the services become separate processes.
                 let servers = prepared.release();
                 let count = options.replicas.max(1);
-                let mut processes =
-                    Processes::planned(environment.clone(), credentials.clone(), folder.path(), count)?;
+                let mut processes = ReplicaProcesses::planned(
+                    environment.clone(),
+                    credentials.clone(),
+                    folder.path(),
+                    count,
+                )?;
                 if let Some((previous, services)) = &options.previous {
                     for service in services {
                         processes.set_release(service, Some(previous.clone()))?;
@@ -167,12 +174,12 @@ impl World {
                 for name in options.untraced {
                     processes.hide_collector(name)?;
                 }
-                Services::Processes(Box::pin(processes.begin()).await?, servers)
+                RunningServices::Processes(Box::pin(processes.begin()).await?, servers)
             }
         };
         let url = match &services {
-            Services::Processes(processes, _) => processes.url().unwrap_or(url),
-            Services::InProcess(_) => url,
+            RunningServices::Processes(processes, _) => processes.url().unwrap_or(url),
+            RunningServices::InProcess(_) => url,
         };
         if !options.no_webhooks {
             vendors.send_webhooks(&url);
@@ -212,7 +219,7 @@ impl World {
     /// # Errors
     /// When NATS cannot be reached.
     pub async fn queue_as(&self, service: &str) -> anyhow::Result<Queue> {
-        connect(&self.environment, &self.credentials, service).await
+        connect_queue(&self.environment, &self.credentials, service).await
     }
 
     /// Renews every certificate of [`Options::tls`].
@@ -239,16 +246,16 @@ impl World {
     }
 
     /// Processes of the services, in [`Mode::Processes`].
-    pub fn processes(&mut self) -> Option<&mut Processes> {
+    pub fn processes(&mut self) -> Option<&mut ReplicaProcesses> {
         match &mut self.services {
-            Services::InProcess(_) => None,
-            Services::Processes(processes, _) => Some(processes),
+            RunningServices::InProcess(_) => None,
+            RunningServices::Processes(processes, _) => Some(processes),
         }
     }
 
     /// Creates the fixture's ticket without a request for work and returns its key, such as `ENG-1`.
     pub fn file_ticket(&self) -> String {
-        let (summary, description) = fixture::ticket();
+        let (summary, description) = fixture::describe_shop_ticket();
         self.jira
             .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }
@@ -268,7 +275,7 @@ impl World {
     /// # Errors
     /// When the state is not reached within a minute.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
-        eventually(what, PATIENCE, look).await
+        poll_until(what, PATIENCE, look).await
     }
 
     /// Waits for the nth run (from 0) of a ticket, named by Jira key or full ticket name.
@@ -291,7 +298,7 @@ impl World {
     ///
     /// # Errors
     /// When the run does not end within a minute.
-    pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<Entry>, StopReason)> {
+    pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<JournalEntry>, StopReason)> {
         self.until(&format!("the end of {run}"), async || {
             let journal = self.client.journal(run).await.ok()?;
             let reason = match &journal.last()?.fact {
@@ -320,11 +327,11 @@ impl World {
             std::fs::create_dir_all(file.parent().context("parent")?)?;
             std::fs::write(file, content)?;
         }
-        let (passed, output) = ci(checkout.path()).await?;
+        let (passed, output) = run_ci_tests(checkout.path()).await?;
         let conclusion = if passed {
-            testkit::github::Conclusion::Success
+            testkit::github::RunConclusion::Success
         } else {
-            testkit::github::Conclusion::Failure
+            testkit::github::RunConclusion::Failure
         };
         self.github.run_checks(
             fixture::REPOSITORY,
@@ -384,8 +391,8 @@ impl World {
         // The violations are read first: `stop` drops the stand-ins.
         let violations = self.violations();
         match self.services {
-            Services::InProcess(local) => local.stop().await?,
-            Services::Processes(processes, _servers) => processes.stop().await?,
+            RunningServices::InProcess(local) => local.stop().await?,
+            RunningServices::Processes(processes, _servers) => processes.stop().await?,
         }
         anyhow::ensure!(violations.is_empty(), "broken protocols: {violations:#?}");
         Ok(())
@@ -393,18 +400,19 @@ impl World {
 }
 
 /// Connects to NATS with the permissions of a user.
-async fn connect(
+async fn connect_queue(
     environment: &[(String, String)],
-    credentials: &Credentials,
+    credentials: &ServiceCredentials,
     user: &str,
 ) -> anyhow::Result<Queue> {
     /// Section that the settings of every service contain.
     #[derive(serde::Deserialize)]
-    struct Connection {
+    struct ConnectionSettings {
         nats: queue::Settings,
     }
     let own = credentials.of(user);
-    let connection: Connection = bootstrap::settings::load(None, environment.iter().chain(own).cloned())?;
+    let connection: ConnectionSettings =
+        bootstrap::settings::load_settings(None, environment.iter().chain(own).cloned())?;
     Ok(Queue::connect(&connection.nats, user).await?)
 }
 
@@ -424,7 +432,7 @@ fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// When the tests cannot run or take more than a minute.
-pub async fn ci(folder: &Path) -> anyhow::Result<(bool, String)> {
+pub async fn run_ci_tests(folder: &Path) -> anyhow::Result<(bool, String)> {
     let mut command = tokio::process::Command::new("sh");
     command
         .args(["-c", fixture::TEST_COMMAND])

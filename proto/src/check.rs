@@ -1,10 +1,10 @@
 //! Conversion of checks and changes between wire and domain types.
 
 use domain::{
-    FileChange, FileRole, SandboxLevel, SetupHint,
+    ChangedFileSize, FileRole, SandboxLevel, SetupHint,
     check::{
-        ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk,
-        RemovedTest, Severity, TestReport, TreeKind,
+        ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck,
+        FailedTest, FindingSeverity, RemovedTest, TestReport, TreeKind,
     },
 };
 
@@ -73,7 +73,7 @@ impl From<CheckOutcome> for wire::CheckOutcome {
 }
 
 /// Maps an outcome. One that this release does not know proves nothing about the code.
-fn outcome(outcome: wire::CheckOutcome) -> CheckOutcome {
+fn convert_outcome(outcome: wire::CheckOutcome) -> CheckOutcome {
     match outcome {
         wire::CheckOutcome::Green => CheckOutcome::Green,
         wire::CheckOutcome::Red => CheckOutcome::Red,
@@ -129,19 +129,19 @@ impl wire::CheckResult {
     ///
     /// # Errors
     /// A result about the code without a tree: it would be unknown for which files it holds.
-    pub fn of(self, spec: &CheckSpec) -> Result<CheckRun, String> {
+    pub fn of(self, spec: &CheckSpec) -> Result<CompletedCheck, String> {
         // Only a result about the code needs a tree.
-        let (outcome, tree) = (outcome(self.outcome()), self.tree.parse().ok());
+        let (outcome, tree) = (convert_outcome(self.outcome()), self.tree.parse().ok());
         if tree.is_none() && outcome.is_about_the_code() {
             return Err("the executor named no tree".to_owned());
         }
-        Ok(CheckRun {
+        Ok(CompletedCheck {
             command: spec.command.clone(),
             directory: spec.directory.clone(),
             tree,
             tree_kind: spec.tree.clone(),
             outcome,
-            sandbox: sandbox(self.sandbox_level()),
+            sandbox: convert_sandbox_level(self.sandbox_level()),
             reason: self.reason,
             exit_code: self.exit_code,
             duration_ms: self.duration_ms,
@@ -174,7 +174,7 @@ impl From<wire::SetupHint> for SetupHint {
     }
 }
 
-const fn sandbox(level: wire::SandboxLevel) -> SandboxLevel {
+const fn convert_sandbox_level(level: wire::SandboxLevel) -> SandboxLevel {
     match level {
         wire::SandboxLevel::L3 => SandboxLevel::L3,
         wire::SandboxLevel::L2 => SandboxLevel::L2,
@@ -204,11 +204,11 @@ impl From<wire::CheckCandidate> for CheckCandidate {
     }
 }
 
-impl From<Finding> for wire::Finding {
-    fn from(finding: Finding) -> Self {
+impl From<ChangeFinding> for wire::Finding {
+    fn from(finding: ChangeFinding) -> Self {
         let severity = match finding.severity {
-            Severity::Flag => wire::Severity::Flag,
-            Severity::Block => wire::Severity::Block,
+            FindingSeverity::Flag => wire::Severity::Flag,
+            FindingSeverity::Block => wire::Severity::Block,
         };
         Self {
             path: finding.path,
@@ -221,12 +221,12 @@ impl From<Finding> for wire::Finding {
     }
 }
 
-impl From<wire::Finding> for Finding {
+impl From<wire::Finding> for ChangeFinding {
     fn from(finding: wire::Finding) -> Self {
         let severity = match finding.severity() {
-            wire::Severity::Flag => Severity::Flag,
+            wire::Severity::Flag => FindingSeverity::Flag,
             // A maintainer must approve a finding of a severity that this release does not know.
-            wire::Severity::Block | wire::Severity::Unspecified => Severity::Block,
+            wire::Severity::Block | wire::Severity::Unspecified => FindingSeverity::Block,
         };
         Self {
             path: finding.path,
@@ -239,8 +239,8 @@ impl From<wire::Finding> for Finding {
     }
 }
 
-impl From<FileChange> for wire::FileChange {
-    fn from(file: FileChange) -> Self {
+impl From<ChangedFileSize> for wire::FileChange {
+    fn from(file: ChangedFileSize) -> Self {
         let role = match file.role {
             FileRole::Product => wire::FileRole::Product,
             FileRole::Test => wire::FileRole::Test,
@@ -257,7 +257,7 @@ impl From<FileChange> for wire::FileChange {
     }
 }
 
-impl From<wire::FileChange> for FileChange {
+impl From<wire::FileChange> for ChangedFileSize {
     fn from(file: wire::FileChange) -> Self {
         let role = match file.role() {
             wire::FileRole::Test => FileRole::Test,
@@ -277,7 +277,7 @@ impl From<wire::FileChange> for FileChange {
 
 impl From<ChangeReport> for wire::InspectChangeResponse {
     fn from(report: ChangeReport) -> Self {
-        let hunk = |hunk: Hunk| wire::Hunk {
+        let hunk = |hunk: ChangeHunk| wire::Hunk {
             path: hunk.path,
             line: hunk.line,
             lines: hunk.lines,
@@ -311,7 +311,7 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
     type Error = String;
 
     fn try_from(report: wire::InspectChangeResponse) -> Result<Self, Self::Error> {
-        let hunk = |hunk: wire::Hunk| Hunk {
+        let hunk = |hunk: wire::Hunk| ChangeHunk {
             path: hunk.path,
             line: hunk.line,
             lines: hunk.lines,
@@ -332,9 +332,9 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
             test_lines: report.test_lines,
             modules: report.modules,
             test_files: report.test_files,
-            findings: report.findings.into_iter().map(Finding::from).collect(),
+            findings: report.findings.into_iter().map(ChangeFinding::from).collect(),
             hunks: report.hunks.into_iter().map(hunk).collect(),
-            changed: report.changed.into_iter().map(FileChange::from).collect(),
+            changed: report.changed.into_iter().map(ChangedFileSize::from).collect(),
             support_files: report.support_files,
             removed_test_files: report.removed_test_files,
             removed_tests: report.removed_tests.into_iter().map(removed).collect(),
@@ -443,21 +443,21 @@ mod tests {
             test_lines: 4,
             modules: vec!["api".to_owned()],
             test_files: vec!["api/test_a.py".to_owned()],
-            findings: vec![Finding {
+            findings: vec![ChangeFinding {
                 path: "api/test_a.py".to_owned(),
                 line: 7,
                 kind: "test_removed".to_owned(),
-                severity: Severity::Flag,
+                severity: FindingSeverity::Flag,
                 words: "test_b is gone".to_owned(),
                 ticket_words: "Remove b.".to_owned(),
             }],
-            hunks: vec![Hunk {
+            hunks: vec![ChangeHunk {
                 path: "api/a.py".to_owned(),
                 line: 1,
                 lines: 2,
                 is_test: false,
             }],
-            changed: vec![FileChange {
+            changed: vec![ChangedFileSize {
                 path: "api/a.py".to_owned(),
                 added: 2,
                 removed: 1,
@@ -479,6 +479,6 @@ mod tests {
             severity: 9,
             ..wire::Finding::default()
         };
-        assert_eq!(Finding::from(unknown).severity, Severity::Block);
+        assert_eq!(ChangeFinding::from(unknown).severity, FindingSeverity::Block);
     }
 }

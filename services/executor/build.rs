@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
     let is_gnu = target.to_string_lossy().ends_with("linux-gnu");
     let archives: Option<Vec<_>> = ARCHIVES
         .iter()
-        .map(|(name, file)| Some((name, find(file)?)))
+        .map(|(name, file)| Some((name, find_archive(file)?)))
         .collect();
     let Some(archives) = archives.filter(|_| is_gnu && target == host) else {
         return Ok(());
@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn find(archive: &str) -> Option<String> {
+fn find_archive(archive: &str) -> Option<String> {
     let mut compiler = Command::new("cc");
     let output = compiler
         .arg(format!("-print-file-name={archive}"))

@@ -3,23 +3,23 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use queue::{Kept, Queue, Role};
+use queue::{NatsRole, Queue, StreamTransfer};
 use serde::Deserialize;
 
-use super::{say, settings_file};
+use super::{find_settings_file, print_result};
 
 /// Copy all data in NATS into a new folder; services may continue meanwhile
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    at: AtNats,
+    at: NatsArguments,
     /// The folder to create
     folder: PathBuf,
 }
 
 /// Location of NATS.
 #[derive(Debug, Args)]
-pub(super) struct AtNats {
+pub(super) struct NatsArguments {
     /// Settings file, for its section `nats` [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     settings: Option<PathBuf>,
@@ -27,32 +27,32 @@ pub(super) struct AtNats {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Section {
+struct NatsSection {
     nats: queue::Settings,
 }
 
-impl AtNats {
+impl NatsArguments {
     /// Connects as operator. A NATS with users requires the key of the user `backup`.
     pub(super) async fn connect(&self) -> anyhow::Result<Queue> {
-        let file = settings_file(self.settings.clone());
-        let section: Section = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
-        Ok(Queue::connect(&section.nats, Role::Backup.name()).await?)
+        let file = find_settings_file(self.settings.clone());
+        let section: NatsSection = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+        Ok(Queue::connect(&section.nats, NatsRole::Backup.name()).await?)
     }
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let queue = asked.at.connect().await?;
-    queue.back_up(&asked.folder, tell).await?;
-    say(&format!("backup {}", asked.folder.display()));
+    queue.back_up(&asked.folder, print_stream_line).await?;
+    print_result(&format!("backup {}", asked.folder.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints one line per stream.
-pub(super) fn tell(kept: &Kept) {
-    let Kept {
+pub(super) fn print_stream_line(kept: &StreamTransfer) {
+    let StreamTransfer {
         stream,
         messages,
         bytes,
     } = kept;
-    say(&format!("{stream:<18} {messages:>10} messages {bytes:>12} bytes"));
+    print_result(&format!("{stream:<18} {messages:>10} messages {bytes:>12} bytes"));
 }

@@ -16,12 +16,12 @@ pub(super) struct Arguments {
     shell: Shell,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    stdout().write_all(&script(asked.shell))?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    stdout().write_all(&render_script(asked.shell))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn script(shell: Shell) -> Vec<u8> {
+fn render_script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     let mut command = super::Arguments::command();
     clap_complete::generate(shell, &mut command, "journeyman", &mut script);
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn scripts_complete_every_command_per_shell() {
         for &shell in Shell::value_variants() {
-            let script = String::from_utf8(script(shell)).unwrap();
+            let script = String::from_utf8(render_script(shell)).unwrap();
             for command in super::super::Arguments::command().get_subcommands() {
                 assert!(
                     script.contains(command.get_name()),

@@ -2,37 +2,37 @@
 
 use std::process::ExitCode;
 
-use api::{Act, types::DeadView};
+use api::{ApiAction, types::DeadView};
 use clap::{Args, Subcommand};
 
 use super::{
-    acting::{DryRun, perform},
-    say,
-    sure::Sure,
+    confirmation::ConfirmationOption,
+    dry_run::{DryRun, perform_act},
+    print_result,
 };
-use crate::{access, args::Api};
+use crate::{access, args::ApiArguments};
 
 /// Dead letters, which could not be handled: list, show, retry, drop
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: DeadLetterAction,
 }
 
 /// Action on dead letters.
 #[derive(Debug, Subcommand)]
-enum Action {
+enum DeadLetterAction {
     /// List them, newest last
     List {
         #[command(flatten)]
-        api: Api,
+        api: ApiArguments,
     },
     /// Print one with the record that it is about
     Show {
         /// Its number in the list
         sequence: u64,
         #[command(flatten)]
-        api: Api,
+        api: ApiArguments,
     },
     /// Retry it and delete the letter
     Retry {
@@ -41,7 +41,7 @@ enum Action {
         #[command(flatten)]
         dry: DryRun,
         #[command(flatten)]
-        api: Api,
+        api: ApiArguments,
     },
     /// Delete it
     Drop {
@@ -50,29 +50,32 @@ enum Action {
         #[command(flatten)]
         dry: DryRun,
         #[command(flatten)]
-        sure: Sure,
+        sure: ConfirmationOption,
         #[command(flatten)]
-        api: Api,
+        api: ApiArguments,
     },
 }
 
-pub(super) async fn run(Arguments { action }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(Arguments { action }: Arguments) -> anyhow::Result<ExitCode> {
     match action {
-        Action::List { api } => {
-            for letter in access::client(&api)?.dead_letters().await? {
-                say(&line(&letter));
+        DeadLetterAction::List { api } => {
+            for letter in access::build_client(&api)?.dead_letters().await? {
+                print_result(&render_letter_line(&letter));
             }
         }
-        Action::Show { sequence, api } => {
-            let found = access::client(&api)?.dead_letter(sequence).await?;
-            say(&line(&found.letter));
-            say(&found.body);
+        DeadLetterAction::Show { sequence, api } => {
+            let found = access::build_client(&api)?.dead_letter(sequence).await?;
+            print_result(&render_letter_line(&found.letter));
+            print_result(&found.body);
         }
-        Action::Retry { sequence, dry, api } => {
-            let (client, done) = (access::client(&api)?, format!("retry asked for: {sequence}"));
-            return perform(&client, Act::RetryLetter(sequence), dry, &done).await;
+        DeadLetterAction::Retry { sequence, dry, api } => {
+            let (client, done) = (
+                access::build_client(&api)?,
+                format!("retry asked for: {sequence}"),
+            );
+            return perform_act(&client, ApiAction::RetryLetter(sequence), dry, &done).await;
         }
-        Action::Drop {
+        DeadLetterAction::Drop {
             sequence,
             dry,
             sure,
@@ -81,14 +84,16 @@ pub(super) async fn run(Arguments { action }: Arguments) -> anyhow::Result<ExitC
             if let Some(refused) = sure.refused(dry) {
                 return Ok(refused);
             }
-            let (client, done) = (access::client(&api)?, format!("dropped: {sequence}"));
-            return sure.perform(&client, Act::DropLetter(sequence), dry, &done).await;
+            let (client, done) = (access::build_client(&api)?, format!("dropped: {sequence}"));
+            return sure
+                .perform(&client, ApiAction::DropLetter(sequence), dry, &done)
+                .await;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(letter: &DeadView) -> String {
+fn render_letter_line(letter: &DeadView) -> String {
     format!(
         "{:>5}  {}  {:<8} {}  {}",
         letter.sequence, letter.at, letter.what, letter.id, letter.reason

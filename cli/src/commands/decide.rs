@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use domain::RunId;
 
 use super::{
-    acting::DryRun,
-    decision::{Answer, decide},
+    decision::{DecisionAnswer, decide_run},
+    dry_run::DryRun,
 };
-use crate::args::Api;
+use crate::args::ApiArguments;
 
 /// Decide at a run's approval gate
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     /// The run that waits
     run: RunId,
     /// The decision
-    verdict: Verdict,
+    verdict: VerdictArgument,
     /// The commit that you have read, or its first 12 characters; needed to approve
     #[arg(long, value_name = "COMMIT", required_if_eq("verdict", "approve"))]
     head: Option<String>,
@@ -27,12 +27,12 @@ pub(super) struct Arguments {
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 /// Decision at an approval gate.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Verdict {
+enum VerdictArgument {
     /// Push the change.
     Approve,
     /// Stop the run.
@@ -41,22 +41,22 @@ enum Verdict {
     Revise,
 }
 
-impl From<Verdict> for domain::Verdict {
-    fn from(verdict: Verdict) -> Self {
+impl From<VerdictArgument> for domain::DecisionVerdict {
+    fn from(verdict: VerdictArgument) -> Self {
         match verdict {
-            Verdict::Approve => Self::Approve,
-            Verdict::Reject => Self::Reject,
-            Verdict::Revise => Self::Revise,
+            VerdictArgument::Approve => Self::Approve,
+            VerdictArgument::Reject => Self::Reject,
+            VerdictArgument::Revise => Self::Revise,
         }
     }
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let answer = Answer {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let answer = DecisionAnswer {
         verdict: asked.verdict.into(),
         head: asked.head.as_deref().unwrap_or_default(),
         feedback: &asked.feedback,
         dry: asked.dry,
     };
-    decide(&asked.run, answer, &asked.api).await
+    decide_run(&asked.run, answer, &asked.api).await
 }

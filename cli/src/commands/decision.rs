@@ -3,18 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use api::{Act, types::RunView};
-use domain::{RunId, Verdict, WaitsFor};
+use api::{ApiAction, types::RunView};
+use domain::{DecisionVerdict, RunId, WaitCondition};
 
-use super::acting::{DryRun, perform};
+use super::dry_run::{DryRun, perform_act};
 use crate::{
     access,
-    args::{Api, OfTicket},
+    args::{ApiArguments, TicketArguments},
 };
 
 /// Decision with its options.
-pub(super) struct Answer<'a> {
-    pub(super) verdict: Verdict,
+pub(super) struct DecisionAnswer<'a> {
+    pub(super) verdict: DecisionVerdict,
     /// Commit or plan; empty: the only open decision.
     pub(super) head: &'a str,
     pub(super) feedback: &'a str,
@@ -22,29 +22,36 @@ pub(super) struct Answer<'a> {
 }
 
 /// Decides about one run.
-pub(super) async fn decide(run: &RunId, answer: Answer<'_>, api: &Api) -> anyhow::Result<ExitCode> {
-    let decision = Act::Decide {
+pub(super) async fn decide_run(
+    run: &RunId,
+    answer: DecisionAnswer<'_>,
+    api: &ApiArguments,
+) -> anyhow::Result<ExitCode> {
+    let decision = ApiAction::Decide {
         run,
         verdict: answer.verdict,
         head: answer.head,
         feedback: answer.feedback,
     };
-    let client = access::client(api)?;
-    perform(&client, decision, answer.dry, &format!("decided: {run}")).await
+    let client = access::build_client(api)?;
+    perform_act(&client, decision, answer.dry, &format!("decided: {run}")).await
 }
 
 /// Decides about the ticket's only run that waits for a decision.
-pub(super) async fn decide_about(of: &OfTicket, answer: Answer<'_>) -> anyhow::Result<ExitCode> {
-    let OfTicket { ticket, api } = of;
-    let runs = access::client(api)?.runs(Some(ticket)).await?;
-    let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitsFor::Decision.as_str());
+pub(super) async fn decide_ticket(
+    of: &TicketArguments,
+    answer: DecisionAnswer<'_>,
+) -> anyhow::Result<ExitCode> {
+    let TicketArguments { ticket, api } = of;
+    let runs = access::build_client(api)?.runs(Some(ticket)).await?;
+    let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitCondition::Decision.as_str());
     let waiting: Vec<RunId> = runs
         .iter()
         .filter(waits)
         .map(|run| run.id.parse())
         .collect::<Result<_, _>>()?;
     match waiting.as_slice() {
-        [run] => decide(run, answer, api).await,
+        [run] => decide_run(run, answer, api).await,
         [] => bail!("no run of {ticket} waits for a decision (`journeyman runs --ticket {ticket}`)"),
         several => {
             let several: Vec<String> = several.iter().map(ToString::to_string).collect();

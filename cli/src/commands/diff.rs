@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use domain::RunId;
 
-use super::say_long;
+use super::print_long;
 use crate::{
     access,
-    args::{Api, Paging},
+    args::{ApiArguments, PagerOptions},
 };
 
 /// Print the change that waits for a decision
@@ -17,13 +17,13 @@ pub(super) struct Arguments {
     /// The run
     run: RunId,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
-pub(super) async fn run(Arguments { run, paging, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let text = access::client(&api)?.diff(&run).await?;
-    say_long([text.trim_end()], paging);
+pub(super) async fn run_command(Arguments { run, paging, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let text = access::build_client(&api)?.diff(&run).await?;
+    print_long([text.trim_end()], paging);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,19 +13,19 @@ use api::{
 };
 use clap::{Args, ValueEnum};
 use domain::{
-    DiscussionTask, Entry, Fact, Job, Receipt, Rehearsed, RepairResult, ReportOutcome, RepositoryName, RunId,
-    StopReason, TicketKey, WaitsFor,
+    DiscussionTask, Fact, Job, JournalEntry, OutboundOutcome, OutboundReceipt, RehearsedEffects,
+    RepairResult, RepositoryName, RunId, StopReason, TicketKey, WaitCondition,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    follow::{Followed, exit_code, show},
-    say, say_error, say_json,
+    follow::{FollowOutcome, choose_exit_code, print_journal},
+    print_error, print_json, print_result,
 };
 use crate::{
     access,
-    args::{Api, Format, ticket},
+    args::{ApiArguments, OutputFormat, parse_ticket},
 };
 
 /// Request a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
@@ -34,13 +34,13 @@ use crate::{
 pub(super) struct Arguments {
     /// The kind of work
     #[arg(long, value_enum)]
-    job: ByHand,
+    job: JobArgument,
     /// The ticket, pull request or discussion: ENG-12, acme/shop#7, acme/shop/discussions/7, or with its tracker: jira:ENG-12
-    #[arg(long, value_parser = ticket, value_name = "KEY")]
+    #[arg(long, value_parser = parse_ticket, value_name = "KEY")]
     ticket: TicketKey,
     /// For discuss: the task in the discussion
     #[arg(long, value_enum)]
-    task: Option<Task>,
+    task: Option<TaskArgument>,
     /// File with a JSON object, or - for standard input: `instructions` (implement, `fix_ci`, review), `question` (answer),
     /// `feedback` (`address_review`), `pr_number`; the rest is read from Jira or GitHub
     #[arg(long, value_name = "FILE|-")]
@@ -63,9 +63,9 @@ pub(super) struct Arguments {
     detach: bool,
     /// Output format: json without a timeline; jsonl with the accepted job, each entry of the journal, and the result
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 const AFTER_HELP: &str = "Other names of the jobs: issue-iterate (implement), issue-triage (triage), issue-comment and \
@@ -81,7 +81,7 @@ Examples:
 /// Job that users can dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum ByHand {
+enum JobArgument {
     /// Write the change that a ticket requests
     #[value(alias = "issue-iterate")]
     Implement,
@@ -117,7 +117,7 @@ enum ByHand {
 
 /// Task in a discussion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Task {
+enum TaskArgument {
     /// Answer its questions from the code
     Research,
     /// Summarize it in one comment that is kept up to date
@@ -128,7 +128,7 @@ enum Task {
     Complete,
 }
 
-impl ByHand {
+impl JobArgument {
     fn job(self) -> Job {
         match self {
             Self::Implement => Job::Implement,
@@ -146,12 +146,12 @@ impl ByHand {
     }
 
     /// Task that the name of the job implies.
-    fn task(self) -> Option<Task> {
+    fn task(self) -> Option<TaskArgument> {
         match self {
-            Self::DiscussionResearch => Some(Task::Research),
-            Self::DiscussionSummarize => Some(Task::Summarize),
-            Self::DiscussionPlan => Some(Task::Plan),
-            Self::DiscussionComplete => Some(Task::Complete),
+            Self::DiscussionResearch => Some(TaskArgument::Research),
+            Self::DiscussionSummarize => Some(TaskArgument::Summarize),
+            Self::DiscussionPlan => Some(TaskArgument::Plan),
+            Self::DiscussionComplete => Some(TaskArgument::Complete),
             Self::Implement
             | Self::Triage
             | Self::Answer
@@ -163,20 +163,20 @@ impl ByHand {
     }
 }
 
-impl From<Task> for DiscussionTask {
-    fn from(task: Task) -> Self {
+impl From<TaskArgument> for DiscussionTask {
+    fn from(task: TaskArgument) -> Self {
         match task {
-            Task::Research => Self::Research,
-            Task::Summarize => Self::Summarize,
-            Task::Plan => Self::Plan,
-            Task::Complete => Self::Complete,
+            TaskArgument::Research => Self::Research,
+            TaskArgument::Summarize => Self::Summarize,
+            TaskArgument::Plan => Self::Plan,
+            TaskArgument::Complete => Self::Complete,
         }
     }
 }
 
 /// Result of the job.
 #[derive(Serialize)]
-struct Ended {
+struct DispatchResult {
     #[serde(flatten)]
     accepted: JobAccepted,
     /// Stop reason of the run, e.g. `completed`; absent while it waits for a person.
@@ -184,32 +184,32 @@ struct Ended {
     stop: Option<StopReason>,
     /// Action of a person that the run waits for: `decision` or `answer`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<WaitsFor>,
+    waits_for: Option<WaitCondition>,
     /// Effects of a rehearsed job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    would: Option<Vec<Rehearsed>>,
+    would: Option<Vec<RehearsedEffects>>,
     /// Result of the repair of failed checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     repair: Option<RepairResult>,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let wanted = JobBody {
         ticket: asked.ticket.to_string(),
         job: asked.job.job(),
         repository: asked.repository.as_ref().map(ToString::to_string),
         text: None,
-        context: context(&asked)?,
+        context: build_context(&asked)?,
         dry_run: false,
         mock: asked.mock,
     };
-    let client = access::client(&asked.api)?;
-    let is_json = asked.output != Format::Text;
+    let client = access::build_client(&asked.api)?;
+    let is_json = asked.output != OutputFormat::Text;
     if asked.dry_run {
         let planned = client.plan(&wanted).await?;
         match is_json {
-            true => say_json(&planned)?,
-            false => say(&told(&planned)),
+            true => print_json(&planned)?,
+            false => print_result(&render_planned_job(&planned)),
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -217,48 +217,54 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         JobStarted::Accepted(accepted) => accepted,
         JobStarted::Needless(result) => {
             match is_json {
-                true => say_json(&result)?,
-                false => say(result.message.as_deref().unwrap_or_default()),
+                true => print_json(&result)?,
+                false => print_result(result.message.as_deref().unwrap_or_default()),
             }
             return Ok(ExitCode::SUCCESS);
         }
     };
     if !is_json {
-        say(&format!("run {}", accepted.run));
+        print_result(&format!("run {}", accepted.run));
     }
     if asked.detach {
         if is_json {
-            say_json(&accepted)?;
+            print_json(&accepted)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if asked.output == Format::Jsonl {
-        say_json(&accepted)?;
+    if asked.output == OutputFormat::Jsonl {
+        print_json(&accepted)?;
     }
-    follow(&client, accepted, asked.output).await
+    follow_dispatched_run(&client, accepted, asked.output).await
 }
 
-async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyhow::Result<ExitCode> {
+async fn follow_dispatched_run(
+    client: &Client,
+    accepted: JobAccepted,
+    output: OutputFormat,
+) -> anyhow::Result<ExitCode> {
     let run: RunId = accepted.run.parse()?;
-    let [shutdown, _] = bootstrap::signals();
-    let ended = shutdown.run_until_cancelled(show(client, &run, output)).await;
+    let [shutdown, _] = bootstrap::listen_for_signals();
+    let ended = shutdown
+        .run_until_cancelled(print_journal(client, &run, output))
+        .await;
     let Some(followed) = ended.transpose()? else {
-        say_error(&format!(
+        print_error(&format!(
             "the run goes on without being watched: journeyman journal {run} --follow"
         ));
         return Ok(ExitCode::from(130));
     };
-    let code = exit_code(&followed);
+    let code = choose_exit_code(&followed);
     let (stop, waits_for) = match followed {
-        Followed::Over(stop) => (Some(stop), None),
-        Followed::Waits(waits_for) => (None, Some(waits_for)),
+        FollowOutcome::Over(stop) => (Some(stop), None),
+        FollowOutcome::Waits(waits_for) => (None, Some(waits_for)),
     };
     // Following prints entries without keeping them, so the journal is read again.
     let journal = client.journal(&run).await?;
     let repair = RepairResult::of(&journal);
-    let would = rehearsed(journal);
-    if output != Format::Text {
-        say_json(&Ended {
+    let would = find_rehearsed_effects(journal);
+    if output != OutputFormat::Text {
+        print_json(&DispatchResult {
             accepted,
             stop,
             waits_for,
@@ -266,29 +272,29 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
             repair,
         })?;
     } else {
-        rehearsal(would.as_deref().unwrap_or_default())
+        render_rehearsal(would.as_deref().unwrap_or_default())
             .iter()
-            .for_each(|line| say(line));
+            .for_each(|line| print_result(line));
     }
     Ok(code)
 }
 
 /// Follows a rehearsal to its end, and prints its effects.
 #[cfg(feature = "local")]
-pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
-    let followed = show(client, run, Format::Text).await?;
-    let would = rehearsed(client.journal(run).await?);
-    rehearsal(would.as_deref().unwrap_or_default())
+pub(super) async fn follow_rehearsal(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
+    let followed = print_journal(client, run, OutputFormat::Text).await?;
+    let would = find_rehearsed_effects(client.journal(run).await?);
+    render_rehearsal(would.as_deref().unwrap_or_default())
         .iter()
-        .for_each(|line| say(line));
-    Ok(exit_code(&followed))
+        .for_each(|line| print_result(line));
+    Ok(choose_exit_code(&followed))
 }
 
 /// Effects of a rehearsed job; `None` for a real one.
-fn rehearsed(journal: Vec<Entry>) -> Option<Vec<Rehearsed>> {
+fn find_rehearsed_effects(journal: Vec<JournalEntry>) -> Option<Vec<RehearsedEffects>> {
     journal.into_iter().find_map(|entry| match entry.fact {
         Fact::ReportSettled {
-            outcome: ReportOutcome::Done(Receipt::Rehearsed { would }),
+            outcome: OutboundOutcome::Done(OutboundReceipt::Rehearsed { would }),
             ..
         } => Some(would),
         _ => None,
@@ -296,7 +302,7 @@ fn rehearsed(journal: Vec<Entry>) -> Option<Vec<Rehearsed>> {
 }
 
 /// One line per request with its effects, followed by the text that it would post.
-fn rehearsal(would: &[Rehearsed]) -> Vec<String> {
+fn render_rehearsal(would: &[RehearsedEffects]) -> Vec<String> {
     let mut lines = Vec::new();
     for one in would {
         lines.push(format!("would {}: {}", one.request, one.effects.join(", ")));
@@ -307,7 +313,7 @@ fn rehearsal(would: &[Rehearsed]) -> Vec<String> {
 }
 
 /// Output of a dry run.
-pub(super) fn told(planned: &JobPlanned) -> String {
+pub(super) fn render_planned_job(planned: &JobPlanned) -> String {
     let JobPlanned {
         ticket,
         job,
@@ -323,8 +329,8 @@ pub(super) fn told(planned: &JobPlanned) -> String {
 }
 
 /// Context of the job: the given object, completed by the task.
-fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
-    let mut context = asked.context.as_deref().map(object).transpose()?;
+fn build_context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
+    let mut context = asked.context.as_deref().map(read_json_object).transpose()?;
     for task in [asked.job.task(), asked.task].into_iter().flatten() {
         let name = DiscussionTask::from(task).as_str();
         let said = context
@@ -340,7 +346,7 @@ fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
 }
 
 /// Reads the JSON object in a file or on standard input, up to the size limit.
-fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {
+fn read_json_object(file: &Path) -> anyhow::Result<Map<String, Value>> {
     // One byte more than allowed, so that a context that is too large is noticed.
     let most = ContextBody::BYTES as u64 + 1;
     let mut text = String::new();
@@ -395,7 +401,7 @@ mod tests {
             ("discussion-complete", Job::Discuss, Some("complete")),
         ] {
             let asked = asked(name, &[]);
-            let context = context(&asked).unwrap();
+            let context = build_context(&asked).unwrap();
             let told = context.as_ref().map(|context| context["task"].as_str().unwrap());
             assert_eq!((asked.job.job(), told), (job, task), "{name}");
         }
@@ -409,11 +415,11 @@ mod tests {
     fn dispatch_rejects_two_discussion_tasks() {
         for task in DiscussionTask::ALL {
             let asked = asked("discuss", &["--task", task.as_str()]);
-            assert_eq!(context(&asked).unwrap().unwrap()["task"], task.as_str());
+            assert_eq!(build_context(&asked).unwrap().unwrap()["task"], task.as_str());
         }
         let both = asked("discussion-plan", &["--task", "complete"]);
-        let problem = context(&both).unwrap_err().to_string();
+        let problem = build_context(&both).unwrap_err().to_string();
         assert_eq!(problem, "two tasks are asked for: complete and \"plan\"");
-        assert!(context(&asked("discuss", &[])).unwrap().is_none());
+        assert!(build_context(&asked("discuss", &[])).unwrap().is_none());
     }
 }

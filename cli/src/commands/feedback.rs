@@ -3,31 +3,31 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use domain::Verdict;
+use domain::DecisionVerdict;
 
 use super::{
-    acting::DryRun,
-    decision::{Answer, decide_about},
+    decision::{DecisionAnswer, decide_ticket},
+    dry_run::DryRun,
 };
-use crate::args::OfTicket;
+use crate::args::TicketArguments;
 
 /// Request changes to a ticket's pending change or plan
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    of: OfTicket,
+    of: TicketArguments,
     #[command(flatten)]
     dry: DryRun,
     /// The changes to make
     text: String,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let answer = Answer {
-        verdict: Verdict::Revise,
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let answer = DecisionAnswer {
+        verdict: DecisionVerdict::Revise,
         head: "",
         feedback: &asked.text,
         dry: asked.dry,
     };
-    decide_about(&asked.of, answer).await
+    decide_ticket(&asked.of, answer).await
 }

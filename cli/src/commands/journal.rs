@@ -7,12 +7,12 @@ use domain::RunId;
 
 use super::{
     EXIT_ARGUMENTS,
-    follow::{self, Until},
-    say_error, say_json, say_long,
+    follow::{self, FollowLimit},
+    print_error, print_json, print_long,
 };
 use crate::{
     access,
-    args::{Api, Format, Paging},
+    args::{ApiArguments, OutputFormat, PagerOptions},
     timeline,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     run: RunId,
     /// Output format: text, one JSON array, or one JSON object per line
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     /// Same as -o jsonl
     #[arg(long, conflicts_with = "output")]
     json: bool,
@@ -31,33 +31,35 @@ pub(super) struct Arguments {
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let output = match asked.json {
-        true => Format::Jsonl,
+        true => OutputFormat::Jsonl,
         false => asked.output,
     };
-    if asked.follow && output == Format::Json {
-        say_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");
+    if asked.follow && output == OutputFormat::Json {
+        print_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");
         return Ok(ExitCode::from(EXIT_ARGUMENTS));
     }
-    let client = access::client(&asked.api)?;
+    let client = access::build_client(&asked.api)?;
     if asked.follow {
-        follow::live(&client, &asked.run, output, Until::End).await?;
+        follow::print_live_run(&client, &asked.run, output, FollowLimit::End).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let journal = client.journal(&asked.run).await?;
     match output {
-        Format::Json => say_json(&journal)?,
-        Format::Jsonl => journal.iter().try_for_each(say_json)?,
-        Format::Text => {
+        OutputFormat::Json => print_json(&journal)?,
+        OutputFormat::Jsonl => journal.iter().try_for_each(print_json)?,
+        OutputFormat::Text => {
             let start = journal.first().map(|entry| entry.at).unwrap_or_default();
-            let lines = journal.iter().filter_map(|entry| timeline::line(entry, start));
-            say_long(lines, asked.paging);
+            let lines = journal
+                .iter()
+                .filter_map(|entry| timeline::render_entry_line(entry, start));
+            print_long(lines, asked.paging);
         }
     }
     Ok(ExitCode::SUCCESS)

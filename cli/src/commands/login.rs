@@ -7,14 +7,14 @@ use api::{Client, types::RunsQuery};
 use clap::Args;
 use secrecy::SecretString;
 
-use super::say;
-use crate::access::{self, Access, Logins};
+use super::print_result;
+use crate::access::{self, ApiAccess, SavedLogins};
 
 /// Store the address and token of an API for your commands, after a check that it accepts the token
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Base URL of the API, without /v1
-    #[arg(value_parser = address)]
+    #[arg(value_parser = parse_address)]
     url: String,
     /// File that holds the token; - for standard input
     #[arg(long, value_name = "FILE", required_unless_present = "forget")]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 }
 
 /// Parses an address. A trailing slash is removed, so that equal addresses are equal texts.
-fn address(text: &str) -> Result<String, String> {
+fn parse_address(text: &str) -> Result<String, String> {
     let url = text.trim_end_matches('/');
     match url
         .strip_prefix("https://")
@@ -36,13 +36,13 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { url, token_file, .. } = asked;
     let Some(file) = token_file else {
-        if !Logins::read()?.forget(&url)? {
+        if !SavedLogins::read()?.forget(&url)? {
             bail!("there is no login at {url}");
         }
-        say(&format!("forgot the token of {url}"));
+        print_result(&format!("forgot the token of {url}"));
         return Ok(ExitCode::SUCCESS);
     };
     let client = Client::new(&url, SecretString::from(access::token_in(&file)?))?;
@@ -52,7 +52,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         ..RunsQuery::default()
     };
     client.list_runs(&least).await?;
-    Logins::read()?.keep(Access::of(&client))?;
-    say(&format!("logged in to {url}"));
+    SavedLogins::read()?.keep(ApiAccess::of(&client))?;
+    print_result(&format!("logged in to {url}"));
     Ok(ExitCode::SUCCESS)
 }

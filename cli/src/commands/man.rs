@@ -15,12 +15,13 @@ pub(super) struct Arguments {
     folder: PathBuf,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    write(&asked.folder).with_context(|| format!("cannot write into {}", asked.folder.display()))?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    write_manual_pages(&asked.folder)
+        .with_context(|| format!("cannot write into {}", asked.folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(folder: &Path) -> std::io::Result<()> {
+fn write_manual_pages(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     clap_mangen::generate_to(super::Arguments::command(), folder)
 }
@@ -32,7 +33,7 @@ mod tests {
     #[test]
     fn manual_describes_every_command() {
         let folder = tempfile::tempdir().unwrap();
-        write(&folder.path().join("man1")).unwrap();
+        write_manual_pages(&folder.path().join("man1")).unwrap();
         for command in super::super::Arguments::command().get_subcommands() {
             let page = format!("man1/journeyman-{}.1", command.get_name());
             let page = std::fs::read_to_string(folder.path().join(page)).unwrap();

@@ -12,28 +12,24 @@ macro_rules! commands {
         impl Command {
             $visible async fn obey(self) -> anyhow::Result<ExitCode> {
                 match self {
-                    $(Self::$name(asked) => Box::pin($file::run(asked)).await,)*
+                    $(Self::$name(asked) => Box::pin($file::run_command(asked)).await,)*
                 }
             }
         }
     };
 }
 
-mod acting;
 mod approve;
-#[cfg_attr(
-    not(feature = "local"),
-    expect(dead_code, reason = "only the set-up asks for more than yes or no")
-)]
-mod ask;
 mod backup;
 mod certs;
 mod completions;
+mod confirmation;
 mod dead;
 mod decide;
 mod decision;
 mod diff;
 mod dispatch;
+mod dry_run;
 mod feedback;
 mod follow;
 mod grant_key;
@@ -46,6 +42,11 @@ mod nats_users;
 mod open;
 mod pending;
 mod pools;
+#[cfg_attr(
+    not(feature = "local"),
+    expect(dead_code, reason = "only the set-up asks for more than yes or no")
+)]
+mod prompt;
 mod purge;
 mod reject;
 mod restore;
@@ -57,18 +58,17 @@ mod show_ticket;
 mod spend;
 mod stop;
 mod stop_all;
-mod sure;
 mod token;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 
-use crate::{access, args::Paging, pager};
+use crate::{access, args::PagerOptions, pager};
 
 #[cfg(feature = "local")]
-use self::local::beside;
+use self::local::suspend_display;
 
 // Exit code for wrong or missing arguments, the one that clap uses.
 const EXIT_ARGUMENTS: u8 = 2;
@@ -88,12 +88,12 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the
 pub struct Arguments {
     /// The command to run.
     #[command(subcommand)]
-    command: Any,
+    command: AnyCommand,
 }
 
 // The order of `--help`: the commands of this machine first.
 #[derive(Debug, Subcommand)]
-enum Any {
+enum AnyCommand {
     #[cfg(feature = "local")]
     #[command(flatten)]
     Local(local::Command),
@@ -137,37 +137,37 @@ commands! {
 }
 
 /// Runs a command line and returns its exit code.
-pub fn run(arguments: Arguments) -> ExitCode {
+pub fn run_command_line(arguments: Arguments) -> ExitCode {
     bootstrap::install_tls_provider();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&error.into()),
+        Err(error) => return report_error(&error.into()),
     };
     let outcome = runtime.block_on(async {
         match arguments.command {
             #[cfg(feature = "local")]
-            Any::Local(command) => command.obey().await,
-            Any::Client(command) => command.obey().await,
+            AnyCommand::Local(command) => command.obey().await,
+            AnyCommand::Client(command) => command.obey().await,
         }
     });
     // Threads that read the terminal may block forever, so the runtime is not awaited.
     runtime.shutdown_background();
-    outcome.unwrap_or_else(|error| complain(&error))
+    outcome.unwrap_or_else(|error| report_error(&error))
 }
 
 /// Named settings file, or `journeyman.toml` when it exists.
-fn settings_file(named: Option<PathBuf>) -> Option<PathBuf> {
+fn find_settings_file(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| Some(PathBuf::from("journeyman.toml")).filter(|path| path.exists()))
 }
 
-fn complain(error: &anyhow::Error) -> ExitCode {
+fn report_error(error: &anyhow::Error) -> ExitCode {
     let is_setting = error
         .chain()
         .any(|cause| cause.is::<bootstrap::settings::Error>());
     let is_token = error.chain().any(|cause| {
         cause.is::<access::NoToken>() || cause.downcast_ref().is_some_and(api::Error::refuses_token)
     });
-    say_error(&format!("journeyman: {}", chain(error.as_ref())));
+    print_error(&format!("journeyman: {}", format_error_chain(error.as_ref())));
     ExitCode::from(match (is_setting, is_token) {
         (true, _) => EXIT_SETTINGS,
         (_, true) => EXIT_TOKEN,
@@ -176,35 +176,35 @@ fn complain(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Prints a result. Other people wrote much of it, so characters that control the terminal are spelled out.
-fn say(line: &str) {
-    print_line(&domain::text::visible(line));
+fn print_result(line: &str) {
+    print_line(&domain::text::escape_hidden(line));
 }
 
 /// Prints possibly many lines, through a pager on a terminal.
-fn say_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: Paging) {
+fn print_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: PagerOptions) {
     let lines: Vec<_> = lines.into_iter().collect();
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
-    if !lines.is_empty() && !pager::show(&lines.join("\n"), paging) {
-        lines.iter().for_each(|line| say(line));
+    if !lines.is_empty() && !pager::show_in_pager(&lines.join("\n"), paging) {
+        lines.iter().for_each(|line| print_result(line));
     }
 }
 
 /// Prints a list: one JSON element per line, or all as one array.
-fn say_all<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> {
+fn print_list<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> {
     match is_one {
-        true => say_json(&list),
-        false => list.iter().try_for_each(say_json),
+        true => print_json(&list),
+        false => list.iter().try_for_each(print_json),
     }
 }
 
 /// Prints a value as one line of JSON. Hidden characters are escaped, which does not change the value.
-fn say_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    print_line(&escaped(&serde_json::to_string(value)?));
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print_line(&escape_hidden_characters(&serde_json::to_string(value)?));
     Ok(())
 }
 
 /// JSON with hidden characters as `\uXXXX`. They only occur in strings.
-fn escaped(json: &str) -> String {
+fn escape_hidden_characters(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if domain::text::is_hidden(c) {
@@ -228,7 +228,7 @@ fn beside<T>(print: impl FnOnce() -> T) -> T {
 fn print_line(line: &str) {
     use std::io::{Write as _, stdout};
 
-    let printed = beside(|| writeln!(stdout(), "{line}"));
+    let printed = suspend_display(|| writeln!(stdout(), "{line}"));
     if printed.is_err() {
         // The reader is gone, as after `| head`. The process ends as after SIGTERM, so that cleanup runs.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
@@ -239,8 +239,8 @@ fn print_line(line: &str) {
     clippy::print_stderr,
     reason = "the operator must hear it whatever the log settings are"
 )]
-fn say_error(line: &str) {
-    beside(|| eprintln!("{}", domain::text::visible(line)));
+fn print_error(line: &str) {
+    suspend_display(|| eprintln!("{}", domain::text::escape_hidden(line)));
 }
 
 #[cfg(test)]
@@ -291,10 +291,10 @@ mod tests {
         #[test]
         fn foreign_text_cannot_control_terminal(text in proptest::collection::vec(any::<char>(), 0..48)) {
             let text: String = text.into_iter().chain("\u{1b}[2J\u{202e}".chars()).collect();
-            let shown = domain::text::visible(&text);
+            let shown = domain::text::escape_hidden(&text);
             prop_assert!(!shown.chars().any(domain::text::is_hidden), "{shown:?}");
             let value = json!({ &text: [&text] });
-            let json = escaped(&value.to_string());
+            let json = escape_hidden_characters(&value.to_string());
             prop_assert!(!json.chars().any(domain::text::is_hidden), "{json:?}");
             prop_assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
         }
@@ -309,7 +309,7 @@ mod tests {
     fn terminal_json_keeps_value_without_hidden_characters() {
         let value =
             json!({"title": "\u{1b}]0;x\u{7}", "bidi": "a\u{202e}b", "tag": "\u{e0041}", "plain": "Grüße\n"});
-        let text = escaped(&value.to_string());
+        let text = escape_hidden_characters(&value.to_string());
         assert!(!text.chars().any(domain::text::is_hidden), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }

@@ -11,24 +11,24 @@ use api::{
     types::{RunView, RunsQuery},
 };
 use clap::{Args, ValueEnum};
-use domain::{TicketKey, address::encode};
+use domain::{TicketKey, address::percent_encode};
 
-use super::{say, say_error};
+use super::{print_error, print_result};
 use crate::{
     access,
-    args::{Api, RunOrTicket, run_or_ticket},
+    args::{ApiArguments, RunOrTicket, parse_run_or_ticket},
 };
 
 /// Open the page of a ticket or run in a browser, and print its address
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The run or ticket
-    #[arg(value_name = "RUN|TICKET", value_parser = run_or_ticket)]
+    #[arg(value_name = "RUN|TICKET", value_parser = parse_run_or_ticket)]
     of: RunOrTicket,
     /// The page [default: for a run the console's when --console is given, else its pull request, else its ticket; for a ticket
     /// the tracker's]
     #[arg(long, short, value_enum)]
-    page: Option<Page>,
+    page: Option<PageChoice>,
     /// Address of the console
     #[arg(long, value_name = "URL", env = "JOURNEYMAN_CONSOLE")]
     console: Option<String>,
@@ -36,12 +36,12 @@ pub(super) struct Arguments {
     #[arg(long)]
     print: bool,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 /// Page to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Page {
+enum PageChoice {
     /// The ticket at its tracker.
     Ticket,
     /// The newest pull request.
@@ -50,10 +50,10 @@ enum Page {
     Console,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let client = access::client(&asked.api)?;
-    let url = address(&client, &asked).await?;
-    say(&url);
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let client = access::build_client(&asked.api)?;
+    let url = find_page_address(&client, &asked).await?;
+    print_result(&url);
     if asked.print || !stdout().is_terminal() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -61,60 +61,62 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let is_page = url.starts_with("https://") || url.starts_with("http://");
     ensure!(is_page, "{url} is no address of a page");
     if let Err(error) = webbrowser::open(&url) {
-        say_error(&format!("journeyman: no browser was opened: {error}"));
+        print_error(&format!("journeyman: no browser was opened: {error}"));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn address(client: &Client, asked: &Arguments) -> anyhow::Result<String> {
+async fn find_page_address(client: &Client, asked: &Arguments) -> anyhow::Result<String> {
     let console = asked.console.as_deref();
     let (run, ticket) = match &asked.of {
         RunOrTicket::Run(run) => (Some(client.run(run).await?), run.ticket()),
         RunOrTicket::Ticket(ticket) => (None, ticket),
     };
-    let page = asked.page.unwrap_or_else(|| usual(run.as_ref(), console));
+    let page = asked
+        .page
+        .unwrap_or_else(|| choose_default_page(run.as_ref(), console));
     match page {
-        Page::Console => {
+        PageChoice::Console => {
             let console = console
                 .context("where the console is has to be said: --console URL or JOURNEYMAN_CONSOLE")?;
-            Ok(at_console(console, run.as_ref(), ticket))
+            Ok(build_console_address(console, run.as_ref(), ticket))
         }
-        Page::Ticket => {
+        PageChoice::Ticket => {
             let url = client.ticket_text(ticket).await?.url;
             ensure!(!url.is_empty(), "{ticket} has no page");
             Ok(url)
         }
-        Page::PullRequest => {
+        PageChoice::PullRequest => {
             let runs = match run {
                 Some(run) => vec![run],
-                None => of_ticket(client, ticket).await?,
+                None => list_ticket_runs(client, ticket).await?,
             };
-            let found = runs.iter().find_map(pull_request);
+            let found = runs.iter().find_map(find_pull_request_url);
             found.with_context(|| format!("there is no pull request of {ticket} yet"))
         }
     }
 }
 
 /// Default page: the most specific one that exists.
-fn usual(run: Option<&RunView>, console: Option<&str>) -> Page {
+fn choose_default_page(run: Option<&RunView>, console: Option<&str>) -> PageChoice {
     match run {
-        Some(_) if console.is_some() => Page::Console,
-        Some(run) if pull_request(run).is_some() => Page::PullRequest,
-        Some(_) | None => Page::Ticket,
+        Some(_) if console.is_some() => PageChoice::Console,
+        Some(run) if find_pull_request_url(run).is_some() => PageChoice::PullRequest,
+        Some(_) | None => PageChoice::Ticket,
     }
 }
 
-fn at_console(console: &str, run: Option<&RunView>, ticket: &TicketKey) -> String {
+fn build_console_address(console: &str, run: Option<&RunView>, ticket: &TicketKey) -> String {
     let console = console.trim_end_matches('/');
     match run {
-        Some(run) => format!("{console}/runs/{}", encode(&run.id)),
-        None => format!("{console}/tickets/{}", encode(&ticket.to_string())),
+        Some(run) => format!("{console}/runs/{}", percent_encode(&run.id)),
+        None => format!("{console}/tickets/{}", percent_encode(&ticket.to_string())),
     }
 }
 
 /// Runs of a ticket, newest first.
-async fn of_ticket(client: &Client, ticket: &TicketKey) -> anyhow::Result<Vec<RunView>> {
+async fn list_ticket_runs(client: &Client, ticket: &TicketKey) -> anyhow::Result<Vec<RunView>> {
     let query = RunsQuery {
         ticket: Some(ticket.to_string()),
         ..RunsQuery::default()
@@ -122,7 +124,7 @@ async fn of_ticket(client: &Client, ticket: &TicketKey) -> anyhow::Result<Vec<Ru
     Ok(client.list_runs(&query).await?)
 }
 
-fn pull_request(run: &RunView) -> Option<String> {
+fn find_pull_request_url(run: &RunView) -> Option<String> {
     let opened = &run.overview.as_ref()?.pull_requests;
     opened.last().map(|opened| opened.url.clone())
 }

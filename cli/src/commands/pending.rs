@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use api::types::{CredentialView, RunView, RunsQuery};
 use clap::Args;
 
-use super::{say, say_all};
+use super::{print_list, print_result};
 use crate::{
     access,
-    args::{Api, Format},
+    args::{ApiArguments, OutputFormat},
 };
 
 /// List the runs that wait for a person's decision or answer, the longest wait first, each with the next step, and
@@ -17,43 +17,48 @@ use crate::{
 pub(super) struct Arguments {
     /// Output format: text, or the runs of /v1/runs as one JSON array or one JSON object per line
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
-pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
     let query = RunsQuery {
         waits_for: Some(RunsQuery::PERSON.to_owned()),
         limit: Some(RunsQuery::MOST),
         ..RunsQuery::default()
     };
-    let client = access::client(&api)?;
+    let client = access::build_client(&api)?;
     let mut runs = client.list_runs(&query).await?;
     // The API returns the newest run first, and here the longest wait comes first.
     runs.reverse();
-    if output != Format::Text {
-        say_all(&runs, output == Format::Json)?;
+    if output != OutputFormat::Text {
+        print_list(&runs, output == OutputFormat::Json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let credentials = client.credentials().await?;
-    let mut told: Vec<String> = runs.iter().flat_map(lines).collect();
-    told.extend(credentials.iter().filter(|end| end.is_due).flat_map(end));
+    let mut told: Vec<String> = runs.iter().flat_map(render_waiting_run).collect();
+    told.extend(
+        credentials
+            .iter()
+            .filter(|end| end.is_due)
+            .flat_map(render_credential_lines),
+    );
     match told.is_empty() {
-        true => say("nothing waits for a person"),
-        false => told.iter().for_each(|line| say(line)),
+        true => print_result("nothing waits for a person"),
+        false => told.iter().for_each(|line| print_result(line)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Credential that expires, with the next step.
-fn end(of: &CredentialView) -> [String; 2] {
+fn render_credential_lines(of: &CredentialView) -> [String; 2] {
     let what = "  make a new one, put it where the old one is, and set its end in `expires`";
     [of.words(), what.to_owned()]
 }
 
 /// Run that waits, with the time of the wait and the next step.
-fn lines(run: &RunView) -> Vec<String> {
+fn render_waiting_run(run: &RunView) -> Vec<String> {
     let known = run.overview.as_ref();
     let title = known.map(|known| known.title.as_str()).unwrap_or_default();
     let since = known.map_or(run.started_at.as_str(), |known| &known.updated_at);
@@ -76,11 +81,11 @@ fn lines(run: &RunView) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use api::types::OverviewView;
-    use domain::{Job, RunStatus, RunSummary, Timestamp, WaitsFor};
+    use domain::{Job, RunStatus, RunSummary, Timestamp, WaitCondition};
 
     use super::*;
 
-    fn waiting(waits_for: WaitsFor, decides_about: Option<String>) -> RunView {
+    fn waiting(waits_for: WaitCondition, decides_about: Option<String>) -> RunView {
         let overview = OverviewView {
             title: "Prices wander".to_owned(),
             updated_at: "2026-11-25T09:00:00Z".to_owned(),
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn pending_run_shows_next_command_or_place() {
-        let decision = lines(&waiting(WaitsFor::Decision, Some("ab".repeat(20))));
+        let decision = render_waiting_run(&waiting(WaitCondition::Decision, Some("ab".repeat(20))));
         assert_eq!(
             decision,
             [
@@ -112,7 +117,7 @@ mod tests {
                 "  decide    journeyman decide jira:ENG-12@57 approve --head abababababab",
             ]
         );
-        let question = lines(&waiting(WaitsFor::Answer, None));
+        let question = render_waiting_run(&waiting(WaitCondition::Answer, None));
         assert_eq!(
             question[1..],
             ["  answer its question in a comment on jira:ENG-12"]

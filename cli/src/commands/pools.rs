@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use api::types::{MakeView, PoolView};
 use clap::Args;
-use domain::PoolNews;
+use domain::PoolFreshness;
 
-use super::{say, say_all, say_json};
+use super::{print_json, print_list, print_result};
 use crate::{
     access,
-    args::{Api, Format},
+    args::{ApiArguments, OutputFormat},
 };
 
 /// List the pools of executors: slots, waiting runs, versions, and problems
@@ -17,28 +17,36 @@ use crate::{
 pub(super) struct Arguments {
     /// Output format: text, the answer of /v1/pools, or one pool per line
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
-pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let found = access::client(&api)?.pools().await?;
+pub(super) async fn run_command(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let found = access::build_client(&api)?.pools().await?;
     match output {
-        Format::Json => say_json(&found)?,
-        Format::Jsonl => say_all(&found.pools, false)?,
-        Format::Text if found.pools.is_empty() => {
-            say("no pool is known: no planner has told of one within a day, and no rules name one")
+        OutputFormat::Json => print_json(&found)?,
+        OutputFormat::Jsonl => print_list(&found.pools, false)?,
+        OutputFormat::Text if found.pools.is_empty() => {
+            print_result("no pool is known: no planner has told of one within a day, and no rules name one")
         }
-        Format::Text => found.pools.iter().flat_map(lines).for_each(|line| say(&line)),
+        OutputFormat::Text => found
+            .pools
+            .iter()
+            .flat_map(render_pool)
+            .for_each(|line| print_result(&line)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lines of a pool: its kinds of executors, each executor, and problems.
-fn lines(pool: &PoolView) -> Vec<String> {
-    let mut lines = vec![first(pool)];
-    lines.extend(pool.makes.iter().map(|make| format!("  {}", words(make))));
+fn render_pool(pool: &PoolView) -> Vec<String> {
+    let mut lines = vec![render_pool_line(pool)];
+    lines.extend(
+        pool.makes
+            .iter()
+            .map(|make| format!("  {}", render_make_line(make))),
+    );
     for one in &pool.members {
         let why = if one.why.is_empty() {
             String::new()
@@ -63,27 +71,27 @@ fn lines(pool: &PoolView) -> Vec<String> {
     lines
 }
 
-fn first(pool: &PoolView) -> String {
+fn render_pool_line(pool: &PoolView) -> String {
     let waiting = match &pool.waiting_since {
         Some(since) => format!("{} runs wait since {since}", pool.waiting),
         None => format!("{} runs wait", pool.waiting),
     };
     let seen = pool.seen_at.as_deref().unwrap_or("never");
     match pool.news {
-        PoolNews::Current => format!(
+        PoolFreshness::Current => format!(
             "{}  {} of {} executors ready, {} of {} slots free, {} workspaces open, {waiting}, seen {seen}",
             pool.name, pool.ready, pool.executors, pool.free, pool.total, pool.held
         ),
-        PoolNews::Old => format!(
+        PoolFreshness::Old => format!(
             "{}  not known now, {} executors when last seen {seen}, {waiting}",
             pool.name, pool.executors
         ),
-        PoolNews::Unknown => format!("{}  not known, {waiting}", pool.name),
+        PoolFreshness::Unknown => format!("{}  not known, {waiting}", pool.name),
     }
 }
 
 /// Line of one kind of executors: `2 executors of release 0.1.0, L2, Debian 12: go, python3.11`.
-fn words(make: &MakeView) -> String {
+fn render_make_line(make: &MakeView) -> String {
     let version = match make.version.as_str() {
         "" => "an earlier release".to_owned(),
         version => format!("release {version}"),
@@ -119,7 +127,7 @@ mod tests {
     fn pool() -> PoolView {
         PoolView {
             name: "default".to_owned(),
-            news: PoolNews::Current,
+            news: PoolFreshness::Current,
             seen_at: Some("2026-11-25T09:00:00Z".to_owned()),
             planners: 1,
             executors: 2,
@@ -167,7 +175,7 @@ mod tests {
     #[test]
     fn pool_lines_show_executors_and_problems() {
         assert_eq!(
-            lines(&pool()),
+            render_pool(&pool()),
             [
                 "default  1 of 2 executors ready, 1 of 4 slots free, 3 workspaces open, 2 runs wait since 2026-11-25T08:58:00Z, \
                  seen 2026-11-25T09:00:00Z",
@@ -182,20 +190,20 @@ mod tests {
     #[test]
     fn unreported_pool_is_not_shown_current() {
         let old = PoolView {
-            news: PoolNews::Old,
+            news: PoolFreshness::Old,
             ready: 0,
             waiting: 0,
             waiting_since: None,
             ..pool()
         };
         assert_eq!(
-            first(&old),
+            render_pool_line(&old),
             "default  not known now, 2 executors when last seen 2026-11-25T09:00:00Z, 0 runs wait"
         );
         let unknown = PoolView {
-            news: PoolNews::Unknown,
+            news: PoolFreshness::Unknown,
             ..old
         };
-        assert_eq!(first(&unknown), "default  not known, 0 runs wait");
+        assert_eq!(render_pool_line(&unknown), "default  not known, 0 runs wait");
     }
 }

@@ -2,31 +2,31 @@
 
 use std::process::ExitCode;
 
-use api::Act;
+use api::ApiAction;
 use clap::Args;
 
-use super::{acting::DryRun, sure::Sure};
-use crate::{access, args::OfTicket};
+use super::{confirmation::ConfirmationOption, dry_run::DryRun};
+use crate::{access, args::TicketArguments};
 
 /// Delete all records of a ticket without live runs (needs an admin's token)
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    of: OfTicket,
+    of: TicketArguments,
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
-    sure: Sure,
+    sure: ConfirmationOption,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(refused) = asked.sure.refused(asked.dry) {
         return Ok(refused);
     }
-    let OfTicket { ticket, api } = asked.of;
-    let (client, done) = (access::client(&api)?, format!("purged: {ticket}"));
+    let TicketArguments { ticket, api } = asked.of;
+    let (client, done) = (access::build_client(&api)?, format!("purged: {ticket}"));
     asked
         .sure
-        .perform(&client, Act::Purge(&ticket), asked.dry, &done)
+        .perform(&client, ApiAction::Purge(&ticket), asked.dry, &done)
         .await
 }

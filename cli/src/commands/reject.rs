@@ -3,29 +3,29 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use domain::Verdict;
+use domain::DecisionVerdict;
 
 use super::{
-    acting::DryRun,
-    decision::{Answer, decide_about},
+    decision::{DecisionAnswer, decide_ticket},
+    dry_run::DryRun,
 };
-use crate::args::OfTicket;
+use crate::args::TicketArguments;
 
 /// Reject the change or plan of a ticket that waits for a decision; its run ends
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    of: OfTicket,
+    of: TicketArguments,
     #[command(flatten)]
     dry: DryRun,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let answer = Answer {
-        verdict: Verdict::Reject,
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let answer = DecisionAnswer {
+        verdict: DecisionVerdict::Reject,
         head: "",
         feedback: "",
         dry: asked.dry,
     };
-    decide_about(&asked.of, answer).await
+    decide_ticket(&asked.of, answer).await
 }

@@ -2,27 +2,27 @@
 
 use std::process::ExitCode;
 
-use api::Act;
+use api::ApiAction;
 use clap::Args;
 
-use super::acting::{DryRun, perform};
-use crate::{access, args::OfTicket};
+use super::dry_run::{DryRun, perform_act};
+use crate::{access, args::TicketArguments};
 
 /// Retry: a waiting run at once, a quarantined ticket from its current state, a failed job from the start
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    of: OfTicket,
+    of: TicketArguments,
     #[command(flatten)]
     dry: DryRun,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let OfTicket { ticket, api } = asked.of;
-    let client = access::client(&api)?;
-    perform(
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let TicketArguments { ticket, api } = asked.of;
+    let client = access::build_client(&api)?;
+    perform_act(
         &client,
-        Act::RetryTicket(&ticket),
+        ApiAction::RetryTicket(&ticket),
         asked.dry,
         &format!("retry asked for: {ticket}"),
     )

@@ -10,26 +10,26 @@ use clap::{
 use domain::{Job, RunId, StopReason, TicketKey};
 use serde::de::DeserializeOwned;
 
-use super::{say_all, say_long};
+use super::{print_list, print_long};
 use crate::{
     access,
-    args::{Api, Format, Paging, ticket},
+    args::{ApiArguments, OutputFormat, PagerOptions, parse_ticket},
 };
 
 /// List runs, newest last
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Only runs of this ticket
-    #[arg(long, value_parser = ticket)]
+    #[arg(long, value_parser = parse_ticket)]
     ticket: Option<TicketKey>,
     /// Only runs in this repository
     #[arg(long, value_name = "OWNER/NAME")]
     repository: Option<String>,
     /// Only this kind of job, e.g. implement
-    #[arg(long, value_parser = named::<Job>(Job::ALL.map(Job::as_str)))]
+    #[arg(long, value_parser = parse_known_name::<Job>(Job::ALL.map(Job::as_str)))]
     job: Option<Job>,
     /// Only runs in this state
-    #[arg(long, value_parser = named::<RunState>(RunState::ALL.map(RunState::as_str)))]
+    #[arg(long, value_parser = parse_known_name::<RunState>(RunState::ALL.map(RunState::as_str)))]
     status: Option<RunState>,
     /// Only runs that ended for this reason; failed means every reason but completed
     #[arg(long, value_name = "REASON")]
@@ -43,14 +43,14 @@ pub(super) struct Arguments {
     /// Output format: text, or the runs of /v1/runs in the order of the text, as one JSON array or one JSON object
     /// per line
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let query = RunsQuery {
         ticket: asked.ticket.map(|ticket| ticket.to_string()),
         repository: asked.repository,
@@ -61,24 +61,24 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         limit: Some(asked.limit.into()),
         ..RunsQuery::default()
     };
-    let mut runs = access::client(&asked.api)?.list_runs(&query).await?;
+    let mut runs = access::build_client(&asked.api)?.list_runs(&query).await?;
     // The API returns the newest run first. On a terminal the last line is next to the prompt.
     runs.reverse();
     match asked.output {
-        Format::Json | Format::Jsonl => say_all(&runs, asked.output == Format::Json)?,
-        Format::Text => say_long(runs.iter().map(line), asked.paging),
+        OutputFormat::Json | OutputFormat::Jsonl => print_list(&runs, asked.output == OutputFormat::Json)?,
+        OutputFormat::Text => print_long(runs.iter().map(render_run_line), asked.paging),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Parser for one of these names. `--help` and completions list them.
-fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+fn parse_known_name<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
-fn line(run: &RunView) -> String {
+fn render_run_line(run: &RunView) -> String {
     let stop = run.stop.as_ref().map(StopReason::as_str);
     let reason = stop.or(run.waits_for.as_deref()).unwrap_or_default();
     let known = run.overview.as_ref();

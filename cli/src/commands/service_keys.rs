@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use lease::User;
-use queue::{Identity, Role};
+use lease::RedisUser;
+use queue::{NatsIdentity, NatsRole};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{nats_users::variable, say};
-use crate::secrets::new_password;
+use super::{nats_users::name_key_variable, print_result};
+use crate::secrets::generate_password;
 
 /// Generate the keys and the passwords with which services authenticate to NATS and Redis
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(super) struct Arguments {}
 
 /// Credentials of one service for NATS and Redis.
 pub(super) struct ServiceKeys {
-    pub(super) role: Role,
+    pub(super) role: NatsRole,
     pub(super) nkey_seed: SecretString,
     /// Absent for a service that does not use Redis.
     pub(super) redis_password: Option<SecretString>,
@@ -34,22 +34,22 @@ pub(super) struct NewKeys {
 impl NewKeys {
     pub(super) fn generate() -> Self {
         let (mut services, mut public, mut users) = (Vec::new(), Vec::new(), Vec::new());
-        for role in Role::ALL {
-            let identity = Identity::generate();
-            let user = User::ALL.into_iter().find(|user| user.name() == role.name());
+        for role in NatsRole::ALL {
+            let identity = NatsIdentity::generate();
+            let user = RedisUser::ALL.into_iter().find(|user| user.name() == role.name());
             let redis_password = user.map(|user| {
-                let (password, sha256) = new_password();
+                let (password, sha256) = generate_password();
                 users.push((user, sha256));
                 SecretString::from(password)
             });
-            public.push(format!("{}={}", variable(role), identity.public_key));
+            public.push(format!("{}={}", name_key_variable(role), identity.public_key));
             services.push(ServiceKeys {
                 role,
                 nkey_seed: identity.seed,
                 redis_password,
             });
         }
-        let acl = lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())));
+        let acl = lease::render_acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())));
         Self {
             services,
             acl,
@@ -59,31 +59,31 @@ impl NewKeys {
 }
 
 /// Prints the entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys for the server.
-pub(super) async fn run(_: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(_: Arguments) -> anyhow::Result<ExitCode> {
     let keys = NewKeys::generate();
     for service in &keys.services {
-        let (holder, seed) = (holder(service.role), service.nkey_seed.expose_secret());
-        say(&format!("# {holder}, a secret:\nnats-nkey-seed: {seed}"));
+        let (holder, seed) = (name_key_holder(service.role), service.nkey_seed.expose_secret());
+        print_result(&format!("# {holder}, a secret:\nnats-nkey-seed: {seed}"));
         if let Some(password) = &service.redis_password {
-            say(&format!("redis-password: {}", password.expose_secret()));
+            print_result(&format!("redis-password: {}", password.expose_secret()));
         }
-        say("");
+        print_result("");
     }
     let acl = keys.acl.replace('\n', "\n  ");
-    say(&format!(
+    print_result(&format!(
         "# redis-acl, with the passwords' hashes:\nusers.acl: |\n  {}\n",
         acl.trim_end()
     ));
-    say(&format!(
+    print_result(&format!(
         "# ConfigMap nats-users, public:\n{}",
         keys.public.join("\n")
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-fn holder(role: Role) -> String {
+fn name_key_holder(role: NatsRole) -> String {
     match role {
-        Role::Backup => "for `journeyman backup` and `journeyman restore`, in no service".to_owned(),
+        NatsRole::Backup => "for `journeyman backup` and `journeyman restore`, in no service".to_owned(),
         service => format!("{}-secrets", service.name()),
     }
 }

@@ -4,25 +4,25 @@ use std::process::ExitCode;
 
 use api::types::{ChecksView, PullRequestView, TicketTextView};
 use clap::Args;
-use domain::{Conclusion, PullRequestStatus};
+use domain::{ChecksConclusion, PullRequestStatus};
 
-use super::say_long;
+use super::print_long;
 use crate::{
     access,
-    args::{OfTicket, Paging},
+    args::{PagerOptions, TicketArguments},
 };
 
 /// Print the current text of a ticket or pull request, and the status of its pull requests
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    of: OfTicket,
+    of: TicketArguments,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
 }
 
-pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<ExitCode> {
-    let client = access::client(&of.api)?;
+pub(super) async fn run_command(Arguments { of, paging }: Arguments) -> anyhow::Result<ExitCode> {
+    let client = access::build_client(&of.api)?;
     let text = client.ticket_text(&of.ticket).await?;
     let standing = match client.ticket(&of.ticket).await {
         Ok(row) => row.standing,
@@ -30,14 +30,14 @@ pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<E
         Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let mut parts = vec![page(&text)];
-    parts.extend(standing.iter().map(stands));
-    say_long([parts.join("\n\n")], paging);
+    let mut parts = vec![render_ticket(&text)];
+    parts.extend(standing.iter().map(render_pull_request));
+    print_long([parts.join("\n\n")], paging);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Pull request with its checks and reviews, as known from webhooks and polls.
-fn stands(one: &PullRequestView) -> String {
+fn render_pull_request(one: &PullRequestView) -> String {
     let state = match one.status {
         Some(PullRequestStatus::Open) => "open",
         Some(PullRequestStatus::Merged) => "merged",
@@ -46,7 +46,7 @@ fn stands(one: &PullRequestView) -> String {
     };
     let mut lines = vec![format!("pull request: {} ({state})", one.pull_request.url)];
     match &one.checks {
-        Some(checks) => lines.extend(checked(checks)),
+        Some(checks) => lines.extend(render_checks(checks)),
         None => lines.push("checks: none was complete yet, as far as is known".to_owned()),
     }
     if let Some(review) = &one.review {
@@ -71,11 +71,11 @@ fn stands(one: &PullRequestView) -> String {
     lines.join("\n")
 }
 
-fn checked(checks: &ChecksView) -> Vec<String> {
+fn render_checks(checks: &ChecksView) -> Vec<String> {
     let result = match checks.conclusion {
-        Conclusion::Success => "all passed".to_owned(),
-        Conclusion::Failure => format!("{} failed", checks.failed.len()),
-        Conclusion::Absent => "none has reported".to_owned(),
+        ChecksConclusion::Success => "all passed".to_owned(),
+        ChecksConclusion::Failure => format!("{} failed", checks.failed.len()),
+        ChecksConclusion::Absent => "none has reported".to_owned(),
     };
     let follows = match checks.follows.as_str() {
         "repair" => "; a run repairs them".to_owned(),
@@ -99,7 +99,7 @@ fn checked(checks: &ChecksView) -> Vec<String> {
 }
 
 /// Text of the ticket.
-pub(super) fn page(text: &TicketTextView) -> String {
+pub(super) fn render_ticket(text: &TicketTextView) -> String {
     let mut lines = vec![format!("{}: {}", text.ticket, text.summary)];
     let (labels, assignees) = (text.labels.join(", "), text.assignees.join(", "));
     for (name, value) in [
@@ -153,7 +153,7 @@ mod tests {
             checks: Some(ChecksView {
                 head: "a".repeat(40),
                 outdated: false,
-                conclusion: Conclusion::Failure,
+                conclusion: ChecksConclusion::Failure,
                 failed: vec![failed],
                 page: String::new(),
                 at: "2026-11-25T09:00:00Z".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
             awaits_review_since: Some("2026-11-25T08:00:00Z".to_owned()),
         };
         assert_eq!(
-            stands(&view),
+            render_pull_request(&view),
             "pull request: https://github.com/acme/shop/pull/7 (open)\n\
              checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
              is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
@@ -178,7 +178,7 @@ mod tests {
             ..view
         };
         assert_eq!(
-            stands(&without),
+            render_pull_request(&without),
             "pull request: https://github.com/acme/shop/pull/7 (merged)\nchecks: none was complete yet, as far as is known"
         );
     }
@@ -202,7 +202,7 @@ mod tests {
             }],
         };
         assert_eq!(
-            page(&text),
+            render_ticket(&text),
             "jira:ENG-1: Fix the cart\nstatus: To Do\nlabels: shop, tax\n\nIt rounds.\n\nAda at 2026-11-24T10:00:00Z:\nHalf up."
         );
     }

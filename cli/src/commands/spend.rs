@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use domain::Dollars;
 use serde::Serialize;
 
-use super::{say_all, say_json, say_long};
+use super::{print_json, print_list, print_long};
 use crate::{
     access,
-    args::{Api, Format, Paging},
+    args::{ApiArguments, OutputFormat, PagerOptions},
 };
 
 /// Print the spend of models, counted from the stored journals
@@ -28,11 +28,11 @@ pub(super) struct Arguments {
     by: SpendBy,
     /// Output format: a table, one JSON object, or one JSON object per line of the table
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 /// Grouping of the sums.
@@ -54,7 +54,7 @@ enum SpendBy {
 
 /// Line of the table: the group and its sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Sum {
+struct SpendGroup {
     name: String,
     calls: u64,
     tokens: u64,
@@ -63,36 +63,36 @@ struct Sum {
 }
 
 #[derive(Serialize)]
-struct Table {
+struct SpendTable {
     since: String,
     until: String,
-    sums: Vec<Sum>,
-    total: Sum,
+    sums: Vec<SpendGroup>,
+    total: SpendGroup,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let client = access::client(&asked.api)?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let client = access::build_client(&asked.api)?;
     let query = SpendQuery {
         since: asked.since,
         until: asked.until,
         from: None,
     };
     let found = client.spend(&query).await?;
-    let table = Table {
-        sums: sums(&found.lines, |line| name_of(line, asked.by)),
-        total: sums(&found.lines, |_| "total").pop().unwrap_or_default(),
+    let table = SpendTable {
+        sums: sum_lines(&found.lines, |line| find_group_name(line, asked.by)),
+        total: sum_lines(&found.lines, |_| "total").pop().unwrap_or_default(),
         since: found.since,
         until: found.until,
     };
     match asked.output {
-        Format::Json => say_json(&table)?,
-        Format::Jsonl => say_all(&table.sums, false)?,
-        Format::Text => say_long(text(&table), asked.paging),
+        OutputFormat::Json => print_json(&table)?,
+        OutputFormat::Jsonl => print_list(&table.sums, false)?,
+        OutputFormat::Text => print_long(render_table(&table), asked.paging),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn name_of(line: &SpendLine, by: SpendBy) -> &str {
+fn find_group_name(line: &SpendLine, by: SpendBy) -> &str {
     match by {
         SpendBy::Organization => &line.organization,
         SpendBy::Repository => &line.repository,
@@ -104,8 +104,8 @@ fn name_of(line: &SpendLine, by: SpendBy) -> &str {
 }
 
 /// Sums by name, in the order of the names.
-fn sums<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<Sum> {
-    let mut sums = BTreeMap::<&str, Sum>::new();
+fn sum_lines<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<SpendGroup> {
+    let mut sums = BTreeMap::<&str, SpendGroup>::new();
     for line in lines {
         let sum = sums.entry(name_of(line)).or_default();
         let micros = sum.cost_usd.micros().saturating_add(line.cost_usd.micros());
@@ -114,14 +114,14 @@ fn sums<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) 
         sum.tokens = sum.tokens.saturating_add(line.tokens);
         sum.unpriced = sum.unpriced.saturating_add(line.unpriced);
     }
-    let named = |(name, sum): (&str, Sum)| Sum {
+    let named = |(name, sum): (&str, SpendGroup)| SpendGroup {
         name: name.to_owned(),
         ..sum
     };
     sums.into_iter().map(named).collect()
 }
 
-fn text(table: &Table) -> Vec<String> {
+fn render_table(table: &SpendTable) -> Vec<String> {
     let mut lines = vec![format!("from {} until {}", table.since, table.until)];
     for sum in table.sums.iter().chain([&table.total]) {
         // Without any line the total is a default value, whose name is empty.
@@ -171,11 +171,11 @@ mod tests {
             line("acme/shop", "large", 250_000, 0),
             line("acme/shop", "small", 250_000, 1),
         ];
-        let table = Table {
+        let table = SpendTable {
             since: "2026-11-01T00:00:00Z".to_owned(),
             until: "2026-11-24T00:00:00Z".to_owned(),
-            sums: sums(&lines, |line| name_of(line, SpendBy::Repository)),
-            total: sums(&lines, |_| "total").pop().unwrap_or_default(),
+            sums: sum_lines(&lines, |line| find_group_name(line, SpendBy::Repository)),
+            total: sum_lines(&lines, |_| "total").pop().unwrap_or_default(),
         };
         let said = Vec::from_iter(table.sums.iter().chain([&table.total]).map(|sum| {
             let micros = sum.cost_usd.micros();
@@ -189,7 +189,7 @@ mod tests {
                 ("total", 1_500_000, 6, 30, 1),
             ]
         );
-        let shown = text(&table);
+        let shown = render_table(&table);
         assert!(shown[1].starts_with("acme/shop "), "{}", shown[1]);
         assert!(
             shown[1].ends_with("(1 calls without a known price)"),
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn nothing_spent_is_a_total_of_nothing() {
-        let table = Table {
+        let table = SpendTable {
             since: String::new(),
             until: String::new(),
             sums: Vec::new(),
-            total: Sum::default(),
+            total: SpendGroup::default(),
         };
-        assert!(text(&table)[1].starts_with("total "));
+        assert!(render_table(&table)[1].starts_with("total "));
     }
 }

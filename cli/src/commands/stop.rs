@@ -2,17 +2,17 @@
 
 use std::process::ExitCode;
 
-use api::Act;
+use api::ApiAction;
 use clap::Args;
 use domain::RunId;
 
 use super::{
-    acting::{DryRun, perform},
-    sure::Sure,
+    confirmation::ConfirmationOption,
+    dry_run::{DryRun, perform_act},
 };
 use crate::{
     access,
-    args::{self, Api},
+    args::{self, ApiArguments},
 };
 
 /// Stop a run, or every live run of a ticket
@@ -23,14 +23,14 @@ pub(super) struct Arguments {
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
-    sure: Sure,
+    sure: ConfirmationOption,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 /// Stops the target. A named run needs no confirmation; the live runs of a ticket may be more than
 /// the user expects.
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments {
         target,
         dry,
@@ -39,12 +39,13 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     } = asked;
     let done = format!("stop asked for: {target}");
     if let Ok(run) = target.parse::<RunId>() {
-        return perform(&access::client(&api)?, Act::StopRun(&run), dry, &done).await;
+        return perform_act(&access::build_client(&api)?, ApiAction::StopRun(&run), dry, &done).await;
     }
-    let ticket = args::ticket(&target).map_err(anyhow::Error::msg)?;
+    let ticket = args::parse_ticket(&target).map_err(anyhow::Error::msg)?;
     if let Some(refused) = sure.refused(dry) {
         return Ok(refused);
     }
-    let client = access::client(&api)?;
-    sure.perform(&client, Act::StopTicket(&ticket), dry, &done).await
+    let client = access::build_client(&api)?;
+    sure.perform(&client, ApiAction::StopTicket(&ticket), dry, &done)
+        .await
 }

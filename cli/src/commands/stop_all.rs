@@ -2,33 +2,33 @@
 
 use std::process::ExitCode;
 
-use api::{Act, types::StopAllView};
+use api::{ApiAction, types::StopAllView};
 use clap::{Args, ValueEnum};
 
 use super::{
-    acting::{DryRun, tell},
-    say,
-    sure::Sure,
+    confirmation::ConfirmationOption,
+    dry_run::{DryRun, print_effects},
+    print_result,
 };
-use crate::{access, args::Api};
+use crate::{access, args::ApiArguments};
 
 /// Stop every planner, or let them continue (needs an admin's token)
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// on, off, or status
     #[arg(value_enum, default_value = "status")]
-    switch: Switch,
+    switch: StopAllSwitch,
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
-    sure: Sure,
+    sure: ConfirmationOption,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 /// Positions of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Switch {
+enum StopAllSwitch {
     /// Stop every planner.
     On,
     /// Let the planners continue.
@@ -37,7 +37,7 @@ enum Switch {
     Status,
 }
 
-impl Switch {
+impl StopAllSwitch {
     /// New position; `None` for a query.
     fn turned(self) -> Option<bool> {
         match self {
@@ -48,7 +48,7 @@ impl Switch {
     }
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments {
         switch,
         dry,
@@ -56,16 +56,16 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         api,
     } = asked;
     // Only stopping interrupts work, so only stopping needs a confirmation.
-    let asks = switch == Switch::On;
+    let asks = switch == StopAllSwitch::On;
     if asks && let Some(refused) = sure.refused(dry) {
         return Ok(refused);
     }
-    let client = access::client(&api)?;
+    let client = access::build_client(&api)?;
     if let (true, Some(on)) = (dry.dry_run, switch.turned()) {
-        tell(&client.would(Act::StopAll(on)).await?);
+        print_effects(&client.would(ApiAction::StopAll(on)).await?);
         return Ok(ExitCode::SUCCESS);
     }
-    if asks && !sure.is_meant(&client, Act::StopAll(true)).await? {
+    if asks && !sure.is_meant(&client, ApiAction::StopAll(true)).await? {
         return Ok(ExitCode::FAILURE);
     }
     let StopAllView { on, by, at } = match switch.turned() {
@@ -76,6 +76,6 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         .zip(at)
         .map(|(by, at)| format!(" (by {by}, {at})"))
         .unwrap_or_default();
-    say(&format!("stop-all is {}{since}", if on { "on" } else { "off" }));
+    print_result(&format!("stop-all is {}{since}", if on { "on" } else { "off" }));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use anyhow::bail;
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use super::say;
-use crate::secrets::new_token;
+use super::print_result;
+use crate::secrets::generate_token;
 
 /// Generate a token for the API: the token for its bearer, the hash for ingest's settings
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     projects: Vec<String>,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { name, role, .. } = &asked;
     let is_name = !name.is_empty()
         && name
@@ -37,12 +37,12 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     if !["viewer", "operator", "admin"].contains(&role.as_str()) {
         bail!("the role must be viewer, operator or admin");
     }
-    let (token, sha256) = new_token();
-    say(&format!(
+    let (token, sha256) = generate_token();
+    print_result(&format!(
         "# for its bearer, shown once:\n{}\n",
         token.expose_secret()
     ));
-    say(&format!(
+    print_result(&format!(
         "# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\"{}",
         asked.scope()
     ));

@@ -1,23 +1,26 @@
 //! Client of the API, with one file per part of it.
 
-mod acts;
-mod follow;
+mod actions;
 mod jobs;
 mod pools;
 mod pull_requests;
+mod run_stream;
 mod runs;
 mod spend;
 mod tickets;
 
 use std::time::Duration;
 
-use domain::{Entry, RunId, TicketKey, address::encode};
+use domain::{JournalEntry, RunId, TicketKey, address::percent_encode};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub use self::{acts::Act, follow::Followed, jobs::implement, pull_requests::Asked, tickets::OfRun};
+pub use self::{
+    actions::ApiAction, jobs::build_implement_job, pull_requests::PullRequestSubmission,
+    run_stream::RunEvent, tickets::RunJournalEntry,
+};
 use crate::{
     Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
     types::{CredentialView, DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
@@ -36,14 +39,14 @@ pub struct Client {
     url: String,
     token: SecretString,
     // The person on whose behalf the calls are made, for a token that may act for people.
-    person: Option<Person>,
+    person: Option<ActingPerson>,
     // The name of the person at the identity provider.
     subject: Option<String>,
 }
 
 /// A person who logged in at another service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
+pub struct ActingPerson {
     /// The name in journals.
     pub name: String,
     /// Role that limits the calls.
@@ -72,7 +75,7 @@ impl Client {
 
     /// Returns the client on behalf of a person. Its token must be one that may act for people.
     #[must_use]
-    pub fn on_behalf_of(self, person: Person) -> Self {
+    pub fn on_behalf_of(self, person: ActingPerson) -> Self {
         Self {
             person: Some(person),
             ..self
@@ -104,7 +107,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn comment(&self, ticket: &TicketKey, text: &str) -> Result<(), Error> {
-        let path = format!("/v1/tickets/{}/comments", encode(&ticket.to_string()));
+        let path = format!("/v1/tickets/{}/comments", percent_encode(&ticket.to_string()));
         self.call::<Value>(Method::POST, &path, Some(json!({ "text": text })))
             .await
             .map(drop)
@@ -117,7 +120,7 @@ impl Client {
     pub async fn run(&self, run: &RunId) -> Result<RunView, Error> {
         self.call(
             Method::GET,
-            &format!("/v1/runs/{}", encode(&run.to_string())),
+            &format!("/v1/runs/{}", percent_encode(&run.to_string())),
             None,
         )
         .await
@@ -127,10 +130,10 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn journal(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
+    pub async fn journal(&self, run: &RunId) -> Result<Vec<JournalEntry>, Error> {
         self.call(
             Method::GET,
-            &format!("/v1/runs/{}/journal", encode(&run.to_string())),
+            &format!("/v1/runs/{}/journal", percent_encode(&run.to_string())),
             None,
         )
         .await
@@ -140,14 +143,14 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<Entry>, Error> {
+    pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<JournalEntry>, Error> {
         let asked = JournalQuery {
             from: Some(position),
             limit: Some(1),
         };
-        let path = format!("/v1/runs/{}/journal", encode(&run.to_string()));
+        let path = format!("/v1/runs/{}/journal", percent_encode(&run.to_string()));
         let request = self.request(Method::GET, &path).query(&asked);
-        let entries: Vec<Entry> = self.answered(request).await?;
+        let entries: Vec<JournalEntry> = self.answered(request).await?;
         Ok(entries.into_iter().find(|entry| entry.position == position))
     }
 
@@ -193,7 +196,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn diff(&self, run: &RunId) -> Result<String, Error> {
-        let path = format!("/v1/runs/{}/diff", encode(&run.to_string()));
+        let path = format!("/v1/runs/{}/diff", percent_encode(&run.to_string()));
         let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
         let answer = self.send(request).await?;
         refuse_problem(answer).await?.text().await.map_err(Error::Lost)
@@ -252,12 +255,12 @@ impl Client {
         let request = request.bearer_auth(self.token.expose_secret());
         // Header values are limited to ASCII, so names of people are percent-encoded.
         let request = match &self.subject {
-            Some(subject) => request.header(SUBJECT_HEADER, encode(subject)),
+            Some(subject) => request.header(SUBJECT_HEADER, percent_encode(subject)),
             None => request,
         };
         match &self.person {
             Some(person) => request
-                .header(PERSON_HEADER, encode(&person.name))
+                .header(PERSON_HEADER, percent_encode(&person.name))
                 .header(ROLE_HEADER, person.role.as_str()),
             None => request,
         }
@@ -292,6 +295,6 @@ async fn refuse_problem(answer: Response) -> Result<Response, Error> {
     Err(Error::Refused { status, name, detail })
 }
 
-fn understood<T: DeserializeOwned>(data: &str) -> Result<T, Error> {
+fn parse_event_data<T: DeserializeOwned>(data: &str) -> Result<T, Error> {
     serde_json::from_str(data).map_err(Error::NotUnderstood)
 }

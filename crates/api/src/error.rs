@@ -20,7 +20,7 @@ pub enum Error {
     #[error("the API does not know this token")]
     UnknownToken,
     /// The API refused the request.
-    #[error("{}", words(*.status, .detail))]
+    #[error("{}", describe_refused(*.status, .detail))]
     Refused {
         /// The HTTP status.
         status: StatusCode,
@@ -54,7 +54,7 @@ impl Error {
     }
 }
 
-fn words(status: StatusCode, detail: &str) -> String {
+fn describe_refused(status: StatusCode, detail: &str) -> String {
     match detail {
         "" => format!("the API answered {status}"),
         detail => detail.to_owned(),

@@ -7,7 +7,9 @@ mod error;
 pub mod types;
 pub mod view;
 
-pub use client::{Act, Asked, Client, Followed, OfRun, Person, implement};
+pub use client::{
+    ActingPerson, ApiAction, Client, PullRequestSubmission, RunEvent, RunJournalEntry, build_implement_job,
+};
 pub use error::Error;
 
 /// Header with the display name of the person on whose behalf a call is made, percent-encoded.

@@ -3,12 +3,12 @@
 mod credentials;
 mod jobs;
 mod pools;
+mod pull_request_views;
 mod pull_requests;
 mod runs;
-mod standing;
 mod tickets;
 
-use domain::{Dollars, PullRequestRef, Verdict};
+use domain::{DecisionVerdict, Dollars, PullRequestRef};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -16,9 +16,9 @@ pub use self::{
     credentials::CredentialView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
+    pull_request_views::{ChecksView, FailedCheckView, PullRequestView, ReviewView},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     runs::{OverviewView, RunState, RunView, RunsQuery},
-    standing::{ChecksView, FailedCheckView, PullRequestView, ReviewView},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 
@@ -161,7 +161,7 @@ pub struct CommentBody {
 pub struct DecisionBody {
     /// The verdict: `approve`, `reject` or `revise`.
     #[schema(value_type = String)]
-    pub verdict: Verdict,
+    pub verdict: DecisionVerdict,
     // The commit may have changed since the person read it, so an approval has to name it.
     /// The commit that it is about, or at least its first 7 characters; required for an approval.
     #[serde(default)]

@@ -8,7 +8,7 @@ use std::{
 use domain::{CredentialEnds, Timestamp};
 use opentelemetry::{KeyValue, global};
 
-use crate::now;
+use crate::read_wall_clock;
 
 /// End of each credential, by its section of the settings. One map per process, as its meters are.
 static ENDS: LazyLock<Mutex<BTreeMap<String, Timestamp>>> = LazyLock::new(Mutex::default);
@@ -16,7 +16,7 @@ static OBSERVED: Once = Once::new();
 
 /// Publishes the ends of credentials as the gauge `journeyman.credential.expires`, in seconds from now. A
 /// later call replaces the end of the same section.
-pub fn tell(told: &CredentialEnds) {
+pub fn publish_credential_ends(told: &CredentialEnds) {
     for end in &told.ends {
         let section = match &end.instance {
             Some(name) => format!("jira.{name}"),
@@ -32,15 +32,15 @@ fn tell_one(credential: &str, ends: Timestamp) {
     // A collection holds the lock of the meters while it runs the callback, which locks this map. The
     // registration takes both in the other order, so the map is unlocked before.
     drop(known);
-    OBSERVED.call_once(observe);
+    OBSERVED.call_once(register_expiry_gauge);
 }
 
-fn observe() {
+fn register_expiry_gauge() {
     global::meter("journeyman")
         .i64_observable_gauge("journeyman.credential.expires")
         .with_unit("s")
         .with_callback(|gauge| {
-            let now = now();
+            let now = read_wall_clock();
             let known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
             for (credential, ends) in known.iter() {
                 let name = KeyValue::new("journeyman.credential", credential.clone());
@@ -69,10 +69,10 @@ mod tests {
             instance: instance.map(|name| name.parse().expect("instance")),
             ends: at(day),
         };
-        tell(&CredentialEnds {
+        publish_credential_ends(&CredentialEnds {
             ends: vec![of(None, "2027-01-31"), of(Some("test"), "2027-02-28")],
         });
-        tell(&CredentialEnds {
+        publish_credential_ends(&CredentialEnds {
             ends: vec![of(None, "2028-01-31")],
         });
         let known = ENDS.lock().expect("ends");

@@ -9,12 +9,12 @@ use axum::{Router, http::StatusCode, routing::get};
 
 /// Readiness of a service. Cheap to clone; starts not ready.
 #[derive(Clone, Debug, Default)]
-pub struct Health {
+pub struct ServiceHealth {
     ready: Arc<AtomicBool>,
     note: Arc<Mutex<Option<String>>>,
 }
 
-impl Health {
+impl ServiceHealth {
     /// Creates a state that is not ready.
     pub fn new() -> Self {
         Self::default()
@@ -56,6 +56,6 @@ impl Health {
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readiness))
-            .merge(crate::metrics::router())
+            .merge(crate::metrics::build_metrics_router())
     }
 }

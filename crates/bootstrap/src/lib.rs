@@ -19,7 +19,7 @@ pub mod telemetry;
 pub mod tls;
 pub mod trace;
 
-pub use clock::now;
+pub use clock::read_wall_clock;
 pub use programs::own_program;
-pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};
-pub use telemetry::instance;
+pub use run::{ServiceConfig, install_tls_provider, listen_for_signals, run_service, shutdown_signal};
+pub use telemetry::name_process_instance;

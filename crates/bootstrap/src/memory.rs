@@ -16,16 +16,16 @@ pub fn container_limit() -> Option<u64> {
             .lines()
             .find_map(|line| Some(line.split_once(mark)?.1.to_owned()))
     };
-    let second = group_of("0::").and_then(|group| lowest(Path::new(SECOND), &group, "memory.max"));
-    let first =
-        group_of(":memory:").and_then(|group| lowest(Path::new(FIRST), &group, "memory.limit_in_bytes"));
+    let second = group_of("0::").and_then(|group| find_lowest_limit(Path::new(SECOND), &group, "memory.max"));
+    let first = group_of(":memory:")
+        .and_then(|group| find_lowest_limit(Path::new(FIRST), &group, "memory.limit_in_bytes"));
     second.into_iter().chain(first).min()
 }
 
 /// Lowest limit between a group and the mount.
 ///
 /// A container that sees its own group as the root finds the limit there.
-fn lowest(mount: &Path, group: &str, file: &str) -> Option<u64> {
+fn find_lowest_limit(mount: &Path, group: &str, file: &str) -> Option<u64> {
     let own = mount.join(group.trim_start_matches('/'));
     let around = own.ancestors().take_while(|folder| folder.starts_with(mount));
     let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
@@ -41,7 +41,7 @@ mod tests {
         let mount = tempfile::TempDir::new().unwrap();
         let group = mount.path().join("pods/one");
         fs::create_dir_all(&group).unwrap();
-        let found = || lowest(mount.path(), "/pods/one", "memory.max");
+        let found = || find_lowest_limit(mount.path(), "/pods/one", "memory.max");
         fs::write(group.join("memory.max"), "max\n").unwrap();
         assert_eq!(found(), None);
         fs::write(mount.path().join("pods/memory.max"), "1073741824\n").unwrap();
@@ -51,7 +51,7 @@ mod tests {
         // The process does not see this group. The root of the visible tree has its limit.
         fs::write(mount.path().join("memory.max"), "268435456\n").unwrap();
         assert_eq!(
-            lowest(mount.path(), "/../elsewhere", "memory.max"),
+            find_lowest_limit(mount.path(), "/../elsewhere", "memory.max"),
             Some(256 << 20)
         );
     }

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use opentelemetry_prometheus::PrometheusExporter;
 use prometheus::{Encoder, Registry, TextEncoder};
 
@@ -16,7 +16,7 @@ use prometheus::{Encoder, Registry, TextEncoder};
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
 
 /// Reader for the process's one provider of meters; [`router`] collects from it.
-pub(crate) fn reader() -> Result<PrometheusExporter, String> {
+pub(crate) fn build_metrics_reader() -> Result<PrometheusExporter, String> {
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(REGISTRY.clone())
         .build();
@@ -25,16 +25,16 @@ pub(crate) fn reader() -> Result<PrometheusExporter, String> {
 
 /// Router for `GET /metrics`. The metrics name no ticket, run or repository, so the route needs no
 /// authentication.
-pub fn router() -> Router {
-    Router::new().route("/metrics", get(async || scrape()))
+pub fn build_metrics_router() -> Router {
+    Router::new().route("/metrics", get(async || render_metrics()))
 }
 
-fn scrape() -> Response {
+fn render_metrics() -> Response {
     let mut text = Vec::new();
     match TextEncoder::new().encode(&REGISTRY.gather(), &mut text) {
         Ok(()) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "metrics could not be written");
+            tracing::warn!(error = %format_error_chain(&error), "metrics could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

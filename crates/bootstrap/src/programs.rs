@@ -12,10 +12,10 @@ const LIBEXEC: &str = "libexec/journeyman";
 pub fn own_program(name: &str) -> Option<PathBuf> {
     // An installation may be started through a symbolic link.
     let program = std::env::current_exe().and_then(std::fs::canonicalize).ok()?;
-    beside(&program, name)
+    find_near_program(&program, name)
 }
 
-fn beside(program: &Path, name: &str) -> Option<PathBuf> {
+fn find_near_program(program: &Path, name: &str) -> Option<PathBuf> {
     let folder = program.parent()?;
     let above = folder.parent()?;
     let places = [
@@ -48,11 +48,11 @@ mod tests {
             ("prefix/bin/journeyman", "prefix/libexec/journeyman/launcher"),
         ] {
             assert_eq!(
-                beside(&place(program), "launcher"),
+                find_near_program(&place(program), "launcher"),
                 Some(place(found)),
                 "{program}"
             );
-            assert_eq!(beside(&place(program), "parser"), None, "{program}");
+            assert_eq!(find_near_program(&place(program), "parser"), None, "{program}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Arg, Command, value_parser};
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use serde::de::DeserializeOwned;
 use tokio::{
     net::TcpListener,
@@ -39,31 +39,32 @@ pub trait ServiceConfig: DeserializeOwned + Send + 'static {
 ///
 /// Exit codes: 0 after a drain, 64 for a wrong setting (one line on stderr names the key), 1 for any other
 /// error.
-pub fn run<C, F, Fut>(service: &'static str, about: &'static str, serve: F) -> ExitCode
+pub fn run_service<C, F, Fut>(service: &'static str, about: &'static str, serve: F) -> ExitCode
 where
     C: ServiceConfig,
     F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    let arguments = command(service, about).get_matches();
+    let arguments = build_command(service, about).get_matches();
     let named = arguments.get_one::<PathBuf>("config").cloned();
     let file = named.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()));
-    let config = match settings::load::<C>(file.as_deref(), std::env::vars()).and_then(checked) {
+    let config = match settings::load_settings::<C>(file.as_deref(), std::env::vars()).and_then(check_config)
+    {
         Ok(config) => config,
-        Err(error) => return complain(service, EXIT_SETTINGS, &error.to_string()),
+        Err(error) => return report_failure(service, EXIT_SETTINGS, &error.to_string()),
     };
     install_tls_provider();
-    match runtime() {
+    match build_runtime() {
         Ok(runtime) => runtime.block_on(Box::pin(serve_until_signal(service, config, serve))),
-        Err(error) => complain(service, 1, &format!("cannot start the runtime: {error}")),
+        Err(error) => report_failure(service, 1, &format!("cannot start the runtime: {error}")),
     }
 }
 
-fn checked<C: ServiceConfig>(config: C) -> Result<C, settings::Error> {
+fn check_config<C: ServiceConfig>(config: C) -> Result<C, settings::Error> {
     config.check().map(|()| config)
 }
 
-fn command(service: &'static str, about: &'static str) -> Command {
+fn build_command(service: &'static str, about: &'static str) -> Command {
     let config = Arg::new("config")
         .long("config")
         .value_name("FILE")
@@ -85,16 +86,16 @@ where
     let init = if config.keeps_spans() {
         telemetry::init_with_buffer
     } else {
-        telemetry::init
+        telemetry::install_logging
     };
     let telemetry = match init(service, config.telemetry()) {
         Ok(telemetry) => telemetry,
-        Err(error) => return complain(service, EXIT_SETTINGS, &error.to_string()),
+        Err(error) => return report_failure(service, EXIT_SETTINGS, &error.to_string()),
     };
     let address = config.listen();
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
-        Err(error) => return complain(service, 1, &format!("cannot listen on {address}: {error}")),
+        Err(error) => return report_failure(service, 1, &format!("cannot listen on {address}: {error}")),
     };
     let bound = listener.local_addr().unwrap_or(address);
     tracing::info!(service, address = %bound, version = env!("CARGO_PKG_VERSION"), "service started");
@@ -106,7 +107,7 @@ where
             // Settings are also checked while the parts of the service start.
             let is_setting = error.chain().any(|cause| cause.is::<settings::Error>());
             let code = if is_setting { EXIT_SETTINGS } else { 1 };
-            complain(service, code, &chain(error.as_ref()))
+            report_failure(service, code, &format_error_chain(error.as_ref()))
         }
     }
 }
@@ -114,7 +115,7 @@ where
 /// Creates a token that the first signal of [`signals`] cancels. The second signal ends the process with code
 /// 130.
 pub fn shutdown_signal() -> CancellationToken {
-    let [shutdown, at_once] = signals();
+    let [shutdown, at_once] = listen_for_signals();
     tokio::spawn(async move {
         at_once.cancelled().await;
         // 128 + SIGINT, as shells report an interrupted process.
@@ -125,7 +126,7 @@ pub fn shutdown_signal() -> CancellationToken {
 
 /// Creates two tokens, cancelled by the first and the second SIGTERM, SIGINT or SIGHUP (a closed terminal):
 /// for callers that must stop child processes.
-pub fn signals() -> [CancellationToken; 2] {
+pub fn listen_for_signals() -> [CancellationToken; 2] {
     let tokens = [CancellationToken::new(), CancellationToken::new()];
     let [first, second] = tokens.clone();
     tokio::spawn(async move {
@@ -155,7 +156,7 @@ pub fn install_tls_provider() {
 
 /// Creates a runtime with at least two workers, even on one core: the thread of the OTLP exporter waits for
 /// the runtime.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
@@ -163,7 +164,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-fn complain(service: &str, code: u8, problem: &str) -> ExitCode {
+fn report_failure(service: &str, code: u8, problem: &str) -> ExitCode {
     #[expect(
         clippy::print_stderr,
         reason = "telemetry may not be there yet, and the operator must hear it"

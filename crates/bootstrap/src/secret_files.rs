@@ -21,9 +21,9 @@ const SECRETS: [&str; 8] = [
 ///
 /// Services may share a settings file without the right to read each other's secrets. So a problem matters
 /// only to the service that uses the key.
-pub(crate) fn resolve(root: &mut Value) -> BTreeMap<String, String> {
+pub(crate) fn resolve_secret_files(root: &mut Value) -> BTreeMap<String, String> {
     let mut unread = BTreeMap::new();
-    visit(
+    visit_secret_references(
         root,
         String::new(),
         &mut |key, path, value| match std::fs::read_to_string(path) {
@@ -37,15 +37,15 @@ pub(crate) fn resolve(root: &mut Value) -> BTreeMap<String, String> {
 }
 
 /// Files that the settings name.
-pub(crate) fn named(root: &mut Value) -> Vec<PathBuf> {
+pub(crate) fn list_secret_files(root: &mut Value) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    visit(root, String::new(), &mut |_, path, _| {
+    visit_secret_references(root, String::new(), &mut |_, path, _| {
         found.push(PathBuf::from(path));
     });
     found
 }
 
-fn visit(value: &mut Value, key: String, found: &mut impl FnMut(String, &str, &mut Value)) {
+fn visit_secret_references(value: &mut Value, key: String, found: &mut impl FnMut(String, &str, &mut Value)) {
     let name = key.rsplit('.').next().unwrap_or_default();
     if SECRETS.contains(&name)
         && let Some(path) = file_of(value)
@@ -59,7 +59,7 @@ fn visit(value: &mut Value, key: String, found: &mut impl FnMut(String, &str, &m
             } else {
                 format!("{key}.{name}")
             };
-            visit(inner, key, found);
+            visit_secret_references(inner, key, found);
         }
     }
 }

@@ -4,11 +4,11 @@
 use std::{future::Future, time::Duration};
 
 use anyhow::Context as _;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::health::Health;
+use crate::health::ServiceHealth;
 
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The error of the last attempt, or the first fatal one.
-pub async fn connect<T, E, F, Fut>(
+pub async fn connect_with_retries<T, E, F, Fut>(
     server: &'static str,
     address: &str,
     shutdown: &CancellationToken,
@@ -46,10 +46,10 @@ where
                 return Err(error).with_context(|| format!("{server} at {address}"));
             }
             Some(Err(error)) => {
-                tracing::warn!(address, error = %chain(&error), "{server} is not reachable, trying again")
+                tracing::warn!(address, error = %format_error_chain(&error), "{server} is not reachable, trying again")
             }
         }
-        if pause(shutdown).await.is_none() {
+        if pause_with_jitter(shutdown).await.is_none() {
             return Ok(None);
         }
     }
@@ -76,10 +76,10 @@ where
             Err(error) if is_fatal(&error) => return Err(error.into()).context(part),
             Err(error) => {
                 let error = error.into();
-                tracing::warn!(part, error = %chain(error.as_ref()), "starting again");
+                tracing::warn!(part, error = %format_error_chain(error.as_ref()), "starting again");
             }
         }
-        if pause(shutdown).await.is_none() {
+        if pause_with_jitter(shutdown).await.is_none() {
             break;
         }
     }
@@ -88,7 +88,7 @@ where
 
 /// Does work that nothing waits for: once, and again every minute until it succeeds or the service shuts
 /// down.
-pub async fn see_to<E, F, Fut>(part: &'static str, shutdown: &CancellationToken, work: F)
+pub async fn retry_until_ok<E, F, Fut>(part: &'static str, shutdown: &CancellationToken, work: F)
 where
     E: std::error::Error + 'static,
     F: Fn() -> Fut,
@@ -96,7 +96,7 @@ where
 {
     let trying = async {
         while let Err(error) = work().await {
-            tracing::warn!(part, error = %chain(&error), "trying again in a minute");
+            tracing::warn!(part, error = %format_error_chain(&error), "trying again in a minute");
             tokio::time::sleep(LONG_PAUSE).await;
         }
     };
@@ -104,8 +104,12 @@ where
 }
 
 /// Sets readiness to the result of a check every 5 s, until shutdown.
-pub async fn follow<F, Fut>(server: &'static str, health: &Health, shutdown: &CancellationToken, answers: F)
-where
+pub async fn track_readiness<F, Fut>(
+    server: &'static str,
+    health: &ServiceHealth,
+    shutdown: &CancellationToken,
+    answers: F,
+) where
     F: Fn() -> Fut,
     Fut: Future<Output = bool>,
 {
@@ -128,7 +132,7 @@ where
 
 /// Waits for 2 s on average; `None` if the shutdown came first. The jitter keeps processes that started
 /// together out of step.
-async fn pause(shutdown: &CancellationToken) -> Option<()> {
+async fn pause_with_jitter(shutdown: &CancellationToken) -> Option<()> {
     let jittered = PAUSE.mul_f64(0.75 + fastrand::f64() / 2.0);
     shutdown.run_until_cancelled(tokio::time::sleep(jittered)).await
 }
@@ -160,11 +164,11 @@ mod tests {
                 Ok(())
             }
         };
-        let connected = connect("redis", "here", &shutdown, never, late).await;
+        let connected = connect_with_retries("redis", "here", &shutdown, never, late).await;
         assert_eq!(connected.unwrap(), Some(()));
         let start = Instant::now();
         let absent = || async { failed(io::ErrorKind::ConnectionRefused) };
-        let error = connect("redis", "here", &shutdown, never, absent)
+        let error = connect_with_retries("redis", "here", &shutdown, never, absent)
             .await
             .unwrap_err();
         assert!(error.to_string().contains("redis at here"), "{error}");
@@ -178,7 +182,7 @@ mod tests {
         let refused = || async { failed(io::ErrorKind::InvalidInput) };
         let is_fatal = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
         assert!(
-            connect("nats", "here", &shutdown, is_fatal, refused)
+            connect_with_retries("nats", "here", &shutdown, is_fatal, refused)
                 .await
                 .is_err()
         );
@@ -186,7 +190,7 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::ZERO);
         shutdown.cancel();
         assert!(
-            connect("nats", "here", &shutdown, never, refused)
+            connect_with_retries("nats", "here", &shutdown, never, refused)
                 .await
                 .unwrap()
                 .is_none()
@@ -215,15 +219,15 @@ mod tests {
                 _ => failed(io::ErrorKind::TimedOut),
             }
         };
-        see_to("part", &shutdown, work).await;
+        retry_until_ok("part", &shutdown, work).await;
         assert_eq!((tries.into_inner(), start.elapsed()), (3, 2 * LONG_PAUSE));
         shutdown.cancel();
-        see_to("part", &shutdown, || async { failed(io::ErrorKind::TimedOut) }).await;
+        retry_until_ok("part", &shutdown, || async { failed(io::ErrorKind::TimedOut) }).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn readiness_follows_answers_and_timeouts() {
-        let (shutdown, health) = (CancellationToken::new(), Health::new());
+        let (shutdown, health) = (CancellationToken::new(), ServiceHealth::new());
         let round = AtomicU32::new(0);
         let answers = || async {
             match round.fetch_add(1, Ordering::Relaxed) {
@@ -241,7 +245,7 @@ mod tests {
             shutdown.cancel();
             seen
         };
-        let ((), seen) = tokio::join!(follow("nats", &health, &shutdown, answers), seen);
+        let ((), seen) = tokio::join!(track_readiness("nats", &health, &shutdown, answers), seen);
         assert_eq!(seen, [true, false, true]);
     }
 }

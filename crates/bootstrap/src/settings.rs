@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for TextList {
 ///
 /// # Errors
 /// The first wrong or missing setting, by key.
-pub fn load<C: DeserializeOwned>(
+pub fn load_settings<C: DeserializeOwned>(
     file: Option<&Path>,
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Result<C, Error> {
@@ -114,7 +114,7 @@ pub fn load<C: DeserializeOwned>(
         .build()
         .map_err(|error| from_config(error, file))?;
     refuse_unknown_sections(&settings, file)?;
-    let mut unread = secret_files::resolve(&mut settings.cache);
+    let mut unread = secret_files::resolve_secret_files(&mut settings.cache);
     serde_path_to_error::deserialize(settings).map_err(|error| {
         let error = from_path(error);
         match unread.remove(&error.key) {
@@ -133,7 +133,7 @@ pub fn secret_files(file: &Path) -> Result<Vec<PathBuf>, Error> {
     let text = std::fs::read_to_string(file).map_err(|error| Error::new(&name, error.to_string()))?;
     let read = Config::builder().add_source(File::from_str(&text, FileFormat::Toml));
     let mut settings = read.build().map_err(|error| from_config(error, Some(file)))?;
-    Ok(secret_files::named(&mut settings.cache))
+    Ok(secret_files::list_secret_files(&mut settings.cache))
 }
 
 fn resolve_environment(
@@ -238,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         std::fs::write(&file, toml).unwrap();
-        load(
+        load_settings(
             Some(&file),
             env.iter()
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
@@ -269,9 +269,9 @@ mod tests {
             "[github_reader]\nprivate_key = {{ file = {key:?} }}\n[github_writer]\nprivate_key = {{ file = \"/no/such\" }}\n"
         );
         std::fs::write(&file, text).unwrap();
-        let reader: Reader = load(Some(&file), []).unwrap();
+        let reader: Reader = load_settings(Some(&file), []).unwrap();
         assert_eq!(reader.github_reader.private_key, "secret");
-        let error = load::<Writer>(Some(&file), []).map(|it| it.github_writer.private_key);
+        let error = load_settings::<Writer>(Some(&file), []).map(|it| it.github_writer.private_key);
         let error = error.unwrap_err().to_string();
         assert!(
             error.starts_with("github_writer.private_key: cannot read /no/such: "),
@@ -283,7 +283,7 @@ mod tests {
             "JOURNEYMAN__GITHUB_WRITER__PRIVATE_KEY".to_owned(),
             "given".to_owned(),
         )];
-        let writer: Writer = load(Some(&file), over).unwrap();
+        let writer: Writer = load_settings(Some(&file), over).unwrap();
         assert_eq!(writer.github_writer.private_key, "given");
     }
 

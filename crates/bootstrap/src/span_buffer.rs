@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use domain::text::capped;
+use domain::text::truncate_text;
 use opentelemetry::{
     Context, global,
     metrics::Counter,
@@ -65,14 +65,17 @@ impl KeptSpan {
             let key = KEPT_ATTRIBUTES
                 .into_iter()
                 .find(|key| *key == attribute.key.as_str())?;
-            Some((key.to_owned(), capped(&attribute.value.as_str(), KEPT_CHARACTERS)))
+            Some((
+                key.to_owned(),
+                truncate_text(&attribute.value.as_str(), KEPT_CHARACTERS),
+            ))
         });
         Self {
             trace: span.span_context.trace_id(),
             id: span.span_context.span_id(),
             parent: span.parent_span_id,
             is_parent_remote: span.parent_span_is_remote,
-            name: capped(&span.name, KEPT_CHARACTERS),
+            name: truncate_text(&span.name, KEPT_CHARACTERS),
             start: span.start_time,
             end: span.end_time,
             attributes: attributes.collect(),

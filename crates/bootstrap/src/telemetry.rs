@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal as _, time::Duration};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use opentelemetry::{global, trace::TracerProvider};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
@@ -55,7 +55,7 @@ pub enum LogFormat {
 
 /// Owner of the exporters; flush them with [`Telemetry::shutdown`].
 #[derive(Default)]
-pub struct Telemetry {
+pub struct TelemetryExporters {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
 }
@@ -67,7 +67,10 @@ pub struct Telemetry {
 ///
 /// # Errors
 /// An invalid filter or endpoint, by key; or telemetry that was installed before.
-pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
+pub fn install_logging(
+    service: &'static str,
+    settings: &Settings,
+) -> Result<TelemetryExporters, settings::Error> {
     install_telemetry(service, settings, false)
 }
 
@@ -75,7 +78,10 @@ pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, set
 ///
 /// # Errors
 /// Those of [`init`].
-pub fn init_with_buffer(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
+pub fn init_with_buffer(
+    service: &'static str,
+    settings: &Settings,
+) -> Result<TelemetryExporters, settings::Error> {
     install_telemetry(service, settings, true)
 }
 
@@ -83,11 +89,11 @@ fn install_telemetry(
     service: &'static str,
     settings: &Settings,
     keeps_spans: bool,
-) -> Result<Telemetry, settings::Error> {
+) -> Result<TelemetryExporters, settings::Error> {
     let filter = EnvFilter::try_new(&settings.log_filter)
         .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))?;
     let endpoint = settings.otlp_endpoint.as_deref();
-    let mut telemetry = measure(service, endpoint)
+    let mut telemetry = install_meters(service, endpoint)
         .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?;
     if keeps_spans && endpoint.is_none() {
         let traces = trace_into(SpanBuffer::install());
@@ -116,11 +122,11 @@ fn install_telemetry(
 }
 
 /// Creates one meter provider with two readers, so that scraped and exported figures are the same.
-fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, String> {
-    let resource = resource(service);
+fn install_meters(service: &'static str, endpoint: Option<&str>) -> Result<TelemetryExporters, String> {
+    let resource = describe_process(service);
     let mut metrics = SdkMeterProvider::builder()
         .with_resource(resource.clone())
-        .with_reader(metrics::reader()?);
+        .with_reader(metrics::build_metrics_reader()?);
     let mut traces = None;
     if let Some(endpoint) = endpoint {
         let measurements = MetricExporter::builder()
@@ -132,7 +138,7 @@ fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, S
     }
     let metrics = metrics.build();
     global::set_meter_provider(metrics.clone());
-    Ok(Telemetry {
+    Ok(TelemetryExporters {
         traces,
         metrics: Some(metrics),
     })
@@ -142,15 +148,18 @@ fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, S
 ///
 /// The instance distinguishes replicas of a service. Without it, a collector would read two counters as one
 /// that jumps.
-fn resource(service: &'static str) -> Resource {
+fn describe_process(service: &'static str) -> Resource {
     Resource::builder()
         .with_service_name(service)
-        .with_attributes(identify_process(instance(), env!("CARGO_PKG_VERSION").to_owned()))
+        .with_attributes(identify_process(
+            name_process_instance(),
+            env!("CARGO_PKG_VERSION").to_owned(),
+        ))
         .build()
 }
 
 /// Unique name of this process in an installation: host or pod name, and process id.
-pub fn instance() -> String {
+pub fn name_process_instance() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}.{}", host.trim(), std::process::id())
 }
@@ -168,7 +177,7 @@ fn trace_to(resource: Resource, endpoint: &str) -> Result<SdkTracerProvider, Str
     Ok(traces)
 }
 
-impl Telemetry {
+impl TelemetryExporters {
     /// Exports the remaining telemetry within three seconds and stops the exporters.
     pub async fn shutdown(self) {
         // The exporters block until the last export ends, and their export needs a free worker of this
@@ -180,7 +189,7 @@ impl Telemetry {
             let metrics = self.metrics.map(|metrics| metrics.shutdown());
             for ended in [traces, metrics].into_iter().flatten() {
                 if let Err(error) = ended {
-                    tracing::debug!(error = %chain(&error), "telemetry was not flushed");
+                    tracing::debug!(error = %format_error_chain(&error), "telemetry was not flushed");
                 }
             }
         });

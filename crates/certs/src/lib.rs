@@ -3,10 +3,10 @@
 
 mod authority;
 mod error;
-mod leaf;
-mod look;
+mod inspection;
+mod subject;
 
-pub use authority::{AUTHORITY, Authority, CERTIFICATE, Issued, KEY};
+pub use authority::{AUTHORITY, CERTIFICATE, CertificateAuthority, IssuedCertificate, KEY};
 pub use error::Error;
-pub use leaf::{Leaf, SERVICES, leaves};
-pub use look::{Seen, belong, look};
+pub use inspection::{CertificateDetails, is_key_of_certificate, read_certificates};
+pub use subject::{CertificateSubject, SERVICES, list_service_subjects};

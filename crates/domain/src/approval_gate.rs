@@ -1,7 +1,7 @@
 //! The approval gate of a run: the steps by which facts open and close it. Everything that folds a journal for gates folds these steps,
 //! so that people are asked exactly about what ingest and the planner accept.
 
-use crate::{CommitId, Fact, ReportId, ReportRequest, WaitsFor};
+use crate::{CommitId, Fact, OutboundId, ReportRequest, WaitCondition};
 
 /// Step of the approval gate by one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum GateStep<'f> {
         /// The commit, or the identity of the plan.
         head: &'f CommitId,
         /// The report that asks.
-        report: &'f ReportId,
+        report: &'f OutboundId,
         /// True for a plan.
         is_plan: bool,
     },
@@ -35,7 +35,7 @@ impl Fact {
                 },
                 None => GateStep::Unchanged,
             },
-            Self::Parked { waits_for } if *waits_for == WaitsFor::Decision => GateStep::Opened,
+            Self::Parked { waits_for } if *waits_for == WaitCondition::Decision => GateStep::Opened,
             // A change that somebody pushed over, or that ends, is decided about no longer.
             Self::Decided { .. }
             | Self::HeadMoved { .. }

@@ -12,7 +12,7 @@ const CRITERIA: usize = 20;
 /// the job, so every later step sees the same context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Background {
+pub struct TicketBackground {
     /// Finished pull requests that name the ticket, the latest first; at most 3.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierPullRequest>,
@@ -104,11 +104,11 @@ pub struct SimilarTicket {
 }
 
 /// Replaces each run of white space by one space.
-fn plain(text: &str) -> String {
+fn collapse_white_space(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-impl Background {
+impl TicketBackground {
     /// Returns true when the background contains nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -132,8 +132,10 @@ impl Background {
 
     /// Returns true when a linked ticket contains the quotation; white space does not matter.
     pub fn says(&self, quote: &str) -> bool {
-        let quote = plain(quote);
-        let said = |ticket: &LinkedTicket| plain(&format!("{}\n{}", ticket.summary, ticket.description));
+        let quote = collapse_white_space(quote);
+        let said = |ticket: &LinkedTicket| {
+            collapse_white_space(&format!("{}\n{}", ticket.summary, ticket.description))
+        };
         !quote.is_empty() && self.linked.iter().any(|ticket| said(ticket).contains(&quote))
     }
 
@@ -157,7 +159,7 @@ impl Background {
 ///
 /// Words that occur in nearly every title do not count. Letter case does not matter.
 // The shorter title is the measure, because a detailed title still repeats a short one.
-pub fn likeness(one: &str, other: &str) -> usize {
+pub fn compare_titles(one: &str, other: &str) -> usize {
     let (one, other) = (title_words(one), title_words(other));
     let shorter = one.len().min(other.len());
     let shared = one.iter().filter(|word| other.contains(word)).count();
@@ -192,11 +194,17 @@ mod tests {
     #[test]
     fn title_similarity_ignores_common_words() {
         let cart = "Cart total ignores the quantity";
-        assert_eq!(likeness(cart, "The total of the cart ignores quantity"), 100);
-        assert_eq!(likeness(cart, "Cart: wrong total with a quantity above 1"), 75);
-        assert_eq!(likeness(cart, "The login is not possible"), 0);
-        assert_eq!(likeness("Cart", "Cart"), 0, "one word is chance");
-        assert_eq!(likeness("", cart), 0);
+        assert_eq!(
+            compare_titles(cart, "The total of the cart ignores quantity"),
+            100
+        );
+        assert_eq!(
+            compare_titles(cart, "Cart: wrong total with a quantity above 1"),
+            75
+        );
+        assert_eq!(compare_titles(cart, "The login is not possible"), 0);
+        assert_eq!(compare_titles("Cart", "Cart"), 0, "one word is chance");
+        assert_eq!(compare_titles("", cart), 0);
     }
 
     #[test]
@@ -210,12 +218,12 @@ mod tests {
             status,
             said: Vec::new(),
         };
-        let known = Background {
+        let known = TicketBackground {
             earlier: vec![
                 earlier(3, PullRequestStatus::Closed),
                 earlier(4, PullRequestStatus::Merged),
             ],
-            ..Background::default()
+            ..TicketBackground::default()
         };
         assert_eq!(known.merged(), ["#4"]);
     }

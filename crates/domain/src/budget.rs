@@ -88,7 +88,7 @@ impl RunLimits {
 /// A limit of a run that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Budget {
+pub enum BudgetUnit {
     /// Money for models, in millionths of a dollar.
     Cost,
     /// Tokens that models read and write.

@@ -4,11 +4,11 @@
 use std::error::Error;
 
 /// The source of another error. Converts from text, too.
-pub type Cause = Box<dyn Error + Send + Sync>;
+pub type ErrorCause = Box<dyn Error + Send + Sync>;
 
 /// Returns an error with its causes, outermost first, without repetition: `cannot connect: dns error: no such
 /// host`.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn format_error_chain(error: &(dyn Error + 'static)) -> String {
     with_causes(&error.to_string(), error.source())
 }
 
@@ -34,10 +34,10 @@ mod tests {
     #[error("{text}")]
     struct Step {
         text: &'static str,
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     }
 
-    fn step(text: &'static str, source: impl Into<Cause>) -> Step {
+    fn step(text: &'static str, source: impl Into<ErrorCause>) -> Step {
         Step {
             text,
             source: Some(source.into()),
@@ -47,13 +47,16 @@ mod tests {
     #[test]
     fn error_chain_lists_causes_in_order() {
         let error = step("not stored", step("cannot connect", "no such host"));
-        assert_eq!(chain(&error), "not stored: cannot connect: no such host");
+        assert_eq!(
+            format_error_chain(&error),
+            "not stored: cannot connect: no such host"
+        );
     }
 
     #[test]
     fn error_chain_omits_repeated_causes() {
         let error = step("cannot connect: no such host", "no such host");
-        assert_eq!(chain(&error), "cannot connect: no such host");
+        assert_eq!(format_error_chain(&error), "cannot connect: no such host");
         let outer = std::io::Error::other(std::io::Error::other("no such host"));
         assert_eq!(
             with_causes("cannot connect", Some(&outer)),
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn error_chain_without_cause_is_unchanged() {
         assert_eq!(
-            chain(&std::io::Error::other("the disk is full")),
+            format_error_chain(&std::io::Error::other("the disk is full")),
             "the disk is full"
         );
     }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangedFile, CommitId, FailureClass, RecordKind, RepositoryName, RunId, Stored, TicketKey};
+use crate::{
+    CommitId, FailureClass, PullRequestFile, RecordKind, RepositoryName, RunId, StoredRecord, TicketKey,
+};
 
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +56,14 @@ pub struct PullRequestRecord {
     pub status: PullRequestStatus,
 }
 
-impl Stored for PullRequestRecord {
+impl StoredRecord for PullRequestRecord {
     const KIND: RecordKind = RecordKind::PullRequest;
 }
 
 /// Combined result of all checks of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Conclusion {
+pub enum ChecksConclusion {
     /// Every check completed, none failed.
     Success,
     /// At least one check failed, was cancelled or timed out.
@@ -78,7 +80,7 @@ pub struct ChecksSummary {
     /// The commit that was checked.
     pub head: CommitId,
     /// The combined result of the checks.
-    pub conclusion: Conclusion,
+    pub conclusion: ChecksConclusion,
     /// Failed checks with the end of their logs; at most 20.
     pub failed: Vec<FailedCheck>,
     /// Reason why Journeyman does not repair a failure.
@@ -94,22 +96,22 @@ pub struct ChecksSummary {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
     /// Changes that may have caused the failure; empty unless Journeyman repairs it.
-    #[serde(default, skip_serializing_if = "Suspects::is_empty")]
-    pub suspects: Suspects,
+    #[serde(default, skip_serializing_if = "SuspectChanges::is_empty")]
+    pub suspects: SuspectChanges,
 }
 
 /// The changes that may have caused failed checks, within the amount that a model can read at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suspects {
+pub struct SuspectChanges {
     /// The last commit of the pull request whose checks passed; absent: no commit passed, and the files are
     /// those of the whole pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<CommitId>,
     /// The changed files with their patches.
-    pub files: Vec<ChangedFile>,
+    pub files: Vec<PullRequestFile>,
 }
 
-impl Suspects {
+impl SuspectChanges {
     /// Returns true when no change is known.
     pub const fn is_empty(&self) -> bool {
         self.since.is_none() && self.files.is_empty()
@@ -189,6 +191,6 @@ pub struct BranchRecord {
     pub pull_request: Option<PullRequestRef>,
 }
 
-impl Stored for BranchRecord {
+impl StoredRecord for BranchRecord {
     const KIND: RecordKind = RecordKind::Branch;
 }

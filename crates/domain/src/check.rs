@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FileChange, SandboxLevel, SetupHint, TreeId};
+use crate::{ChangedFileSize, SandboxLevel, SetupHint, TreeId};
 
 /// Maximum number of failing tests that a report keeps.
 pub const MAX_TESTS: usize = 200;
@@ -124,7 +124,7 @@ const fn is_first(again: &u32) -> bool {
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckRun {
+pub struct CompletedCheck {
     /// The command line for the shell.
     pub command: String,
     /// Folder in which the command ran, relative to the root; empty: the root.
@@ -165,7 +165,7 @@ pub struct CheckRun {
     pub setup_hint: Option<SetupHint>,
 }
 
-impl CheckRun {
+impl CompletedCheck {
     /// Returns the tests that fail in this run but not in `other`, as in a comparison of head and base.
     ///
     /// Returns `None` when a list is incomplete, or when a run had an infrastructure failure or a timeout:
@@ -256,13 +256,14 @@ impl TestReport {
             self.failing.len() > MAX_TESTS || (self.failing.len() as u64) < u64::from(self.failed);
         self.failing.truncate(MAX_TESTS);
         for test in &mut self.failing {
-            test.id = cut(&test.id, MAX_TEST_ID);
-            test.message = cut(&test.message, MAX_TEST_MESSAGE);
+            test.id = truncate_with_mark(&test.id, MAX_TEST_ID);
+            test.message = truncate_with_mark(&test.message, MAX_TEST_MESSAGE);
         }
         // The runner or the tests determine these texts, so each of them is limited on its own.
         for ids in [&mut self.passing, &mut self.skipping] {
             ids.truncate(MAX_PASSING);
-            ids.iter_mut().for_each(|id| *id = cut(id, MAX_TEST_ID));
+            ids.iter_mut()
+                .for_each(|id| *id = truncate_with_mark(id, MAX_TEST_ID));
             let mut bytes = 0;
             let kept = ids.iter().take_while(|id| {
                 bytes += id.len();
@@ -275,7 +276,7 @@ impl TestReport {
     }
 }
 
-fn cut(text: &str, max: usize) -> String {
+fn truncate_with_mark(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -284,7 +285,7 @@ fn cut(text: &str, max: usize) -> String {
 
 /// Strength of the evidence for a change, as displayed to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Level {
+pub enum EvidenceLevel {
     /// No check could run.
     E0,
     /// Only existing checks ran.
@@ -295,7 +296,7 @@ pub enum Level {
     E3,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for EvidenceLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }
@@ -316,7 +317,7 @@ pub struct CheckCandidate {
 /// Effect of a finding on the delivery of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum FindingSeverity {
     /// The finding is shown to people.
     Flag,
     /// A person must approve the change; no text of the model can override this.
@@ -325,7 +326,7 @@ pub enum Severity {
 
 /// A part of a change that weakens its checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ChangeFinding {
     /// Path of the file, relative to the root.
     pub path: String,
     /// Line in the head's version, or in the base's when the head no longer has it; from 1. 0: the file as a
@@ -334,7 +335,7 @@ pub struct Finding {
     /// Machine-readable kind, e.g. `test_removed`.
     pub kind: String,
     /// Effect on the delivery of the change.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// Description of the finding for people.
     pub words: String,
     /// The sentence of the ticket that asks for it; empty: none was found.
@@ -356,7 +357,7 @@ pub struct RemovedTest {
 
 /// One hunk of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hunk {
+pub struct ChangeHunk {
     /// Path of the file, relative to the root.
     pub path: String,
     /// First line in the head's version, from 1; 0 when the head does not have the file.
@@ -383,12 +384,12 @@ pub struct ChangeReport {
     /// Test files that differ or are new, which a check can put onto the base.
     pub test_files: Vec<String>,
     /// Findings that weaken the checks, the worst first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ChangeFinding>,
     /// Every hunk that can be reverted, in the order in which checks count them.
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<ChangeHunk>,
     /// Every file that differs; empty in records of earlier releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<FileChange>,
+    pub changed: Vec<ChangedFileSize>,
     /// Changed files that test runs read and that are not tests: configuration, hooks, setup. The list
     /// includes removed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -412,7 +413,7 @@ impl ChangeReport {
     pub fn is_blocked(&self) -> bool {
         self.findings
             .iter()
-            .any(|finding| finding.severity == Severity::Block)
+            .any(|finding| finding.severity == FindingSeverity::Block)
     }
 }
 
@@ -437,8 +438,8 @@ mod tests {
         }
     }
 
-    fn run(tests: Option<TestReport>) -> CheckRun {
-        CheckRun {
+    fn run(tests: Option<TestReport>) -> CompletedCheck {
+        CompletedCheck {
             command: "pytest".to_owned(),
             directory: String::new(),
             tree: Some("a".repeat(40).parse().unwrap()),
@@ -484,7 +485,7 @@ mod tests {
     fn failing_beyond_ignores_interrupted_runs() {
         for outcome in [CheckOutcome::Infra, CheckOutcome::Timeout] {
             let head = run(Some(report(&[])));
-            let base = CheckRun {
+            let base = CompletedCheck {
                 outcome,
                 ..run(Some(report(&["a"])))
             };
@@ -499,7 +500,7 @@ mod tests {
 
     #[test]
     fn failing_beyond_counts_failures_without_baseline() {
-        let base = CheckRun {
+        let base = CompletedCheck {
             outcome: CheckOutcome::NoTests,
             ..run(Some(report(&[])))
         };
@@ -556,19 +557,19 @@ mod tests {
     fn stored_check_with_missing_fields_is_readable() {
         let whole = run(Some(report(&["a"])));
         let text = serde_json::to_string(&whole).unwrap();
-        assert_eq!(serde_json::from_str::<CheckRun>(&text).unwrap(), whole);
+        assert_eq!(serde_json::from_str::<CompletedCheck>(&text).unwrap(), whole);
         let short = format!(
             r#"{{"command":"make test","tree":"{}","tree_kind":{{"kind":"base"}},"outcome":"no_tests","sandbox":"L2"}}"#,
             "b".repeat(40)
         );
-        let read: CheckRun = serde_json::from_str(&short).unwrap();
+        let read: CompletedCheck = serde_json::from_str(&short).unwrap();
         assert_eq!((read.outcome, read.tests), (CheckOutcome::NoTests, None));
         assert!("xyz".parse::<TreeId>().is_err());
     }
 
     #[test]
     fn stronger_evidence_is_greater() {
-        assert!(Level::E0 < Level::E1 && Level::E2 < Level::E3);
-        assert_eq!(Level::E3.to_string(), "E3");
+        assert!(EvidenceLevel::E0 < EvidenceLevel::E1 && EvidenceLevel::E2 < EvidenceLevel::E3);
+        assert_eq!(EvidenceLevel::E3.to_string(), "E3");
     }
 }

@@ -83,7 +83,7 @@ const fn is_true(value: &bool) -> bool {
 
 /// Draft policy for pull requests without any reported check. In YAML `auto`, `true` or `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Required", into = "Required")]
+#[serde(try_from = "CiRequiredValue", into = "CiRequiredValue")]
 pub enum CiRequired {
     /// The pull request stays a draft if the repository has a configuration that should report.
     #[default]
@@ -103,25 +103,25 @@ impl CiRequired {
 /// The form in YAML: a boolean or the word `auto`.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Required {
+enum CiRequiredValue {
     Said(bool),
     Word(String),
 }
 
-impl TryFrom<Required> for CiRequired {
+impl TryFrom<CiRequiredValue> for CiRequired {
     type Error = &'static str;
 
-    fn try_from(written: Required) -> Result<Self, Self::Error> {
+    fn try_from(written: CiRequiredValue) -> Result<Self, Self::Error> {
         match written {
-            Required::Said(true) => Ok(Self::Always),
-            Required::Said(false) => Ok(Self::Never),
-            Required::Word(word) if word == "auto" => Ok(Self::Auto),
-            Required::Word(_) => Err("must be auto, true or false"),
+            CiRequiredValue::Said(true) => Ok(Self::Always),
+            CiRequiredValue::Said(false) => Ok(Self::Never),
+            CiRequiredValue::Word(word) if word == "auto" => Ok(Self::Auto),
+            CiRequiredValue::Word(_) => Err("must be auto, true or false"),
         }
     }
 }
 
-impl From<CiRequired> for Required {
+impl From<CiRequired> for CiRequiredValue {
     fn from(required: CiRequired) -> Self {
         match required {
             CiRequired::Auto => Self::Word("auto".to_owned()),

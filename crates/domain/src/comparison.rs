@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CheckRun, FailedTest, RemovedTest, TestReport};
+use crate::check::{CompletedCheck, FailedTest, RemovedTest, TestReport};
 
 // Maximum number of names that one comparison keeps.
 const MOST_NAMES: usize = 50;
@@ -68,7 +68,7 @@ impl LostTests {
     }
 }
 
-impl CheckRun {
+impl CompletedCheck {
     /// Returns the tests that pass here and have no pass or failure in `other`.
     ///
     /// Causes are: skipped, not collected, deselected, outside of the runner's pattern, or part of an
@@ -218,7 +218,7 @@ fn lost_number(
 fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) -> Vec<String> {
     let mut now: BTreeMap<String, usize> = BTreeMap::new();
     for name in &there {
-        *now.entry(stem(name)).or_default() += 1;
+        *now.entry(normalize_test_name(name)).or_default() += 1;
     }
     let mut lost = Vec::new();
     for (stem, names) in by_stem(before.passing.iter().map(String::as_str)) {
@@ -239,11 +239,11 @@ fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) ->
         .iter()
         .chain(&before.skipping)
         .chain(before.failing.iter().map(|test| &test.id))
-        .map(|name| stem(name))
+        .map(|name| normalize_test_name(name))
         .collect();
     let mut new: Vec<&str> = there
         .into_iter()
-        .filter(|name| !known.contains(&stem(name)))
+        .filter(|name| !known.contains(&normalize_test_name(name)))
         .collect();
     // Each new test can replace one lost test only; `is_replaced` removes it from `new`.
     lost.retain(|name| !is_replaced(name, &mut new) && !is_open(name, removed, &new));
@@ -254,15 +254,15 @@ fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) ->
 fn by_stem<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<&'a str>> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
-        found.entry(stem(name)).or_default().push(name);
+        found.entry(normalize_test_name(name)).or_default().push(name);
     }
     found
 }
 
 /// Returns true when a new test with the same last name replaces the test in another file, class or group.
 fn is_replaced(name: &str, new: &mut Vec<&str>) -> bool {
-    let own = leaf(name);
-    let found = new.iter().position(|other| leaf(other) == own);
+    let own = find_last_part(name);
+    let found = new.iter().position(|other| find_last_part(other) == own);
     found.map(|at| new.remove(at)).is_some()
 }
 
@@ -279,9 +279,9 @@ fn is_open(name: &str, removed: &[RemovedTest], new: &[&str]) -> bool {
 /// Returns true when a test id belongs to a definition with this name: its last part, a subtest of it, or a
 /// phrase that contains it.
 fn is_test_of(id: &str, name: &str) -> bool {
-    let last = leaf(id);
+    let last = find_last_part(id);
     let is_part = || {
-        stem(id)
+        normalize_test_name(id)
             .split(['/', '#'])
             .any(|part| part.rsplit("::").next() == Some(name))
     };
@@ -314,7 +314,7 @@ fn is_end_of_path(path: &str, end: &str) -> bool {
 }
 
 /// Returns a test name without parameters, line numbers and memory addresses, which differ between runs.
-fn stem(name: &str) -> String {
+fn normalize_test_name(name: &str) -> String {
     // Rust's documentation tests contain a line number: `src/lib.rs - add (line 5)`.
     let name = name.split(" (line ").next().unwrap_or(name);
     let leaf_at = name.rfind("::").map_or(0, |at| at + 2);
@@ -336,8 +336,8 @@ fn stem(name: &str) -> String {
 }
 
 /// Returns the last part of a test name.
-fn leaf(name: &str) -> String {
-    let name = stem(name);
+fn find_last_part(name: &str) -> String {
+    let name = normalize_test_name(name);
     // The format of Python's `unittest`: `test_total (tests.test_cart.TestCart.test_total)`
     let name = match name.split_once(" (") {
         Some((first, rest)) if rest.ends_with(')') && !first.contains(' ') => first.to_owned(),
@@ -372,7 +372,7 @@ mod tests {
         check::{CheckOutcome, TreeKind},
     };
 
-    fn run(passing: &[&str], failing: &[&str]) -> CheckRun {
+    fn run(passing: &[&str], failing: &[&str]) -> CompletedCheck {
         let failing: Vec<FailedTest> = failing
             .iter()
             .map(|id| FailedTest {
@@ -380,7 +380,7 @@ mod tests {
                 message: String::new(),
             })
             .collect();
-        CheckRun {
+        CompletedCheck {
             command: "pytest".to_owned(),
             directory: String::new(),
             tree: Some("a".repeat(40).parse().unwrap()),
@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    fn counted(passed: u32, failed: u32) -> CheckRun {
+    fn counted(passed: u32, failed: u32) -> CompletedCheck {
         let mut run = run(&[], &[]);
         let tests = run.tests.as_mut().unwrap();
         (tests.passed, tests.failed) = (passed, failed);
@@ -433,7 +433,7 @@ mod tests {
         let head = run(&["a.py::test_a"], &["a.py::test_b"]);
         assert_eq!(base.tests_not_run_in(&head, &[]).names, ["a.py::test_c"]);
         assert_eq!(base.tests_not_passing_in(&head, &[]).count, 2);
-        let unloaded = CheckRun {
+        let unloaded = CompletedCheck {
             tests: None,
             outcome: CheckOutcome::NoTests,
             ..head

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, Stored, TicketKey, Timestamp};
+use crate::{RecordKind, StoredRecord, TicketKey, Timestamp};
 
 /// The switch that stops every planner. While the record exists, planners work on no ticket and lose nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct StopAll {
     pub at: Timestamp,
 }
 
-impl Stored for StopAll {
+impl StoredRecord for StopAll {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -37,7 +37,7 @@ pub struct NewerRecord {
     pub at: Timestamp,
 }
 
-impl Stored for NewerRecord {
+impl StoredRecord for NewerRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -50,16 +50,16 @@ impl NewerRecord {
 
 /// Position up to which the projection has read the journals into the records of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ProjectionPosition {
     /// Stream sequence of the first entry that is not yet read.
     pub next: u64,
 }
 
-impl Place {
+impl ProjectionPosition {
     /// The key among the control records.
     pub const KEY: &str = "projection:runs";
 }
 
-impl Stored for Place {
+impl StoredRecord for ProjectionPosition {
     const KIND: RecordKind = RecordKind::Control;
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Instance, RecordKind, Stored, Timestamp};
+use crate::{InstanceName, RecordKind, StoredRecord, Timestamp};
 
 /// Expiry dates of one service's credentials, from its settings. The service writes the record at its start,
 /// also with an empty list.
@@ -21,12 +21,12 @@ pub struct CredentialEnd {
     pub kind: String,
     /// The instance that it belongs to; absent: the default instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<Instance>,
+    pub instance: Option<InstanceName>,
     /// Time at which the credential expires.
     pub ends: Timestamp,
 }
 
-impl Stored for CredentialEnds {
+impl StoredRecord for CredentialEnds {
     const KIND: RecordKind = RecordKind::Control;
 }
 

@@ -12,7 +12,11 @@ const CHARS: usize = 500;
 #[must_use]
 pub fn acceptance_criteria(text: &str) -> Vec<String> {
     let below: Vec<&str> = points_below_heading(text);
-    let found = if below.is_empty() { checklist(text) } else { below };
+    let found = if below.is_empty() {
+        list_checklist_points(text)
+    } else {
+        below
+    };
     found
         .into_iter()
         .take(MOST)
@@ -24,7 +28,7 @@ fn points_below_heading(text: &str) -> Vec<&str> {
     let mut points = Vec::new();
     let mut is_below = false;
     for line in text.lines().map(str::trim) {
-        match point(line) {
+        match parse_list_point(line) {
             _ if is_heading(line) => is_below = true,
             Some(point) if is_below => points.push(point),
             // The first text after the points ends the section. Text before the first point may introduce the
@@ -47,7 +51,7 @@ fn is_heading(line: &str) -> bool {
 }
 
 /// Returns the text of a list point: `- x`, `* x`, `1. x`, `- [ ] x`.
-fn point(line: &str) -> Option<&str> {
+fn parse_list_point(line: &str) -> Option<&str> {
     let rest = match line.strip_prefix(['-', '*', '+', '•']) {
         Some(rest) => rest.strip_prefix(' ')?,
         None => {
@@ -56,20 +60,20 @@ fn point(line: &str) -> Option<&str> {
             numbered.strip_prefix(['.', ')'])?.strip_prefix(' ')?
         }
     };
-    let rest = ticked(rest).unwrap_or(rest).trim();
+    let rest = strip_checkbox(rest).unwrap_or(rest).trim();
     (!rest.is_empty()).then_some(rest)
 }
 
-fn checklist(text: &str) -> Vec<&str> {
+fn list_checklist_points(text: &str) -> Vec<&str> {
     let marked = text.lines().map(str::trim).filter_map(|line| {
         let rest = line.strip_prefix(['-', '*', '+'])?.strip_prefix(' ')?;
-        ticked(rest).map(str::trim)
+        strip_checkbox(rest).map(str::trim)
     });
     marked.filter(|point| !point.is_empty()).collect()
 }
 
 /// Returns the text after a checkbox, ticked or not.
-fn ticked(rest: &str) -> Option<&str> {
+fn strip_checkbox(rest: &str) -> Option<&str> {
     ["[ ] ", "[x] ", "[X] "]
         .into_iter()
         .find_map(|mark| rest.trim_start().strip_prefix(mark))

@@ -1,21 +1,21 @@
 //! Facts: the entries of a run's journal.
 
-mod reading;
+mod fact_properties;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
+use crate::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck};
 use crate::{
-    CallId, Class, CodeSeed, CommitId, Decision, Forecast, Hint, ModelFault, ModelRole, News, Phase,
-    PhaseOutput, RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
-    RunLimits, Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger,
-    WaitsFor, WorkspaceInfo,
+    CallId, CodeSeed, CommitId, EffortEstimate, ExecutorWorkspace, GateDecision, ModelFault, ModelHint,
+    ModelReply, ModelRole, OutboundId, OutboundOutcome, PhaseOutput, RecordKind, ReportRequest,
+    RepositoryName, ReturnReason, RunFence, RunLimits, RunPhase, StopReason, StoredRecord, TicketLimits,
+    TicketNews, Timestamp, ToolCall, ToolResult, Trigger, WaitCondition, WorkClass, WorkspaceSnapshot,
 };
 
 /// One record of a run's journal.
 // A planner whose append was not acknowledged reads the entry back and compares the nonce.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Position in the journal, from 0 without gaps.
     pub position: u64,
     /// Random value of the writer for this append. After a lost acknowledgement, the writer recognizes its
@@ -29,7 +29,7 @@ pub struct Entry {
     pub fact: Fact,
 }
 
-impl Stored for Entry {
+impl StoredRecord for JournalEntry {
     const KIND: RecordKind = RecordKind::Entry;
 }
 
@@ -63,7 +63,7 @@ pub enum Fact {
         /// Id of the workspace call.
         id: CallId,
         /// Address and contents of the workspace.
-        workspace: WorkspaceInfo,
+        workspace: ExecutorWorkspace,
         /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
@@ -88,9 +88,9 @@ pub enum Fact {
     /// Tool results after the snapshot are void, and the calls run again under new ids.
     WorkspaceRestored {
         /// Address and contents of the new workspace.
-        workspace: WorkspaceInfo,
+        workspace: ExecutorWorkspace,
         /// The restored snapshot; absent: only the base was restored.
-        snapshot: Option<Snapshot>,
+        snapshot: Option<WorkspaceSnapshot>,
         /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
@@ -99,9 +99,9 @@ pub enum Fact {
     /// state.
     WentBack {
         /// Address and contents of the workspace.
-        workspace: WorkspaceInfo,
+        workspace: ExecutorWorkspace,
         /// Snapshot of the best proven state.
-        snapshot: Snapshot,
+        snapshot: WorkspaceSnapshot,
     },
     // Pinned, so that a change of the settings does not change the limits of an active run.
     /// Limits of the run, pinned from rules and settings before the first model call.
@@ -120,7 +120,7 @@ pub enum Fact {
         turn: u32,
         /// The phase that the conversation belongs to.
         #[serde(default)]
-        phase: Phase,
+        phase: RunPhase,
         /// Index of the conversation in its phase, from 0.
         #[serde(default)]
         round: u32,
@@ -133,7 +133,7 @@ pub enum Fact {
         /// Id of the model call.
         id: CallId,
         /// The reply of the model.
-        reply: Reply,
+        reply: ModelReply,
         /// SHA-256 of the prompt before the model's turns: instructions, tools and task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
@@ -195,7 +195,7 @@ pub enum Fact {
     EffortForecast {
         /// The estimate; absent: there are too few earlier runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        forecast: Option<Forecast>,
+        forecast: Option<EffortEstimate>,
     },
     /// The planner found commands that may serve as checks.
     ChecksFound {
@@ -214,7 +214,7 @@ pub enum Fact {
         /// Id of the check call.
         id: CallId,
         /// Result of the check.
-        run: Box<CheckRun>,
+        run: Box<CompletedCheck>,
     },
     /// The planner inspected the change.
     ChangeInspected {
@@ -230,7 +230,7 @@ pub enum Fact {
     /// A long conversation was shortened: the model receives old tool results as one line each from now on.
     ContextCleared {
         /// Phase of the conversation, which is the last one of that phase.
-        phase: Phase,
+        phase: RunPhase,
         /// Number of turns from its start that are shortened.
         turns: u32,
         /// Estimate of the tokens that every later call saves.
@@ -241,7 +241,7 @@ pub enum Fact {
         /// Id of the summary call.
         id: CallId,
         /// Phase of the conversation, which is the last one of that phase.
-        phase: Phase,
+        phase: RunPhase,
         /// Number of turns from its start that the summary replaces.
         turns: u32,
         /// Estimate of the tokens that every later call saves, not counting the tokens of the summary.
@@ -253,7 +253,7 @@ pub enum Fact {
         /// Id of the summary call.
         id: CallId,
         /// The reply that contains the summary.
-        reply: Reply,
+        reply: ModelReply,
     },
     /// The summary failed; the conversation continues without it.
     SummaryFailed {
@@ -265,12 +265,12 @@ pub enum Fact {
     /// The work turned out to be larger than its class.
     ClassRaised {
         /// The larger class of work.
-        class: Class,
+        class: WorkClass,
     },
     /// The run returns to an earlier phase, and the outputs of later phases are void.
     Returned {
         /// Reason of the return.
-        why: Return,
+        why: ReturnReason,
     },
     // The same run continues on the new head: only its journal shows which push came first, and its cost
     // stays counted.
@@ -286,7 +286,7 @@ pub enum Fact {
     /// A snapshot of the workspace's changes is stored outside of it.
     SnapshotTaken {
         /// The stored snapshot.
-        snapshot: Snapshot,
+        snapshot: WorkspaceSnapshot,
         /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
@@ -302,7 +302,7 @@ pub enum Fact {
     /// The planner sends a request to the reporter.
     ReportRequested {
         /// Id of the report.
-        id: ReportId,
+        id: OutboundId,
         /// The requested effects.
         request: ReportRequest,
         /// The model's id of the tool call that the report answers, if any.
@@ -311,14 +311,14 @@ pub enum Fact {
     /// The reporter completed the report.
     ReportSettled {
         /// Id of the report.
-        id: ReportId,
+        id: OutboundId,
         /// Result of the report.
-        outcome: ReportOutcome,
+        outcome: OutboundOutcome,
     },
     /// The run waits after it released the ticket, so any planner may continue it.
     Parked {
         /// The event that ends the wait.
-        waits_for: WaitsFor,
+        waits_for: WaitCondition,
     },
     /// A step failed for a possibly transient reason. The run waits for a timer without holding resources,
     /// then retries.
@@ -341,7 +341,7 @@ pub enum Fact {
     /// A person decided at the approval gate.
     Decided {
         /// The decision at the gate.
-        decision: Decision,
+        decision: GateDecision,
         /// Name of the person who decided.
         by: String,
     },
@@ -359,14 +359,14 @@ pub enum Fact {
         /// Time of the event.
         at: Timestamp,
         /// Contents of the event.
-        news: News,
+        news: TicketNews,
     },
     /// The planner adds a hint for the model to the results of its last calls.
     Hinted {
         /// Phase of the conversation that receives it.
-        phase: Phase,
+        phase: RunPhase,
         /// The hint for the model.
-        hint: Hint,
+        hint: ModelHint,
     },
     /// The run is finished. No fact follows.
     RunFinished {

@@ -105,7 +105,7 @@ const POLICY: [&str; 7] = [
 ///
 /// The results [`FailureClass::PreExisting`] and [`FailureClass::Flaky`] need other runs, so this function
 /// never returns them.
-pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
+pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
     let (name, log) = (name.to_lowercase(), log.to_lowercase());
     // Whole words only: `cla` must not match a check named `declare`.
     let has_word = |phrase: &&&str| {
@@ -140,7 +140,7 @@ pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
 
 /// Returns a fingerprint of a recurring failure: the check's name and its error lines with normalized
 /// numbers.
-pub fn fingerprint(name: &str, log: &str) -> String {
+pub fn fingerprint_failure(name: &str, log: &str) -> String {
     let errors = log.lines().filter(|line| {
         let line = line.to_lowercase();
         line.contains("error") || line.contains("fail") || line.contains("panicked")
@@ -186,7 +186,7 @@ mod tests {
             ("lint PR title", false, "", Policy),
             ("declare", false, "", Real),
         ] {
-            assert_eq!(classify(name, timed_out, log), class, "{name}: {log}");
+            assert_eq!(classify_failure(name, timed_out, log), class, "{name}: {log}");
         }
     }
 
@@ -194,9 +194,12 @@ mod tests {
     fn fingerprint_ignores_times_and_line_numbers() {
         let one = "12:01:07 FAILED tests/test_cart.py:31 - AssertionError\npassed in 0.31s";
         let two = "13:44:59 FAILED tests/test_cart.py:128 - AssertionError\npassed in 2.00s";
-        assert_eq!(fingerprint("test", one), fingerprint("test", two));
+        assert_eq!(fingerprint_failure("test", one), fingerprint_failure("test", two));
         let other = "13:44:59 FAILED tests/test_user.py:128 - AssertionError";
-        assert_ne!(fingerprint("test", one), fingerprint("test", other));
-        assert_ne!(fingerprint("test", one), fingerprint("lint", one));
+        assert_ne!(
+            fingerprint_failure("test", one),
+            fingerprint_failure("test", other)
+        );
+        assert_ne!(fingerprint_failure("test", one), fingerprint_failure("lint", one));
     }
 }

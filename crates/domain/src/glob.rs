@@ -4,13 +4,13 @@
 ///
 /// `*` and `?` match letters within one name, `**` matches any number of folders. Pattern and path are
 /// relative to the root.
-pub fn covers(pattern: &str, path: &str) -> bool {
-    let pattern = parts(pattern);
-    !pattern.is_empty() && folders(&pattern, &parts(path))
+pub fn is_path_covered(pattern: &str, path: &str) -> bool {
+    let pattern = split_path(pattern);
+    !pattern.is_empty() && is_folder_match(&pattern, &split_path(path))
 }
 
 /// Returns the names of a path with `.` and `..` resolved.
-fn parts(path: &str) -> Vec<&str> {
+fn split_path(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -25,25 +25,25 @@ fn parts(path: &str) -> Vec<&str> {
     parts
 }
 
-fn folders(pattern: &[&str], path: &[&str]) -> bool {
+fn is_folder_match(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, _) => true,
         // `**` also matches no folder: `**/*.proto` covers a file at the root.
-        (Some((&"**", rest)), _) => (0..=path.len()).any(|skipped| folders(rest, &path[skipped..])),
+        (Some((&"**", rest)), _) => (0..=path.len()).any(|skipped| is_folder_match(rest, &path[skipped..])),
         (Some((wanted, rest)), Some((part, inner))) => {
             let (wanted, part): (Vec<char>, Vec<char>) = (wanted.chars().collect(), part.chars().collect());
-            letters(&wanted, &part) && folders(rest, inner)
+            is_letter_match(&wanted, &part) && is_folder_match(rest, inner)
         }
         (Some(_), None) => false,
     }
 }
 
-fn letters(pattern: &[char], name: &[char]) -> bool {
+fn is_letter_match(pattern: &[char], name: &[char]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, name) => name.is_none(),
-        (Some(('*', rest)), _) => (0..=name.len()).any(|skipped| letters(rest, &name[skipped..])),
-        (Some(('?', rest)), Some((_, inner))) => letters(rest, inner),
-        (Some((wanted, rest)), Some((letter, inner))) => wanted == letter && letters(rest, inner),
+        (Some(('*', rest)), _) => (0..=name.len()).any(|skipped| is_letter_match(rest, &name[skipped..])),
+        (Some(('?', rest)), Some((_, inner))) => is_letter_match(rest, inner),
+        (Some((wanted, rest)), Some((letter, inner))) => wanted == letter && is_letter_match(rest, inner),
         (Some(_), None) => false,
     }
 }
@@ -64,7 +64,7 @@ mod tests {
             ("src/?.rs", "src/a.rs"),
             ("**", "any/thing"),
         ] {
-            assert!(covers(pattern, path), "{pattern} {path}");
+            assert!(is_path_covered(pattern, path), "{pattern} {path}");
         }
         for (pattern, path) in [
             ("core", "core-api/a"),
@@ -75,7 +75,7 @@ mod tests {
             ("src/?.rs", "src/ab.rs"),
             ("", "any"),
         ] {
-            assert!(!covers(pattern, path), "{pattern} {path}");
+            assert!(!is_path_covered(pattern, path), "{pattern} {path}");
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
+use crate::check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity};
 use crate::{
-    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Refusal,
-    Review, ReviewOfChange, SetupHint, StopReason, TemplateAnswer, ThreadReply, Widened,
+    ChangePlan, ChangeReview, ChangeStatistics, CitedAnswer, GiveUp, OutOfScopeFile, OutboundRefusal,
+    PlannedIssue, ReviewObjection, ReviewOfChange, RunEffort, RunPhase, SetupHint, StopReason,
+    TemplateAnswer, ThreadReply, TicketIntake, WidenedModule,
 };
 
 // Maximum number of test names in the stop reason of a run.
@@ -15,15 +16,15 @@ const MOST_NAMED: usize = 20;
 /// End of the model's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Exit {
+pub enum WorkExit {
     /// The change is complete.
-    Finished(Box<Handover>),
+    Finished(Box<WorkHandover>),
     /// A limit ended the work. Journeyman delivers the existing change as a draft.
     CutShort {
         /// The limit that ended the work.
         reason: Box<StopReason>,
         /// The planner's description of the change.
-        handover: Box<Handover>,
+        handover: Box<WorkHandover>,
     },
     /// The model ended the work without a change.
     GaveUp {
@@ -38,7 +39,7 @@ pub enum Exit {
 // The model only describes the change. Branch, commit, push and pull request are made by code, so the model
 // cannot claim evidence that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handover {
+pub struct WorkHandover {
     /// The type of the change, as the rules name it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
@@ -66,7 +67,7 @@ pub struct Handover {
     pub criteria: Vec<CriterionNote>,
     /// Commands whose output demonstrates the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub demonstrations: Vec<Demonstration>,
+    pub demonstrations: Vec<DemonstrationClaim>,
     /// Answers to the repository's pull request template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub template: Vec<TemplateAnswer>,
@@ -80,7 +81,7 @@ pub struct Handover {
 
 /// A command whose output, according to the model, demonstrates the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demonstration {
+pub struct DemonstrationClaim {
     /// The command line for the shell.
     pub command: String,
     /// Text that the command prints only with the change.
@@ -89,7 +90,7 @@ pub struct Demonstration {
 
 /// Observed output of a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Demonstrated {
+pub struct DemonstrationResult {
     /// The command line for the shell.
     pub command: String,
     /// Text that the model expects only with the change.
@@ -124,9 +125,9 @@ pub struct CriterionNote {
 
 /// Facts of a pull request's description, with the model's texts as fields. The reporter renders them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
+pub struct ChangeDescription {
     /// The model's description of its change.
-    pub handover: Handover,
+    pub handover: WorkHandover,
     /// Reason for an early end of the work; absent: the work was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<StopReason>,
@@ -138,31 +139,31 @@ pub struct Description {
     pub ticket: String,
     /// Size of the change; absent: the inspection failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<ChangeSize>,
+    pub change: Option<ChangeStatistics>,
     /// Results of the checks; empty: no check ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRow>,
     /// Observed output of the model's demonstrations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub demonstrations: Vec<Demonstrated>,
+    pub demonstrations: Vec<DemonstrationResult>,
     /// Strength of the evidence; absent: no check was attempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<Level>,
+    pub level: Option<EvidenceLevel>,
     /// Effort of the run so far; absent in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
+    pub effort: Option<RunEffort>,
     /// Findings that weaken the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ChangeFinding>,
     /// Modules outside of the ticket's scope that the model changed, with its reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub widened: Vec<Widened>,
+    pub widened: Vec<WidenedModule>,
     /// Changed files that the scope of the ticket excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outside: Vec<Outside>,
+    pub outside: Vec<OutOfScopeFile>,
     /// Parts of the change whose removal no test detects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unnoticed: Vec<Hunk>,
+    pub unnoticed: Vec<ChangeHunk>,
     /// Origin of the tests that support the change; absent: no test does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<ShownBy>,
@@ -269,23 +270,23 @@ pub enum ChangeDoubt {
 
 /// Evidence for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct ChangeProof {
     /// Strength of the evidence.
-    pub level: Level,
+    pub level: EvidenceLevel,
     /// Results, one row per check.
     pub rows: Vec<CheckRow>,
     /// Observed output of the model's demonstrations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub demonstrations: Vec<Demonstrated>,
+    pub demonstrations: Vec<DemonstrationResult>,
     /// Findings that weaken the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ChangeFinding>,
     /// Changed files that the scope of the ticket excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outside: Vec<Outside>,
+    pub outside: Vec<OutOfScopeFile>,
     /// Parts of the change whose removal no test detects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unnoticed: Vec<Hunk>,
+    pub unnoticed: Vec<ChangeHunk>,
     /// Origin of the tests that support the change; absent: no test does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<ShownBy>,
@@ -294,7 +295,7 @@ pub struct Proof {
     pub unrepaired: Vec<String>,
 }
 
-impl Proof {
+impl ChangeProof {
     /// Returns the stop reason for a change whose own checks are worse than at the base; `None` if they are
     /// not.
     pub fn failure(&self) -> Option<StopReason> {
@@ -312,7 +313,7 @@ impl Proof {
 
     /// Returns true when a person must approve the change regardless of the rules.
     pub fn is_blocked(&self) -> bool {
-        let is_serious = |finding: &Finding| finding.severity == Severity::Block;
+        let is_serious = |finding: &ChangeFinding| finding.severity == FindingSeverity::Block;
         self.findings.iter().any(is_serious) || !self.outside.is_empty()
     }
 }
@@ -343,24 +344,24 @@ pub enum PhaseOutput {
         /// Assessment and decision; absent: the model gave no usable answer, and the work begins without an
         /// assessment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        intake: Option<Box<Intake>>,
+        intake: Option<Box<TicketIntake>>,
     },
     /// The model planned the change.
     Plan {
         /// The plan; absent: the model made none, and the work begins without a plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<Box<Plan>>,
+        plan: Option<Box<ChangePlan>>,
     },
     /// The model ended its work.
     Work {
         /// The kind of end with its details.
-        exit: Exit,
+        exit: WorkExit,
     },
     /// The model answered a question.
     Answer {
         /// The answer; absent: the model gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        answer: Option<Box<Answered>>,
+        answer: Option<Box<CitedAnswer>>,
     },
     /// The model planned the issues that follow from a discussion.
     Issues {
@@ -376,25 +377,25 @@ pub enum PhaseOutput {
     /// The planner checked the change.
     Prove {
         /// The evidence for the change.
-        proof: Box<Proof>,
+        proof: Box<ChangeProof>,
     },
     /// A second model reviewed the change.
     Review {
         /// Verdict and objections of the reviewer.
-        review: Review,
+        review: ChangeReview,
     },
 }
 
 impl PhaseOutput {
     /// Returns true when the output stays valid after the run returns to an earlier phase.
-    pub const fn outlasts(&self, why: &Return) -> bool {
+    pub const fn outlasts(&self, why: &ReturnReason) -> bool {
         match self {
             Self::Intake { .. } | Self::Answer { .. } | Self::Issues { .. } | Self::PullRequest { .. } => {
                 true
             }
             // A person who requests another plan rejects the old one. Every other return keeps the plan and
             // repeats the work.
-            Self::Plan { .. } => !matches!(why, Return::Replan { .. }),
+            Self::Plan { .. } => !matches!(why, ReturnReason::Replan { .. }),
             Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
         }
     }
@@ -403,9 +404,9 @@ impl PhaseOutput {
 /// Reason why a run returns to an earlier phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Return {
+pub enum ReturnReason {
     /// The reporter, GitHub or Jira refused the change.
-    Refused(Refusal),
+    Refused(OutboundRefusal),
     /// A person requests changes at the gate.
     Feedback {
         /// Name of the person.
@@ -428,12 +429,12 @@ pub enum Return {
     /// The change touches modules outside of the ticket's scope.
     OutOfScope {
         /// The files outside of the scope.
-        files: Vec<Outside>,
+        files: Vec<OutOfScopeFile>,
     },
     /// The change weakens checks.
     Weakened {
         /// Files, lines and kinds of the weaknesses.
-        findings: Vec<Finding>,
+        findings: Vec<ChangeFinding>,
     },
     /// The change may differ from the request of the ticket.
     Questioned {
@@ -450,15 +451,15 @@ pub enum Return {
     /// A reviewing model objects to the change.
     Reviewed {
         /// The objections that block the delivery.
-        objections: Vec<Objection>,
+        objections: Vec<ReviewObjection>,
     },
 }
 
-impl Return {
+impl ReturnReason {
     /// Returns the phase whose conversation continues with the return.
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> RunPhase {
         match self {
-            Self::Replan { .. } => Phase::Plan,
+            Self::Replan { .. } => RunPhase::Plan,
             Self::Refused(_)
             | Self::Feedback { .. }
             | Self::Unkept { .. }
@@ -467,7 +468,7 @@ impl Return {
             | Self::OutOfScope { .. }
             | Self::Weakened { .. }
             | Self::Questioned { .. }
-            | Self::Reviewed { .. } => Phase::Work,
+            | Self::Reviewed { .. } => RunPhase::Work,
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::RunLimits;
 /// A hint of the planner for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Hint {
+pub enum ModelHint {
     /// The model repeats its calls without new results.
-    Repeating(Repetition),
+    Repeating(TurnRepetition),
     /// The run has used a large part of a limit.
     Budget {
         /// Used part in percent: 50, 80 or 95. After 95 the planner accepts only the tools that end the work.
@@ -21,7 +21,7 @@ pub enum Hint {
     },
 }
 
-impl Hint {
+impl ModelHint {
     /// The name in listings.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Hint {
 
 /// A sequence of similar turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repetition {
+pub struct TurnRepetition {
     /// Kind of the similarity.
     pub kind: RepetitionKind,
     /// Number of similar turns.

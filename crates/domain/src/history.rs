@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Class, RecordKind, RunId, Stored};
+use crate::{RecordKind, RunId, StoredRecord, WorkClass};
 
 // Maximum number of runs in a record.
 const KEPT: usize = 200;
@@ -16,12 +16,12 @@ const FEWEST: usize = 3;
 // A record per repository instead of a search over journals. It may miss a run, so it is only used for
 // estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
+pub struct EffortHistory {
     /// The runs, oldest first; at most 200.
     pub runs: Vec<PastRun>,
 }
 
-impl Stored for History {
+impl StoredRecord for EffortHistory {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -31,14 +31,14 @@ pub struct PastRun {
     /// Id of the run.
     pub run: RunId,
     /// Final class of the ticket's work.
-    pub class: Class,
+    pub class: WorkClass,
     /// The effort of the run.
-    pub effort: Effort,
+    pub effort: RunEffort,
 }
 
 /// Time, cost and size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effort {
+pub struct RunEffort {
     /// Working time in milliseconds, without the time of waiting for people.
     pub busy_ms: u64,
     /// Cost of model calls in millionths of a dollar; absent: a price is unknown.
@@ -54,21 +54,21 @@ pub struct Effort {
 
 /// Estimate of the effort for work of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forecast {
+pub struct EffortEstimate {
     /// Number of runs that the estimate is based on.
     pub runs: u32,
     /// Working time in milliseconds.
-    pub busy_ms: Middle,
+    pub busy_ms: EffortQuartiles,
     /// Cost in millionths of a dollar; absent: one of the runs has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<Middle>,
+    pub cost_micros: Option<EffortQuartiles>,
     /// Number of lines added and removed.
-    pub lines: Middle,
+    pub lines: EffortQuartiles,
 }
 
 /// Quartiles of many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Middle {
+pub struct EffortQuartiles {
     /// The lower quartile: a quarter of the values is lower.
     pub low: u64,
     /// The median: half of the values is lower.
@@ -77,7 +77,7 @@ pub struct Middle {
     pub high: u64,
 }
 
-impl History {
+impl EffortHistory {
     /// Adds a run and drops the oldest runs above the limit. A run that is already present is ignored.
     #[must_use]
     pub fn with(mut self, run: PastRun) -> Self {
@@ -90,25 +90,25 @@ impl History {
     }
 
     /// Estimates the effort for work of a class. `None` for fewer than three known runs.
-    pub fn forecast(&self, class: Class) -> Option<Forecast> {
+    pub fn forecast(&self, class: WorkClass) -> Option<EffortEstimate> {
         let of_class = self.runs.iter().rev().filter(|run| run.class == class);
-        let efforts: Vec<Effort> = of_class.take(LATEST).map(|run| run.effort).collect();
-        let all = |value: fn(&Effort) -> u64| Middle::of(efforts.iter().map(value).collect());
+        let efforts: Vec<RunEffort> = of_class.take(LATEST).map(|run| run.effort).collect();
+        let all = |value: fn(&RunEffort) -> u64| EffortQuartiles::of(efforts.iter().map(value).collect());
         // One run without a price makes the cost of the estimate unknown.
         let costs: Option<Vec<u64>> = efforts.iter().map(|effort| effort.cost_micros).collect();
         if efforts.len() < FEWEST {
             return None;
         }
-        Some(Forecast {
+        Some(EffortEstimate {
             runs: u32::try_from(efforts.len()).unwrap_or(u32::MAX),
             busy_ms: all(|effort| effort.busy_ms)?,
-            cost_micros: costs.and_then(Middle::of),
+            cost_micros: costs.and_then(EffortQuartiles::of),
             lines: all(|effort| effort.lines)?,
         })
     }
 }
 
-impl Middle {
+impl EffortQuartiles {
     fn of(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         let at = |quarter: usize| {
@@ -128,11 +128,11 @@ impl Middle {
 mod tests {
     use super::*;
 
-    fn past(sequence: u64, class: Class, busy_ms: u64, cost_micros: Option<u64>) -> PastRun {
+    fn past(sequence: u64, class: WorkClass, busy_ms: u64, cost_micros: Option<u64>) -> PastRun {
         PastRun {
             run: RunId::new("jira:ENG-1".parse().unwrap(), sequence),
             class,
-            effort: Effort {
+            effort: RunEffort {
                 busy_ms,
                 cost_micros,
                 tokens: 1,
@@ -143,34 +143,34 @@ mod tests {
 
     #[test]
     fn forecast_needs_three_runs_of_class() {
-        let mut history = History::default();
+        let mut history = EffortHistory::default();
         for (number, busy) in (1..).zip([50, 10, 40]) {
-            assert_eq!(history.forecast(Class::Normal), None);
-            history = history.with(past(number, Class::Normal, busy, Some(busy * 2)));
-            history = history.with(past(100 + number, Class::Large, 9_000, None));
+            assert_eq!(history.forecast(WorkClass::Normal), None);
+            history = history.with(past(number, WorkClass::Normal, busy, Some(busy * 2)));
+            history = history.with(past(100 + number, WorkClass::Large, 9_000, None));
         }
-        let forecast = history.forecast(Class::Normal).unwrap();
+        let forecast = history.forecast(WorkClass::Normal).unwrap();
         assert_eq!(forecast.runs, 3);
-        let middle = Middle {
+        let middle = EffortQuartiles {
             low: 40,
             median: 40,
             high: 50,
         };
         assert_eq!(forecast.busy_ms, middle);
         assert_eq!(forecast.cost_micros.unwrap().median, 80);
-        let large = history.forecast(Class::Large).unwrap();
+        let large = history.forecast(WorkClass::Large).unwrap();
         assert_eq!((large.lines.high, large.cost_micros), (9_000, None));
     }
 
     #[test]
     fn history_drops_duplicates_and_oldest_runs() {
-        let mut history = History::default();
+        let mut history = EffortHistory::default();
         for number in 1..=KEPT as u64 + 5 {
-            history = history.with(past(number, Class::Normal, number, None));
-            history = history.with(past(number, Class::Normal, 0, None));
+            history = history.with(past(number, WorkClass::Normal, number, None));
+            history = history.with(past(number, WorkClass::Normal, 0, None));
         }
         assert_eq!(history.runs.len(), KEPT);
         assert_eq!(history.runs[0].effort.busy_ms, 6);
-        assert_eq!(history.forecast(Class::Normal).unwrap().runs, 50);
+        assert_eq!(history.forecast(WorkClass::Normal).unwrap().runs, 50);
     }
 }

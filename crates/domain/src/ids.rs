@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    invalid::{InvalidId, text_serde},
+    invalid_id::{InvalidId, text_serde},
     kind::RecordKind,
     ticket::TicketKey,
 };
@@ -87,9 +87,9 @@ impl fmt::Display for CallId {
 /// without a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ReportId(String);
+pub struct OutboundId(String);
 
-impl ReportId {
+impl OutboundId {
     /// Returns the id of the notice for the trigger at `sequence`.
     pub fn notice(ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("notice:{ticket}@{sequence}"))
@@ -132,13 +132,13 @@ impl ReportId {
     }
 }
 
-impl From<CallId> for ReportId {
+impl From<CallId> for OutboundId {
     fn from(call: CallId) -> Self {
         Self(call.0)
     }
 }
 
-impl fmt::Display for ReportId {
+impl fmt::Display for OutboundId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::invalid::{InvalidId, text_serde};
+use crate::invalid_id::{InvalidId, text_serde};
 
 const EXPECTED: &str = "the name of an instance, such as ghe or dc-2: at most 32 lower-case letters, digits and \
                         hyphens, a letter first, and not jira, github or folder, which are reserved";
@@ -20,9 +20,9 @@ const MAX_CHARS: usize = 32;
 // credential to another server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Instance(String);
+pub struct InstanceName(String);
 
-impl Instance {
+impl InstanceName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -48,13 +48,13 @@ impl Instance {
     }
 }
 
-impl fmt::Display for Instance {
+impl fmt::Display for InstanceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl FromStr for Instance {
+impl FromStr for InstanceName {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -69,4 +69,4 @@ impl FromStr for Instance {
         }
     }
 }
-text_serde!(Instance);
+text_serde!(InstanceName);

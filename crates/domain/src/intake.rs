@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GiveUp, Question};
+use crate::{GiveUp, TicketQuestion};
 
 /// The model's first assessment of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Intake {
+pub struct TicketIntake {
     /// The kind of the ticket.
     pub kind: TicketKind,
     /// The work in one technical sentence.
@@ -17,7 +17,7 @@ pub struct Intake {
     pub root_cause: Option<String>,
     /// Acceptance criteria as quotations of the ticket.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<AcceptanceCriterion>,
     /// Parts of the product that the ticket concerns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Intake {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Amount of work.
-    pub class: Class,
+    pub class: WorkClass,
     /// Assumptions of the assessment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
@@ -87,7 +87,7 @@ impl TicketKind {
 /// An acceptance criterion of a ticket.
 // Only a quotation counts as a criterion. What the model adds to the ticket is shown as a guess.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Criterion {
+pub struct AcceptanceCriterion {
     /// The quotation from the ticket.
     pub quote: String,
     /// True when a test can verify the criterion.
@@ -98,7 +98,7 @@ pub struct Criterion {
 /// Amount of work for a ticket. It determines the limit of turns and the phases of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum WorkClass {
     /// A change in one small place without open questions.
     Trivial,
     /// The class of most tickets.
@@ -108,7 +108,7 @@ pub enum Class {
     Large,
 }
 
-impl Class {
+impl WorkClass {
     /// The name in rules, prompts and listings.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,7 +139,7 @@ pub enum IntakeDecision {
     /// The planner asks the participants of the ticket first.
     Ask {
         /// Questions that only they can answer; at most three.
-        questions: Vec<Question>,
+        questions: Vec<TicketQuestion>,
     },
     /// The planner declines the ticket without a change.
     Decline {

@@ -27,7 +27,7 @@ pub enum Error {
 /// # Errors
 /// [`Error`] for deeper nesting, a syntax error, a shape error, or text after the value.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
-    let mut deserializer = deserializer(text)?;
+    let mut deserializer = create_deserializer(text)?;
     let value = T::deserialize(&mut deserializer).map_err(Error::Unreadable)?;
     deserializer.end().map_err(Error::Unreadable)?;
     Ok(value)
@@ -38,8 +38,8 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
 ///
 /// # Errors
 /// [`Error::TooDeep`] for more than [`MAX_DEPTH`] levels.
-pub fn deserializer(text: &[u8]) -> Result<serde_json::Deserializer<SliceRead<'_>>, Error> {
-    if depth(text) > MAX_DEPTH {
+pub fn create_deserializer(text: &[u8]) -> Result<serde_json::Deserializer<SliceRead<'_>>, Error> {
+    if measure_depth(text) > MAX_DEPTH {
         return Err(Error::TooDeep);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -132,7 +132,7 @@ fn escaped_unit(text: &[u8]) -> Option<u16> {
 }
 
 /// Returns the maximum nesting depth of arrays and objects.
-fn depth(text: &[u8]) -> usize {
+fn measure_depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn brackets_within_texts_do_not_count() {
         let text = format!(r#"{{"a\"{{": "{}\\", "b": [1]}}"#, "[{".repeat(500));
-        assert_eq!(depth(text.as_bytes()), 2);
+        assert_eq!(measure_depth(text.as_bytes()), 2);
         assert_eq!(from_slice::<Value>(text.as_bytes()).unwrap()["b"][0], 1);
     }
 

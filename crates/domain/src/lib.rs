@@ -7,7 +7,6 @@
 // a later release added therefore have `serde(default)`. Their default is not written, so that an unused
 // feature
 // changes no record.
-mod about;
 pub mod address;
 mod approval_gate;
 mod author;
@@ -15,7 +14,6 @@ mod background;
 mod budget;
 pub mod cause;
 mod change;
-mod changed_file;
 pub mod check;
 mod ci;
 mod commit;
@@ -37,29 +35,33 @@ mod identity;
 mod ids;
 mod instance;
 mod intake;
-mod invalid;
+mod invalid_id;
 mod job;
+mod job_subject;
 pub mod json;
 mod kind;
 mod lane;
 pub mod limits;
 mod link;
-mod live;
+mod live_output;
 mod maintenance;
 mod model;
 mod naming;
 mod news;
 mod object;
+mod observed_pull_request;
 mod origin;
-mod outside;
+mod out_of_scope_file;
 mod overview;
 mod phase;
 mod plan;
 mod pools;
 mod pull_request_call;
+mod pull_request_file;
 mod pull_request_review;
 mod question;
 mod reactable;
+pub mod record_format;
 mod refusal;
 mod repair;
 pub mod report;
@@ -75,109 +77,111 @@ mod size;
 mod skip;
 mod slots;
 mod spend;
-mod standing;
 mod stop;
-pub mod stored;
 mod template;
 pub mod text;
 mod ticket;
 mod time;
 mod tool;
 mod trigger;
-mod waiting;
+mod wait_condition;
 mod workspace;
 
-pub use about::{
-    About, Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionRequest, DiscussionTask,
-    Disposition, JobRequest, LeftThreads, Rehearsal, ReviewRound, ReviewThread, ThreadRemark, ThreadReply,
-};
 pub use approval_gate::GateStep;
 pub use author::{CommitAuthor, WrongAuthor};
 pub use background::{
-    Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
-    title_words,
+    BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
+    compare_titles, title_words,
 };
-pub use budget::{Budget, Dollars, RunLimits};
-pub use cause::Cause;
+pub use budget::{BudgetUnit, Dollars, RunLimits};
+pub use cause::ErrorCause;
 pub use change::{
-    BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, RepairEnd, Suspects,
+    BranchRecord, BranchRef, ChecksConclusion, ChecksSummary, FailedCheck, PullRequestRecord, PullRequestRef,
+    PullRequestStatus, RepairEnd, SuspectChanges,
 };
-pub use changed_file::ChangedFile;
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
-pub use control::{NewerRecord, Place, StopAll};
+pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds};
 pub use criteria::acceptance_criteria;
-pub use fact::{Entry, Fact};
+pub use fact::{Fact, JournalEntry};
 pub use failing_tests::list_failures;
-pub use failure::{FailureClass, classify, fingerprint};
+pub use failure::{FailureClass, classify_failure, fingerprint_failure};
 pub use fence::{FenceStamp, ReportFence, RunFence};
-pub use glob::covers;
+pub use glob::is_path_covered;
 pub use handover::{
-    ChangeDoubt, CheckRow, CriterionNote, Demonstrated, Demonstration, Description, Exit, FileNote, Handover,
-    PhaseOutput, Proof, RedCheck, Return, ShownBy,
+    ChangeDescription, ChangeDoubt, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
+    DemonstrationResult, FileNote, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkExit, WorkHandover,
 };
-pub use hint::{Hint, Repetition, RepetitionKind};
-pub use history::{Effort, Forecast, History, Middle, PastRun};
+pub use hint::{ModelHint, RepetitionKind, TurnRepetition};
+pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
 pub use host::HostPattern;
 pub use identity::service_identity;
-pub use ids::{CallId, ReportId, RunId};
-pub use instance::Instance;
-pub use intake::{Class, Criterion, Intake, IntakeDecision, ModuleNote, TicketKind};
-pub use invalid::InvalidId;
+pub use ids::{CallId, OutboundId, RunId};
+pub use instance::InstanceName;
+pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
+pub use invalid_id::InvalidId;
 pub use job::Job;
+pub use job_subject::{
+    AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
+    JobRequest, JobSubject, LeftThreads, RehearsedJob, ReviewRound, ReviewThread, ThreadDisposition,
+    ThreadRemark, ThreadReply,
+};
 pub use kind::RecordKind;
 pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
-pub use live::LiveOutput;
+pub use live_output::LiveOutput;
 pub use maintenance::{MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
-pub use model::{Block, ModelFault, Reply, ReplyStop, ToolCall, Usage};
-pub use naming::{Named, Naming};
-pub use news::News;
+pub use model::{ModelFault, ModelReply, ReplyBlock, ReplyStop, TokenUsage, ToolCall};
+pub use naming::{ChangeNameParts, ChangeNaming};
+pub use news::TicketNews;
 pub use object::ObjectRef;
-pub use origin::Origin;
-pub use outside::Outside;
-pub use overview::{Gate, Overview, Spend, TimeSpent};
-pub use phase::{ModelRole, Phase};
-pub use plan::{Plan, PlanStep, PlannedIssue};
-pub use pools::{ExecutorMake, ExecutorSeen, ExecutorState, LeftOut, Pool, PoolNews, PoolRecord};
+pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
+pub use origin::ServiceOrigin;
+pub use out_of_scope_file::OutOfScopeFile;
+pub use overview::{ModelSpend, PendingDecision, RunOverview, TimeSpent};
+pub use phase::{ModelRole, RunPhase};
+pub use plan::{ChangePlan, PlanStep, PlannedIssue};
+pub use pools::{
+    ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
+};
 pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
+pub use pull_request_file::PullRequestFile;
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
 };
-pub use question::Question;
-pub use reactable::{Reactable, Reaction};
-pub use refusal::{Refusal, SecretPlace, Violation};
+pub use question::TicketQuestion;
+pub use reactable::{ReactionKind, ReactionSubject};
+pub use record_format::{AnyRecord, RecordError, StoredRecord};
+pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
 pub use repair::RepairResult;
 pub use report::{
-    Proposal, PushBranch, Receipt, Rehearsed, Report, ReportCursor, ReportOutcome, ReportRequest,
-    ReportSettled,
+    BranchPush, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled,
+    PushProposal, RehearsedEffects, ReportRequest,
 };
 pub use repository::RepositoryName;
-pub use review::{Objection, Review, Weight};
-pub use row::{Pending, Row, RunStatus, RunSummary};
+pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
+pub use row::{PendingRun, RunStatus, RunSummary, TicketRow};
 pub use rules::{
-    AgentRules, Approval, Assign, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle,
-    DbtProject, DbtRules, DiscussionRules, ExecutorRules, Finish, IssueRules, JiraField, JiraRules,
-    ModuleRules, Planned, ProjectRules, PullRequestRules, RepoRules, ReviewRules, Rules, RulesProblem,
-    SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules, is_program_name,
+    AgentRules, ApprovalRule, AssigneeRule, BranchingRules, BudgetRules, ClassTurns, CommitRules,
+    CommitStyle, DbtProject, DbtRules, DiscussionRules, ExecutorRules, FinishRule, IssueRules, JiraField,
+    JiraRules, LocationRules, ModuleRules, PlanningRule, ProjectRules, PullRequestRules, RepositoryRules,
+    ReviewRules, RulesProblem, SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules,
+    is_program_name,
 };
 pub use sandbox::SandboxLevel;
-pub use scope::{Scope, ScopeOf, Widened};
+pub use scope::{ChangeScope, ScopeInputs, WidenedModule};
 pub use seed::CodeSeed;
 pub use setup_hint::SetupHint;
-pub use size::{ChangeSize, FileChange, FileRole};
-pub use skip::{Marks, RepositoryChoice, SkipPlace, SkipReason};
+pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
+pub use skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup};
 pub use slots::{SlotQueue, SlotWaiter};
-pub use spend::{Amount, BudgetOf, Period, RunCost, SharedBudget, TicketCost, TicketLimits};
-pub use standing::{ChecksFollow, ChecksSeen, ReviewSeen, Standing};
-pub use stop::{GiveUp, StopReason, Withdrawal};
-pub use stored::{AnyRecord, Stored, Undecodable};
+pub use spend::{BudgetPeriod, BudgetScope, RunCost, SharedBudget, SpendAmount, TicketCost, TicketLimits};
+pub use stop::{GiveUp, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
-pub use ticket::{Account, TicketComment, TicketKey, TicketText};
+pub use ticket::{TicketComment, TicketKey, TicketText, TrackerAccount};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
-pub use trigger::{Decision, Reason, Source, Trigger, TriggerKey, Verdict};
-pub use waiting::WaitsFor;
-pub use workspace::{Snapshot, WorkspaceInfo};
+pub use trigger::{DecisionVerdict, GateDecision, Trigger, TriggerChannel, TriggerKey, TriggerReason};
+pub use wait_condition::WaitCondition;
+pub use workspace::{ExecutorWorkspace, WorkspaceSnapshot};

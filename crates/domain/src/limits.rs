@@ -4,7 +4,7 @@
 use std::{fmt::Debug, pin::Pin, time::Duration};
 
 /// Future of a call to the limit gate.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type LimitGateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Kind of the limit that refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl LimitClass {
 
 /// Maximum writes of an account over all services; 0: unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct WritePace {
     /// Writes in any 60 seconds.
     pub a_minute: u32,
     /// Writes in any 60 minutes.
@@ -36,7 +36,7 @@ pub struct Pace {
 
 /// Token bucket for writes: a burst, then a fixed interval. No window exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct WriteBucket {
     /// Its name, one per length of the window.
     pub name: &'static str,
     /// Number of writes that may be made at once.
@@ -45,7 +45,7 @@ pub struct Bucket {
     pub interval: Duration,
 }
 
-impl Bucket {
+impl WriteBucket {
     fn of(name: &'static str, limit: u32, window_ms: u64) -> Option<Self> {
         let burst = (limit / 4).max(1);
         // The burst counts against the limit: with the full refill on top, a window would exceed it.
@@ -64,15 +64,15 @@ impl Bucket {
     }
 }
 
-impl Pace {
+impl WritePace {
     /// Returns the buckets: a quarter of each limit as a burst, the rest spread over the window.
     ///
     /// With 80 writes per minute, that is one per second after the first 20. GitHub asks clients with many
     /// writes to pause a second between them.
-    pub fn buckets(self) -> impl Iterator<Item = Bucket> {
+    pub fn buckets(self) -> impl Iterator<Item = WriteBucket> {
         [
-            Bucket::of("minute", self.a_minute, 60 * 1000),
-            Bucket::of("hour", self.an_hour, 60 * 60 * 1000),
+            WriteBucket::of("minute", self.a_minute, 60 * 1000),
+            WriteBucket::of("hour", self.an_hour, 60 * 60 * 1000),
         ]
         .into_iter()
         .flatten()
@@ -81,19 +81,19 @@ impl Pace {
 
 /// A request that a client is about to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Knock<'a> {
+pub struct LimitedRequest<'a> {
     /// Account that the limits hold for: service, role and instance, e.g.
     /// `github:writer:default:installation-7`.
     pub account: &'a str,
     /// Kind of request, each with a separate primary limit, e.g. `graphql`.
     pub resource: &'a str,
     /// Maximum writes of the account; absent for reads and for uncounted writes.
-    pub pace: Option<Pace>,
+    pub pace: Option<WritePace>,
 }
 
 /// Remaining requests of a primary limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quota {
+pub struct PrimaryQuota {
     /// End of the window, in seconds since 1970 by the clock of the service. It identifies the window.
     pub reset_unix_s: u64,
     /// Number of requests per window.
@@ -102,7 +102,7 @@ pub struct Quota {
     pub remaining: u64,
 }
 
-impl Quota {
+impl PrimaryQuota {
     /// Merges two observations, independent of the order of their answers: the later window, and within one
     /// window the lower remainder.
     #[must_use]
@@ -124,9 +124,9 @@ impl Quota {
 
 /// Rate limit information of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct LimitObservation {
     /// Remaining primary limit with the remaining time of its window.
-    pub quota: Option<(Quota, Duration)>,
+    pub quota: Option<(PrimaryQuota, Duration)>,
     /// The limit that refused the request, with the wait that the service demands.
     pub refused: Option<(LimitClass, Duration)>,
 }
@@ -138,10 +138,10 @@ pub trait LimitGate: Debug + Send + Sync {
     /// Waits until a request may be sent. A write that is slightly early is held back here.
     ///
     /// The error is the time for which the account has to wait. The client must send nothing until then.
-    fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>>;
+    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>>;
 
     /// Records the rate limit information of an answer.
-    fn hear<'a>(&'a self, knock: Knock<'a>, heard: Heard) -> Pending<'a, ()>;
+    fn hear<'a>(&'a self, knock: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()>;
 }
 
 #[cfg(test)]
@@ -150,8 +150,8 @@ mod tests {
 
     use super::*;
 
-    fn quota() -> impl Strategy<Value = Quota> {
-        (0..4_u64, 0..6_u64).prop_map(|(window, remaining)| Quota {
+    fn quota() -> impl Strategy<Value = PrimaryQuota> {
+        (0..4_u64, 0..6_u64).prop_map(|(window, remaining)| PrimaryQuota {
             reset_unix_s: window,
             limit: 5,
             remaining,
@@ -168,7 +168,7 @@ mod tests {
 
         #[test]
         fn bucket_stays_within_limit_per_window(limit in 4..600_u32) {
-            let bucket = Bucket::of("hour", limit, 3_600_000).unwrap();
+            let bucket = WriteBucket::of("hour", limit, 3_600_000).unwrap();
             // The bucket is full at the beginning and refilled during the whole window.
             let refilled = 3_600_000 / bucket.interval.as_millis();
             prop_assert!(u128::from(bucket.burst) + refilled <= u128::from(limit));
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn github_pace_allows_twenty_then_one_second() {
-        let pace = Pace {
+        let pace = WritePace {
             a_minute: 80,
             an_hour: 500,
         };
-        let buckets: Vec<Bucket> = pace.buckets().collect();
+        let buckets: Vec<WriteBucket> = pace.buckets().collect();
         assert_eq!(
             (buckets[0].burst, buckets[0].interval),
             (20, Duration::from_secs(1))
@@ -192,6 +192,6 @@ mod tests {
         );
         assert_eq!(buckets[0].wait(Duration::from_secs(19)), Duration::ZERO);
         assert_eq!(buckets[0].wait(Duration::from_secs(21)), Duration::from_secs(2));
-        assert_eq!(Pace::default().buckets().count(), 0);
+        assert_eq!(WritePace::default().buckets().count(), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, Stored, TicketKey, Timestamp};
+use crate::{RecordKind, StoredRecord, TicketKey, Timestamp};
 
 /// A request for maintenance. Ingest writes it, the reporter carries it out.
 // An account at NATS that may delete records could empty every store. Only the reporter has it, which
@@ -50,7 +50,7 @@ impl MaintenanceOrder {
     pub const TICKETS_AN_HOUR: usize = 60;
 }
 
-impl Stored for MaintenanceOrder {
+impl StoredRecord for MaintenanceOrder {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -68,7 +68,7 @@ pub struct MaintenanceAnswer {
     pub forgot_ticket: bool,
 }
 
-impl Stored for MaintenanceAnswer {
+impl StoredRecord for MaintenanceAnswer {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 

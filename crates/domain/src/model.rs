@@ -6,7 +6,7 @@ use serde_json::Value;
 /// One part of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block {
+pub enum ReplyBlock {
     /// Text for people or for the model itself.
     Text {
         /// The text of the block.
@@ -77,7 +77,7 @@ pub enum ModelFault {
 
 /// Token counts of one model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens read, cached ones included.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
@@ -93,13 +93,13 @@ pub struct Usage {
 
 /// One reply of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct ModelReply {
     /// Its parts, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ReplyBlock>,
     /// Reason for the end of the reply.
     pub stop: ReplyStop,
     /// Token counts of the call.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The answering model by the provider's name for it.
     pub model: String,
     /// The answering provider by its name in the settings; empty in records of earlier releases.
@@ -111,20 +111,20 @@ pub struct Reply {
     pub cost_micros: Option<u64>,
 }
 
-impl Reply {
+impl ModelReply {
     /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call),
-            Block::Text { .. } | Block::Opaque { .. } => None,
+            ReplyBlock::ToolCall(call) => Some(call),
+            ReplyBlock::Text { .. } | ReplyBlock::Opaque { .. } => None,
         })
     }
 
     /// Returns the text parts, joined by blank lines.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            Block::ToolCall(_) | Block::Opaque { .. } => None,
+            ReplyBlock::Text { text } => Some(text.as_str()),
+            ReplyBlock::ToolCall(_) | ReplyBlock::Opaque { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
     }

@@ -1,8 +1,8 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    CommitAuthor, CommitStyle, Handover, Rules, RunId, TicketKey, commit_orders,
-    text::{capped, without_hidden},
+    CommitAuthor, CommitStyle, RepositoryRules, RunId, TicketKey, WorkHandover, commit_orders,
+    text::{remove_hidden, truncate_text},
 };
 
 // Maximum characters of the description in a branch name.
@@ -14,14 +14,14 @@ const TITLE: usize = 200;
 
 /// Naming scheme for the changes of a ticket.
 #[derive(Clone, Copy, Debug)]
-pub struct Naming<'a> {
-    rules: &'a Rules,
+pub struct ChangeNaming<'a> {
+    rules: &'a RepositoryRules,
     ticket: &'a TicketKey,
 }
 
 /// Properties of a change that its names are made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct ChangeNameParts<'a> {
     /// One of [`Naming::types`]; any other value becomes the type of a ticket of that kind.
     pub kind: &'a str,
     /// The scope, a part of the repository; empty: none.
@@ -30,9 +30,9 @@ pub struct Named<'a> {
     pub title: &'a str,
 }
 
-impl<'a> Naming<'a> {
+impl<'a> ChangeNaming<'a> {
     /// Creates the naming scheme for a ticket's change.
-    pub const fn new(rules: &'a Rules, ticket: &'a TicketKey) -> Self {
+    pub const fn new(rules: &'a RepositoryRules, ticket: &'a TicketKey) -> Self {
         Self { rules, ticket }
     }
 
@@ -58,11 +58,11 @@ impl<'a> Naming<'a> {
 
     /// Returns the name parts of a change that the model described. Without a type, the ticket's kind
     /// determines it.
-    pub fn of<'h>(&self, handover: &'h Handover, ticket_kind: &str) -> Named<'h>
+    pub fn of<'h>(&self, handover: &'h WorkHandover, ticket_kind: &str) -> ChangeNameParts<'h>
     where
         'a: 'h,
     {
-        Named {
+        ChangeNameParts {
             kind: match handover.kind.as_str() {
                 "" => self.type_of(ticket_kind),
                 kind => kind,
@@ -81,9 +81,9 @@ impl<'a> Naming<'a> {
     }
 
     /// Returns the branch name of the change.
-    pub fn branch(&self, named: Named<'_>) -> String {
+    pub fn branch(&self, named: ChangeNameParts<'_>) -> String {
         let key = self.key();
-        let slug = slug(self.bare(named.title));
+        let slug = build_branch_slug(self.bare(named.title));
         let name = self
             .rules
             .branching
@@ -96,7 +96,7 @@ impl<'a> Naming<'a> {
     }
 
     /// Returns the title of the pull request.
-    pub fn title(&self, named: Named<'_>) -> String {
+    pub fn title(&self, named: ChangeNameParts<'_>) -> String {
         let pattern = match named.scope.trim() {
             "" => self.rules.pull_request.title_pattern.replace("({scope})", ""),
             _ => self.rules.pull_request.title_pattern.clone(),
@@ -111,16 +111,16 @@ impl<'a> Naming<'a> {
         let filled = pattern
             .replace("{type}", self.known(named.kind))
             .replace("{scope}", named.scope.trim())
-            .replace("{description}", &capped(title, TITLE))
+            .replace("{description}", &truncate_text(title, TITLE))
             .replace("{ticket_key}", &key);
         filled.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the message of the change's commit.
-    pub fn commit_message(&self, named: Named<'_>, body: &str) -> String {
+    pub fn commit_message(&self, named: ChangeNameParts<'_>, body: &str) -> String {
         let key = self.key();
         let title = commit_orders::clean_subject(self.bare(named.title));
-        let title = capped(&title, SUBJECT);
+        let title = truncate_text(&title, SUBJECT);
         let mut subject = match self.rules.commits.style {
             CommitStyle::Plain => title,
             CommitStyle::Conventional => {
@@ -184,7 +184,7 @@ impl<'a> Naming<'a> {
         if (!pattern.starts_with("{type}/") || has_type) && has_key {
             return Ok(());
         }
-        Err(self.branch(Named {
+        Err(self.branch(ChangeNameParts {
             kind: name.split('/').next().unwrap_or_default(),
             scope: "",
             title: "short title",
@@ -197,10 +197,10 @@ impl<'a> Naming<'a> {
     /// The message in its valid form.
     pub fn check_message(&self, message: &str) -> Result<(), String> {
         // The reporter rejects hidden characters and orders, so the corrected form must not contain them.
-        let clean = commit_orders::clean_message(&without_hidden(message));
+        let clean = commit_orders::clean_message(&remove_hidden(message));
         let (is_changed, message) = (clean != message, clean.as_str());
         let subject = message.lines().next().unwrap_or_default();
-        let (kind, scope, _) = conventional(subject).unwrap_or(("", "", subject));
+        let (kind, scope, _) = split_conventional_subject(subject).unwrap_or(("", "", subject));
         let rules = &self.rules.commits;
         let is_styled = match rules.style {
             CommitStyle::Plain => true,
@@ -212,7 +212,7 @@ impl<'a> Naming<'a> {
         }
         let body = message.split_once('\n').map_or("", |(_, body)| body);
         let title = subject;
-        Err(self.commit_message(Named { kind, scope, title }, body))
+        Err(self.commit_message(ChangeNameParts { kind, scope, title }, body))
     }
 
     fn known(&self, kind: &str) -> &'a str {
@@ -224,14 +224,14 @@ impl<'a> Naming<'a> {
     /// Removes a conventional prefix that the model wrote, because the rules add it.
     fn bare<'t>(&self, title: &'t str) -> &'t str {
         let title = title.trim();
-        conventional(title)
+        split_conventional_subject(title)
             .filter(|(kind, ..)| is_type(kind))
             .map_or(title, |(.., rest)| rest)
     }
 }
 
 /// Splits a conventional subject into type, scope and description.
-fn conventional(subject: &str) -> Option<(&str, &str, &str)> {
+fn split_conventional_subject(subject: &str) -> Option<(&str, &str, &str)> {
     let (head, rest) = subject.split_once(':')?;
     let head = head.trim().trim_end_matches('!');
     let (kind, scope) = match head.split_once('(') {
@@ -254,7 +254,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-fn slug(text: &str) -> String {
+fn build_branch_slug(text: &str) -> String {
     let mut slug = String::new();
     for c in text.chars() {
         match c {
@@ -278,7 +278,7 @@ fn slug(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const CHANGE: Named<'static> = Named {
+    const CHANGE: ChangeNameParts<'static> = ChangeNameParts {
         kind: "fix",
         scope: "cart",
         title: "Count every piece in the cart's total",
@@ -290,8 +290,8 @@ mod tests {
 
     #[test]
     fn names_follow_the_default_rules() {
-        let (rules, ticket) = (Rules::default(), ticket());
-        let naming = Naming::new(&rules, &ticket);
+        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let naming = ChangeNaming::new(&rules, &ticket);
         assert_eq!(
             naming.branch(CHANGE),
             "fix/ENG-12-count-every-piece-in-the-carts-total"
@@ -311,15 +311,15 @@ mod tests {
 
     #[test]
     fn names_omit_prefix_of_the_model() {
-        let (rules, ticket) = (Rules::default(), ticket());
-        let naming = Naming::new(&rules, &ticket);
-        let named = Named {
+        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let naming = ChangeNaming::new(&rules, &ticket);
+        let named = ChangeNameParts {
             title: "fix(cart): count (ENG-12)",
             ..CHANGE
         };
         assert_eq!(naming.title(named), "fix(cart): count (ENG-12)");
         assert_eq!(naming.commit_message(named, ""), "fix(cart): count (ENG-12)");
-        let acting = Named {
+        let acting = ChangeNameParts {
             title: "count for @ann [skip ci]",
             ..CHANGE
         };
@@ -327,7 +327,7 @@ mod tests {
             naming.commit_message(acting, "cc @acme/core\nCo-authored-by: Eve <eve@example.com>"),
             "fix(cart): count for ann (skip ci) (ENG-12)\n\ncc acme/core"
         );
-        let sentence = Named {
+        let sentence = ChangeNameParts {
             title: "Cart: count",
             scope: "",
             ..CHANGE
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn a_wrong_name_gets_the_right_form() {
-        let (mut rules, ticket) = (Rules::default(), ticket());
+        let (mut rules, ticket) = (RepositoryRules::default(), ticket());
         rules.commits.scope_required = true;
-        let naming = Naming::new(&rules, &ticket);
+        let naming = ChangeNaming::new(&rules, &ticket);
         let hidden = "Count\u{202e} every\u{1b}[31m piece\0\u{e0041}";
         let right = naming.check_message(hidden).unwrap_err();
         assert!(!right.chars().any(crate::text::is_hidden), "{right:?}");
@@ -376,8 +376,8 @@ mod tests {
 
     #[test]
     fn branch_names_from_titles_are_valid() {
-        let (rules, ticket) = (Rules::default(), ticket());
-        let naming = Naming::new(&rules, &ticket);
+        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let naming = ChangeNaming::new(&rules, &ticket);
         for title in [
             "",
             "..",
@@ -386,7 +386,7 @@ mod tests {
             "end.lock",
             "x @{ y",
         ] {
-            let name = naming.branch(Named { title, ..CHANGE });
+            let name = naming.branch(ChangeNameParts { title, ..CHANGE });
             assert!(git_allows(&name), "{name}");
         }
     }
@@ -400,16 +400,16 @@ mod tests {
     #[test]
     fn commit_trailers_contain_run_and_co_authors() {
         let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
-        let mut rules = Rules::default();
+        let mut rules = RepositoryRules::default();
         let run = RunId::new(ticket.clone(), 57);
         assert_eq!(
-            Naming::new(&rules, &ticket).trailers(&run, None),
+            ChangeNaming::new(&rules, &ticket).trailers(&run, None),
             ["Journeyman-Run: jira:ENG-12@57"]
         );
         rules.commits.co_authors = vec!["Ada Lovelace <ada@acme.example>".to_owned()];
         rules.commits.sign_off = true;
         assert_eq!(
-            Naming::new(&rules, &ticket).trailers(&run, None)[1..],
+            ChangeNaming::new(&rules, &ticket).trailers(&run, None)[1..],
             [
                 "Co-authored-by: Ada Lovelace <ada@acme.example>",
                 "Signed-off-by: Journeyman <noreply@journeyman.invalid>"
@@ -422,9 +422,9 @@ mod tests {
         let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
         let run = RunId::new(ticket.clone(), 57);
         let ada = CommitAuthor::of_github("github.com", 17, "ada").unwrap();
-        let mut rules = Rules::default();
+        let mut rules = RepositoryRules::default();
         rules.commits.co_authors = vec![ada.to_string(), "Rita <rita@acme.example>".to_owned()];
-        let named = |rules: &Rules| Naming::new(rules, &ticket).trailers(&run, Some(&ada));
+        let named = |rules: &RepositoryRules| ChangeNaming::new(rules, &ticket).trailers(&run, Some(&ada));
         let with_both = [
             "Journeyman-Run: github:acme/shop#7@57",
             "Co-authored-by: ada <17+ada@users.noreply.github.com>",

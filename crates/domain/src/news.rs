@@ -7,7 +7,7 @@ use crate::{PullRequestRef, RepositoryName, TicketComment};
 /// An event that active runs of a ticket accept as input. Without an active run it has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "snake_case")]
-pub enum News {
+pub enum TicketNews {
     /// A person wrote a comment.
     Comment {
         /// The comment, sanitized like the ticket's text.
@@ -18,7 +18,7 @@ pub enum News {
     },
 }
 
-impl News {
+impl TicketNews {
     /// Returns the repository that it is about; absent: it may concern all work of the ticket.
     pub fn repository(&self) -> Option<&RepositoryName> {
         match self {

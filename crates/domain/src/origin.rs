@@ -5,21 +5,21 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    instance::Instance,
-    invalid::{InvalidId, text_serde},
+    instance::InstanceName,
+    invalid_id::{InvalidId, text_serde},
 };
 
 /// A Jira site or GitHub server: `jira`, `github`, `jira+dc`, `github+ghe`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Origin {
+pub enum ServiceOrigin {
     /// A Jira site; the default one without an instance.
-    Jira(Option<Instance>),
+    Jira(Option<InstanceName>),
     /// A GitHub server; the default one without an instance.
-    GitHub(Option<Instance>),
+    GitHub(Option<InstanceName>),
 }
 
-impl Origin {
+impl ServiceOrigin {
     /// The kind of service, for labels and limits that ignore instances.
     pub const fn service(&self) -> &'static str {
         match self {
@@ -29,14 +29,14 @@ impl Origin {
     }
 
     /// The instance; absent: the default one.
-    pub const fn instance(&self) -> Option<&Instance> {
+    pub const fn instance(&self) -> Option<&InstanceName> {
         match self {
             Self::Jira(instance) | Self::GitHub(instance) => instance.as_ref(),
         }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ServiceOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.service())?;
         match self.instance() {
@@ -46,7 +46,7 @@ impl fmt::Display for Origin {
     }
 }
 
-impl FromStr for Origin {
+impl FromStr for ServiceOrigin {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (service, instance) = match text.split_once('+') {
@@ -63,4 +63,4 @@ impl FromStr for Origin {
         }
     }
 }
-text_serde!(Origin);
+text_serde!(ServiceOrigin);

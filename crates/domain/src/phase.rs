@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Purpose of a conversation with the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RunPhase {
     /// The model makes the change in the workspace.
     #[default]
     Work,
@@ -25,7 +25,7 @@ pub enum Phase {
     PullRequest,
 }
 
-impl Phase {
+impl RunPhase {
     /// The name in journals, prompts and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Plan of a change, written by the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct ChangePlan {
     /// The state after the change.
     pub goal: String,
     /// The approach with its reason.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{RecordKind, Stored, Timestamp};
+use crate::{RecordKind, StoredRecord, Timestamp};
 
 /// A caller's request for a pull request. Ingest writes it, the reporter carries it out.
 // A call may name no issue, so it has no ticket whose log could contain it. Each service writes to the bucket
@@ -27,7 +27,7 @@ impl PullRequestCall {
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 }
 
-impl Stored for PullRequestCall {
+impl StoredRecord for PullRequestCall {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -43,6 +43,6 @@ pub struct PullRequestAnswer {
     pub answer: Option<Value>,
 }
 
-impl Stored for PullRequestAnswer {
+impl StoredRecord for PullRequestAnswer {
     const KIND: RecordKind = RecordKind::Ledger;
 }

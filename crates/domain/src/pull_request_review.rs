@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangedFile, CommitId, PullRequestRef, Weight};
+use crate::{CommitId, ObjectionWeight, PullRequestFile, PullRequestRef};
 
 /// A pull request to review, pinned at the time of the request.
 // Pinned, so that the planner can check a comment against the added lines before it leaves, also for forks.
@@ -21,7 +21,7 @@ pub struct ReviewedChange {
     /// Login of its author.
     pub author: String,
     /// Changed files; at most 300.
-    pub files: Vec<ChangedFile>,
+    pub files: Vec<PullRequestFile>,
     /// Changes after our previous review; absent: there was no review, or the branch no longer contains its
     /// commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,17 +34,17 @@ pub struct SinceReview {
     /// The previously reviewed commit.
     pub commit: CommitId,
     /// Files that differ from it; at most 300.
-    pub files: Vec<ChangedFile>,
+    pub files: Vec<PullRequestFile>,
 }
 
 impl ReviewedChange {
     /// Returns true when GitHub accepts a comment on all of these lines and none of them was reviewed before.
     pub fn may_comment(&self, path: &str, lines: RangeInclusive<u32>) -> bool {
-        let adds = |files: &[ChangedFile]| {
+        let adds = |files: &[PullRequestFile]| {
             let added = files.iter().filter(|file| file.path == path);
             // A merge of the target branch changes lines after the review that the pull request does not add,
             // so both lists have to contain the line.
-            let added: BTreeSet<u32> = added.flat_map(ChangedFile::added_lines).collect();
+            let added: BTreeSet<u32> = added.flat_map(PullRequestFile::added_lines).collect();
             !lines.is_empty() && lines.clone().all(|line| added.contains(&line))
         };
         adds(&self.files) && self.since.as_ref().is_none_or(|since| adds(&since.files))
@@ -100,7 +100,7 @@ pub struct LineRemark {
     /// Effect of the problem.
     pub why: String,
     /// Severity of the problem.
-    pub weight: Weight,
+    pub weight: ObjectionWeight,
     /// Code that replaces exactly these lines; absent: the explanation is sufficient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
@@ -124,7 +124,7 @@ impl ReviewOfChange {
     pub fn is_blocking(&self) -> bool {
         self.comments
             .iter()
-            .any(|comment| comment.weight == Weight::Blocking)
+            .any(|comment| comment.weight == ObjectionWeight::Blocking)
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn second_review_comments_on_new_lines_only() {
-        let file = |patch: &str| ChangedFile {
+        let file = |patch: &str| PullRequestFile {
             path: "x".to_owned(),
             patch: patch.to_owned(),
         };
@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn added_lines_are_read_from_patch() {
         let patch = "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+C\n d\n@@ -20 +21,2 @@ fn x()\n-x\n+y\n+z\n\\ No newline at end of file";
-        let file = ChangedFile {
+        let file = PullRequestFile {
             path: "x".to_owned(),
             patch: patch.to_owned(),
         };
         assert_eq!(file.added_lines(), BTreeSet::from([2, 3, 21, 22]));
-        assert!(ChangedFile::default().added_lines().is_empty());
+        assert!(PullRequestFile::default().added_lines().is_empty());
     }
 }

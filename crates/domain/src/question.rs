@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A question to the participants of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct TicketQuestion {
     /// Text of a single question.
     pub text: String,
     /// Suggested answers to choose from.

@@ -7,7 +7,7 @@ use crate::RepositoryName;
 /// Text on GitHub that accepts reactions. Jira has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Reactable {
+pub enum ReactionSubject {
     /// An issue or a pull request itself.
     Issue {
         /// Repository of the issue or pull request.
@@ -41,7 +41,7 @@ pub enum Reactable {
     },
 }
 
-impl Reactable {
+impl ReactionSubject {
     /// Returns an issue or a pull request as target.
     pub fn issue(repository: &RepositoryName, number: u64) -> Self {
         Self::Issue {
@@ -82,14 +82,14 @@ impl Reactable {
 /// The reactions that Journeyman uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reaction {
+pub enum ReactionKind {
     /// Journeyman read the text and works on it.
     Eyes,
     /// The requested work is done.
     Rocket,
 }
 
-impl Reaction {
+impl ReactionKind {
     /// The name in GitHub's API.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -6,17 +6,17 @@ mod words;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::IntoDeserializer as _};
 use serde_json::{Map, Value};
 
-use crate::{CommitId, Outside, RepositoryName, TicketKey};
+use crate::{CommitId, OutOfScopeFile, RepositoryName, TicketKey};
 
 /// Reason for which policy or an external service refuses a request.
 // `remote = "Self"` generates inherent functions, which the manual implementations below wrap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
-pub enum Refusal {
+pub enum OutboundRefusal {
     /// The change, or a text, violates the policy.
     Policy {
         /// The violations, each once.
-        violations: Vec<Violation>,
+        violations: Vec<PolicyViolation>,
     },
     /// The inspection of the change ended without a verdict.
     NotInspected,
@@ -33,7 +33,7 @@ pub enum Refusal {
     /// The change contains files outside of the ticket's scope, and they have no approval.
     OutOfScope {
         /// The files outside of the scope.
-        files: Vec<Outside>,
+        files: Vec<OutOfScopeFile>,
     },
     /// The repository has no usable rules.
     NoRules {
@@ -132,21 +132,21 @@ pub enum Refusal {
     },
 }
 
-impl From<Violation> for Refusal {
-    fn from(violation: Violation) -> Self {
+impl From<PolicyViolation> for OutboundRefusal {
+    fn from(violation: PolicyViolation) -> Self {
         Self::Policy {
             violations: vec![violation],
         }
     }
 }
 
-impl Serialize for Refusal {
+impl Serialize for OutboundRefusal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Self::serialize(self, serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Refusal {
+impl<'de> Deserialize<'de> for OutboundRefusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(deserializer)?;
         // Records of releases before the codes contain only a detail.
@@ -160,7 +160,7 @@ impl<'de> Deserialize<'de> for Refusal {
 /// A violation of the policy in a change or a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Violation {
+pub enum PolicyViolation {
     /// The branch name is invalid in git.
     BranchName {
         /// The invalid name.
@@ -323,11 +323,11 @@ pub enum SecretPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Return, StopReason};
+    use crate::{ReturnReason, StopReason};
 
     #[test]
     fn refusal_without_code_round_trips() {
-        let words = Refusal::Outside {
+        let words = OutboundRefusal::Outside {
             detail: "a secret".to_owned(),
         };
         let stored = serde_json::json!({ "type": "report_refused", "detail": "a secret" });
@@ -339,26 +339,26 @@ mod tests {
 
     #[test]
     fn stored_refusal_keeps_its_violations() {
-        let refusal = Refusal::Policy {
+        let refusal = OutboundRefusal::Policy {
             violations: vec![
-                Violation::NoChange,
-                Violation::Secret {
+                PolicyViolation::NoChange,
+                PolicyViolation::Secret {
                     kind: "GitHub token".to_owned(),
                     place: SecretPlace::Path,
                 },
-                Violation::TooLarge {
+                PolicyViolation::TooLarge {
                     path: "a".to_owned(),
                     size_bytes: u64::MAX,
                     limit_bytes: 1,
                 },
             ],
         };
-        let back = Return::Refused(refusal);
+        let back = ReturnReason::Refused(refusal);
         let stored = serde_json::to_value(&back).unwrap();
         assert_eq!(stored["type"], "refused");
         assert_eq!(stored["code"], "policy");
-        assert_eq!(serde_json::from_value::<Return>(stored).unwrap(), back);
+        assert_eq!(serde_json::from_value::<ReturnReason>(stored).unwrap(), back);
         let unknown = serde_json::json!({ "type": "refused", "code": "of_a_later_release" });
-        assert!(serde_json::from_value::<Return>(unknown).is_err());
+        assert!(serde_json::from_value::<ReturnReason>(unknown).is_err());
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, Entry, Fact, Job, Reason, RepairEnd, ReportRequest, StopReason, Trigger, report};
+use crate::{
+    CommitId, Fact, Job, JournalEntry, RepairEnd, ReportRequest, StopReason, Trigger, TriggerReason, report,
+};
 
 /// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +44,7 @@ impl RepairResult {
     }
 
     /// Derives the result from a journal; `None` for other jobs, and while the run is active.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Option<Self> {
         let mut found = Self {
             fixed: false,
             strategy: None,
@@ -67,7 +69,7 @@ impl RepairResult {
         if trigger.reason.job() != Some(Job::FixCi) {
             return None;
         }
-        if let Reason::ChecksCompleted(checks) = &trigger.reason {
+        if let TriggerReason::ChecksCompleted(checks) = &trigger.reason {
             self.error = checks.unrepaired.map(|end| end.as_str().to_owned());
         }
         Some(())
@@ -127,14 +129,14 @@ mod tests {
 
     use super::*;
 
-    fn entry(fact: &Value) -> Entry {
+    fn entry(fact: &Value) -> JournalEntry {
         serde_json::from_value(json!({
             "position": 0, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1}, "at": 1, "fact": fact,
         }))
         .unwrap()
     }
 
-    fn started(checks: Value) -> Entry {
+    fn started(checks: Value) -> JournalEntry {
         let mut reason = json!({"type": "checks_completed", "head": "a".repeat(40), "conclusion": "failure", "failed": [],
             "pull_request": {"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"}});
         if let (Value::Object(reason), Value::Object(more)) = (&mut reason, checks) {
@@ -146,7 +148,7 @@ mod tests {
         )
     }
 
-    fn asked(request: Value) -> Entry {
+    fn asked(request: Value) -> JournalEntry {
         let mut request = request;
         request["pull_request"] = json!({"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"});
         entry(
@@ -154,13 +156,13 @@ mod tests {
         )
     }
 
-    fn ended(reason: &str) -> Entry {
+    fn ended(reason: &str) -> JournalEntry {
         entry(&json!({"type": "run_finished", "reason": {"type": reason}}))
     }
 
     #[test]
     fn repair_result_follows_from_journal() {
-        let of = |entries: Vec<Entry>| serde_json::to_value(RepairResult::of(&entries)).unwrap();
+        let of = |entries: Vec<JournalEntry>| serde_json::to_value(RepairResult::of(&entries)).unwrap();
         let commit = "b".repeat(40);
         let repaired =
             json!({"type": "checks_repaired", "commit": commit, "strategy": "auto_fix", "summary": ""});

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    instance::Instance,
-    invalid::{InvalidId, text_serde},
+    instance::InstanceName,
+    invalid_id::{InvalidId, text_serde},
 };
 
 const EXPECTED: &str = "a repository such as acme/shop, ghe:acme/shop for one on the instance ghe, or \
@@ -24,7 +24,7 @@ const LOCAL_OWNER: &str = "local";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepositoryName {
-    instance: Option<Instance>,
+    instance: Option<InstanceName>,
     owner: String,
     name: String,
 }
@@ -59,16 +59,16 @@ impl RepositoryName {
     }
 
     /// Returns the repository in a local folder, by the folder's name in the settings.
-    pub fn in_folder(folder: &Instance) -> Self {
+    pub fn in_folder(folder: &InstanceName) -> Self {
         Self {
-            instance: Some(Instance::local()),
+            instance: Some(InstanceName::local()),
             owner: LOCAL_OWNER.to_owned(),
             name: folder.as_str().to_owned(),
         }
     }
 
     /// The local folder that contains it; absent: it is on a server.
-    pub fn local_folder(&self) -> Option<Instance> {
+    pub fn local_folder(&self) -> Option<InstanceName> {
         self.instance
             .as_ref()
             .filter(|instance| instance.is_local())
@@ -77,12 +77,12 @@ impl RepositoryName {
 
     /// Returns the repository with the same path on this instance (absent: the default one).
     #[must_use]
-    pub fn on(self, instance: Option<Instance>) -> Self {
+    pub fn on(self, instance: Option<InstanceName>) -> Self {
         Self { instance, ..self }
     }
 
     /// The instance; absent: the default one.
-    pub fn instance(&self) -> Option<&Instance> {
+    pub fn instance(&self) -> Option<&InstanceName> {
         self.instance.as_ref()
     }
 
@@ -120,7 +120,7 @@ impl RepositoryName {
     /// Parses the two levels of [`RepositoryName::folder`].
     pub fn of_folder(owner: &str, name: &str) -> Option<Self> {
         let (instance, owner) = match owner.split_once(IN_FOLDER) {
-            Some((instance, owner)) => (Some(Instance::of_repository(instance).ok()?), owner),
+            Some((instance, owner)) => (Some(InstanceName::of_repository(instance).ok()?), owner),
             None => (None, owner),
         };
         Self::new(owner, name).ok()?.named(instance)
@@ -128,9 +128,9 @@ impl RepositoryName {
 
     /// Returns the repository on an instance that a text names; absent for an impossible repository in a
     /// folder.
-    fn named(self, instance: Option<Instance>) -> Option<Self> {
+    fn named(self, instance: Option<InstanceName>) -> Option<Self> {
         // A folder has a single owner, so that its name has one spelling.
-        let is_local = instance.as_ref().is_some_and(Instance::is_local);
+        let is_local = instance.as_ref().is_some_and(InstanceName::is_local);
         let named = self.on(instance);
         let is_legal = named.owner == LOCAL_OWNER && named.local_folder().is_some();
         (!is_local || is_legal).then_some(named)
@@ -150,7 +150,7 @@ impl FromStr for RepositoryName {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (instance, path) = match text.split_once(':') {
-            Some((instance, path)) => (Some(Instance::of_repository(instance)?), path),
+            Some((instance, path)) => (Some(InstanceName::of_repository(instance)?), path),
             None => (None, text),
         };
         let invalid = || InvalidId::new(text, EXPECTED);

@@ -3,19 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Job, Lane, PullRequestRef, RecordKind, RunFence, RunId, StopReason, Stored, Timestamp, WaitsFor,
+    Job, Lane, PullRequestRef, RecordKind, RunFence, RunId, StopReason, StoredRecord, Timestamp,
+    WaitCondition,
 };
 
 /// The row of a ticket.
 // The row is a cache: journals and triggers rebuild it when it is unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TicketRow {
     /// The highest fence that took over the ticket.
     pub fence: RunFence,
     /// Stream sequence of the last folded trigger.
     pub cursor: u64,
     /// Triggers whose run is not finished, oldest first.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingRun>,
     /// Active runs, and the last finished ones (at most [`Row::KEPT_RUNS`]), oldest first.
     pub runs: Vec<RunSummary>,
     /// The pull requests opened for the ticket.
@@ -31,13 +32,13 @@ pub struct Row {
     pub quarantined: Option<String>,
 }
 
-impl Stored for Row {
+impl StoredRecord for TicketRow {
     const KIND: RecordKind = RecordKind::Row;
 }
 
 /// A trigger that opened a run which is not finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingRun {
     /// Stream sequence of the trigger.
     pub sequence: u64,
     /// The run that it opens.
@@ -53,7 +54,7 @@ pub struct Pending {
     pub branch: Option<String>,
 }
 
-impl Pending {
+impl PendingRun {
     /// Creates the entry of a run that waits in a lane. Its trigger's sequence is that of the run.
     pub fn new(run: RunId, job: Job, lane: Lane) -> Self {
         Self {
@@ -94,7 +95,7 @@ pub enum RunStatus {
     /// The run waits for an event, and any planner may continue it.
     Parked {
         /// The event that ends the wait.
-        waits_for: WaitsFor,
+        waits_for: WaitCondition,
     },
     /// The run is finished.
     Finished {
@@ -103,7 +104,7 @@ pub enum RunStatus {
     },
 }
 
-impl Row {
+impl TicketRow {
     /// Maximum takeovers without progress. A ticket with more is quarantined.
     pub const MOST_TAKEOVERS: u32 = 5;
     /// Maximum number of finished runs in the row.
@@ -122,7 +123,7 @@ impl Row {
     /// Returns the active runs that wait for the timer of a retry, oldest first.
     pub fn waiting_for_retry(&self) -> impl Iterator<Item = &RunSummary> {
         let waits = RunStatus::Parked {
-            waits_for: WaitsFor::Retry,
+            waits_for: WaitCondition::Retry,
         };
         self.runs.iter().filter(move |run| run.status == waits)
     }
@@ -133,7 +134,7 @@ impl Row {
             if matches!(
                 run.status,
                 RunStatus::Parked {
-                    waits_for: WaitsFor::Slot
+                    waits_for: WaitCondition::Slot
                 }
             ) {
                 run.status = RunStatus::Queued;
@@ -142,7 +143,7 @@ impl Row {
     }
 
     /// Adds the run that a trigger opens. A known run changes nothing.
-    pub fn open(&mut self, pending: Pending, at: Timestamp) {
+    pub fn open(&mut self, pending: PendingRun, at: Timestamp) {
         if self.run(&pending.run).is_some() {
             return;
         }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleRules, Outside, glob::covers};
+use crate::{ModuleRules, OutOfScopeFile, glob::is_path_covered};
 
 /// Scope of a ticket's change. A file belongs to the first module with a matching path. A file without a
 /// module is always in scope.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
+pub struct ChangeScope<'a> {
     modules: &'a [ModuleRules],
     kind: &'a str,
     widened: BTreeSet<String>,
@@ -17,7 +17,7 @@ pub struct Scope<'a> {
 
 /// A module outside of the ticket's scope that the model requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Widened {
+pub struct WidenedModule {
     /// Name of the module in the rules.
     pub module: String,
     /// Reason of the request, for people.
@@ -26,17 +26,17 @@ pub struct Widened {
 
 /// Properties of a ticket that determine its scope together with the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScopeOf {
+pub struct ScopeInputs {
     /// The type of the ticket in its tracker.
     pub kind: String,
     /// Modules that the model requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub widened: Vec<Widened>,
+    pub widened: Vec<WidenedModule>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> ChangeScope<'a> {
     /// Creates the scope for a kind of ticket, with the requested modules.
-    pub fn new(modules: &'a [ModuleRules], kind: &'a str, widened: &[Widened]) -> Self {
+    pub fn new(modules: &'a [ModuleRules], kind: &'a str, widened: &[WidenedModule]) -> Self {
         Self {
             modules,
             kind: kind.trim(),
@@ -52,14 +52,14 @@ impl<'a> Scope<'a> {
 
     /// Returns the module that a file belongs to.
     pub fn module_of(&self, path: &str) -> Option<&'a ModuleRules> {
-        let has = |module: &&ModuleRules| module.paths.iter().any(|pattern| covers(pattern, path));
+        let has = |module: &&ModuleRules| module.paths.iter().any(|pattern| is_path_covered(pattern, path));
         self.modules.iter().find(has)
     }
 
     /// Returns the file with its module if the file is outside of the scope.
-    pub fn outside(&self, path: &str) -> Option<Outside> {
+    pub fn outside(&self, path: &str) -> Option<OutOfScopeFile> {
         let module = self.module_of(path).filter(|module| !self.is_open(module))?;
-        Some(Outside {
+        Some(OutOfScopeFile {
             path: path.to_owned(),
             module: module.name.clone(),
         })
@@ -87,18 +87,18 @@ mod tests {
             module("api", &["api"], &["Story"]),
             module("rest", &["**"], &["Chore"]),
         ];
-        let bug = Scope::new(&modules, "bug", &[]);
+        let bug = ChangeScope::new(&modules, "bug", &[]);
         assert_eq!(bug.outside("core/Task.java"), None);
         assert_eq!(bug.outside("api/TaskController.java").unwrap().module, "api");
         assert_eq!(bug.outside("README.md").unwrap().module, "rest");
-        let story = Scope::new(&modules[..2], " story", &[]);
+        let story = ChangeScope::new(&modules[..2], " story", &[]);
         assert_eq!(story.outside("api/TaskController.java"), None);
         assert_eq!(story.outside("README.md"), None, "a file of no module");
-        let widened = Widened {
+        let widened = WidenedModule {
             module: "api".to_owned(),
             reason: "The field is in the request.".to_owned(),
         };
-        let bug = Scope::new(&modules, "Bug", &[widened]);
+        let bug = ChangeScope::new(&modules, "Bug", &[widened]);
         assert_eq!(bug.outside("api/TaskController.java"), None);
         assert!(bug.outside("web/x.ts").is_some());
     }

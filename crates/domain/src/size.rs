@@ -24,7 +24,7 @@ pub enum FileRole {
 
 /// A file that differs from the base.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
+pub struct ChangedFileSize {
     /// Path relative to the root.
     pub path: String,
     /// Number of added lines.
@@ -38,9 +38,9 @@ pub struct FileChange {
 
 /// Size of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeSize {
+pub struct ChangeStatistics {
     /// Files that differ; at most 200 of them.
-    pub files: Vec<FileChange>,
+    pub files: Vec<ChangedFileSize>,
     /// Number of all files that differ.
     pub total: u32,
     /// Number of added lines in all files.
@@ -54,10 +54,10 @@ pub struct ChangeSize {
     pub modules: Vec<String>,
 }
 
-impl ChangeSize {
+impl ChangeStatistics {
     /// Returns the size of a change to these files in these modules.
-    pub fn of(files: &[FileChange], modules: &[String]) -> Self {
-        let sum = |count: fn(&FileChange) -> u32| files.iter().map(count).fold(0, u32::saturating_add);
+    pub fn of(files: &[ChangedFileSize], modules: &[String]) -> Self {
+        let sum = |count: fn(&ChangedFileSize) -> u32| files.iter().map(count).fold(0, u32::saturating_add);
         Self {
             files: files.iter().take(MOST_FILES).cloned().collect(),
             total: u32::try_from(files.len()).unwrap_or(u32::MAX),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn written_lines_exclude_generated_files() {
-        let file = |path: &str, role| FileChange {
+        let file = |path: &str, role| ChangedFileSize {
             path: path.to_owned(),
             added: 10,
             removed: 1,
@@ -90,14 +90,14 @@ mod tests {
             file("src/a.rs", FileRole::Product),
             file("Cargo.lock", FileRole::Pinned),
         ];
-        let size = ChangeSize::of(&files, &["src".to_owned()]);
+        let size = ChangeStatistics::of(&files, &["src".to_owned()]);
         assert_eq!(
             (size.total, size.added, size.removed, size.written),
             (2, 20, 2, 11)
         );
         assert_eq!(size.modules, ["src"]);
         let many = vec![file("a", FileRole::Docs); 1000];
-        let size = ChangeSize::of(&many, &[]);
+        let size = ChangeStatistics::of(&many, &[]);
         assert_eq!(
             (size.files.len(), size.total, size.added),
             (MOST_FILES, 1000, 10_000)

@@ -4,7 +4,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use words::Marks;
+pub use words::TextMarkup;
 
 use crate::JiraField;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, RunId, Stored, Timestamp};
+use crate::{RecordKind, RunId, StoredRecord, Timestamp};
 
 /// The runs that wait for a slot of one pool, in the order of their arrival. Each pool has one record, which
 /// is changed by compare-and-set.
@@ -23,7 +23,7 @@ pub struct SlotWaiter {
     pub since: Timestamp,
 }
 
-impl Stored for SlotQueue {
+impl StoredRecord for SlotQueue {
     const KIND: RecordKind = RecordKind::Control;
 }
 

@@ -5,18 +5,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time};
 
-use crate::{Budget, Dollars, Job, RunId, Timestamp};
+use crate::{BudgetUnit, Dollars, Job, RunId, Timestamp};
 
 /// Cost and tokens of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct SpendAmount {
     /// Cost in millionths of a dollar.
     pub cost_micros: u64,
     /// Number of tokens read and written.
     pub tokens: u64,
 }
 
-impl Amount {
+impl SpendAmount {
     /// Adds two amounts; the sums saturate.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
@@ -74,7 +74,7 @@ pub struct TicketLimits {
 /// Owner of a budget beyond one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BudgetOf {
+pub enum BudgetScope {
     /// A ticket, for all its runs.
     Ticket,
     /// A repository, in a period.
@@ -83,7 +83,7 @@ pub enum BudgetOf {
     Organization,
 }
 
-impl BudgetOf {
+impl BudgetScope {
     /// The name in settings, metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -97,14 +97,14 @@ impl BudgetOf {
 /// Period of a budget, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Period {
+pub enum BudgetPeriod {
     /// From midnight to midnight.
     Day,
     /// From the first day of a month to the first day of the next.
     Month,
 }
 
-impl Period {
+impl BudgetPeriod {
     /// Both periods, the shorter one first.
     pub const ALL: [Self; 2] = [Self::Day, Self::Month];
 
@@ -119,7 +119,7 @@ impl Period {
     /// Returns the start of the period that contains an instant, and the start of the next one.
     pub fn around(self, at: Timestamp) -> (Timestamp, Timestamp) {
         let (first, next) = self.dates(at);
-        (midnight(first), next.map_or(at, midnight))
+        (find_midnight(first), next.map_or(at, find_midnight))
     }
 
     /// Returns the name of the period that contains an instant: `2026-11-23`, `2026-11`.
@@ -150,13 +150,13 @@ impl Period {
     }
 }
 
-impl fmt::Display for Period {
+impl fmt::Display for BudgetPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-fn midnight(date: Date) -> Timestamp {
+fn find_midnight(date: Date) -> Timestamp {
     let instant = date.with_time(Time::MIDNIGHT).assume_utc();
     Timestamp::from_unix_ms(instant.unix_timestamp().saturating_mul(1000))
 }
@@ -165,14 +165,14 @@ fn midnight(date: Date) -> Timestamp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedBudget {
     /// Kind of its owner.
-    pub of: BudgetOf,
+    pub of: BudgetScope,
     /// The name of the ticket, repository or organization.
     pub name: String,
     /// Period of the budget; absent: unlimited in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub period: Option<Period>,
+    pub period: Option<BudgetPeriod>,
     /// The exhausted unit: money or tokens.
-    pub budget: Budget,
+    pub budget: BudgetUnit,
     /// Used amount with the reservations of active calls, in the unit of the budget.
     pub spent: u64,
     /// The limit, in the unit of the budget.
@@ -196,35 +196,35 @@ mod tests {
     fn days_and_months_begin_at_midnight_utc() {
         for (period, when, name, first, next) in [
             (
-                Period::Day,
+                BudgetPeriod::Day,
                 "2026-11-23T23:59:59.999Z",
                 "2026-11-23",
                 "2026-11-23T00:00:00Z",
                 "2026-11-24T00:00:00Z",
             ),
             (
-                Period::Day,
+                BudgetPeriod::Day,
                 "2026-11-24T01:00:00+02:00",
                 "2026-11-23",
                 "2026-11-23T00:00:00Z",
                 "2026-11-24T00:00:00Z",
             ),
             (
-                Period::Day,
+                BudgetPeriod::Day,
                 "2028-02-28T00:00:00Z",
                 "2028-02-28",
                 "2028-02-28T00:00:00Z",
                 "2028-02-29T00:00:00Z",
             ),
             (
-                Period::Month,
+                BudgetPeriod::Month,
                 "2026-12-31T12:00:00Z",
                 "2026-12",
                 "2026-12-01T00:00:00Z",
                 "2027-01-01T00:00:00Z",
             ),
             (
-                Period::Month,
+                BudgetPeriod::Month,
                 "2026-11-01T00:00:00Z",
                 "2026-11",
                 "2026-11-01T00:00:00Z",

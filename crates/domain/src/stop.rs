@@ -4,7 +4,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Refusal, Repetition, SharedBudget, Timestamp};
+use crate::{BudgetUnit, OutboundRefusal, SharedBudget, Timestamp, TurnRepetition};
 
 /// Reason for the end of a run. The reporter renders it on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +42,11 @@ pub enum StopReason {
         turns: u32,
     },
     /// The model repeated itself. The existing change remains a draft.
-    Stuck(Repetition),
+    Stuck(TurnRepetition),
     /// The run exhausted its budget. The existing change remains a draft.
     BudgetSpent {
         /// The exhausted unit.
-        budget: Budget,
+        budget: BudgetUnit,
         /// Used amount, in the unit of the budget.
         spent: u64,
         /// Limit of the run, in the unit of the budget.
@@ -104,7 +104,7 @@ pub enum StopReason {
         log_tail: String,
     },
     /// An external service or the policy refused an effect that the job needs.
-    ReportRefused(Refusal),
+    ReportRefused(OutboundRefusal),
     /// An effect that the job needs failed after all retries.
     ReportFailed {
         /// Description of the failure for people.
@@ -121,14 +121,14 @@ pub enum StopReason {
     /// The requested review is no longer wanted.
     Withdrawn {
         /// Reason for the withdrawal.
-        why: Withdrawal,
+        why: WithdrawalReason,
     },
 }
 
 /// Reason why a requested review is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Withdrawal {
+pub enum WithdrawalReason {
     /// The pull request was merged.
     Merged,
     /// The pull request was closed.

@@ -24,13 +24,13 @@ pub struct TemplateAnswer {
 #[must_use]
 pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
     let template = without_comments(template);
-    let mut parts: Vec<Part<'_>> = vec![Part::default()];
+    let mut parts: Vec<TemplatePart<'_>> = vec![TemplatePart::default()];
     let mut is_code = false;
     for line in without_front_matter(&template).lines() {
         // Fenced code may contain lines with the form of headings or boxes.
         is_code ^= line.trim_start().starts_with("```");
-        match (heading_words(line), checkbox(line)) {
-            (Some(words), _) if !is_code => parts.push(Part {
+        match (parse_heading(line), parse_checkbox(line)) {
+            (Some(words), _) if !is_code => parts.push(TemplatePart {
                 heading: Some((line.trim(), words)),
                 boxes: Vec::new(),
             }),
@@ -54,19 +54,19 @@ pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
 
 /// A heading of a template with the text below it.
 #[derive(Default)]
-struct Part<'t> {
+struct TemplatePart<'t> {
     // The whole line, and its text without marks.
     heading: Option<(&'t str, &'t str)>,
-    boxes: Vec<Checkbox<'t>>,
+    boxes: Vec<TemplateCheckbox<'t>>,
 }
 
 /// One item of a checklist.
-struct Checkbox<'t> {
+struct TemplateCheckbox<'t> {
     words: &'t str,
     is_ticked: bool,
 }
 
-impl Part<'_> {
+impl TemplatePart<'_> {
     fn fill(&self, answers: &[TemplateAnswer]) -> Option<String> {
         let words = self.heading.map_or("", |(_, words)| words);
         let answer = answers.iter().find(|answer| is_same(&answer.heading, words));
@@ -96,7 +96,7 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Returns the text of a heading: `## Words`, or a line that is completely bold.
-fn heading_words(line: &str) -> Option<&str> {
+fn parse_heading(line: &str) -> Option<&str> {
     let line = line.trim();
     let marks = line.len() - line.trim_start_matches('#').len();
     let after = &line[marks..];
@@ -107,12 +107,12 @@ fn heading_words(line: &str) -> Option<&str> {
     (!bold.is_empty() && !bold.contains("**")).then(|| bold.trim())
 }
 
-fn checkbox(line: &str) -> Option<Checkbox<'_>> {
+fn parse_checkbox(line: &str) -> Option<TemplateCheckbox<'_>> {
     let rest = line.trim().strip_prefix(['-', '*', '+'])?.trim_start();
     let (mark, words) = rest.strip_prefix('[')?.split_once(']')?;
     // `[x](https://…)` is a link.
     let is_box = matches!(mark, " " | "" | "x" | "X") && !words.trim().is_empty() && !words.starts_with('(');
-    is_box.then(|| Checkbox {
+    is_box.then(|| TemplateCheckbox {
         words: words.trim(),
         is_ticked: mark.eq_ignore_ascii_case("x"),
     })

@@ -24,12 +24,12 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Returns the text without hidden characters.
-pub fn without_hidden(text: &str) -> String {
+pub fn remove_hidden(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
 /// Returns the text with each hidden character spelled out, such as `<U+202E>`, so that a reader notices it.
-pub fn visible(text: &str) -> String {
+pub fn escape_hidden(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) {
@@ -49,7 +49,7 @@ const MAX_SEQUENCE: usize = 4_096;
 ///
 /// Terminal sequences are removed, line ends become line feeds, and other control characters, direction marks
 /// and tags are spelled out, such as `<U+0000>`. Letters of any script, joiners and emoji remain.
-pub fn legible(text: &str) -> Cow<'_, str> {
+pub fn sanitize_output(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_steering) {
         return Cow::Borrowed(text);
     }
@@ -145,19 +145,19 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Formats a foreign text as code. In Markdown it neither notifies a user nor adds markup.
-pub fn code(text: &str) -> String {
-    format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
+pub fn format_code(text: &str) -> String {
+    format!("`{}`", truncate_text(&one_line(text).replace('`', "'"), 300))
 }
 
 /// Returns the letters and digits of a text in lower case, for a comparison that ignores spaces, punctuation
 /// and case.
-pub fn bare(text: &str) -> String {
+pub fn normalize_text(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the start of a text with `…` if it was truncated; at most `limit` characters including the mark.
-pub fn capped(text: &str, limit: usize) -> String {
+pub fn truncate_text(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
     }
@@ -165,7 +165,7 @@ pub fn capped(text: &str, limit: usize) -> String {
 }
 
 /// Returns the last characters of a text; at most `limit`.
-pub fn tail(text: &str, limit: usize) -> String {
+pub fn take_tail(text: &str, limit: usize) -> String {
     let skipped = text.chars().count().saturating_sub(limit);
     text.chars().skip(skipped).collect()
 }
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn hidden_characters_are_removed_or_escaped() {
         let text = "a\u{200b}b\u{202e}c\u{1b}]0;x\u{7}\u{3164}\u{e0041}\td\n";
-        assert_eq!(without_hidden(text), "abc]0;x\td\n");
+        assert_eq!(remove_hidden(text), "abc]0;x\td\n");
         assert_eq!(
-            visible(text),
+            escape_hidden(text),
             "a<U+200B>b<U+202E>c<U+001B>]0;x<U+0007><U+3164><U+E0041>\td\n"
         );
     }
@@ -205,16 +205,16 @@ mod tests {
             ("\u{1b}", "<U+001B>"),
             ("\u{85}\u{9a}", "<U+0085><U+009A>"),
         ] {
-            assert_eq!(legible(printed), shown, "{printed:?}");
+            assert_eq!(sanitize_output(printed), shown, "{printed:?}");
         }
         let plain = "Grüße, 你好, שלום, नमस्ते \u{1f468}\u{200d}\u{1f467} ❤\u{fe0f}\tx\n";
-        assert!(matches!(legible(plain), Cow::Borrowed(same) if same == plain));
+        assert!(matches!(sanitize_output(plain), Cow::Borrowed(same) if same == plain));
     }
 
     #[test]
     fn ordinary_text_of_any_script_stays() {
         let text = "Grüße, 你好, שלום, नमस्ते: 1 – 2 “quoted” €\n";
-        assert_eq!(without_hidden(text), text);
-        assert_eq!(visible(text), text);
+        assert_eq!(remove_hidden(text), text);
+        assert_eq!(escape_hidden(text), text);
     }
 }

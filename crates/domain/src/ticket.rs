@@ -5,9 +5,9 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    instance::Instance,
-    invalid::{InvalidId, text_serde},
-    origin::Origin,
+    instance::InstanceName,
+    invalid_id::{InvalidId, text_serde},
+    origin::ServiceOrigin,
     repository::RepositoryName,
     time::Timestamp,
 };
@@ -31,7 +31,7 @@ pub enum TicketKey {
     /// A Jira issue.
     Jira {
         /// The site; absent: the default one.
-        instance: Option<Instance>,
+        instance: Option<InstanceName>,
         /// The project: an upper-case letter, then upper-case letters, digits or `_`.
         project: String,
         /// The number in the project, from 1.
@@ -55,7 +55,7 @@ pub enum TicketKey {
     /// A request about the repository in a local folder. No tracker contains it, so no comments are posted.
     Folder {
         /// The folder, by its name in the settings.
-        folder: Instance,
+        folder: InstanceName,
         /// The number in the folder, from 1.
         number: u64,
     },
@@ -86,7 +86,7 @@ impl TicketKey {
     ///
     /// # Errors
     /// [`InvalidId`] when the text is not a Jira issue key.
-    pub fn jira_on(instance: Option<Instance>, key: &str) -> Result<Self, InvalidId> {
+    pub fn jira_on(instance: Option<InstanceName>, key: &str) -> Result<Self, InvalidId> {
         let invalid = || InvalidId::new(key, "a Jira issue key such as ENG-12");
         let (project, number) = key.rsplit_once('-').ok_or_else(invalid)?;
         let is_project = project.len() <= 64
@@ -105,7 +105,7 @@ impl TicketKey {
     }
 
     /// The instance of its tracker; absent: the default one, or the ticket has no tracker.
-    pub fn instance(&self) -> Option<&Instance> {
+    pub fn instance(&self) -> Option<&InstanceName> {
         match self {
             Self::Jira { instance, .. } => instance.as_ref(),
             Self::GitHub { repository, .. } | Self::Discussion { repository, .. } => repository.instance(),
@@ -116,7 +116,7 @@ impl TicketKey {
     /// Returns the ticket with the same key on this instance (absent: the default one). A folder ticket
     /// remains unchanged.
     #[must_use]
-    pub fn on(self, instance: Option<&Instance>) -> Self {
+    pub fn on(self, instance: Option<&InstanceName>) -> Self {
         match self {
             Self::Jira { project, number, .. } => Self::Jira {
                 instance: instance.cloned(),
@@ -159,11 +159,15 @@ impl fmt::Display for TicketKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instance = self.instance().cloned();
         match self {
-            Self::Jira { .. } => write!(f, "{}:{}", Origin::Jira(instance), self.short()),
-            Self::GitHub { .. } => write!(f, "{}:{}", Origin::GitHub(instance), self.short()),
+            Self::Jira { .. } => write!(f, "{}:{}", ServiceOrigin::Jira(instance), self.short()),
+            Self::GitHub { .. } => write!(f, "{}:{}", ServiceOrigin::GitHub(instance), self.short()),
             Self::Discussion { repository, number } => {
                 let path = repository.path();
-                write!(f, "{}:{path}{DISCUSSIONS}{number}", Origin::GitHub(instance))
+                write!(
+                    f,
+                    "{}:{path}{DISCUSSIONS}{number}",
+                    ServiceOrigin::GitHub(instance)
+                )
             }
             Self::Folder { folder, number } => write!(f, "{FOLDER}:{folder}#{number}"),
         }
@@ -183,8 +187,8 @@ impl FromStr for TicketKey {
             });
         }
         match place.parse().map_err(|_| invalid())? {
-            Origin::Jira(instance) => Self::jira_on(instance, key).map_err(|_| invalid()),
-            Origin::GitHub(instance) => {
+            ServiceOrigin::Jira(instance) => Self::jira_on(instance, key).map_err(|_| invalid()),
+            ServiceOrigin::GitHub(instance) => {
                 let discussion = key.split_once(DISCUSSIONS);
                 let (path, number) = discussion.or_else(|| key.rsplit_once('#')).ok_or_else(invalid)?;
                 let (owner, name) = path.split_once('/').ok_or_else(invalid)?;
@@ -244,7 +248,7 @@ pub struct TicketComment {
 
 /// An account at a tracker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct TrackerAccount {
     /// Its identity: the account id on Jira Cloud, the name on Data Center, the login on GitHub. Empty:
     /// unknown.
     pub id: String,

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, CommitId, Conclusion, Job, JobRequest, Lane, News, PullRequestRef, Reactable, RecordKind,
-    ReportSettled, RunId, SkipReason, Stored, TicketCost, TicketKey, Timestamp, Withdrawal,
+    ChecksConclusion, ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestRef,
+    ReactionSubject, RecordKind, RunId, SkipReason, StoredRecord, TicketCost, TicketKey, TicketNews,
+    Timestamp, WithdrawalReason,
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
@@ -30,7 +31,7 @@ impl TriggerKey {
 /// Channel that a trigger arrived through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum TriggerChannel {
     /// A webhook delivery from Jira or GitHub.
     Webhook,
     /// A poll of Jira or GitHub.
@@ -51,24 +52,24 @@ pub struct Trigger {
     /// Time of the event.
     pub at: Timestamp,
     /// The channel of the event.
-    pub source: Source,
+    pub source: TriggerChannel,
     /// The acting user, by the name in the tracker.
     pub actor: Option<String>,
     /// The comment that gave an instruction. It gets a reaction as an acknowledgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Reactable>,
+    pub seen: Option<ReactionSubject>,
     /// The event with its data.
-    pub reason: Reason,
+    pub reason: TriggerReason,
 }
 
-impl Stored for Trigger {
+impl StoredRecord for Trigger {
     const KIND: RecordKind = RecordKind::Trigger;
 }
 
 /// Event that a trigger reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Reason {
+pub enum TriggerReason {
     /// A user, a rule or a program requested a job.
     JobRequested(Box<JobRequest>),
     /// All checks of our pull request's head are complete.
@@ -124,7 +125,7 @@ pub enum Reason {
     /// A requested review by Journeyman is no longer wanted.
     ReviewWithdrawn {
         /// Reason for the withdrawal.
-        why: Withdrawal,
+        why: WithdrawalReason,
     },
     /// A job was requested, and a skip rule applies.
     Skipped(SkipReason),
@@ -137,9 +138,9 @@ pub enum Reason {
     /// current state.
     RetryRequested,
     /// A person decided at an approval gate.
-    Decided(Decision),
+    Decided(GateDecision),
     /// The reporter completed a report.
-    ReportSettled(ReportSettled),
+    ReportSettled(OutboundSettled),
     /// A user asked for the cost of the ticket's runs.
     CostAsked {
         /// The pull request of the question; absent: it was asked on the ticket.
@@ -148,17 +149,17 @@ pub enum Reason {
         cost: TicketCost,
     },
     /// An event on the ticket that is input for its active runs.
-    NewsArrived(News),
+    NewsArrived(TicketNews),
 }
 
-impl Reason {
+impl TriggerReason {
     /// Returns the job of the run that the event opens; `None` when it opens none.
     pub fn job(&self) -> Option<Job> {
         match self {
             Self::JobRequested(request) => Some(request.job),
             Self::ChecksCompleted(checks) => Some(match checks.conclusion {
-                Conclusion::Success | Conclusion::Absent => Job::MarkReady,
-                Conclusion::Failure => Job::FixCi,
+                ChecksConclusion::Success | ChecksConclusion::Absent => Job::MarkReady,
+                ChecksConclusion::Failure => Job::FixCi,
             }),
             Self::HeadMoved { .. } => Some(Job::BackToDraft),
             Self::PullRequestReopened { .. } => Some(Job::Reopen),
@@ -218,13 +219,13 @@ impl Reason {
 
 /// A person's decision at an approval gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct GateDecision {
     /// The waiting run.
     pub run: RunId,
     /// The commit that it is about. An approval permits the push of this commit only.
     pub head: CommitId,
     /// The verdict of the person.
-    pub verdict: Verdict,
+    pub verdict: DecisionVerdict,
     /// Requested changes for `revise`; at most 8,000 characters.
     #[serde(default)]
     pub feedback: String,
@@ -233,7 +234,7 @@ pub struct Decision {
 /// The three verdicts at an approval gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DecisionVerdict {
     /// The reporter may push the commit.
     Approve,
     /// The run stops.

@@ -6,7 +6,7 @@ use crate::{CommitId, ObjectRef, SandboxLevel, ToolSpec};
 
 /// An open workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkspaceInfo {
+pub struct ExecutorWorkspace {
     /// Address of the executor, e.g. `http://10.0.0.7:7403`.
     pub executor: String,
     /// Id of the workspace on the executor.
@@ -33,7 +33,7 @@ pub struct WorkspaceInfo {
 /// The workspace's changes against the base, stored in the object store.
 // A full pack instead of deltas: a chain of deltas is only as reliable as its weakest link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct WorkspaceSnapshot {
     /// The base commit of the changes.
     pub base: CommitId,
     /// The branch, if one was created.

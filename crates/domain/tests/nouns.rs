@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use domain::{
-    CommitId, FenceStamp, Instance, Job, Lane, News, Pending, Reason, ReportFence, RepositoryName, Row,
-    RunFence, RunId, RunStatus, StopReason, TicketComment, TicketKey, Timestamp,
+    CommitId, FenceStamp, InstanceName, Job, Lane, PendingRun, ReportFence, RepositoryName, RunFence, RunId,
+    RunStatus, StopReason, TicketComment, TicketKey, TicketNews, TicketRow, Timestamp, TriggerReason,
 };
 use proptest::prelude::*;
 
-fn instances() -> impl Strategy<Value = Option<Instance>> {
+fn instances() -> impl Strategy<Value = Option<InstanceName>> {
     prop::option::of("[a-z][a-z0-9-]{0,8}".prop_filter_map("legal instance", |name| name.parse().ok()))
 }
 
@@ -25,7 +25,7 @@ fn repositories() -> impl Strategy<Value = RepositoryName> {
     ]
 }
 
-fn folders() -> impl Strategy<Value = Instance> {
+fn folders() -> impl Strategy<Value = InstanceName> {
     instances().prop_filter_map("a folder has a name", |name| name)
 }
 
@@ -85,7 +85,7 @@ proptest! {
         let _ = text.parse::<RunId>();
         let _ = text.parse::<CommitId>();
         let _ = text.parse::<RepositoryName>();
-        let _ = text.parse::<Instance>();
+        let _ = text.parse::<InstanceName>();
         let _ = Timestamp::parse(&text);
     }
 
@@ -160,7 +160,7 @@ fn reserved_instance_names_are_rejected() {
     for name in [
         "jira", "github", "folder", "", "1a", "a_b", "A", "a-", "-a", "a.b", "a+b",
     ] {
-        assert!(name.parse::<Instance>().is_err(), "{name}");
+        assert!(name.parse::<InstanceName>().is_err(), "{name}");
         assert!(
             format!("{name}:acme/shop").parse::<RepositoryName>().is_err(),
             "{name}"
@@ -169,7 +169,7 @@ fn reserved_instance_names_are_rejected() {
     for text in ["folder:acme/shop", "folder:local/Shop", "folder:local/jira"] {
         assert!(text.parse::<RepositoryName>().is_err(), "{text}");
     }
-    let shop: Instance = "shop".parse().unwrap();
+    let shop: InstanceName = "shop".parse().unwrap();
     let repository: RepositoryName = "folder:local/shop".parse().unwrap();
     assert_eq!(repository, RepositoryName::in_folder(&shop));
     assert_eq!(repository.local_folder(), Some(shop));
@@ -182,7 +182,7 @@ fn reserved_instance_names_are_rejected() {
 
 #[test]
 fn folder_rules_cover_their_tickets_only() {
-    let rules = |repo: serde_json::Value| -> domain::Rules {
+    let rules = |repo: serde_json::Value| -> domain::RepositoryRules {
         serde_json::from_value(serde_json::json!({ "repo": repo })).unwrap()
     };
     let shop = rules(serde_json::json!({"folder": "shop"}));
@@ -198,7 +198,7 @@ fn folder_rules_cover_their_tickets_only() {
 #[test]
 fn co_authors_need_name_and_address() {
     let checked = |who: &[&str]| {
-        let mut rules = domain::Rules::default();
+        let mut rules = domain::RepositoryRules::default();
         rules.repo.owner = "acme".to_owned();
         rules.repo.name = "shop".to_owned();
         rules.commits.co_authors = who.iter().map(|who| (*who).to_owned()).collect();
@@ -223,7 +223,7 @@ fn rule_modules_need_unique_name_and_paths() {
     let check = |modules: serde_json::Value| {
         let repo = serde_json::json!({"owner": "acme", "name": "shop"});
         let rules = serde_json::json!({"repo": repo, "modules": modules});
-        let rules: domain::Rules = serde_json::from_value(rules).unwrap();
+        let rules: domain::RepositoryRules = serde_json::from_value(rules).unwrap();
         rules.check().map_err(|problem| problem.to_string())
     };
     let core = serde_json::json!({"name": "core", "paths": ["core", "lib/*"]});
@@ -242,7 +242,7 @@ fn rule_modules_need_unique_name_and_paths() {
 
 #[test]
 fn rules_cover_tickets_of_their_instance() {
-    let rules: domain::Rules = serde_json::from_value(serde_json::json!({
+    let rules: domain::RepositoryRules = serde_json::from_value(serde_json::json!({
         "repo": {"owner": "acme", "name": "shop", "instance": "ghe"},
         "jira": {"project_key": "ENG", "instance": "dc"},
     }))
@@ -308,8 +308,8 @@ fn run_and_report_fences_keep_their_parts() {
 fn trigger_opens_run_once_until_finished() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket, 7);
-    let mut row = Row::default();
-    let asked = Pending::new(run.clone(), Job::Implement, Lane::Talk);
+    let mut row = TicketRow::default();
+    let asked = PendingRun::new(run.clone(), Job::Implement, Lane::Talk);
     row.open(asked.clone(), Timestamp::from_unix_ms(1));
     row.open(asked, Timestamp::from_unix_ms(2));
     assert_eq!((row.pending.len(), row.runs.len()), (1, 1));
@@ -326,16 +326,16 @@ fn trigger_opens_run_once_until_finished() {
 #[test]
 fn row_keeps_active_and_last_finished_runs() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
-    let mut row = Row::default();
-    let live = Pending::new(RunId::new(ticket.clone(), 1), Job::Implement, Lane::Talk);
+    let mut row = TicketRow::default();
+    let live = PendingRun::new(RunId::new(ticket.clone(), 1), Job::Implement, Lane::Talk);
     row.open(live, Timestamp::default());
     for sequence in 2..40 {
         let run = RunId::new(ticket.clone(), sequence);
-        let asked = Pending::new(run.clone(), Job::MarkReady, Lane::Upkeep);
+        let asked = PendingRun::new(run.clone(), Job::MarkReady, Lane::Upkeep);
         row.open(asked, Timestamp::default());
         row.finish(&run, StopReason::Completed, Timestamp::default());
     }
-    assert_eq!(row.runs.len(), Row::KEPT_RUNS + 1);
+    assert_eq!(row.runs.len(), TicketRow::KEPT_RUNS + 1);
     assert_eq!(row.runs[0].id.sequence(), 1);
     assert_eq!(row.runs.last().unwrap().id.sequence(), 39);
 }
@@ -349,7 +349,7 @@ fn every_job_has_one_name() {
 
 #[test]
 fn news_decode_back_exactly() {
-    let news = News::Comment {
+    let news = TicketNews::Comment {
         comment: TicketComment {
             author: "ada".to_owned(),
             at: Timestamp::from_unix_ms(1),
@@ -359,7 +359,11 @@ fn news_decode_back_exactly() {
         },
         pull_request: None,
     };
-    let reason = Reason::NewsArrived(news);
+    let reason = TriggerReason::NewsArrived(news);
     let json = serde_json::to_string(&reason).unwrap();
-    assert_eq!(serde_json::from_str::<Reason>(&json).unwrap(), reason, "{json}");
+    assert_eq!(
+        serde_json::from_str::<TriggerReason>(&json).unwrap(),
+        reason,
+        "{json}"
+    );
 }

@@ -6,11 +6,12 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, CredentialEnds, Entry, Fact, Hint, History, Job, MaintenanceAnswer, MaintenanceOrder,
-    NewerRecord, Overview, Place, PullRequestAnswer, PullRequestCall, PullRequestRecord, Reason, Receipt,
-    Refusal, Report, ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus, SecretPlace, SkipReason,
-    SlotQueue, StopAll, StopReason, Stored, Trigger, Violation, WaitsFor,
-    stored::{decode, encode},
+    BranchRecord, CredentialEnds, EffortHistory, Fact, Job, JournalEntry, MaintenanceAnswer,
+    MaintenanceOrder, ModelHint, NewerRecord, OutboundCursor, OutboundOutcome, OutboundReceipt,
+    OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition, PullRequestAnswer,
+    PullRequestCall, PullRequestRecord, ReportRequest, RunOverview, RunStatus, SecretPlace, SkipReason,
+    SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Trigger, TriggerReason, WaitCondition,
+    record_format::{decode_stored_record, encode_stored_record},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -36,12 +37,13 @@ fn is_within(part: &Value, whole: &Value) -> bool {
 }
 
 /// Reads every record of every format, and compares those of the current format after writing them again.
-fn hold<T: Stored>(name: &str) {
+fn hold<T: StoredRecord>(name: &str) {
     for version in 1..=T::VERSION {
         let lines = lines(version, name);
         assert!(!lines.is_empty(), "{name} has no record of format {version}");
         for line in lines {
-            let record: T = decode(line.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
+            let record: T = decode_stored_record(line.as_bytes())
+                .unwrap_or_else(|error| panic!("{name}: {error}: {line}"));
             let mut kept: Value = serde_json::from_str(&line).unwrap();
             if let Some(rules) = kept.pointer_mut("/reason/rules").and_then(Value::as_object_mut) {
                 rules.remove("a_key_of_a_later_release");
@@ -52,7 +54,7 @@ fn hold<T: Stored>(name: &str) {
             {
                 rules.remove("a_key_of_a_later_release");
             }
-            let written: Value = serde_json::from_slice(&encode(&record).unwrap()).unwrap();
+            let written: Value = serde_json::from_slice(&encode_stored_record(&record).unwrap()).unwrap();
             if kept["version"] == written["version"] {
                 assert!(
                     is_within(&kept, &written),
@@ -66,11 +68,11 @@ fn hold<T: Stored>(name: &str) {
 #[test]
 fn stored_records_round_trip_unchanged() {
     hold::<Trigger>("trigger");
-    hold::<Entry>("entry");
-    hold::<Report>("report");
-    hold::<Row>("row");
-    hold::<ReportOutcome>("outcome");
-    hold::<ReportCursor>("cursor");
+    hold::<JournalEntry>("entry");
+    hold::<OutboundRequest>("report");
+    hold::<TicketRow>("row");
+    hold::<OutboundOutcome>("outcome");
+    hold::<OutboundCursor>("cursor");
     hold::<BranchRecord>("branch");
     hold::<PullRequestRecord>("pull_request");
     hold::<PullRequestCall>("pull_request_call");
@@ -78,12 +80,12 @@ fn stored_records_round_trip_unchanged() {
     hold::<MaintenanceOrder>("maintenance_order");
     hold::<MaintenanceAnswer>("maintenance_answer");
     hold::<SlotQueue>("slots");
-    hold::<History>("history");
+    hold::<EffortHistory>("history");
     hold::<StopAll>("stop_all");
     hold::<NewerRecord>("newer");
-    hold::<Place>("place");
+    hold::<ProjectionPosition>("place");
     hold::<CredentialEnds>("credentials");
-    hold::<Overview>("overview");
+    hold::<RunOverview>("overview");
 }
 
 /// Returns the names of an enum's variants from the error message for an unknown variant.
@@ -122,7 +124,7 @@ fn every_variant_has_a_stored_record() {
     for (of, all, kept) in [
         (
             "reason",
-            variants::<Reason>(tagged("type")),
+            variants::<TriggerReason>(tagged("type")),
             tags(&triggers, "/reason/type"),
         ),
         ("job", variants::<Job>(json!("?")), tags(&triggers, "/reason/job")),
@@ -138,7 +140,7 @@ fn every_variant_has_a_stored_record() {
         ),
         (
             "waits_for",
-            variants::<WaitsFor>(json!("?")),
+            variants::<WaitCondition>(json!("?")),
             tags(&entries, "/fact/waits_for"),
         ),
         (
@@ -148,7 +150,7 @@ fn every_variant_has_a_stored_record() {
         ),
         (
             "hint",
-            variants::<Hint>(tagged("type")),
+            variants::<ModelHint>(tagged("type")),
             tags(&entries, "/fact/hint/type"),
         ),
         (
@@ -158,17 +160,17 @@ fn every_variant_has_a_stored_record() {
         ),
         (
             "outcome",
-            variants::<ReportOutcome>(tagged("outcome")),
+            variants::<OutboundOutcome>(tagged("outcome")),
             tags(&outcomes, "/outcome"),
         ),
         (
             "refusal",
-            variants::<Refusal>(json!({ "code": "?" })),
+            variants::<OutboundRefusal>(json!({ "code": "?" })),
             tags(&outcomes, "/code"),
         ),
         (
             "violation",
-            variants::<Violation>(tagged("type")),
+            variants::<PolicyViolation>(tagged("type")),
             tags(&violations, "/type"),
         ),
         (
@@ -178,7 +180,7 @@ fn every_variant_has_a_stored_record() {
         ),
         (
             "receipt",
-            variants::<Receipt>(tagged("type")),
+            variants::<OutboundReceipt>(tagged("type")),
             tags(&outcomes, "/type"),
         ),
         (
@@ -196,8 +198,8 @@ fn every_variant_has_a_stored_record() {
 fn pinned_rules_ignore_keys_of_later_release() {
     let line = &lines(1, "trigger")[0];
     assert!(line.contains("a_key_of_a_later_release"));
-    let trigger: Trigger = decode(line.as_bytes()).unwrap();
-    let Reason::JobRequested(request) = trigger.reason else {
+    let trigger: Trigger = decode_stored_record(line.as_bytes()).unwrap();
+    let TriggerReason::JobRequested(request) = trigger.reason else {
         panic!("{line}")
     };
     assert_eq!(request.rules.repo.name, "shop");
@@ -239,10 +241,12 @@ fn with_a_field_of_a_later_release(record: &Value, skip: &dyn Fn(&str) -> bool) 
 }
 
 /// Asserts that records with an unknown field at any place are readable and unchanged.
-fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
+fn ignores<T: StoredRecord>(name: &str, refused: &mut BTreeSet<String>) {
     for line in lines(1, name) {
-        let plain: Value =
-            serde_json::from_slice(&encode(&decode::<T>(line.as_bytes()).unwrap()).unwrap()).unwrap();
+        let plain: Value = serde_json::from_slice(
+            &encode_stored_record(&decode_stored_record::<T>(line.as_bytes()).unwrap()).unwrap(),
+        )
+        .unwrap();
         let is_free =
             |path: &str| is_map(path) || FREE.iter().any(|(of, at)| *of == name && path.contains(at));
         for (path, changed) in with_a_field_of_a_later_release(&plain, &is_free) {
@@ -251,9 +255,9 @@ fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
                 .split('/')
                 .filter(|part| part.parse::<u32>().is_err())
                 .collect();
-            match decode::<T>(&text) {
+            match decode_stored_record::<T>(&text) {
                 Ok(read) => {
-                    let again: Value = serde_json::from_slice(&encode(&read).unwrap()).unwrap();
+                    let again: Value = serde_json::from_slice(&encode_stored_record(&read).unwrap()).unwrap();
                     if plain != again {
                         refused.insert(format!("{name}{}: it is kept", place.join("/")));
                     }
@@ -290,11 +294,11 @@ const MAPS: [&str; 7] = [
 fn unknown_field_anywhere_in_record_is_ignored() {
     let mut refused = BTreeSet::new();
     ignores::<Trigger>("trigger", &mut refused);
-    ignores::<Entry>("entry", &mut refused);
-    ignores::<Report>("report", &mut refused);
-    ignores::<Row>("row", &mut refused);
-    ignores::<ReportOutcome>("outcome", &mut refused);
-    ignores::<ReportCursor>("cursor", &mut refused);
+    ignores::<JournalEntry>("entry", &mut refused);
+    ignores::<OutboundRequest>("report", &mut refused);
+    ignores::<TicketRow>("row", &mut refused);
+    ignores::<OutboundOutcome>("outcome", &mut refused);
+    ignores::<OutboundCursor>("cursor", &mut refused);
     ignores::<BranchRecord>("branch", &mut refused);
     ignores::<PullRequestRecord>("pull_request", &mut refused);
     ignores::<PullRequestCall>("pull_request_call", &mut refused);
@@ -302,11 +306,11 @@ fn unknown_field_anywhere_in_record_is_ignored() {
     ignores::<MaintenanceOrder>("maintenance_order", &mut refused);
     ignores::<MaintenanceAnswer>("maintenance_answer", &mut refused);
     ignores::<SlotQueue>("slots", &mut refused);
-    ignores::<History>("history", &mut refused);
+    ignores::<EffortHistory>("history", &mut refused);
     ignores::<StopAll>("stop_all", &mut refused);
     ignores::<NewerRecord>("newer", &mut refused);
-    ignores::<Place>("place", &mut refused);
+    ignores::<ProjectionPosition>("place", &mut refused);
     ignores::<CredentialEnds>("credentials", &mut refused);
-    ignores::<Overview>("overview", &mut refused);
+    ignores::<RunOverview>("overview", &mut refused);
     assert!(refused.is_empty(), "{refused:#?}");
 }

@@ -9,9 +9,9 @@ use std::{
     },
 };
 
+use crate::FailpointPass;
 #[cfg(debug_assertions)]
-use crate::Phase;
-use crate::Point;
+use crate::FailpointPhase;
 
 /// True in builds with failpoints.
 pub const IS_ACTIVE: bool = cfg!(debug_assertions);
@@ -19,26 +19,26 @@ pub const IS_ACTIVE: bool = cfg!(debug_assertions);
 #[cfg(debug_assertions)]
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 #[cfg(debug_assertions)]
-static WATCH: Mutex<Option<Watch>> = Mutex::new(None);
+static WATCH: Mutex<Option<FailpointWatch>> = Mutex::new(None);
 
 #[cfg(debug_assertions)]
 #[derive(Default)]
-struct Watch {
-    armed: Option<Point>,
-    passed: HashMap<(String, String, Phase), u32>,
-    order: Vec<Point>,
+struct FailpointWatch {
+    armed: Option<FailpointPass>,
+    passed: HashMap<(String, String, FailpointPhase), u32>,
+    order: Vec<FailpointPass>,
 }
 
 /// Starts recording of all points that this process passes, see [`recorded`].
-pub fn record() {
+pub fn start_recording() {
     #[cfg(debug_assertions)]
-    start(None);
+    start_watch(None);
 }
 
 /// Points that were passed since [`record`], in order.
-pub fn recorded() -> Vec<Point> {
+pub fn list_recorded_passes() -> Vec<FailpointPass> {
     #[cfg(debug_assertions)]
-    return lock()
+    return lock_watch()
         .as_ref()
         .map(|watch| watch.order.clone())
         .unwrap_or_default();
@@ -47,25 +47,25 @@ pub fn recorded() -> Vec<Point> {
 }
 
 /// Aborts this process with SIGABRT when it passes the point. Only the crash matrix calls it.
-pub fn arm(point: Point) {
+pub fn arm_failpoint(point: FailpointPass) {
     #[cfg(debug_assertions)]
-    start(Some(point));
+    start_watch(Some(point));
     #[cfg(not(debug_assertions))]
     drop(point);
 }
 
 #[cfg(debug_assertions)]
-fn start(armed: Option<Point>) {
+fn start_watch(armed: Option<FailpointPass>) {
     // The counts restart, so that the number of a pass is independent of earlier work of the process.
-    *lock() = Some(Watch {
+    *lock_watch() = Some(FailpointWatch {
         armed,
-        ..Watch::default()
+        ..FailpointWatch::default()
     });
     IS_WATCHING.store(true, Ordering::SeqCst);
 }
 
 #[cfg(debug_assertions)]
-fn lock() -> MutexGuard<'static, Option<Watch>> {
+fn lock_watch() -> MutexGuard<'static, Option<FailpointWatch>> {
     WATCH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -75,15 +75,15 @@ pub(crate) fn is_watching() -> bool {
 }
 
 #[cfg(debug_assertions)]
-pub(crate) fn pass(site: &str, kind: &str, phase: Phase) {
-    let mut watch = lock();
+pub(crate) fn record_pass(site: &str, kind: &str, phase: FailpointPhase) {
+    let mut watch = lock_watch();
     let Some(watch) = watch.as_mut() else { return };
     let nth = watch
         .passed
         .entry((site.to_owned(), kind.to_owned(), phase))
         .and_modify(|nth| *nth += 1)
         .or_insert(1);
-    let point = Point {
+    let point = FailpointPass {
         site: site.to_owned(),
         kind: kind.to_owned(),
         phase,

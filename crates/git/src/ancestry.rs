@@ -2,9 +2,9 @@
 
 use domain::CommitId;
 
-use crate::{Error, Repository, repository::commit_id};
+use crate::{BareRepository, Error, repository::convert_commit_id};
 
-impl Repository {
+impl BareRepository {
     /// Finds the best common ancestor of two commits; `None` when they share no history.
     ///
     /// # Errors
@@ -12,7 +12,7 @@ impl Repository {
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, Error> {
         let (one, other) = (self.commit(one)?.id(), self.commit(other)?.id());
         match self.objects().merge_base(one, other) {
-            Ok(base) => commit_id(base).map(Some),
+            Ok(base) => convert_commit_id(base).map(Some),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }

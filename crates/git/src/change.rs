@@ -9,7 +9,7 @@ use domain::CommitId;
 
 use crate::{
     Error,
-    elsewhere::{Attributes, holds_pointer},
+    external_content::{LfsAttributes, is_pointer_blob},
 };
 
 // Larger texts are not compared line by line but by their printable runs, like binary content. In bytes.
@@ -19,7 +19,7 @@ const SHORTEST_RUN: usize = 8;
 
 /// Remaining budget of an inspection, for one change or several that share it.
 #[derive(Clone, Debug)]
-pub struct Budget {
+pub struct InspectionBudget {
     /// Contents of larger files are not inspected, in bytes.
     pub max_file_bytes: u64,
     /// Maximum number of paths that differ in one change.
@@ -32,7 +32,7 @@ pub struct Budget {
     seen: HashSet<(git2::Oid, git2::Oid)>,
 }
 
-impl Budget {
+impl InspectionBudget {
     /// Budget of 5,000 paths, 512 MiB of content and 64 MiB of added lines.
     pub fn new(max_file_bytes: u64) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Budget {
 
 /// Limit that ended the inspection of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum InspectionCutoff {
     /// More paths differ than the budget permits; none was inspected.
     Files {
         /// Number of paths that differ.
@@ -104,14 +104,14 @@ impl<T: AsRef<str>> FromIterator<T> for AddedLines {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSet {
     /// One entry per path, in path order.
-    pub files: Vec<FileChange>,
+    pub files: Vec<PathChange>,
     /// Limit that made paths missing; absent for a complete list.
-    pub cut: Option<Cut>,
+    pub cut: Option<InspectionCutoff>,
 }
 
 /// One path of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileChange {
+pub struct PathChange {
     /// Path after the change; for a deletion the path before it. Invalid UTF-8 is replaced.
     pub path: String,
     /// Path before a rename.
@@ -176,26 +176,26 @@ pub struct CommitInfo {
 }
 
 /// Inspects a diff between two trees until the budget is exhausted.
-pub(crate) fn change_set(
+pub(crate) fn inspect_change(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     trees: &[git2::Tree<'_>; 2],
-    budget: &mut Budget,
+    budget: &mut InspectionBudget,
 ) -> Result<ChangeSet, Error> {
     let count = diff.deltas().len();
     if count > budget.max_files {
         return Ok(ChangeSet {
-            cut: Some(Cut::Files { count }),
+            cut: Some(InspectionCutoff::Files { count }),
             ..ChangeSet::default()
         });
     }
-    let mut attributes = trees.each_ref().map(|tree| Attributes::new(repository, tree));
+    let mut attributes = trees.each_ref().map(|tree| LfsAttributes::new(repository, tree));
     let mut change = ChangeSet::default();
     for index in 0..count {
-        let mut file = file_change(repository, diff, index, &mut attributes)?;
+        let mut file = inspect_path(repository, diff, index, &mut attributes)?;
         let fits = read_added(repository, diff, index, &mut file, budget)?;
         if !fits {
-            change.cut = Some(Cut::Content { path: file.path });
+            change.cut = Some(InspectionCutoff::Content { path: file.path });
             break;
         }
         change.files.push(file);
@@ -204,13 +204,13 @@ pub(crate) fn change_set(
 }
 
 /// Reads the properties of a path without its added lines.
-fn file_change(
+fn inspect_path(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     index: usize,
-    attributes: &mut [Attributes<'_>; 2],
-) -> Result<FileChange, Error> {
-    let delta = delta(diff, index)?;
+    attributes: &mut [LfsAttributes<'_>; 2],
+) -> Result<PathChange, Error> {
+    let delta = find_delta(diff, index)?;
     let kind = match delta.status() {
         git2::Delta::Added | git2::Delta::Copied => ChangeKind::Added,
         git2::Delta::Deleted => ChangeKind::Deleted,
@@ -219,18 +219,18 @@ fn file_change(
     };
     let (old, new) = (delta.old_file(), delta.new_file());
     let shown = if kind == ChangeKind::Deleted { &old } else { &new };
-    let path = lossy(shown.path_bytes());
+    let path = decode_lossy(shown.path_bytes());
     // Attributes of both sides count: a change must not remove the rule and commit the content at once.
     let breaks_lfs = kind != ChangeKind::Deleted
         && !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Link)
         && attributes.iter_mut().any(|attributes| attributes.is_lfs(&path))
-        && !holds_pointer(repository, new.id())?;
+        && !is_pointer_blob(repository, new.id())?;
     let is_submodule = [&old, &new]
         .iter()
         .any(|file| file.mode() == git2::FileMode::Commit);
-    Ok(FileChange {
+    Ok(PathChange {
         path,
-        old_path: (kind == ChangeKind::Renamed).then(|| lossy(old.path_bytes())),
+        old_path: (kind == ChangeKind::Renamed).then(|| decode_lossy(old.path_bytes())),
         kind,
         mode: if is_submodule {
             FileMode::Submodule
@@ -240,20 +240,20 @@ fn file_change(
         size_bytes: if kind == ChangeKind::Deleted {
             0
         } else {
-            size(repository, &new)?
+            read_side_size(repository, &new)?
         },
         added_lines: AddedLines::default(),
         breaks_lfs,
     })
 }
 
-fn delta<'a>(diff: &'a git2::Diff<'_>, index: usize) -> Result<git2::DiffDelta<'a>, Error> {
+fn find_delta<'a>(diff: &'a git2::Diff<'_>, index: usize) -> Result<git2::DiffDelta<'a>, Error> {
     diff.get_delta(index)
         .ok_or_else(|| Error::Failed("a diff lost an entry".into()))
 }
 
 /// Size of one side's content; 0 for a side without content.
-fn size(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<u64, Error> {
+fn read_side_size(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<u64, Error> {
     let is_blob = !matches!(file.mode(), git2::FileMode::Commit | git2::FileMode::Unreadable);
     if !is_blob || file.id().is_zero() {
         return Ok(0);
@@ -264,7 +264,9 @@ fn size(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<u64,
 fn file_mode(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<FileMode, Error> {
     Ok(match file.mode() {
         git2::FileMode::BlobExecutable => FileMode::Executable,
-        git2::FileMode::Link => FileMode::Symlink(lossy(Some(repository.find_blob(file.id())?.content()))),
+        git2::FileMode::Link => {
+            FileMode::Symlink(decode_lossy(Some(repository.find_blob(file.id())?.content())))
+        }
         git2::FileMode::Commit => FileMode::Submodule,
         git2::FileMode::Unreadable
         | git2::FileMode::Tree
@@ -278,15 +280,18 @@ fn read_added(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
     index: usize,
-    file: &mut FileChange,
-    budget: &mut Budget,
+    file: &mut PathChange,
+    budget: &mut InspectionBudget,
 ) -> Result<bool, Error> {
     if file.kind == ChangeKind::Deleted {
         return Ok(true);
     }
-    let delta = delta(diff, index)?;
+    let delta = find_delta(diff, index)?;
     let (old, new) = (delta.old_file(), delta.new_file());
-    let (old_bytes, new_bytes) = (size(repository, &old)?, size(repository, &new)?);
+    let (old_bytes, new_bytes) = (
+        read_side_size(repository, &old)?,
+        read_side_size(repository, &new)?,
+    );
     let is_too_large = old_bytes.max(new_bytes) > budget.max_file_bytes;
     // Thousands of paths may share one content, so each pair of contents is compared once.
     if is_too_large || old.id() == new.id() || !budget.seen.insert((old.id(), new.id())) {
@@ -343,12 +348,12 @@ fn added_runs(
     // Hashes instead of texts bound the memory for the previous content.
     let hasher = RandomState::new();
     let mut before = HashSet::new();
-    each_run(repository, old, |run| {
+    for_each_run(repository, old, |run| {
         before.insert(hasher.hash_one(run));
         true
     })?;
     let (mut added, mut fits) = (AddedLines::default(), true);
-    each_run(repository, new, |run| {
+    for_each_run(repository, new, |run| {
         if !before.contains(&hasher.hash_one(run)) {
             fits = left.checked_sub(run.len() + 1).is_some_and(|rest| {
                 *left = rest;
@@ -365,7 +370,7 @@ fn added_runs(
 
 /// Calls `take` for each run of printable characters until it returns false. Zero bytes are skipped, so that
 /// UTF-16 is read as well.
-fn each_run(
+fn for_each_run(
     repository: &git2::Repository,
     file: &git2::DiffFile<'_>,
     mut take: impl FnMut(&str) -> bool,
@@ -395,6 +400,6 @@ fn each_run(
     Ok(())
 }
 
-fn lossy(bytes: Option<&[u8]>) -> String {
+fn decode_lossy(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }

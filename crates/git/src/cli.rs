@@ -12,7 +12,7 @@ use crate::{
     Error,
     configuration::write_configuration,
     fsck::FETCH_SEVERITIES,
-    progress::{FetchWatch, Stalled},
+    progress::{FetchWatch, StalledFetch},
 };
 
 // Maximum of each output stream that is kept, in bytes.
@@ -51,7 +51,7 @@ const PINNED: &[&str] = &[
 ];
 
 /// Arguments before every subcommand.
-pub(crate) fn leading_args(git_dir: &Path) -> Vec<OsString> {
+pub(crate) fn build_leading_args(git_dir: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["--git-dir".into(), git_dir.into()];
     for setting in PINNED {
         args.extend(["-c".into(), OsString::from(setting)]);
@@ -69,7 +69,7 @@ const AUTHORITIES: [(&str, &str); 2] = [
 ];
 
 /// Environment of every call.
-pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
+pub(crate) fn build_environment() -> Vec<(&'static str, OsString)> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let authorities = AUTHORITIES.into_iter().filter_map(|(ours, gits)| {
         let value = std::env::var_os(ours).filter(|value| !value.is_empty())?;
@@ -97,12 +97,12 @@ pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
 pub fn prepare_command(git_dir: &Path) -> Result<std::process::Command, Error> {
     write_configuration(git_dir)?;
     let mut command = std::process::Command::new("git");
-    command.args(leading_args(git_dir));
-    command.env_clear().envs(environment()).current_dir("/");
+    command.args(build_leading_args(git_dir));
+    command.env_clear().envs(build_environment()).current_dir("/");
     Ok(command)
 }
 
-pub(crate) struct Output {
+pub(crate) struct GitOutput {
     pub(crate) success: bool,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -110,7 +110,7 @@ pub(crate) struct Output {
 
 /// Connection data of a remote.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Remote<'a> {
+pub(crate) struct RemoteAccess<'a> {
     /// URL to which the headers are restricted: git sends them to no other host or repository.
     pub(crate) url: &'a str,
     /// Headers of every request, with secrets among them.
@@ -123,7 +123,7 @@ pub(crate) struct Remote<'a> {
 
 /// Time limit of a call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience<'a> {
+pub(crate) enum CallTimeLimit<'a> {
     /// Limit of the total time.
     Total(Duration),
     /// Limit of the time without progress.
@@ -132,13 +132,13 @@ pub(crate) enum Patience<'a> {
 
 /// Runs `git` and returns its output for any exit code. The process and its children end on drop and at the
 /// time limit.
-pub(crate) async fn run(
+pub(crate) async fn run_git(
     git_dir: &Path,
     args: &[OsString],
     input: Vec<u8>,
-    remote: Remote<'_>,
-    patience: Patience<'_>,
-) -> Result<Output, Error> {
+    remote: RemoteAccess<'_>,
+    patience: CallTimeLimit<'_>,
+) -> Result<GitOutput, Error> {
     let place = git_dir.to_owned();
     let prepared = tokio::task::spawn_blocking(move || prepare_command(&place));
     let mut command = Command::from(prepared.await.map_err(|error| Error::Failed(error.into()))??);
@@ -174,8 +174,8 @@ pub(crate) async fn run(
     let mut group = ProcessGroup(child);
     let (stdin, stdout, stderr) = (group.0.stdin.take(), group.0.stdout.take(), group.0.stderr.take());
     let watch = match patience {
-        Patience::Total(_) => None,
-        Patience::Progress(watch) => Some(watch),
+        CallTimeLimit::Total(_) => None,
+        CallTimeLimit::Progress(watch) => Some(watch),
     };
     let writing = async {
         if let Some(mut stdin) = stdin {
@@ -189,15 +189,15 @@ pub(crate) async fn run(
         tokio::join!(reading.0, reading.1, group.0.wait(), writing)
     };
     let (stdout, stderr, status, ()) = match patience {
-        Patience::Total(limit) => tokio::time::timeout(limit, work)
+        CallTimeLimit::Total(limit) => tokio::time::timeout(limit, work)
             .await
             .map_err(|_| Error::TimedOut(limit))?,
-        Patience::Progress(watch) => tokio::select! {
+        CallTimeLimit::Progress(watch) => tokio::select! {
             done = work => done,
-            Stalled(quiet) = watch.until_stalled(git_dir) => return Err(Error::Stalled(quiet)),
+            StalledFetch(quiet) = watch.until_stalled(git_dir) => return Err(Error::Stalled(quiet)),
         },
     };
-    Ok(Output {
+    Ok(GitOutput {
         success: status?.success(),
         stdout: stdout?,
         stderr: stderr?,
@@ -253,7 +253,7 @@ async fn read_capped(
 
 /// Summary of git's messages for a log line or comment: the last three relevant lines, at most 400
 /// characters.
-pub(crate) fn summary(stderr: &str) -> String {
+pub(crate) fn summarize_stderr(stderr: &str) -> String {
     let telling = |line: &&str| {
         let line = line.trim();
         let is_noise = ["hint:", "Please make sure", "warning: ", "remote: warning"];

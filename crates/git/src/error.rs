@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use domain::Cause;
+use domain::ErrorCause;
 
 /// Failure of a git operation. Users may read its text, so it contains no credential.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// The remote's history contains an object that is dangerous to read; each retry receives the same
     /// object.
-    #[error("the repository holds an object that is refused: {object} ({fault}{})", after(.detail))]
+    #[error("the repository holds an object that is refused: {object} ({fault}{})", render_detail(.detail))]
     RefusedObject {
         /// Id of the object.
         object: String,
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{0}")]
     RefusedHistory(String),
     /// The git gate is still fetching the repository; a retry may succeed.
-    #[error("the repository is being fetched for the first time{}", at(*.percent))]
+    #[error("the repository is being fetched for the first time{}", render_percent(*.percent))]
     NotReady {
         /// Progress of that fetch, in percent.
         percent: Option<u8>,
@@ -69,10 +69,10 @@ pub enum Error {
     },
     /// Infrastructure failure: `git` itself or the disk.
     #[error("git failed")]
-    Failed(#[source] Cause),
+    Failed(#[source] ErrorCause),
 }
 
-fn after(detail: &str) -> String {
+fn render_detail(detail: &str) -> String {
     if detail.is_empty() {
         String::new()
     } else {
@@ -80,7 +80,7 @@ fn after(detail: &str) -> String {
     }
 }
 
-fn at(percent: Option<u8>) -> String {
+fn render_percent(percent: Option<u8>) -> String {
     percent
         .map(|percent| format!(", {percent} %"))
         .unwrap_or_default()
@@ -89,7 +89,7 @@ fn at(percent: Option<u8>) -> String {
 /// Failed step, for an error whose own text does not name it.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
-struct Step {
+struct FailedStep {
     doing: &'static str,
     source: io::Error,
 }
@@ -97,7 +97,7 @@ struct Step {
 impl Error {
     pub(crate) fn failed(doing: &'static str, source: impl Into<io::Error>) -> Self {
         let source = source.into();
-        Self::Failed(Step { doing, source }.into())
+        Self::Failed(FailedStep { doing, source }.into())
     }
 }
 
@@ -123,7 +123,7 @@ impl From<std::io::Error> for Error {
 mod tests {
     use std::error::Error as _;
 
-    use domain::cause::chain;
+    use domain::cause::format_error_chain;
 
     use super::*;
 
@@ -131,7 +131,10 @@ mod tests {
     fn error_text_keeps_causes_in_its_sources() {
         let disk = Error::failed("git cannot be started", io::Error::other("no space left"));
         assert_eq!(disk.to_string(), "git failed");
-        assert_eq!(chain(&disk), "git failed: git cannot be started: no space left");
+        assert_eq!(
+            format_error_chain(&disk),
+            "git failed: git cannot be started: no space left"
+        );
         let missing = Error::from(git2::Error::new(
             git2::ErrorCode::NotFound,
             git2::ErrorClass::Odb,
@@ -139,6 +142,6 @@ mod tests {
         ));
         assert_eq!(missing.to_string(), "the repository lacks an object");
         assert!(missing.source().is_some_and(|cause| cause.is::<git2::Error>()));
-        assert_eq!(chain(&missing).matches("no match for id").count(), 1);
+        assert_eq!(format_error_chain(&missing).matches("no match for id").count(), 1);
     }
 }

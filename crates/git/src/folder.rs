@@ -12,8 +12,8 @@ use domain::{CommitAuthor, CommitId};
 use git2::{Oid, Status, StatusOptions, build::CheckoutBuilder};
 
 use crate::{
-    Error, Pushed, Repository, Transport, branch_in_the_way,
-    repository::{commit_id, ignore_settings_of_the_machine},
+    BareRepository, Error, GitTransport, PushResult, find_conflicting_branch,
+    repository::{convert_commit_id, disable_system_gitconfig},
 };
 
 // Branch name in our mirror for a detached head.
@@ -22,7 +22,7 @@ const DETACHED: &str = "detached";
 const MAX_PACK_BYTES: usize = 512 * 1024 * 1024;
 
 /// Folder with a repository. Every method blocks; not `Sync`, so it is not shared between threads.
-pub struct Folder {
+pub struct FolderRepository {
     git: git2::Repository,
 }
 
@@ -38,13 +38,13 @@ impl FolderView {
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
-    pub fn open(&self) -> Result<Repository, Error> {
-        Repository::open_with_objects(self.place.path(), &self.objects)
+    pub fn open(&self) -> Result<BareRepository, Error> {
+        BareRepository::open_with_objects(self.place.path(), &self.objects)
     }
 
     /// Transport that pushes from this view.
-    pub fn transport(&self) -> Transport {
-        Transport::new(self.place.path()).with_objects_of(&self.objects)
+    pub fn transport(&self) -> GitTransport {
+        GitTransport::new(self.place.path()).with_objects_of(&self.objects)
     }
 }
 
@@ -57,14 +57,14 @@ pub struct FolderHead {
     pub commit: CommitId,
 }
 
-impl Folder {
+impl FolderRepository {
     /// Opens the repository that contains a path: its root, or any folder below.
     ///
     /// # Errors
     /// [`Error::NotFound`] without a repository, or with one that this user is not allowed to use;
     /// [`Error::Failed`] for a shallow clone.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        ignore_settings_of_the_machine()?;
+        disable_system_gitconfig()?;
         let git =
             git2::Repository::discover(path).map_err(|error| Error::NotFound(error.message().to_owned()))?;
         if git.is_shallow() {
@@ -97,7 +97,7 @@ impl Folder {
         } else {
             DETACHED.to_owned()
         };
-        let commit = commit_id(head.peel_to_commit()?.id())?;
+        let commit = convert_commit_id(head.peel_to_commit()?.id())?;
         Ok(FolderHead { branch, commit })
     }
 
@@ -106,8 +106,8 @@ impl Folder {
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
     pub fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, Error> {
-        match self.git.refname_to_id(&reference(branch)) {
-            Ok(id) => commit_id(id).map(Some),
+        match self.git.refname_to_id(&format_branch_ref(branch)) {
+            Ok(id) => convert_commit_id(id).map(Some),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -145,7 +145,7 @@ impl Folder {
     /// [`Error::Failed`] when the disk cannot be written.
     pub fn view(&self) -> Result<FolderView, Error> {
         let place = tempfile::tempdir()?;
-        Repository::init_bare(place.path())?;
+        BareRepository::init_bare(place.path())?;
         let objects = std::path::absolute(self.git.commondir())?.join("objects");
         Ok(FolderView { place, objects })
     }
@@ -155,8 +155,8 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Failed`] when the disk cannot be written.
-    pub fn view_at(&self, path: &Path) -> Result<Repository, Error> {
-        let view = Repository::init_bare(path)?;
+    pub fn view_at(&self, path: &Path) -> Result<BareRepository, Error> {
+        let view = BareRepository::init_bare(path)?;
         let objects = std::path::absolute(self.git.commondir())?.join("objects");
         std::fs::write(
             path.join("objects/info/alternates"),
@@ -193,7 +193,7 @@ impl Folder {
     /// # Errors
     /// [`Error::Missing`] when the repository has no commit, [`Error::Failed`] when the folder or mirror
     /// cannot be used.
-    pub fn fetch_into(&self, mirror: &Repository) -> Result<(), Error> {
+    pub fn fetch_into(&self, mirror: &BareRepository) -> Result<(), Error> {
         let head = self.head()?;
         if !mirror.contains(&head.commit) {
             let address = self.git.path().to_string_lossy();
@@ -201,7 +201,7 @@ impl Folder {
             let mut options = git2::FetchOptions::new();
             options.download_tags(git2::AutotagOption::None);
             options.update_fetchhead(false);
-            let wanted = format!("+HEAD:{}", reference(&head.branch));
+            let wanted = format!("+HEAD:{}", format_branch_ref(&head.branch));
             remote.fetch(&[wanted], Some(&mut options), None)?;
             mirror.objects().odb()?.refresh()?;
         }
@@ -218,14 +218,14 @@ impl Folder {
     /// out, [`Error::BranchInTheWay`], [`Error::Unavailable`] when its lock is held, [`Error::Failed`].
     pub fn write_branch(
         &self,
-        mirror: &Repository,
+        mirror: &BareRepository,
         branch: &str,
         [base, head]: [&CommitId; 2],
         expected: Option<&CommitId>,
-    ) -> Result<Pushed, Error> {
+    ) -> Result<PushResult, Error> {
         let now = self.branch_head(branch)?;
         if now.as_ref() == Some(head) {
-            return Ok(Pushed::UpToDate);
+            return Ok(PushResult::UpToDate);
         }
         if now.as_ref() != expected {
             return Err(Error::LeaseStale(format!("{branch} is somewhere else")));
@@ -236,7 +236,7 @@ impl Folder {
         }
         // The objects come first: a branch must never point to a missing commit.
         self.copy(mirror, base, head)?;
-        let (name, id) = (reference(branch), Oid::from_str(head.as_str())?);
+        let (name, id) = (format_branch_ref(branch), Oid::from_str(head.as_str())?);
         let written = match expected {
             None => self.git.reference(&name, id, false, "journeyman"),
             Some(expected) => {
@@ -246,7 +246,7 @@ impl Folder {
             }
         };
         match written {
-            Ok(_) => Ok(Pushed::Updated),
+            Ok(_) => Ok(PushResult::Updated),
             Err(error) if matches!(error.code(), git2::ErrorCode::Exists | git2::ErrorCode::Modified) => {
                 Err(Error::LeaseStale(error.message().to_owned()))
             }
@@ -278,7 +278,7 @@ impl Folder {
 
     fn refuse_name_conflict(&self, branch: &str) -> Result<(), Error> {
         let there = self.branches()?;
-        match branch_in_the_way(branch, there.iter().map(String::as_str)) {
+        match find_conflicting_branch(branch, there.iter().map(String::as_str)) {
             Some(by) => Err(Error::BranchInTheWay {
                 branch: branch.to_owned(),
                 by: by.to_owned(),
@@ -292,7 +292,7 @@ impl Folder {
     /// # Errors
     /// [`Error::Rejected`] when it would overwrite a changed file; nothing is changed then.
     pub fn check_out(&self, branch: &str) -> Result<(), Error> {
-        let name = reference(branch);
+        let name = format_branch_ref(branch);
         let commit = self.git.find_reference(&name)?.peel_to_commit()?;
         let mut options = CheckoutBuilder::new();
         options.safe();
@@ -311,7 +311,7 @@ impl Folder {
         }
     }
 
-    fn copy(&self, mirror: &Repository, base: &CommitId, head: &CommitId) -> Result<(), Error> {
+    fn copy(&self, mirror: &BareRepository, base: &CommitId, head: &CommitId) -> Result<(), Error> {
         let pack = mirror.pack(std::slice::from_ref(head), base, MAX_PACK_BYTES)?;
         let objects = self.git.odb()?;
         let mut writer = objects.packwriter()?;
@@ -321,6 +321,6 @@ impl Folder {
     }
 }
 
-fn reference(branch: &str) -> String {
+fn format_branch_ref(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }

@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Limits of a pack to import.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PackLimits {
     /// Size of the pack, in bytes.
     pub max_bytes: u64,
     /// Number of objects in the pack.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub max_memory_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for PackLimits {
     /// 256 MiB and 200,000 objects; unpacked 128 MiB per object and 4 GiB in total; 1 GiB of memory.
     fn default() -> Self {
         Self {
@@ -43,11 +43,11 @@ impl Default for Limits {
 }
 
 /// Checks `pack` in a quarantine folder with `git index-pack --strict`, then moves it into `git_dir`. Blocks.
-pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
+pub(crate) fn import_pack(git_dir: &Path, pack: &[u8], limits: PackLimits) -> Result<(), Error> {
     let quarantine = tempfile::Builder::new()
         .prefix("quarantine-")
         .tempdir_in(git_dir)?;
-    import_into(&git_dir.join("objects"), quarantine.path(), pack, limits)?;
+    check_in_quarantine(&git_dir.join("objects"), quarantine.path(), pack, limits)?;
     let checked = quarantine.path().join("objects/pack");
     if checked.exists() {
         adopt_pack(&checked, &git_dir.join("objects/pack"))?;
@@ -59,13 +59,13 @@ pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), 
 ///
 /// The checked pack stays in `quarantine/objects/pack`, an empty folder of the caller. Git reads only our
 /// configuration. Blocks.
-pub(crate) fn import_into(
+pub(crate) fn check_in_quarantine(
     objects: &Path,
     quarantine: &Path,
     pack: &[u8],
-    limits: Limits,
+    limits: PackLimits,
 ) -> Result<(), Error> {
-    let count = object_count(pack)?;
+    let count = count_pack_objects(pack)?;
     if pack.len() as u64 > limits.max_bytes {
         return Err(Error::BadPack(format!(
             "{} bytes are more than {}",
@@ -85,11 +85,11 @@ pub(crate) fn import_into(
     if count == 0 {
         return Ok(());
     }
-    index(objects, quarantine, pack, limits)?;
+    run_index_pack(objects, quarantine, pack, limits)?;
     check_sizes(&quarantine.join("objects"), limits)
 }
 
-fn object_count(pack: &[u8]) -> Result<u32, Error> {
+fn count_pack_objects(pack: &[u8]) -> Result<u32, Error> {
     match pack.get(..12) {
         Some([b'P', b'A', b'C', b'K', 0, 0, 0, 2, a, b, c, d]) => Ok(u32::from_be_bytes([*a, *b, *c, *d])),
         Some(_) | None => Err(Error::BadPack("it is not a pack of version 2".to_owned())),
@@ -98,7 +98,7 @@ fn object_count(pack: &[u8]) -> Result<u32, Error> {
 
 /// Checks the unpacked sizes: a small pack may contain large objects by deltas and zeros. Reading a size
 /// costs only the object's header.
-fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
+fn check_sizes(quarantine: &Path, limits: PackLimits) -> Result<(), Error> {
     let odb = git2::Odb::new()?;
     odb.add_disk_alternate(&quarantine.to_string_lossy())?;
     let mut ids = Vec::new();
@@ -121,7 +121,7 @@ fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
 }
 
 /// Limits the memory of a process that is still waiting for its input and has allocated little.
-fn bound_memory(child: &Child, bytes: u64) -> Result<(), Error> {
+fn limit_memory(child: &Child, bytes: u64) -> Result<(), Error> {
     let bound = rustix::process::Rlimit {
         current: Some(bytes),
         maximum: Some(bytes),
@@ -134,7 +134,7 @@ fn bound_memory(child: &Child, bytes: u64) -> Result<(), Error> {
         .map_err(|error| Error::failed("its memory cannot be bounded", error))
 }
 
-fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
+fn run_index_pack(objects: &Path, quarantine: &Path, pack: &[u8], limits: PackLimits) -> Result<(), Error> {
     let mut command = cli::prepare_command(quarantine)?;
     // One thread needs one stack; files above the threshold are streamed instead of held in memory.
     command.args(["-c", "pack.threads=1", "-c", "core.bigFileThreshold=64m"]);
@@ -147,7 +147,7 @@ fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Resu
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    if let Err(error) = bound_memory(&child, limits.max_memory_bytes) {
+    if let Err(error) = limit_memory(&child, limits.max_memory_bytes) {
         child.kill()?;
         child.wait()?;
         return Err(error);
@@ -172,7 +172,7 @@ fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Resu
     match (timed_out, status?.success()) {
         (true, _) => Err(Error::TimedOut(DEADLINE)),
         (false, true) => Ok(()),
-        (false, false) => Err(Error::BadPack(cli::summary(&text))),
+        (false, false) => Err(Error::BadPack(cli::summarize_stderr(&text))),
     }
 }
 
@@ -210,7 +210,8 @@ pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(quarantine)? {
         let entry = entry?;
         let name = entry.file_name().into_string().unwrap_or_default();
-        let Some(rank) = rank_of(&name).filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())) else {
+        let Some(rank) = rank_pack_file(&name).filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        else {
             return Err(Error::BadPack(
                 "its quarantine holds something else than a pack".to_owned(),
             ));
@@ -226,7 +227,7 @@ pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
 }
 
 /// Position of a pack's file in the order of moving; `None` for any other file.
-fn rank_of(name: &str) -> Option<u8> {
+fn rank_pack_file(name: &str) -> Option<u8> {
     let (id, kind) = name.strip_prefix("pack-")?.split_once('.')?;
     let is_id = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     match kind {

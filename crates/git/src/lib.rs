@@ -1,15 +1,14 @@
 //! Trusted git: git2 for objects in bare repositories that only our services write, and the `git` command
 //! line for the network, with a cleared environment and a pinned configuration.
 
-mod alone;
 mod ancestry;
 mod author;
 mod change;
 mod cli;
 mod configuration;
 mod disk;
-mod elsewhere;
 mod error;
+mod external_content;
 mod folder;
 mod fsck;
 mod import;
@@ -20,24 +19,28 @@ mod progress;
 mod push_answer;
 mod recovery;
 mod repository;
+mod single_commit;
 mod transport;
 mod version;
 
-pub use alone::Alone;
 pub use author::commit_signature;
-pub use change::{AddedLines, Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
+pub use change::{
+    AddedLines, ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionBudget, InspectionCutoff, PathChange,
+};
 pub use cli::prepare_command;
 pub use disk::{DiskRoom, is_about_full_disk};
-pub use elsewhere::{Elsewhere, is_lfs_pointer};
 pub use error::Error;
-pub use folder::{Folder, FolderHead, FolderView};
-pub use import::{Limits, adopt_pack};
+pub use external_content::{ExternalContent, is_lfs_pointer};
+pub use folder::{FolderHead, FolderRepository, FolderView};
+pub use import::{PackLimits, adopt_pack};
 pub use maintenance::maintain_mirror;
-pub use mirrors::{DiskFloor, Mirror, MirrorFolder};
+pub use mirrors::{DiskFloor, MirrorFolder, RepositoryMirror};
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
-pub use push_answer::{NOT_READY, Pushed, REFUSED_BRANCH};
-pub use repository::{Repository, UnifiedDiff};
+pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
+pub use repository::{BareRepository, UnifiedDiff};
+pub use single_commit::SingleCommitRepository;
 pub use transport::{
-    Auth, FetchedBranches, RefusedBranch, Transport, WANTED_BRANCH, WANTED_COMMIT, branch_in_the_way,
+    FetchedBranches, GitCredentials, GitTransport, RefusedBranch, WANTED_BRANCH, WANTED_COMMIT,
+    find_conflicting_branch,
 };
 pub use version::{GitVersion, OLDEST_GIT, UnusableGit, check_git_version};

@@ -3,9 +3,9 @@
 use domain::CommitId;
 use git2::{Email, EmailCreateOptions, Oid};
 
-use crate::{Error, Repository};
+use crate::{BareRepository, Error};
 
-impl Repository {
+impl BareRepository {
     /// Renders the commits between `base` and `head` as emails for `git am`, oldest first; at most 1,000.
     ///
     /// # Errors

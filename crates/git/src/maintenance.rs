@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path, process::Stdio};
 
 use crate::{
     Error,
-    recovery::{remove_leftovers, run_blocking},
+    recovery::{remove_leftovers, run_git_blocking},
 };
 
 /// Packs the objects and refs of a mirror, drops objects without a reference for a day, and removes leftovers
@@ -31,10 +31,10 @@ pub fn maintain_mirror(git_dir: &Path) -> Result<(), Error> {
         "--quiet",
         "--prune=1.day.ago",
     ];
-    let (is_done, stderr) = run_blocking(git_dir, &args.map(OsString::from), Stdio::null())?;
+    let (is_done, stderr) = run_git_blocking(git_dir, &args.map(OsString::from), Stdio::null())?;
     if is_done {
         Ok(())
     } else {
-        Err(Error::BadPack(crate::cli::summary(&stderr)))
+        Err(Error::BadPack(crate::cli::summarize_stderr(&stderr)))
     }
 }

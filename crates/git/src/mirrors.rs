@@ -25,7 +25,7 @@ impl DiskFloor {
 
 /// Mirror of one repository. Its folder is not evicted while a caller holds this value.
 #[derive(Debug)]
-pub struct Mirror<S> {
+pub struct RepositoryMirror<S> {
     /// Path of the mirror, which need not exist yet.
     pub path: Arc<Path>,
     /// State of the mirror, locked by the task that works on it. Reset by an eviction.
@@ -36,7 +36,7 @@ pub struct Mirror<S> {
 #[derive(Debug)]
 pub struct MirrorFolder<S> {
     folder: PathBuf,
-    known: Mutex<HashMap<RepositoryName, Mirror<S>>>,
+    known: Mutex<HashMap<RepositoryName, RepositoryMirror<S>>>,
 }
 
 impl<S: Default> MirrorFolder<S> {
@@ -49,14 +49,14 @@ impl<S: Default> MirrorFolder<S> {
     }
 
     /// Returns the mirror of a repository; the caller holds it while it uses the folder.
-    pub fn get(&self, repository: &RepositoryName) -> Mirror<S> {
+    pub fn get(&self, repository: &RepositoryName) -> RepositoryMirror<S> {
         self.known_as(&mut self.known(), repository)
     }
 
     /// Iterates over the repositories with a mirror here, in no order.
     pub fn names(&self) -> impl Iterator<Item = RepositoryName> + use<'_, S> {
-        names_in(&self.folder).flat_map(|owner| {
-            let names = names_in(&self.folder.join(&owner));
+        list_names(&self.folder).flat_map(|owner| {
+            let names = list_names(&self.folder.join(&owner));
             names.filter_map(move |name| RepositoryName::of_folder(&owner, name.strip_suffix(".git")?))
         })
     }
@@ -97,7 +97,7 @@ impl<S: Default> MirrorFolder<S> {
 
     fn let_go(&self, name: &RepositoryName) -> bool {
         let mut known = self.known();
-        let Mirror { path, state } = self.known_as(&mut known, name);
+        let RepositoryMirror { path, state } = self.known_as(&mut known, name);
         // From here on, other callers wait for the lock of the state.
         let Ok(mut state) = state.try_lock_owned() else {
             return false;
@@ -112,20 +112,24 @@ impl<S: Default> MirrorFolder<S> {
         fs::remove_dir_all(&path).is_ok()
     }
 
-    fn known_as(&self, known: &mut HashMap<RepositoryName, Mirror<S>>, name: &RepositoryName) -> Mirror<S> {
-        let make = || Mirror {
+    fn known_as(
+        &self,
+        known: &mut HashMap<RepositoryName, RepositoryMirror<S>>,
+        name: &RepositoryName,
+    ) -> RepositoryMirror<S> {
+        let make = || RepositoryMirror {
             path: self.path(name).into(),
             state: Arc::default(),
         };
         known.entry(name.clone()).or_insert_with(make).clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, Mirror<S>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, RepositoryMirror<S>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S> Clone for Mirror<S> {
+impl<S> Clone for RepositoryMirror<S> {
     fn clone(&self) -> Self {
         Self {
             path: Arc::clone(&self.path),
@@ -134,7 +138,7 @@ impl<S> Clone for Mirror<S> {
     }
 }
 
-impl<S> Mirror<S> {
+impl<S> RepositoryMirror<S> {
     /// Updates the time of its last use.
     pub fn touch(&self) {
         // A failure only makes an earlier eviction likely.
@@ -143,7 +147,7 @@ impl<S> Mirror<S> {
 }
 
 /// Names in a folder; empty when it cannot be read.
-fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
+fn list_names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
@@ -159,7 +163,7 @@ mod tests {
         let mirrors = MirrorFolder::new(folder.to_owned());
         for (at, name) in names.iter().enumerate() {
             let path = mirrors.path(&name.parse().unwrap());
-            crate::Repository::init_bare(&path).unwrap();
+            crate::BareRepository::init_bare(&path).unwrap();
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(at as u64);
             fs::File::open(&path).unwrap().set_modified(time).unwrap();
         }
@@ -200,7 +204,7 @@ mod tests {
         let [a, b, c] = ["acme/a", "acme/b", "acme/c"].map(|name| mirrors.get(&name.parse().unwrap()));
         *c.state.lock().await = true;
         drop(c);
-        let Mirror { path, state } = b;
+        let RepositoryMirror { path, state } = b;
         drop(path);
         let working = state.lock().await;
         mirrors.make_room_until(|| false);

@@ -59,19 +59,19 @@ pub struct FetchProgress {
 }
 
 /// End of a fetch that made too little progress for this long.
-pub(crate) struct Stalled(pub(crate) Duration);
+pub(crate) struct StalledFetch(pub(crate) Duration);
 
 /// Parser of a fetch's messages that publishes its progress. Cheap to clone; clones share one state.
 #[derive(Clone, Debug)]
 pub struct FetchWatch {
     limit: Duration,
     least: u64,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProgressState>>,
     told: Arc<watch::Sender<FetchProgress>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProgressState {
     /// Incomplete last line of the output.
     rest: Vec<u8>,
     /// Last step without its speed.
@@ -133,14 +133,14 @@ impl FetchWatch {
     }
 
     /// Waits until the fetch into a repository has made too little progress for too long.
-    pub(crate) async fn until_stalled(&self, git_dir: &Path) -> Stalled {
+    pub(crate) async fn until_stalled(&self, git_dir: &Path) -> StalledFetch {
         let started = Instant::now();
         let (mut since, mut bytes_then, mut step_then) = (started, 0, String::new());
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let place = git_dir.join("objects/pack");
             // A lost task counts as no bytes.
-            let bytes = tokio::task::spawn_blocking(move || partial_bytes(&place))
+            let bytes = tokio::task::spawn_blocking(move || measure_partial_packs(&place))
                 .await
                 .unwrap_or(0);
             let (step, percent) = {
@@ -157,25 +157,25 @@ impl FetchWatch {
                 (since, bytes_then, step_then) = (Instant::now(), bytes, step);
             }
             if since.elapsed() >= self.limit {
-                return Stalled(self.limit);
+                return StalledFetch(self.limit);
             }
             if started.elapsed() >= LONGEST {
-                return Stalled(LONGEST);
+                return StalledFetch(LONGEST);
             }
         }
     }
 }
 
-impl State {
+impl ProgressState {
     /// Stores a line that reports progress; false for any other line.
     fn note(&mut self, line: &[u8]) -> bool {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
-        let Some(step) = step_of(line) else {
+        let Some(step) = parse_step(line) else {
             return false;
         };
         if line.starts_with("Receiving objects") {
-            self.percent = percent_of(line).or(self.percent);
+            self.percent = parse_percent(line).or(self.percent);
         }
         self.step = step;
         true
@@ -183,7 +183,7 @@ impl State {
 }
 
 /// Extracts the step of a line without its speed, e.g. `Receiving objects 40`; `None` for any other line.
-fn step_of(line: &str) -> Option<String> {
+fn parse_step(line: &str) -> Option<String> {
     const STEPS: [&str; 8] = [
         "Enumerating objects",
         "Counting objects",
@@ -196,20 +196,20 @@ fn step_of(line: &str) -> Option<String> {
     ];
     let own = line.strip_prefix("remote:").map_or(line, str::trim_start);
     let step = STEPS.iter().find(|step| own.starts_with(**step))?;
-    match percent_of(own) {
+    match parse_percent(own) {
         Some(percent) => Some(format!("{step} {percent}")),
         None => Some(own.chars().take(80).collect()),
     }
 }
 
-fn percent_of(line: &str) -> Option<u8> {
+fn parse_percent(line: &str) -> Option<u8> {
     let (before, _) = line.split_once('%')?;
     let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok().filter(|percent| *percent <= 100)
 }
 
 /// Total size of the packs that git has not completed.
-fn partial_bytes(folder: &Path) -> u64 {
+fn measure_partial_packs(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let partial = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("tmp_pack"));
     partial
@@ -266,7 +266,7 @@ mod tests {
         let started = Instant::now();
         tokio::select! {
             () = async { growing.await; std::future::pending::<()>().await } => {}
-            Stalled(limit) = watch.until_stalled(folder.path()) => assert_eq!(limit.as_secs(), 5),
+            StalledFetch(limit) = watch.until_stalled(folder.path()) => assert_eq!(limit.as_secs(), 5),
         }
         assert!(started.elapsed().as_secs() >= 199, "{:?}", started.elapsed());
         assert!(watch.follow().borrow().bytes > 0);

@@ -9,7 +9,7 @@ pub const REFUSED_BRANCH: &str = "journeyman: branch refused";
 
 /// Result of a successful push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     /// The remote branch was moved.
     Updated,
     /// The remote branch was at the commit before.
@@ -17,20 +17,20 @@ pub enum Pushed {
 }
 
 /// Parses `git push --porcelain`: one line for the single ref, `<flag>\t<from>:<to>\t<text>`.
-pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Error> {
+pub(crate) fn parse_push(output: &cli::GitOutput, branch: &str) -> Result<PushResult, Error> {
     let line = output
         .stdout
         .lines()
         .find(|line| line.contains(":refs/heads/") && line.contains('\t'));
     let Some((flag, rest)) = line.and_then(|line| line.split_once('\t')) else {
-        return Err(classify(&output.stderr));
+        return Err(classify_stderr(&output.stderr));
     };
     let text = rest.split_once('\t').map_or(rest, |(_, text)| text);
     match flag {
-        "=" => Ok(Pushed::UpToDate),
+        "=" => Ok(PushResult::UpToDate),
         "!" if is_name_conflict(text, &output.stderr) => Err(Error::BranchInTheWay {
             branch: branch.to_owned(),
-            by: named_in_the_way(&output.stderr).unwrap_or_default(),
+            by: parse_conflicting_branch(&output.stderr).unwrap_or_default(),
         }),
         // "stale info" is git's refusal of the lease, "failed to update ref" that of a server whose ref moved
         // meanwhile.
@@ -39,10 +39,10 @@ pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Er
         }
         "!" => Err(Error::Rejected(format!(
             "{text}; {}",
-            cli::summary(&output.stderr)
+            cli::summarize_stderr(&output.stderr)
         ))),
-        _ if output.success => Ok(Pushed::Updated),
-        _ => Err(classify(&output.stderr)),
+        _ if output.success => Ok(PushResult::Updated),
+        _ => Err(classify_stderr(&output.stderr)),
     }
 }
 
@@ -55,14 +55,14 @@ fn is_name_conflict(text: &str, stderr: &str) -> bool {
 
 /// Extracts the branch from `cannot lock ref 'refs/heads/fix/a': 'refs/heads/fix' exists; cannot create
 /// 'refs/heads/fix/a'`.
-fn named_in_the_way(stderr: &str) -> Option<String> {
+fn parse_conflicting_branch(stderr: &str) -> Option<String> {
     let (before, _) = stderr.split_once("' exists; cannot create")?;
     let (_, name) = before.rsplit_once('\'')?;
     Some(name.strip_prefix("refs/heads/")?.to_owned())
 }
 
 /// Parses the percentage after [`NOT_READY`]; `None` for other messages.
-fn not_ready(stderr: &str) -> Option<Error> {
+fn parse_not_ready(stderr: &str) -> Option<Error> {
     let (_, rest) = stderr.split_once(NOT_READY)?;
     let line = rest.lines().next().unwrap_or_default();
     let digits: String = line.chars().filter(char::is_ascii_digit).take(3).collect();
@@ -72,8 +72,8 @@ fn not_ready(stderr: &str) -> Option<Error> {
 }
 
 /// Classifies git's error message.
-pub(crate) fn classify(stderr: &str) -> Error {
-    if let Some(not_ready) = not_ready(stderr) {
+pub(crate) fn classify_stderr(stderr: &str) -> Error {
+    if let Some(not_ready) = parse_not_ready(stderr) {
         return not_ready;
     }
     if let Some((_, rest)) = stderr.split_once(REFUSED_BRANCH) {
@@ -83,7 +83,7 @@ pub(crate) fn classify(stderr: &str) -> Error {
     }
     // git has no codes for these failures; `LC_ALL=C` pins the language of the texts.
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
-    let text = cli::summary(stderr);
+    let text = cli::summarize_stderr(stderr);
     if has(&[
         "Authentication failed",
         "could not read Username",

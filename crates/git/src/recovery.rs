@@ -27,7 +27,7 @@ const LEAST: u64 = 64 * 1024;
 /// the mirror contains objects without references. Blocks.
 pub(crate) fn recover_partial_packs(git_dir: &Path) -> Result<bool, Error> {
     let folder = git_dir.join("objects/pack");
-    for path in partial_packs(&folder)? {
+    for path in list_partial_packs(&folder)? {
         match complete_pack(&path) {
             Ok(0) => {}
             Ok(objects) => {
@@ -37,7 +37,7 @@ pub(crate) fn recover_partial_packs(git_dir: &Path) -> Result<bool, Error> {
                 tracing::info!(objects, is_kept, "objects of an interrupted fetch");
             }
             Err(error) => {
-                let error = domain::cause::chain(&error);
+                let error = domain::cause::format_error_chain(&error);
                 tracing::warn!(error, "what an interrupted fetch left cannot be read");
             }
         }
@@ -55,16 +55,16 @@ pub(crate) fn is_unchecked(git_dir: &Path) -> bool {
 /// Removes files that a killed `git` leaves and no process reads again: partial packs, indexes and objects.
 pub(crate) fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
     let objects = git_dir.join("objects");
-    for folder in std::iter::once(objects.clone()).chain(folders_in(&objects)?) {
-        for path in files_in(&folder, "tmp_")? {
+    for folder in std::iter::once(objects.clone()).chain(list_folders(&objects)?) {
+        for path in list_with_prefix(&folder, "tmp_")? {
             fs::remove_file(path)?;
         }
-        for path in files_in(&folder, "incoming-")? {
+        for path in list_with_prefix(&folder, "incoming-")? {
             fs::remove_dir_all(path)?;
         }
     }
     for prefix in ["tmp_", "quarantine-"] {
-        for path in files_in(git_dir, prefix)? {
+        for path in list_with_prefix(git_dir, prefix)? {
             if path.is_dir() {
                 fs::remove_dir_all(path)?
             } else {
@@ -78,11 +78,10 @@ pub(crate) fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
 /// Checks every object of a mirror, as a fetch would have done. Blocks.
 pub(crate) fn check_objects(git_dir: &Path) -> Result<(), Error> {
     let args = ["fsck", "--no-dangling", "--no-reflogs", "--no-progress"];
-    let checked = run_blocking(git_dir, &args.map(OsString::from), Stdio::null())?;
+    let checked = run_git_blocking(git_dir, &args.map(OsString::from), Stdio::null())?;
     if !checked.0 {
-        return Err(
-            find_refused_object(&checked.1).unwrap_or_else(|| Error::BadPack(cli::summary(&checked.1)))
-        );
+        return Err(find_refused_object(&checked.1)
+            .unwrap_or_else(|| Error::BadPack(cli::summarize_stderr(&checked.1))));
     }
     Ok(())
 }
@@ -96,9 +95,9 @@ pub(crate) fn forget_unchecked(git_dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn list_partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    for path in files_in(folder, "tmp_pack_")? {
+    for path in list_with_prefix(folder, "tmp_pack_")? {
         let is_worth_it =
             fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() >= LEAST);
         if is_worth_it {
@@ -108,15 +107,15 @@ fn partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    Ok(files_in(folder, "")?
+fn list_folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(list_with_prefix(folder, "")?
         .into_iter()
         .filter(|path| path.is_dir())
         .collect())
 }
 
 /// Lists the entries of a folder with this prefix; empty for a missing folder.
-fn files_in(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
+fn list_with_prefix(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -228,15 +227,19 @@ fn read_byte(reader: &mut impl Read) -> io::Result<u8> {
 /// Imports a complete pack with `git index-pack`; false when git refuses it.
 fn index_pack(git_dir: &Path, pack: &Path) -> Result<bool, Error> {
     let args = ["index-pack", "--stdin", "--fix-thin"].map(OsString::from);
-    let (is_indexed, stderr) = run_blocking(git_dir, &args, File::open(pack)?.into())?;
+    let (is_indexed, stderr) = run_git_blocking(git_dir, &args, File::open(pack)?.into())?;
     if !is_indexed {
-        tracing::warn!(problem = cli::summary(&stderr), "partial pack not kept");
+        tracing::warn!(problem = cli::summarize_stderr(&stderr), "partial pack not kept");
     }
     Ok(is_indexed)
 }
 
 /// Runs `git` on local objects. Returns its success and its messages.
-pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> Result<(bool, String), Error> {
+pub(crate) fn run_git_blocking(
+    git_dir: &Path,
+    args: &[OsString],
+    input: Stdio,
+) -> Result<(bool, String), Error> {
     let mut command = cli::prepare_command(git_dir)?;
     for (id, severity) in crate::fsck::FETCH_SEVERITIES {
         command.args(["-c".into(), OsString::from(format!("fsck.{id}={severity}"))]);

@@ -12,8 +12,9 @@ use domain::CommitId;
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
-    Budget, ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set,
-    configuration::write_configuration, elsewhere::elsewhere, import, recovery::remove_leftovers,
+    ChangeSet, CommitInfo, Error, ExternalContent, InspectionBudget, PackLimits, change::inspect_change,
+    configuration::write_configuration, external_content::find_external_content, import,
+    recovery::remove_leftovers,
 };
 
 // Namespace for names of remote branches whose objects are not fetched.
@@ -27,7 +28,7 @@ const MAX_SHOWN_BYTES: i64 = 2 * 1024 * 1024;
 
 /// Bare repository that only trusted code writes. Every method blocks; not `Sync`, so it is not shared
 /// between threads. Opening one is cheap.
-pub struct Repository {
+pub struct BareRepository {
     path: PathBuf,
     git: git2::Repository,
 }
@@ -48,7 +49,7 @@ pub struct UnifiedDiff {
     unsafe_code,
     reason = "the library's search paths are not guarded; nobody has opened a repository yet"
 )]
-pub(crate) fn ignore_settings_of_the_machine() -> Result<(), Error> {
+pub(crate) fn disable_system_gitconfig() -> Result<(), Error> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     let levels = [
         ConfigLevel::ProgramData,
@@ -64,7 +65,7 @@ pub(crate) fn ignore_settings_of_the_machine() -> Result<(), Error> {
     done.clone().map_err(|problem| Error::Failed(problem.into()))
 }
 
-impl Repository {
+impl BareRepository {
     /// Creates an empty bare repository with our configuration, or opens the present one.
     ///
     /// # Errors
@@ -76,7 +77,7 @@ impl Repository {
             .external_template(false)
             .mkpath(true)
             .initial_head("main");
-        ignore_settings_of_the_machine()?;
+        disable_system_gitconfig()?;
         if path.join("HEAD").exists() {
             // libgit2 reads a present configuration before it writes, so it must be ours by then.
             write_configuration(path)?;
@@ -182,7 +183,7 @@ impl Repository {
     /// # Errors
     /// [`Error::Missing`] when the path has no repository.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        ignore_settings_of_the_machine()?;
+        disable_system_gitconfig()?;
         let flags =
             RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_DOTGIT;
         let git = git2::Repository::open_ext(path, flags, std::iter::empty::<&Path>())?;
@@ -208,7 +209,7 @@ impl Repository {
     /// [`Error::Failed`] when the repository cannot be read.
     pub fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, Error> {
         match self.git.refname_to_id(&format!("refs/heads/{branch}")) {
-            Ok(id) => commit_id(id).map(Some),
+            Ok(id) => convert_commit_id(id).map(Some),
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -237,8 +238,8 @@ impl Repository {
     ///
     /// # Errors
     /// [`Error::BadPack`] when it is refused, [`Error::TimedOut`] after 120 s.
-    pub fn import_pack(&self, pack: &[u8], limits: Limits) -> Result<(), Error> {
-        import::import(&self.path, pack, limits)?;
+    pub fn import_pack(&self, pack: &[u8], limits: PackLimits) -> Result<(), Error> {
+        import::import_pack(&self.path, pack, limits)?;
         self.git.odb()?.refresh()?;
         Ok(())
     }
@@ -250,8 +251,8 @@ impl Repository {
     ///
     /// # Errors
     /// Those of [`Repository::import_pack`].
-    pub fn import_into(&self, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
-        import::import_into(&self.path.join("objects"), quarantine, pack, limits)?;
+    pub fn import_into(&self, quarantine: &Path, pack: &[u8], limits: PackLimits) -> Result<(), Error> {
+        import::check_in_quarantine(&self.path.join("objects"), quarantine, pack, limits)?;
         let objects = quarantine.join("objects");
         let objects = objects
             .to_str()
@@ -318,7 +319,12 @@ impl Repository {
     ///
     /// # Errors
     /// [`Error::Missing`] when the repository lacks a commit.
-    pub fn diff(&self, base: &CommitId, head: &CommitId, budget: &mut Budget) -> Result<ChangeSet, Error> {
+    pub fn diff(
+        &self,
+        base: &CommitId,
+        head: &CommitId,
+        budget: &mut InspectionBudget,
+    ) -> Result<ChangeSet, Error> {
         let trees = self.trees(base, head)?;
         let most = i64::try_from(budget.max_file_bytes).unwrap_or(i64::MAX);
         let mut diff = self.tree_diff(&trees, most)?;
@@ -327,7 +333,7 @@ impl Repository {
             let mut moved = git2::DiffFindOptions::new();
             diff.find_similar(Some(moved.renames(true).exact_match_only(true)))?;
         }
-        change_set(&self.git, &diff, &trees, budget)
+        inspect_change(&self.git, &diff, &trees, budget)
     }
 
     /// Renders the difference of two commits in git's format, truncated at `max_bytes`. A file above 2 MiB is
@@ -464,8 +470,8 @@ impl Repository {
     ///
     /// # Errors
     /// [`Error::Missing`] when the repository lacks the commit.
-    pub fn elsewhere(&self, commit: &CommitId) -> Result<Elsewhere, Error> {
-        elsewhere(&self.git, &self.commit(commit)?.tree()?)
+    pub fn elsewhere(&self, commit: &CommitId) -> Result<ExternalContent, Error> {
+        find_external_content(&self.git, &self.commit(commit)?.tree()?)
     }
 
     fn trees(&self, base: &CommitId, head: &CommitId) -> Result<[git2::Tree<'_>; 2], Error> {
@@ -502,18 +508,21 @@ impl Repository {
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(CommitInfo {
-            id: commit_id(id)?,
+            id: convert_commit_id(id)?,
             message: text(commit.message_bytes()),
             author: who(&author),
             committer: who(&committer),
-            other_headers: other_headers(commit.raw_header_bytes()),
-            parents: commit.parent_ids().map(commit_id).collect::<Result<_, _>>()?,
+            other_headers: list_other_headers(commit.raw_header_bytes()),
+            parents: commit
+                .parent_ids()
+                .map(convert_commit_id)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
 
 /// Names of the header lines that commits of our services lack: signatures, encodings and unknown ones.
-fn other_headers(header: &[u8]) -> Vec<String> {
+fn list_other_headers(header: &[u8]) -> Vec<String> {
     let header = String::from_utf8_lossy(header);
     let lines = header.lines().filter(|line| !line.is_empty());
     let names = lines.map(|line| line.split(' ').next().unwrap_or_default());
@@ -523,14 +532,14 @@ fn other_headers(header: &[u8]) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn commit_id(id: Oid) -> Result<CommitId, Error> {
+pub(crate) fn convert_commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
         .map_err(|error: domain::InvalidId| Error::Failed(error.into()))
 }
 
 fn remove_locks(folder: &Path) -> Result<(), Error> {
-    for path in entries(folder)? {
+    for path in list_folder(folder)? {
         if path.extension().is_some_and(|extension| extension == "lock") && path.is_file() {
             fs::remove_file(&path)?;
         }
@@ -540,14 +549,14 @@ fn remove_locks(folder: &Path) -> Result<(), Error> {
 
 fn remove_locks_beneath(folder: &Path) -> Result<(), Error> {
     remove_locks(folder)?;
-    for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+    for path in list_folder(folder)?.into_iter().filter(|path| path.is_dir()) {
         remove_locks_beneath(&path)?;
     }
     Ok(())
 }
 
 /// Lists the entries of a folder; empty for a missing one.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     match fs::read_dir(folder) {
         Ok(found) => Ok(found
             .map(|entry| Ok(entry?.path()))

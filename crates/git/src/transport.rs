@@ -7,11 +7,11 @@ use domain::CommitId;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    Error, Repository,
-    cli::{self, Patience},
+    BareRepository, Error,
+    cli::{self, CallTimeLimit},
     fsck::find_refused_object,
     progress::{FetchSettings, FetchWatch},
-    push_answer::{Pushed, classify, read_push},
+    push_answer::{PushResult, classify_stderr, parse_push},
     recovery::{check_objects, forget_unchecked, recover_partial_packs},
 };
 
@@ -34,9 +34,9 @@ const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
 
 /// Credentials of one call, as a header that git sends. They are never an argument and never on disk.
 #[derive(Clone, Debug)]
-pub struct Auth(SecretString);
+pub struct GitCredentials(SecretString);
 
-impl Auth {
+impl GitCredentials {
     /// Creates `Authorization: Bearer <token>`.
     pub fn bearer(token: &SecretString) -> Self {
         Self(SecretString::from(format!(
@@ -55,7 +55,7 @@ impl Auth {
 /// Runner of `git` for one bare repository. The caller ensures that only one fetch runs on a repository at a
 /// time.
 #[derive(Clone, Debug)]
-pub struct Transport {
+pub struct GitTransport {
     git_dir: PathBuf,
     deadline: Duration,
     authority: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub struct RefusedBranch {
     pub reason: String,
 }
 
-impl Transport {
+impl GitTransport {
     /// Creates a transport for the bare repository at `git_dir`. Each call rewrites its configuration first.
     /// A push or listing takes at most 300 s; a fetch is limited by its progress only.
     pub fn new(git_dir: impl Into<PathBuf>) -> Self {
@@ -150,7 +150,7 @@ impl Transport {
     pub async fn fetch(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         refspecs: &[&str],
         prune: bool,
     ) -> Result<(), Error> {
@@ -164,12 +164,17 @@ impl Transport {
         args.extend(["--stdin".into(), "--".into(), OsString::from(url)]);
         let input = refspecs.join("\n") + "\n";
         let output = self
-            .run(&args, input.into(), (url, auth), Patience::Progress(&self.watch))
+            .run(
+                &args,
+                input.into(),
+                (url, auth),
+                CallTimeLimit::Progress(&self.watch),
+            )
             .await?;
         if output.success {
             Ok(())
         } else {
-            Err(find_refused_object(&output.stderr).unwrap_or_else(|| classify(&output.stderr)))
+            Err(find_refused_object(&output.stderr).unwrap_or_else(|| classify_stderr(&output.stderr)))
         }
     }
 
@@ -184,7 +189,7 @@ impl Transport {
     pub async fn fetch_branches(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         first: &[&str],
         skipped: &BTreeMap<String, RefusedBranch>,
     ) -> Result<FetchedBranches, Error> {
@@ -194,7 +199,7 @@ impl Transport {
         // is used.
         if is_resumed {
             let place = self.git_dir.clone();
-            blocking(move || {
+            run_blocking_task(move || {
                 check_objects(&place)?;
                 forget_unchecked(&place)
             })
@@ -211,7 +216,7 @@ impl Transport {
     pub async fn fetch_first(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         branches: &[&str],
     ) -> Result<bool, Error> {
         let is_resumed = self.resume(url, auth, branches, false).await?;
@@ -224,7 +229,7 @@ impl Transport {
         }
         if is_resumed {
             let place = self.git_dir.clone();
-            blocking(move || check_objects(&place)).await?;
+            run_blocking_task(move || check_objects(&place)).await?;
         }
         Ok(is_any)
     }
@@ -234,12 +239,12 @@ impl Transport {
     async fn resume(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         first: &[&str],
         also_others: bool,
     ) -> Result<bool, Error> {
         let place = self.git_dir.clone();
-        if !blocking(move || recover_partial_packs(&place)).await? {
+        if !run_blocking_task(move || recover_partial_packs(&place)).await? {
             return Ok(false);
         }
         let heads = self.heads(url, auth).await?;
@@ -270,8 +275,8 @@ impl Transport {
     /// none.
     async fn missing_objects(&self, heads: Vec<CommitId>) -> Result<Vec<String>, Error> {
         let place = self.git_dir.clone();
-        let here = blocking(move || {
-            let mirror = Repository::open(&place)?;
+        let here = run_blocking_task(move || {
+            let mirror = BareRepository::open(&place)?;
             Ok(heads
                 .into_iter()
                 .filter(|head| mirror.contains(head))
@@ -285,7 +290,7 @@ impl Transport {
         let mut input: String = here.iter().map(|head| format!("{head}\n")).collect();
         input.push_str("--not\n--all\n");
         let args = args.map(OsString::from);
-        let limit = Patience::Total(DISK_DEADLINE);
+        let limit = CallTimeLimit::Total(DISK_DEADLINE);
         let listed = self.run(&args, input.into(), ("", None), limit).await?;
         if !listed.success {
             // A commit within the history is missing, and older releases fail instead of listing it; the next
@@ -300,7 +305,7 @@ impl Transport {
     async fn fetch_heads(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         first: &[&str],
         skipped: &BTreeMap<String, RefusedBranch>,
     ) -> Result<FetchedBranches, Error> {
@@ -355,7 +360,7 @@ impl Transport {
                     }
                     match part.as_slice() {
                         [branch] => {
-                            let reason = domain::cause::chain(&refused);
+                            let reason = domain::cause::format_error_chain(&refused);
                             let head = heads.get(branch).cloned();
                             let refused = head.map(|head| (branch.clone(), RefusedBranch { head, reason }));
                             fetched.refused.extend(refused);
@@ -371,7 +376,7 @@ impl Transport {
             }
         }
         let (place, kept) = (self.git_dir.clone(), heads.into_keys().collect());
-        blocking(move || Repository::open(&place)?.prune_branches(&kept)).await?;
+        run_blocking_task(move || BareRepository::open(&place)?.prune_branches(&kept)).await?;
         Ok(fetched)
     }
 
@@ -379,14 +384,18 @@ impl Transport {
     ///
     /// # Errors
     /// Those of [`Transport::ls_remote`].
-    pub async fn heads(&self, url: &str, auth: Option<&Auth>) -> Result<BTreeMap<String, CommitId>, Error> {
+    pub async fn heads(
+        &self,
+        url: &str,
+        auth: Option<&GitCredentials>,
+    ) -> Result<BTreeMap<String, CommitId>, Error> {
         let args: Vec<OsString> = ["ls-remote", "--quiet", "--heads", "--", url]
             .map(Into::into)
             .to_vec();
-        let limit = Patience::Total(self.deadline);
+        let limit = CallTimeLimit::Total(self.deadline);
         let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
         if !output.success {
-            return Err(classify(&output.stderr));
+            return Err(classify_stderr(&output.stderr));
         }
         let heads = output.stdout.lines().filter_map(|line| {
             let (id, name) = line.split_once('\t')?;
@@ -404,12 +413,12 @@ impl Transport {
     pub async fn push(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         local_commit: &CommitId,
         branch: &str,
         expected: Option<&CommitId>,
-    ) -> Result<Pushed, Error> {
-        check_branch(branch)?;
+    ) -> Result<PushResult, Error> {
+        validate_branch_name(branch)?;
         let expected = expected.map(CommitId::as_str).unwrap_or_default();
         let args: Vec<OsString> = vec![
             "push".into(),
@@ -423,14 +432,14 @@ impl Transport {
             url.into(),
             format!("{local_commit}:refs/heads/{branch}").into(),
         ];
-        let limit = Patience::Total(self.deadline);
+        let limit = CallTimeLimit::Total(self.deadline);
         let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
-        match read_push(&output, branch) {
+        match parse_push(&output, branch) {
             Err(Error::BranchInTheWay { branch, by }) if by.is_empty() => {
                 // Some servers omit the conflicting name from the message, so it is searched in their
                 // listing.
                 let there = self.heads(url, auth).await?;
-                let by = branch_in_the_way(&branch, there.keys().map(String::as_str));
+                let by = find_conflicting_branch(&branch, there.keys().map(String::as_str));
                 let by = by.unwrap_or("another branch").to_owned();
                 Err(Error::BranchInTheWay { branch, by })
             }
@@ -446,18 +455,18 @@ impl Transport {
     pub async fn ls_remote(
         &self,
         url: &str,
-        auth: Option<&Auth>,
+        auth: Option<&GitCredentials>,
         branch: &str,
     ) -> Result<Option<CommitId>, Error> {
-        check_branch(branch)?;
+        validate_branch_name(branch)?;
         let name = format!("refs/heads/{branch}");
         let args: Vec<OsString> = ["ls-remote", "--quiet", "--", url, &name]
             .map(Into::into)
             .to_vec();
-        let limit = Patience::Total(self.deadline);
+        let limit = CallTimeLimit::Total(self.deadline);
         let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
         if !output.success {
-            return Err(classify(&output.stderr));
+            return Err(classify_stderr(&output.stderr));
         }
         // `ls-remote` also matches the pattern as a suffix, so the full name is compared.
         let line = output
@@ -476,26 +485,29 @@ impl Transport {
         &self,
         args: &[OsString],
         input: Vec<u8>,
-        (url, auth): (&str, Option<&Auth>),
-        patience: Patience<'_>,
-    ) -> Result<cli::Output, Error> {
+        (url, auth): (&str, Option<&GitCredentials>),
+        patience: CallTimeLimit<'_>,
+    ) -> Result<cli::GitOutput, Error> {
         let secret = auth.map(|auth| auth.0.expose_secret());
         let headers: Vec<&str> = secret
             .into_iter()
             .chain(self.headers.iter().map(String::as_str))
             .collect();
-        let remote = cli::Remote {
+        let remote = cli::RemoteAccess {
             url,
             headers: &headers,
             authority: self.authority.as_deref(),
             borrowed: self.borrowed.as_deref(),
         };
-        Box::pin(cli::run(&self.git_dir, args, input, remote, patience)).await
+        Box::pin(cli::run_git(&self.git_dir, args, input, remote, patience)).await
     }
 }
 
 /// Finds the branch whose name prevents `branch`: one of the names is a folder of the other.
-pub fn branch_in_the_way<'a>(branch: &str, there: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_conflicting_branch<'a>(
+    branch: &str,
+    there: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let is_folder = |folder: &str, name: &str| {
         name.strip_prefix(folder)
             .is_some_and(|rest| rest.starts_with('/'))
@@ -506,7 +518,7 @@ pub fn branch_in_the_way<'a>(branch: &str, there: impl IntoIterator<Item = &'a s
 }
 
 /// Runs blocking work outside of the runtime's threads.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking_task<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)
@@ -514,7 +526,7 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| Error::Failed(error.into()))?
 }
 
-fn check_branch(branch: &str) -> Result<(), Error> {
+fn validate_branch_name(branch: &str) -> Result<(), Error> {
     let is_valid =
         // git would parse a leading dash as an option.
         git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) && !branch.starts_with('-');

@@ -46,10 +46,10 @@ pub enum UnusableGit {
 /// # Errors
 /// [`UnusableGit`], with the version to install.
 pub fn check_git_version() -> Result<GitVersion, UnusableGit> {
-    check_version_of(Path::new("git"))
+    check_program_version(Path::new("git"))
 }
 
-fn check_version_of(program: &Path) -> Result<GitVersion, UnusableGit> {
+fn check_program_version(program: &Path) -> Result<GitVersion, UnusableGit> {
     let output = Command::new(program).arg("--version").output();
     let output = output.map_err(UnusableGit::Missing)?;
     let version = parse_version(&String::from_utf8_lossy(&output.stdout)).ok_or(UnusableGit::Unreadable)?;
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn unusable_git_is_refused_with_required_version() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = |program: &Path| check_version_of(program).unwrap_err().to_string();
+        let refused = |program: &Path| check_program_version(program).unwrap_err().to_string();
         assert!(refused(&folder.path().join("absent")).contains("install git 2.39.0"));
         for (printed, words) in [
             ("git version 2.34.1", "git 2.34.1 is too old; install git 2.39.0"),

@@ -8,19 +8,19 @@ use std::{
 };
 
 use domain::CommitId;
-use git::{Error, Folder, Pushed, Repository};
+use git::{BareRepository, Error, FolderRepository, PushResult};
 use tempfile::TempDir;
 
 struct Scene {
     root: TempDir,
-    mirror: Repository,
+    mirror: BareRepository,
 }
 
 impl Scene {
     fn new() -> Self {
         let root = TempDir::new().unwrap();
         let scene = Self {
-            mirror: Repository::init_bare(&root.path().join("mirror")).unwrap(),
+            mirror: BareRepository::init_bare(&root.path().join("mirror")).unwrap(),
             root,
         };
         fs::create_dir(scene.path()).unwrap();
@@ -34,8 +34,8 @@ impl Scene {
         self.root.path().join("folder")
     }
 
-    fn folder(&self) -> Folder {
-        Folder::open(&self.path()).unwrap()
+    fn folder(&self) -> FolderRepository {
+        FolderRepository::open(&self.path()).unwrap()
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -111,8 +111,8 @@ fn written_branch_leaves_folder_otherwise_unchanged() {
     let write = |expected: Option<&CommitId>| {
         folder.write_branch(&scene.mirror, "fix/shop-1", [&base, &change], expected)
     };
-    assert_eq!(write(None).unwrap(), Pushed::Updated);
-    assert_eq!(write(None).unwrap(), Pushed::UpToDate);
+    assert_eq!(write(None).unwrap(), PushResult::Updated);
+    assert_eq!(write(None).unwrap(), PushResult::UpToDate);
     assert_eq!(scene.git(&["show", "fix/shop-1:a.txt"]), "two");
     scene.git(&["fsck", "--strict"]);
     assert_eq!(scene.untouched(), before);
@@ -123,7 +123,7 @@ fn written_branch_leaves_folder_otherwise_unchanged() {
     };
     assert!(matches!(update(None), Err(Error::LeaseStale(_))));
     assert!(matches!(update(Some(&base)), Err(Error::LeaseStale(_))));
-    assert_eq!(update(Some(&change)).unwrap(), Pushed::Updated);
+    assert_eq!(update(Some(&change)).unwrap(), PushResult::Updated);
     assert_eq!(scene.git(&["show", "fix/shop-1:a.txt"]), "three");
 }
 
@@ -180,7 +180,7 @@ fn folder_hooks_and_configured_programs_never_run() {
     folder.fetch_into(&scene.mirror).unwrap();
     let change = scene.change(&base, "two\n");
     let written = folder.write_branch(&scene.mirror, "fix/shop-1", [&base, &change], None);
-    assert_eq!(written.unwrap(), Pushed::Updated);
+    assert_eq!(written.unwrap(), PushResult::Updated);
     folder.check_out("fix/shop-1").unwrap();
     assert_eq!(fs::read_to_string(scene.path().join("a.txt")).unwrap(), "two\n");
     assert!(!ran.exists());
@@ -217,7 +217,7 @@ fn work_starts_from_detached_head_and_worktree() {
     let linked = scene.root.path().join("linked");
     scene.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     fs::create_dir(linked.join("deep")).unwrap();
-    let folder = Folder::open(&linked.join("deep")).unwrap();
+    let folder = FolderRepository::open(&linked.join("deep")).unwrap();
     assert_eq!(folder.head().unwrap().branch, "side");
     assert_eq!(folder.path(), fs::canonicalize(&linked).unwrap());
     folder.fetch_into(&scene.mirror).unwrap();
@@ -227,19 +227,19 @@ fn work_starts_from_detached_head_and_worktree() {
 #[test]
 fn unusable_folder_is_refused_with_reason() {
     let scene = Scene::new();
-    let none = Folder::open(scene.root.path()).err().unwrap();
+    let none = FolderRepository::open(scene.root.path()).err().unwrap();
     assert!(matches!(none, Error::NotFound(_)), "{none}");
     let empty = scene.root.path().join("empty");
     git2::Repository::init(&empty).unwrap();
-    let unborn = Folder::open(&empty).unwrap().head().unwrap_err();
+    let unborn = FolderRepository::open(&empty).unwrap().head().unwrap_err();
     assert!(unborn.to_string().contains("a first commit"), "{unborn}");
     let shallow = scene.root.path().join("shallow");
     scene.write("a.txt", "more\n");
     scene.commit("second");
     let url = format!("file://{}", scene.path().display());
     scene.git(&["clone", "-q", "--depth", "1", &url, shallow.to_str().unwrap()]);
-    let cut = Folder::open(&shallow).err().unwrap();
-    let words = domain::cause::chain(&cut);
+    let cut = FolderRepository::open(&shallow).err().unwrap();
+    let words = domain::cause::format_error_chain(&cut);
     assert!(words.contains("git fetch --unshallow"), "{words}");
 }
 

@@ -4,7 +4,10 @@ use std::{collections::HashMap, path::Path, time::Duration};
 
 use crate::http_backend::HttpBackend;
 use domain::CommitId;
-use git::{Auth, Budget, ChangeKind, Cut, Error, FileMode, Limits, Pushed, Repository, Transport};
+use git::{
+    BareRepository, ChangeKind, Error, FileMode, GitCredentials, GitTransport, InspectionBudget,
+    InspectionCutoff, PackLimits, PushResult,
+};
 use secrecy::SecretString;
 use tempfile::TempDir;
 
@@ -12,7 +15,11 @@ use tempfile::TempDir;
 const MAX_FILE: u64 = 10 << 20;
 
 /// Creates a commit on top of `parent` with this content at each path; `None` removes the path.
-fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Option<&str>)]) -> CommitId {
+fn commit(
+    repository: &BareRepository,
+    parent: Option<&CommitId>,
+    files: &[(&str, Option<&str>)],
+) -> CommitId {
     let git = repository.objects();
     let parent = parent.map(|id| {
         git.find_commit(git2::Oid::from_str(id.as_str()).unwrap())
@@ -72,27 +79,27 @@ fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Op
 
 struct World {
     _root: TempDir,
-    remote: Repository,
-    local: Repository,
-    transport: Transport,
+    remote: BareRepository,
+    local: BareRepository,
+    transport: GitTransport,
     url: String,
-    auth: Auth,
+    auth: GitCredentials,
     base: CommitId,
 }
 
 async fn world() -> World {
     let root = TempDir::new().unwrap();
-    let remote = Repository::init_bare(&root.path().join("remote/acme/shop.git")).unwrap();
+    let remote = BareRepository::init_bare(&root.path().join("remote/acme/shop.git")).unwrap();
     let base = commit(
         &remote,
         None,
         &[("a.txt", Some("one\n")), ("b.txt", Some("1\n2\n3\n4\n"))],
     );
     remote.set_branch("main", &base).unwrap();
-    let local = Repository::init_bare(&root.path().join("local")).unwrap();
+    let local = BareRepository::init_bare(&root.path().join("local")).unwrap();
     let backend = HttpBackend::start(root.path().join("remote"), "Bearer letmein").await;
-    let transport = Transport::new(local.path()).with_deadline(Duration::from_secs(30));
-    let auth = Auth::bearer(&SecretString::from("letmein"));
+    let transport = GitTransport::new(local.path()).with_deadline(Duration::from_secs(30));
+    let auth = GitCredentials::bearer(&SecretString::from("letmein"));
     let url = format!("{}/acme/shop.git", backend.url);
     World {
         _root: root,
@@ -112,7 +119,7 @@ impl World {
             .await
     }
 
-    async fn push(&self, commit: &CommitId, expected: Option<&CommitId>) -> Result<Pushed, Error> {
+    async fn push(&self, commit: &CommitId, expected: Option<&CommitId>) -> Result<PushResult, Error> {
         self.transport
             .push(&self.url, Some(&self.auth), commit, "feat/x", expected)
             .await
@@ -143,9 +150,15 @@ async fn push_creates_moves_and_repeats_branch() {
     world.fetch().await.unwrap();
     let first = commit(&world.local, Some(&world.base), &[("a.txt", Some("two\n"))]);
     let second = commit(&world.local, Some(&first), &[("a.txt", Some("three\n"))]);
-    assert_eq!(world.push(&first, None).await.unwrap(), Pushed::Updated);
-    assert_eq!(world.push(&second, Some(&first)).await.unwrap(), Pushed::Updated);
-    assert_eq!(world.push(&second, Some(&first)).await.unwrap(), Pushed::UpToDate);
+    assert_eq!(world.push(&first, None).await.unwrap(), PushResult::Updated);
+    assert_eq!(
+        world.push(&second, Some(&first)).await.unwrap(),
+        PushResult::Updated
+    );
+    assert_eq!(
+        world.push(&second, Some(&first)).await.unwrap(),
+        PushResult::UpToDate
+    );
     assert_eq!(world.remote.branch_head("feat/x").unwrap(), Some(second.clone()));
     let seen = world
         .transport
@@ -180,7 +193,7 @@ async fn push_over_foreign_commit_is_stale() {
 #[tokio::test]
 async fn remote_failures_are_classified_without_credential() {
     let world = world().await;
-    let wrong = Auth::basic("x-access-token", &SecretString::from("hunter2"));
+    let wrong = GitCredentials::basic("x-access-token", &SecretString::from("hunter2"));
     let denied = world
         .transport
         .fetch(&world.url, Some(&wrong), &["+refs/heads/*:refs/heads/*"], false)
@@ -237,7 +250,7 @@ async fn pack_contains_only_objects_missing_at_base() {
         .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
         .unwrap();
     assert_eq!(pack[8..12], 3u32.to_be_bytes());
-    world.local.import_pack(&pack, Limits::default()).unwrap();
+    world.local.import_pack(&pack, PackLimits::default()).unwrap();
     assert!(world.local.contains(&head));
     assert!(world.local.is_descendant(&head, &world.base).unwrap());
     assert!(!world.local.is_descendant(&world.base, &head).unwrap());
@@ -251,7 +264,7 @@ async fn pack_contains_only_objects_missing_at_base() {
         Some(&b"new\n"[..])
     );
     assert_eq!(world.local.read_file(&head, "none.txt").unwrap(), None);
-    world.local.import_pack(&pack, Limits::default()).unwrap();
+    world.local.import_pack(&pack, PackLimits::default()).unwrap();
 }
 
 #[tokio::test]
@@ -289,7 +302,7 @@ async fn file_above_two_mebibytes_shows_no_lines() {
     // The policy still sees every line.
     let added: usize = world
         .remote
-        .diff(&world.base, &head, &mut Budget::new(MAX_FILE))
+        .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
         .unwrap()
         .files
         .iter()
@@ -306,7 +319,7 @@ async fn added_lines_are_complete_within_budget() {
     let head = commit(&world.remote, Some(&world.base), &[("many.txt", Some(&many))]);
     let change = world
         .remote
-        .diff(&world.base, &head, &mut Budget::new(MAX_FILE))
+        .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
         .unwrap();
     let file = &change.files[0];
     assert_eq!((file.added_lines.len(), &change.cut), (100_001, &None));
@@ -314,7 +327,7 @@ async fn added_lines_are_complete_within_budget() {
     // A file above the limit is not read; its size shows the reason.
     let none = world
         .remote
-        .diff(&world.base, &head, &mut Budget::new(1 << 18))
+        .diff(&world.base, &head, &mut InspectionBudget::new(1 << 18))
         .unwrap();
     assert!(none.files[0].added_lines.is_empty() && none.files[0].size_bytes > 1 << 18);
 
@@ -329,10 +342,13 @@ async fn added_lines_are_complete_within_budget() {
     let head = commit(&world.remote, Some(&world.base), &files);
     let change = world
         .remote
-        .diff(&world.base, &head, &mut Budget::new(MAX_FILE))
+        .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
         .unwrap();
     let path = "7.txt".to_owned();
-    assert_eq!((change.files.len(), change.cut), (7, Some(Cut::Content { path })));
+    assert_eq!(
+        (change.files.len(), change.cut),
+        (7, Some(InspectionCutoff::Content { path }))
+    );
 }
 
 #[tokio::test]
@@ -349,7 +365,7 @@ async fn binary_content_is_inspected_by_printable_runs() {
     );
     let change = world
         .remote
-        .diff(&base, &head, &mut Budget::new(MAX_FILE))
+        .diff(&base, &head, &mut InspectionBudget::new(MAX_FILE))
         .unwrap();
     let added = |at: usize| change.files[at].added_lines.iter().collect::<Vec<_>>();
     assert_eq!(added(0), ["new and readable"]);
@@ -370,7 +386,7 @@ async fn expensive_comparison_stops_at_budget() {
             .collect();
         heads.push(commit(&world.remote, heads.last(), &files));
     }
-    let mut budget = Budget::new(MAX_FILE);
+    let mut budget = InspectionBudget::new(MAX_FILE);
     for step in heads.windows(2) {
         let change = world.remote.diff(&step[0], &step[1], &mut budget).unwrap();
         assert_eq!(change.cut, None, "the same content is compared once");
@@ -382,7 +398,7 @@ async fn expensive_comparison_stops_at_budget() {
     let change = world.remote.diff(&world.base, &head, &mut budget).unwrap();
     assert_eq!(
         (change.files.len(), change.cut),
-        (0, Some(Cut::Files { count: 5_001 }))
+        (0, Some(InspectionCutoff::Files { count: 5_001 }))
     );
 }
 
@@ -402,22 +418,22 @@ async fn refused_pack_leaves_no_files() {
     };
     refused(
         &pack,
-        Limits {
+        PackLimits {
             max_objects: 2,
-            ..Limits::default()
+            ..PackLimits::default()
         },
     );
     refused(
         &pack,
-        Limits {
+        PackLimits {
             max_bytes: 10,
-            ..Limits::default()
+            ..PackLimits::default()
         },
     );
-    refused(b"PACKgarbage", Limits::default());
-    refused(&pack[..pack.len() - 4], Limits::default());
+    refused(b"PACKgarbage", PackLimits::default());
+    refused(&pack[..pack.len() - 4], PackLimits::default());
     // The local repository has no base yet, so the history is incomplete.
-    refused(&pack, Limits::default());
+    refused(&pack, PackLimits::default());
     let left = std::fs::read_dir(world.local.path())
         .unwrap()
         .filter_map(Result::ok);
@@ -431,8 +447,8 @@ async fn refused_pack_leaves_no_files() {
 #[test]
 fn damaged_pack_is_refused_at_any_byte() {
     let folder = TempDir::new().unwrap();
-    let theirs = Repository::init_bare(&folder.path().join("theirs")).unwrap();
-    let ours = Repository::init_bare(&folder.path().join("ours")).unwrap();
+    let theirs = BareRepository::init_bare(&folder.path().join("theirs")).unwrap();
+    let ours = BareRepository::init_bare(&folder.path().join("ours")).unwrap();
     let base = commit(&theirs, None, &[("a", Some("a\n"))]);
     let head = commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
     let pack = theirs
@@ -449,7 +465,9 @@ fn damaged_pack_is_refused_at_any_byte() {
             let mut bytes = pack.clone();
             bytes[at] ^= bits;
             bytes.truncate(end);
-            proptest::prop_assert!(ours.import_pack(&bytes, Limits::default()).is_err() || bytes.len() <= 12);
+            proptest::prop_assert!(
+                ours.import_pack(&bytes, PackLimits::default()).is_err() || bytes.len() <= 12
+            );
             proptest::prop_assert!(!ours.contains(&head));
             Ok(())
         })
@@ -522,23 +540,27 @@ fn bomb(times: usize) -> Vec<u8> {
 #[test]
 fn oversized_pack_is_refused_with_bounded_memory() {
     let folder = TempDir::new().unwrap();
-    let ours = Repository::init_bare(folder.path()).unwrap();
-    let small = Limits {
+    let ours = BareRepository::init_bare(folder.path()).unwrap();
+    let small = PackLimits {
         max_object_bytes: 1024 * 1024,
         max_expanded_bytes: 3 * 1024 * 1024,
-        ..Limits::default()
+        ..PackLimits::default()
     };
-    let refused = |pack: &[u8], limits: Limits, words: &str| {
+    let refused = |pack: &[u8], limits: PackLimits, words: &str| {
         let error = ours.import_pack(pack, limits).unwrap_err();
         assert!(matches!(error, Error::BadPack(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     };
-    refused(&raw_pack(1_000_000, &[]), Limits::default(), "1000000 objects");
+    refused(
+        &raw_pack(1_000_000, &[]),
+        PackLimits::default(),
+        "1000000 objects",
+    );
     // The header announces more objects than the pack contains.
-    refused(&raw_pack(100_000, &[(3, None, b"x")]), Limits::default(), "");
+    refused(&raw_pack(100_000, &[(3, None, b"x")]), PackLimits::default(), "");
     refused(&bomb(17), small, "unpacked");
     // Above git's memory limit the check ends by itself.
-    refused(&bomb(32_768), Limits::default(), "");
+    refused(&bomb(32_768), PackLimits::default(), "");
     let many: Vec<Vec<u8>> = (0..4_u8).map(|fill| vec![fill; 1_000_000]).collect();
     let many: Vec<_> = many.iter().map(|content| (3, None, content.as_slice())).collect();
     refused(&raw_pack(4, &many), small, "unpacked");
@@ -560,7 +582,9 @@ async fn change_set_reports_policy_relevant_properties() {
         ("s.txt", Some("secret\n")),
     ];
     let head = commit(git, Some(&world.base), &changes);
-    let change = git.diff(&world.base, &head, &mut Budget::new(MAX_FILE)).unwrap();
+    let change = git
+        .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
+        .unwrap();
     let seen: Vec<_> = change
         .files
         .iter()
@@ -591,7 +615,7 @@ const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00
 #[test]
 fn submodules_and_lfs_files_are_reported() {
     let folder = TempDir::new().unwrap();
-    let git = Repository::init_bare(folder.path()).unwrap();
+    let git = BareRepository::init_bare(folder.path()).unwrap();
     let (one, two) = ("1".repeat(40), "2".repeat(40));
     let base = commit(
         &git,
@@ -625,8 +649,10 @@ fn submodules_and_lfs_files_are_reported() {
             ("vendor/old.module", None),
         ],
     );
-    let change = git.diff(&base, &head, &mut Budget::new(MAX_FILE)).unwrap();
-    let named = |wanted: fn(&git::FileChange) -> bool| -> Vec<&str> {
+    let change = git
+        .diff(&base, &head, &mut InspectionBudget::new(MAX_FILE))
+        .unwrap();
+    let named = |wanted: fn(&git::PathChange) -> bool| -> Vec<&str> {
         let files = change.files.iter().filter(|file| wanted(file));
         files.map(|file| file.path.as_str()).collect()
     };
@@ -640,10 +666,13 @@ fn submodules_and_lfs_files_are_reported() {
 #[test]
 fn submodule_replaced_by_folder_counts_as_submodule() {
     let folder = TempDir::new().unwrap();
-    let git = Repository::init_bare(folder.path()).unwrap();
+    let git = BareRepository::init_bare(folder.path()).unwrap();
     let base = commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
     let file = commit(&git, None, &[("kit.module/file", Some("x\n"))]);
-    let touched = git.diff(&base, &file, &mut Budget::new(MAX_FILE)).unwrap().files;
+    let touched = git
+        .diff(&base, &file, &mut InspectionBudget::new(MAX_FILE))
+        .unwrap()
+        .files;
     assert!(
         touched.iter().any(|file| file.mode == FileMode::Submodule),
         "{touched:?}"
@@ -677,7 +706,7 @@ async fn takeover_after_killed_git_keeps_content() {
         std::fs::write(world.local.path().join(left), "").unwrap();
     }
     assert!(world.fetch().await.is_err());
-    let taken = Repository::take_over(world.local.path()).unwrap();
+    let taken = BareRepository::take_over(world.local.path()).unwrap();
     assert_eq!(taken.branch_head("main").unwrap(), Some(world.base.clone()));
     world.fetch().await.unwrap();
     assert_eq!(taken.branch_head("main").unwrap(), Some(next));
@@ -686,7 +715,7 @@ async fn takeover_after_killed_git_keeps_content() {
 #[test]
 fn system_and_user_gitconfig_are_ignored() {
     let folder = TempDir::new().unwrap();
-    let repository = git::Repository::init_bare(&folder.path().join("r")).unwrap();
+    let repository = git::BareRepository::init_bare(&folder.path().join("r")).unwrap();
     for found in [
         git2::Config::find_system(),
         git2::Config::find_global(),

@@ -6,7 +6,7 @@
 )]
 
 use domain::CommitId;
-use git::{Budget, Repository};
+use git::{BareRepository, InspectionBudget};
 use tempfile::TempDir;
 
 // Maximum memory of a comparison, in MiB; a comparison line by line would take some hundred bytes per line.
@@ -40,7 +40,7 @@ fn commit(git: &git2::Repository, parent: Option<&CommitId>, files: &[(&str, Vec
 #[test]
 fn ten_million_lines_compare_in_bounded_memory() {
     let folder = TempDir::new().unwrap();
-    let repository = Repository::init_bare(folder.path()).unwrap();
+    let repository = BareRepository::init_bare(folder.path()).unwrap();
     let git = repository.objects();
     let base = commit(git, None, &[("c.txt", b"x\n".repeat(4_000_000))]);
     let head = commit(
@@ -55,7 +55,9 @@ fn ten_million_lines_compare_in_bounded_memory() {
     );
     peak_mib();
     let before = peak_mib();
-    let change = repository.diff(&base, &head, &mut Budget::new(10 << 20)).unwrap();
+    let change = repository
+        .diff(&base, &head, &mut InspectionBudget::new(10 << 20))
+        .unwrap();
     assert!(
         change.files.len() == 4 && change.cut.is_none(),
         "{:?}",

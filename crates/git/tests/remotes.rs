@@ -13,7 +13,7 @@ use std::{
 use crate::cutting_proxy::CuttingProxy;
 use crate::http_backend::HttpBackend;
 use domain::CommitId;
-use git::{Auth, Error, Repository, Transport, maintain_mirror};
+use git::{BareRepository, Error, GitCredentials, GitTransport, maintain_mirror};
 use secrecy::SecretString;
 use tempfile::TempDir;
 
@@ -25,22 +25,22 @@ struct World {
     mirror: PathBuf,
     url: String,
     base_url: String,
-    auth: Auth,
+    auth: GitCredentials,
 }
 
 async fn world() -> World {
     let root = TempDir::new().unwrap();
     let remote = root.path().join("remote/acme/shop.git");
-    Repository::init_bare(&remote).unwrap();
+    BareRepository::init_bare(&remote).unwrap();
     let mirror = root.path().join("mirror.git");
-    Repository::init_bare(&mirror).unwrap();
+    BareRepository::init_bare(&mirror).unwrap();
     let backend = HttpBackend::start(root.path().join("remote"), "Bearer letmein").await;
     World {
         remote,
         mirror,
         url: format!("{}/acme/shop.git", backend.url),
         base_url: backend.url,
-        auth: Auth::bearer(&SecretString::from("letmein")),
+        auth: GitCredentials::bearer(&SecretString::from("letmein")),
         root,
     }
 }
@@ -89,12 +89,12 @@ impl World {
         );
     }
 
-    fn transport(&self) -> Transport {
-        Transport::new(&self.mirror).with_deadline(Duration::from_secs(30))
+    fn transport(&self) -> GitTransport {
+        GitTransport::new(&self.mirror).with_deadline(Duration::from_secs(30))
     }
 
     fn head(&self, branch: &str) -> Option<String> {
-        let mirror = Repository::open(&self.mirror).unwrap();
+        let mirror = BareRepository::open(&self.mirror).unwrap();
         mirror.branch_head(branch).unwrap().map(|head| head.to_string())
     }
 }
@@ -205,7 +205,7 @@ async fn odd_history_of_old_tools_is_fetched() {
     assert!(fetched.await.unwrap().refused.is_empty());
     assert_eq!(world.head("main"), Some(parent.clone()));
     // The library can read it too.
-    let mirror = Repository::open(&world.mirror).unwrap();
+    let mirror = BareRepository::open(&world.mirror).unwrap();
     assert!(mirror.contains(&parent.parse().unwrap()));
 }
 

@@ -6,11 +6,14 @@ use domain::{CommitId, RepositoryName};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Error, Permission, Writer, client::encode, permissions::Access, wire::WirePermission};
+use crate::{
+    Error, GitHubWriter, RepositoryPermission, client::percent_encode, permissions::AccessKind,
+    wire::WireCollaboratorPermission,
+};
 
 /// Inclusive range of lines, counted from 1, of a file at a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct BlameLines {
     /// Path of the file in the repository.
     pub path: String,
     /// First line, counted from 1.
@@ -49,7 +52,7 @@ struct WireLogin {
 }
 
 /// Builds a query with one `blame` field per file, each under an alias (`f0`, `f1` …).
-fn query(files: usize) -> String {
+fn build_blame_query(files: usize) -> String {
     let variables: String = (0..files).map(|file| format!(", $p{file}: String!")).collect();
     let blames: Vec<String> = (0..files)
         .map(|file| {
@@ -65,7 +68,7 @@ fn query(files: usize) -> String {
     )
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Counts, for each login, how many of these lines its account wrote last. Lines whose author has no
     /// known GitHub account are not counted.
     ///
@@ -76,7 +79,7 @@ impl Writer {
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-        lines: &[Lines],
+        lines: &[BlameLines],
     ) -> Result<BTreeMap<String, u32>, Error> {
         let mut paths: Vec<&str> = lines.iter().map(|lines| lines.path.as_str()).collect();
         paths.sort_unstable();
@@ -89,9 +92,9 @@ impl Writer {
         let named = paths.iter().enumerate();
         variables.extend(named.map(|(file, path)| (format!("p{file}"), Value::from(*path))));
         // Paths go as variables, so that no character of a path can change the query.
-        let (client, query) = (self.clients.of(repository)?, query(paths.len()));
+        let (client, query) = (self.clients.of(repository)?, build_blame_query(paths.len()));
         let data = client
-            .query(repository, Access::Write, &query, Value::Object(variables))
+            .query(repository, AccessKind::Write, &query, Value::Object(variables))
             .await?;
         let mut authors = BTreeMap::new();
         for (file, path) in paths.iter().enumerate() {
@@ -100,7 +103,7 @@ impl Writer {
                 detail: format!("the authors of lines, {:?} error", error.classify()),
             })?;
             let wanted = lines.iter().filter(|lines| lines.path == *path);
-            for (login, count) in wanted.flat_map(|wanted| written(&blame, wanted)) {
+            for (login, count) in wanted.flat_map(|wanted| count_authored_lines(&blame, wanted)) {
                 *authors.entry(login).or_default() += count;
             }
         }
@@ -111,18 +114,22 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
-    pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
-        let path = format!("/collaborators/{}/permission", encode(login));
+    pub async fn permission(
+        &self,
+        repository: &RepositoryName,
+        login: &str,
+    ) -> Result<RepositoryPermission, Error> {
+        let path = format!("/collaborators/{}/permission", percent_encode(login));
         let client = self.clients.of(repository)?;
         let found = client
-            .get::<WirePermission>(repository, Access::Write, &path)
+            .get::<WireCollaboratorPermission>(repository, AccessKind::Write, &path)
             .await;
-        Ok(Error::none_if_missing(found)?.map_or(Permission::None, |found| found.level()))
+        Ok(Error::none_if_missing(found)?.map_or(RepositoryPermission::None, |found| found.level()))
     }
 }
 
 /// Counts the wanted lines by the login of their last author.
-fn written(blame: &WireBlame, wanted: &Lines) -> Vec<(String, u32)> {
+fn count_authored_lines(blame: &WireBlame, wanted: &BlameLines) -> Vec<(String, u32)> {
     let found = blame.ranges.iter().filter_map(|range| {
         let first = range.starting_line.max(wanted.first);
         let last = range.ending_line.min(wanted.last);
@@ -138,7 +145,7 @@ mod tests {
 
     #[test]
     fn blame_query_has_variable_per_file() {
-        let query = query(2);
+        let query = build_blame_query(2);
         assert!(query.contains("$p0: String!, $p1: String!") && query.contains("f1: blame(path: $p1)"));
         assert_eq!(query.matches('{').count(), query.matches('}').count());
     }
@@ -161,12 +168,12 @@ mod tests {
             range(5, 6, None),
             range(7, 9, Some("bob")),
         ];
-        let wanted = Lines {
+        let wanted = BlameLines {
             path: "a.rs".to_owned(),
             first: 3,
             last: 7,
         };
-        let found = written(&WireBlame { ranges }, &wanted);
+        let found = count_authored_lines(&WireBlame { ranges }, &wanted);
         assert_eq!(found, [("ann".to_owned(), 2), ("bob".to_owned(), 1)]);
     }
 }

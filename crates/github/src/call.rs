@@ -6,7 +6,7 @@ use crate::ETag;
 
 /// One request, its path relative to the API's base.
 #[derive(Clone, Copy)]
-pub(crate) enum Call<'a> {
+pub(crate) enum GitHubCall<'a> {
     Get(&'a str),
     /// A read that GitHub may answer with 304 while the `ETag` is still valid.
     GetUnless(&'a str, &'a ETag),
@@ -17,7 +17,7 @@ pub(crate) enum Call<'a> {
     Delete(&'a str, Option<&'a Value>),
 }
 
-impl<'a> Call<'a> {
+impl<'a> GitHubCall<'a> {
     pub(crate) const fn is_write(self) -> bool {
         match self {
             Self::Get(_) | Self::GetUnless(..) | Self::Query(..) => false,

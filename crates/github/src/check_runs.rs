@@ -4,10 +4,10 @@ use domain::{CommitId, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Writer,
-    client::Method,
+    Error, GitHubWriter,
+    client::GitHubMethod,
     model_runs::{CHECK_NAME, OURS},
-    permissions::Access,
+    permissions::AccessKind,
     wire::{WireCheckRun, WireCheckRuns},
 };
 
@@ -35,7 +35,7 @@ impl CheckRunText {
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// True when this account can create check runs: it is an App. GitHub refuses tokens of users.
     pub fn makes_check_runs(&self, repository: &RepositoryName) -> bool {
         self.clients
@@ -54,7 +54,7 @@ impl Writer {
     ) -> Result<Option<u64>, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/commits/{head}/check-runs?check_name={CHECK_NAME}&per_page=100");
-        let found: WireCheckRuns = client.get(repository, Access::Checks, &path).await?;
+        let found: WireCheckRuns = client.get(repository, AccessKind::Checks, &path).await?;
         Ok(found
             .check_runs
             .into_iter()
@@ -77,7 +77,13 @@ impl Writer {
         body["head_sha"] = json!(head);
         body["external_id"] = json!(format!("{OURS}{head}"));
         let made: WireCheckRun = client
-            .write_as(Access::Checks, repository, Method::Post, "/check-runs", &body)
+            .write_as(
+                AccessKind::Checks,
+                repository,
+                GitHubMethod::Post,
+                "/check-runs",
+                &body,
+            )
             .await?;
         Ok(made.id)
     }
@@ -95,7 +101,13 @@ impl Writer {
         let client = self.clients.of(repository)?;
         let path = format!("/check-runs/{id}");
         let _: Value = client
-            .write_as(Access::Checks, repository, Method::Patch, &path, &text.body())
+            .write_as(
+                AccessKind::Checks,
+                repository,
+                GitHubMethod::Patch,
+                &path,
+                &text.body(),
+            )
             .await?;
         Ok(())
     }

@@ -2,27 +2,27 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Instance, RepositoryName};
+use domain::{InstanceName, RepositoryName};
 
-use crate::{Error, Gated, Settings, client::Client, limits::Limits};
+use crate::{Error, GatePolicy, Settings, client::GitHubClient, limits::AccountLimits};
 
 /// Clients by the instance that a repository names, so that no credential reaches another server.
 #[derive(Clone, Debug)]
-pub(crate) struct Clients {
-    default: Option<Client>,
-    named: Arc<BTreeMap<Instance, Client>>,
+pub(crate) struct GitHubClients {
+    default: Option<GitHubClient>,
+    named: Arc<BTreeMap<InstanceName, GitHubClient>>,
 }
 
-impl Clients {
+impl GitHubClients {
     pub(crate) fn new(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
         role: &str,
-        gated: Option<&Gated>,
+        gated: Option<&GatePolicy>,
     ) -> Result<Self, Error> {
         // Limits are counted per role and instance, as each has a separate account.
-        let client = |name: Option<&Instance>, settings: &Settings| {
-            Client::new(settings, Limits::of(gated, role, name, settings))
+        let client = |name: Option<&InstanceName>, settings: &Settings| {
+            GitHubClient::new(settings, AccountLimits::of(gated, role, name, settings))
         };
         let named = others
             .iter()
@@ -34,11 +34,11 @@ impl Clients {
         })
     }
 
-    pub(crate) fn of(&self, repository: &RepositoryName) -> Result<&Client, Error> {
+    pub(crate) fn of(&self, repository: &RepositoryName) -> Result<&GitHubClient, Error> {
         self.on(repository.instance())
     }
 
-    pub(crate) fn on(&self, instance: Option<&Instance>) -> Result<&Client, Error> {
+    pub(crate) fn on(&self, instance: Option<&InstanceName>) -> Result<&GitHubClient, Error> {
         let found = match instance {
             Some(name) => self.named.get(name),
             None => self.default.as_ref(),
@@ -52,7 +52,7 @@ impl Clients {
     }
 
     /// The default instance (`None`), if it is configured, and every named one.
-    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
         let default = self.default.iter().map(|_| None);
         default.chain(self.named.keys().map(Some))
     }

@@ -2,7 +2,7 @@
 
 use domain::{RepositoryName, Timestamp};
 
-use crate::{Comment, Error, Reader, permissions::Access, wire::WireComment};
+use crate::{Error, GitHubComment, GitHubReader, permissions::AccessKind, wire::WireGitHubComment};
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
@@ -10,7 +10,7 @@ const MAX_PAGES: usize = 5;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.
 const STEP_MS: i64 = 5 * 60 * 1000;
 
-impl Reader {
+impl GitHubReader {
     /// Lists comments on pull requests and issues that were created at or after `since`, least recently
     /// changed first, at most 500.
     ///
@@ -22,7 +22,7 @@ impl Reader {
         &self,
         repository: &RepositoryName,
         since: Timestamp,
-    ) -> Result<Vec<(u64, Comment)>, Error> {
+    ) -> Result<Vec<(u64, GitHubComment)>, Error> {
         // GitHub's parameter `since` has a resolution of one second.
         let since_s = Timestamp::from_unix_ms(since.unix_s() * 1000);
         // A rounded start keeps the URL the same between polls, so that GitHub answers 304 while nothing is
@@ -43,17 +43,17 @@ impl Reader {
         &self,
         repository: &RepositoryName,
         since: Timestamp,
-    ) -> Result<(Vec<(u64, Comment)>, bool), Error> {
+    ) -> Result<(Vec<(u64, GitHubComment)>, bool), Error> {
         let mut comments = Vec::new();
         for page in 1..=MAX_PAGES {
             let query = format!("since={since}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
-            let found: Vec<WireComment> = self
+            let found: Vec<WireGitHubComment> = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &format!("/issues/comments?{query}"))
+                .get_again(repository, AccessKind::Look, &format!("/issues/comments?{query}"))
                 .await?;
             let is_last = found.len() < PAGE;
-            comments.extend(found.into_iter().filter_map(WireComment::into_numbered));
+            comments.extend(found.into_iter().filter_map(WireGitHubComment::into_numbered));
             if is_last {
                 return Ok((comments, true));
             }

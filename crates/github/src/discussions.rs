@@ -1,12 +1,12 @@
 //! GitHub Discussions: reading, commenting and reacting. GitHub offers them over GraphQL alone.
 
-use domain::{Reaction, RepositoryName};
+use domain::{ReactionKind, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Discussion, DiscussionStub, Error, Reader, Writer,
-    client::Client,
-    permissions::Access,
+    DiscussionStub, Error, GitHubDiscussion, GitHubReader, GitHubWriter,
+    client::GitHubClient,
+    permissions::AccessKind,
     wire::{WireDiscussionData, WireDiscussionRepository},
 };
 
@@ -33,9 +33,9 @@ const CLOSE: &str = "mutation($id: ID!) { closeDiscussion(input: {discussionId: 
 const REACT: &str = "mutation($id: ID!, $content: ReactionContent!) { addReaction(input: {subjectId: $id, content: $content}) \
     { reaction { content } } }";
 
-async fn query(
-    client: &Client,
-    access: Access,
+async fn query_discussions(
+    client: &GitHubClient,
+    access: AccessKind,
     repository: &RepositoryName,
     query: &str,
     variables: Value,
@@ -50,13 +50,13 @@ async fn query(
     })
 }
 
-async fn discussion(
-    client: &Client,
-    access: Access,
+async fn fetch_discussion(
+    client: &GitHubClient,
+    access: AccessKind,
     repository: &RepositoryName,
     number: u64,
-) -> Result<Discussion, Error> {
-    let found = query(
+) -> Result<GitHubDiscussion, Error> {
+    let found = query_discussions(
         client,
         access,
         repository,
@@ -64,20 +64,24 @@ async fn discussion(
         json!({ "number": number }),
     );
     let found = found.await?.discussion;
-    found.map(Discussion::from).ok_or_else(|| Error::NotFound {
+    found.map(GitHubDiscussion::from).ok_or_else(|| Error::NotFound {
         what: format!("discussion {number}"),
     })
 }
 
-impl Reader {
+impl GitHubReader {
     /// Reads a discussion with its latest 100 comments and the latest 50 replies to each.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the repository has no discussion with that number: it was deleted or
     /// transferred, or the number is an issue's.
-    pub async fn discussion(&self, repository: &RepositoryName, number: u64) -> Result<Discussion, Error> {
+    pub async fn discussion(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<GitHubDiscussion, Error> {
         let client = self.clients.of(repository)?;
-        discussion(client, Access::Look, repository, number).await
+        fetch_discussion(client, AccessKind::Look, repository, number).await
     }
 
     /// Lists the 50 discussions that changed last, latest change first.
@@ -89,19 +93,23 @@ impl Reader {
         repository: &RepositoryName,
     ) -> Result<Vec<DiscussionStub>, Error> {
         let client = self.clients.of(repository)?;
-        let found = query(client, Access::Look, repository, CHANGED, json!({})).await?;
+        let found = query_discussions(client, AccessKind::Look, repository, CHANGED, json!({})).await?;
         Ok(found.stubs())
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Reads a discussion in the same form as [`Reader::discussion`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when the repository has no discussion with that number.
-    pub async fn discussion(&self, repository: &RepositoryName, number: u64) -> Result<Discussion, Error> {
+    pub async fn discussion(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<GitHubDiscussion, Error> {
         let client = self.clients.of(repository)?;
-        discussion(client, Access::Discuss, repository, number).await
+        fetch_discussion(client, AccessKind::Discuss, repository, number).await
     }
 
     /// Adds a comment to a discussion and returns its GraphQL id. The comment goes into the thread of the
@@ -117,7 +125,7 @@ impl Writer {
         body: &str,
     ) -> Result<String, Error> {
         let client = self.clients.of(repository)?;
-        let found = discussion(client, Access::Discuss, repository, number).await?;
+        let found = fetch_discussion(client, AccessKind::Discuss, repository, number).await?;
         // GitHub takes replies to the first comment of a thread only. A deleted comment has no thread, so the
         // text begins a new one.
         let mut comments = found.comments.iter();
@@ -126,7 +134,7 @@ impl Writer {
             "discussion": found.node_id, "thread": thread.map(|comment| &comment.thread), "body": body,
         });
         let data = client
-            .graphql(repository, Access::Discuss, COMMENT, variables)
+            .graphql(repository, AccessKind::Discuss, COMMENT, variables)
             .await?;
         let id = data["addDiscussionComment"]["comment"]["id"].as_str();
         id.map(str::to_owned).ok_or_else(|| Error::Malformed {
@@ -188,7 +196,7 @@ impl Writer {
         repository: &RepositoryName,
         number: u64,
         comment: Option<&str>,
-        reaction: Reaction,
+        reaction: ReactionKind,
     ) -> Result<(), Error> {
         let id = match comment {
             Some(comment) => comment.to_owned(),
@@ -205,7 +213,7 @@ impl Writer {
         variables: Value,
     ) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
-        let done = client.graphql(repository, Access::Discuss, mutation, variables);
+        let done = client.graphql(repository, AccessKind::Discuss, mutation, variables);
         done.await.map(drop)
     }
 }

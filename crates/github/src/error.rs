@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Cause;
+use domain::ErrorCause;
 
 /// Failure of a call to GitHub. Holds no token, and of the body only GitHub's message, truncated.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum Error {
         check: String,
     },
     /// The credentials are valid and insufficient.
-    #[error("github forbids it: {detail}{}", lacking(needs.as_deref()))]
+    #[error("github forbids it: {detail}{}", render_missing_permission(needs.as_deref()))]
     Forbidden {
         /// GitHub's message, at most 300 characters.
         detail: String,
@@ -69,7 +69,7 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
         /// Cause of a failed connection.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// A write was sent and its outcome is unknown; read the state before a retry.
     #[error("the outcome of a write at github is unknown: {detail}")]
@@ -77,7 +77,7 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
         /// Cause of a failed connection.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// The answer is JSON in another shape than GitHub documents; a repeated request gives the same answer.
     #[error("github's answer cannot be read: {detail}")]
@@ -117,13 +117,13 @@ impl Error {
     }
 }
 
-fn lacking(needs: Option<&str>) -> String {
+fn render_missing_permission(needs: Option<&str>) -> String {
     needs.map_or_else(String::new, |needs| {
         format!("; the App lacks the permission {needs}")
     })
 }
 
 /// Truncates foreign text to 300 characters, for errors.
-pub(crate) fn capped(text: &str) -> String {
+pub(crate) fn truncate_text(text: &str) -> String {
     text.chars().take(300).collect()
 }

@@ -4,7 +4,7 @@ use domain::RepositoryName;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Error, Writer, client::Method, permissions::Access};
+use crate::{Error, GitHubWriter, client::GitHubMethod, permissions::AccessKind};
 
 #[derive(Deserialize)]
 struct WireTyped {
@@ -18,7 +18,7 @@ struct WireType {
     name: String,
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Reads the type of an issue.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Writer {
     ) -> Result<Option<String>, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let found: WireTyped = client.get(repository, Access::Write, &path).await?;
+        let found: WireTyped = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found.issue_type.map(|known| known.name))
     }
 
@@ -48,7 +48,9 @@ impl Writer {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
         let body = json!({ "type": name });
-        let made: WireTyped = client.write(repository, Method::Patch, &path, &body).await?;
+        let made: WireTyped = client
+            .write(repository, GitHubMethod::Patch, &path, &body)
+            .await?;
         let is_set = made
             .issue_type
             .is_some_and(|known| known.name.eq_ignore_ascii_case(name));

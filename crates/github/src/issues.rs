@@ -1,12 +1,12 @@
 //! Issues: reading, listing, closing, assigning and reacting.
 
-use domain::{Reactable, Reaction, RepositoryName};
+use domain::{ReactionKind, ReactionSubject, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    ETag, Error, Issue, ListedIssue, PolledIssues, Reader, Writer,
-    client::{Method, encode},
-    permissions::Access,
+    ETag, Error, GitHubIssue, GitHubReader, GitHubWriter, IssuePoll, ListedIssue,
+    client::{GitHubMethod, percent_encode},
+    permissions::AccessKind,
     wire::{WireIssueData, WireIssueStub},
 };
 
@@ -26,23 +26,23 @@ const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     ... on LabeledEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } label { name } } \
     ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
 
-impl Reader {
+impl GitHubReader {
     /// Reads an issue with its history; of comments, edits and events the latest 100 each.
     ///
     /// # Errors
     /// [`Error::NotFound`] when no issue has that number: it may be a pull request, or was deleted or
     /// transferred.
-    pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<Issue, Error> {
+    pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<GitHubIssue, Error> {
         let client = self.clients.of(repository)?;
         let data = client
-            .query(repository, Access::Look, ISSUE, json!({ "number": number }))
+            .query(repository, AccessKind::Look, ISSUE, json!({ "number": number }))
             .await?;
         let data: WireIssueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
             // The serde message would quote the issue's text, so that only the class of the error is kept.
             detail: format!("the query of an issue, {:?} error", error.classify()),
         })?;
         let issue = data.repository.and_then(|repository| repository.issue);
-        issue.map(Issue::from).ok_or_else(|| Error::NotFound {
+        issue.map(GitHubIssue::from).ok_or_else(|| Error::NotFound {
             what: format!("issue {number}"),
         })
     }
@@ -56,15 +56,16 @@ impl Reader {
         &self,
         repository: &RepositoryName,
         known: Option<&ETag>,
-    ) -> Result<PolledIssues, Error> {
+    ) -> Result<IssuePoll, Error> {
         let path = format!("/issues?state=open&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;
         // One page only: whatever changed since the previous poll is first in the list.
-        let found: Option<(Vec<WireIssueStub>, _)> =
-            client.get_unless(repository, Access::Look, &path, known).await?;
+        let found: Option<(Vec<WireIssueStub>, _)> = client
+            .get_unless(repository, AccessKind::Look, &path, known)
+            .await?;
         Ok(match found {
-            None => PolledIssues::Unchanged,
-            Some((found, etag)) => PolledIssues::Changed {
+            None => IssuePoll::Unchanged,
+            Some((found, etag)) => IssuePoll::Changed {
                 issues: found.into_iter().filter_map(WireIssueStub::into_stub).collect(),
                 etag,
             },
@@ -74,14 +75,14 @@ impl Reader {
 
 /// State by which issues are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IssueState {
+pub enum IssueListState {
     /// Issues that are not closed.
     Open,
     /// Issues that are closed, for any reason.
     Closed,
 }
 
-impl Reader {
+impl GitHubReader {
     /// Lists the issues of a repository, latest change first. GitHub lists 100 issues and pull requests
     /// together; the pull requests are removed.
     ///
@@ -90,32 +91,32 @@ impl Reader {
     pub async fn list_issues(
         &self,
         repository: &RepositoryName,
-        state: IssueState,
+        state: IssueListState,
     ) -> Result<Vec<ListedIssue>, Error> {
         let state = match state {
-            IssueState::Open => "open",
-            IssueState::Closed => "closed",
+            IssueListState::Open => "open",
+            IssueListState::Closed => "closed",
         };
         let path = format!("/issues?state={state}&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;
-        let found: Vec<WireIssueStub> = client.get(repository, Access::Look, &path).await?;
+        let found: Vec<WireIssueStub> = client.get(repository, AccessKind::Look, &path).await?;
         Ok(found.into_iter().filter_map(WireIssueStub::into_listed).collect())
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Reads whether an issue is open.
     ///
     /// # Errors
     /// [`Error::NotFound`] when no issue has that number.
     pub async fn is_issue_open(&self, repository: &RepositoryName, number: u64) -> Result<bool, Error> {
         #[derive(serde::Deserialize)]
-        struct State {
+        struct WireIssueState {
             state: String,
         }
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let found: State = client.get(repository, Access::Write, &path).await?;
+        let found: WireIssueState = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found.state == "open")
     }
 
@@ -127,7 +128,9 @@ impl Writer {
         let body = json!({ "state": "closed", "state_reason": "completed" });
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let _: Value = client.write(repository, Method::Patch, &path, &body).await?;
+        let _: Value = client
+            .write(repository, GitHubMethod::Patch, &path, &body)
+            .await?;
         Ok(())
     }
 
@@ -135,22 +138,22 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue or comment is missing.
-    pub async fn react(&self, to: &Reactable, reaction: Reaction) -> Result<(), Error> {
+    pub async fn react(&self, to: &ReactionSubject, reaction: ReactionKind) -> Result<(), Error> {
         let repository = to.repository();
         let client = self.clients.of(repository)?;
         let path = match to {
-            Reactable::Discussion { number, comment, .. } => {
+            ReactionSubject::Discussion { number, comment, .. } => {
                 let comment = comment.as_deref();
                 return self
                     .react_in_discussion(repository, *number, comment, reaction)
                     .await;
             }
-            Reactable::Issue { number, .. } => format!("/issues/{number}/reactions"),
-            Reactable::Comment { id, .. } => format!("/issues/comments/{id}/reactions"),
-            Reactable::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
+            ReactionSubject::Issue { number, .. } => format!("/issues/{number}/reactions"),
+            ReactionSubject::Comment { id, .. } => format!("/issues/comments/{id}/reactions"),
+            ReactionSubject::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
         };
         let body = json!({ "content": reaction.as_str() });
-        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         Ok(())
     }
 
@@ -160,17 +163,17 @@ impl Writer {
     /// [`Error::NotFound`] when no issue has that number.
     pub async fn assignees(&self, repository: &RepositoryName, number: u64) -> Result<Vec<String>, Error> {
         #[derive(serde::Deserialize)]
-        struct Login {
+        struct AssigneeLogin {
             login: String,
         }
         #[derive(serde::Deserialize)]
-        struct Assigned {
+        struct WireAssignees {
             #[serde(default)]
-            assignees: Vec<Login>,
+            assignees: Vec<AssigneeLogin>,
         }
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let found: Assigned = client.get(repository, Access::Write, &path).await?;
+        let found: WireAssignees = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found.assignees.into_iter().map(|one| one.login).collect())
     }
 
@@ -183,7 +186,7 @@ impl Writer {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/assignees");
         let body = json!({ "assignees": [login] });
-        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         let now = self.assignees(repository, number).await?;
         Ok(now.iter().any(|one| one.eq_ignore_ascii_case(login)))
     }
@@ -210,7 +213,7 @@ impl Writer {
         label: &str,
     ) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
-        let path = format!("/issues/{number}/labels/{}", encode(label));
+        let path = format!("/issues/{number}/labels/{}", percent_encode(label));
         Error::none_if_missing(client.delete(repository, &path).await).map(drop)
     }
 }

@@ -9,9 +9,10 @@ mod clients;
 mod comments;
 mod discussions;
 mod error;
+mod etag_cache;
+mod installation_router;
 mod issue_types;
 mod issues;
-mod kept;
 mod limits;
 mod model;
 mod model_discussions;
@@ -19,42 +20,42 @@ mod model_issues;
 mod model_runs;
 mod new_issues;
 pub mod permissions;
-mod places;
 mod projects;
 mod reader;
 pub mod registration;
-mod required;
+mod required_checks;
 mod reruns;
-mod reviewing;
+mod reviews;
 mod rounds;
 mod settings;
 mod transport;
 mod wire;
 mod writer;
 
-pub use blame::Lines;
+pub use blame::BlameLines;
 pub use check_runs::CheckRunText;
-pub use client::Identity;
+pub use client::AccountIdentity;
 pub use error::Error;
-pub use issues::IssueState;
-pub use limits::{Gated, WRITES};
+pub use issues::IssueListState;
+pub use limits::{GatePolicy, WRITES};
 pub use model::{
-    Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
-    LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review, ReviewState,
-    conclusion, mentions,
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, ETag, GitHubComment, GitHubCommentId,
+    GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestPoll, PullRequestRemark,
+    PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment, ReviewVerdict,
+    conclude_checks, is_key_mentioned,
 };
-pub use model_discussions::{Discussion, DiscussionComment, DiscussionStub};
+pub use model_discussions::{DiscussionComment, DiscussionStub, GitHubDiscussion};
 pub use model_issues::{
-    Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, PolledIssues,
-    ReviewRequest, User,
+    GitHubIssue, GitHubUser, IssueAttributes, IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent,
+    IssueWish, ListedIssue, PolledIssue, ReviewRequest,
 };
-pub use model_runs::{CommitRun, RunProgress, WorkflowRun, actions_run, is_our_check_run};
+pub use model_runs::{CommitRun, WorkflowRun, WorkflowRunProgress, is_our_check_run, parse_run_id};
 pub use new_issues::{NewIssue, OpenedIssue};
-pub use projects::{Project, ProjectField, ProjectItem, ProjectValue};
-pub use reader::Reader;
-pub use reviewing::{NewComment, NewReview};
-pub use settings::{Settings, readers, writers};
-pub use writer::Writer;
+pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue};
+pub use reader::GitHubReader;
+pub use reviews::{NewComment, NewReview};
+pub use settings::{Settings, deserialize_readers, deserialize_writers};
+pub use writer::GitHubWriter;
 
 #[cfg(test)]
 mod tests;

@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    Instance,
-    limits::{Heard, Knock, LimitClass, LimitGate, Pace, Quota},
+    InstanceName,
+    limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest, PrimaryQuota, WritePace},
 };
 use http::HeaderMap;
 use octocrab::Octocrab;
 
-use crate::{Error, Settings, call::Call};
+use crate::{Error, Settings, call::GitHubCall};
 
 /// Writes that github.com accepts before its secondary rate limit: 80 a minute, 500 an hour.
-pub const WRITES: Pace = Pace {
+pub const WRITES: WritePace = WritePace {
     // From GitHub's documentation of rate limits: requests that create content.
     a_minute: 80,
     an_hour: 500,
@@ -20,7 +20,7 @@ pub const WRITES: Pace = Pace {
 
 /// Shared gate of rate limits, with the permitted rate of writes.
 #[derive(Clone, Debug)]
-pub struct Gated {
+pub struct GatePolicy {
     /// Gate that admits requests and receives the limits of answers.
     pub gate: Arc<dyn LimitGate>,
     /// Writes in any minute; 0: any number; absent: 80 at github.com, any number elsewhere.
@@ -29,7 +29,7 @@ pub struct Gated {
     pub writes_an_hour: Option<u32>,
 }
 
-impl Gated {
+impl GatePolicy {
     /// Gate with GitHub's documented limits for writes.
     pub fn by(gate: Arc<dyn LimitGate>) -> Self {
         Self {
@@ -40,13 +40,13 @@ impl Gated {
     }
 
     /// Enterprise Server has no secondary limits unless its administrator enables them.
-    fn pace(&self, settings: &Settings) -> Pace {
+    fn pace(&self, settings: &Settings) -> WritePace {
         let usual = if settings.is_github_com() {
             WRITES
         } else {
-            Pace::default()
+            WritePace::default()
         };
-        Pace {
+        WritePace {
             a_minute: self.writes_a_minute.unwrap_or(usual.a_minute),
             an_hour: self.writes_an_hour.unwrap_or(usual.an_hour),
         }
@@ -55,24 +55,24 @@ impl Gated {
 
 /// Limits of one account; without a gate no request is held back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct AccountLimits {
     gate: Option<Arc<dyn LimitGate>>,
     account: Arc<str>,
-    pace: Option<Pace>,
+    pace: Option<WritePace>,
 }
 
-impl Limits {
+impl AccountLimits {
     /// Limits of an account of an instance; `role` is `reader` or `writer`.
     pub(crate) fn of(
-        gated: Option<&Gated>,
+        gated: Option<&GatePolicy>,
         role: &str,
-        instance: Option<&Instance>,
+        instance: Option<&InstanceName>,
         settings: &Settings,
     ) -> Self {
         let Some(gated) = gated else {
             return Self::default();
         };
-        let instance = instance.map_or("default", Instance::as_str);
+        let instance = instance.map_or("default", InstanceName::as_str);
         Self {
             gate: Some(Arc::clone(&gated.gate)),
             account: format!("github:{role}:{instance}").into(),
@@ -104,8 +104,8 @@ impl Limits {
         }
     }
 
-    fn knock(&self, call: Call<'_>) -> Knock<'_> {
-        Knock {
+    fn knock(&self, call: GitHubCall<'_>) -> LimitedRequest<'_> {
+        LimitedRequest {
             account: &self.account,
             resource: call.resource(),
             // Only requests that create content count for the secondary limit's pace.
@@ -114,16 +114,16 @@ impl Limits {
     }
 
     /// Returns [`Error::HeldBack`], before anything is sent, for a request that GitHub would refuse.
-    pub(crate) async fn admit(&self, call: Call<'_>) -> Result<(), Error> {
+    pub(crate) async fn admit(&self, call: GitHubCall<'_>) -> Result<(), Error> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let admitted = gate.admit(self.knock(call)).await;
         admitted.map_err(|retry_after| Error::HeldBack { retry_after })
     }
 
-    pub(crate) async fn hear(&self, call: Call<'_>, heard: Heard) {
+    pub(crate) async fn hear(&self, call: GitHubCall<'_>, heard: LimitObservation) {
         if let Some(gate) = &self.gate
             // The gate may be a server, which an answer without limits need not reach.
-            && heard != Heard::default()
+            && heard != LimitObservation::default()
         {
             gate.hear(self.knock(call), heard).await;
         }
@@ -132,9 +132,9 @@ impl Limits {
 
 /// Connection with its credentials and the limits that apply to them.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct ApiCaller {
     pub(crate) crab: Arc<Octocrab>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: AccountLimits,
 }
 
 /// Rate-limit headers of an answer.
@@ -155,7 +155,7 @@ impl LimitHeaders {
         let reset_unix_s = number("x-ratelimit-reset");
         let reset_in = reset_unix_s
             .zip(text("date"))
-            .and_then(|(at, now)| seconds_between(now, at));
+            .and_then(|(at, now)| measure_seconds_until(now, at));
         Self {
             limit: number("x-ratelimit-limit"),
             remaining: number("x-ratelimit-remaining"),
@@ -176,8 +176,8 @@ impl LimitHeaders {
         self.retry_after.or(self.reset_in.filter(|_| self.is_exhausted()))
     }
 
-    fn quota(&self) -> Option<(Quota, Duration)> {
-        let quota = Quota {
+    fn quota(&self) -> Option<(PrimaryQuota, Duration)> {
+        let quota = PrimaryQuota {
             reset_unix_s: self.reset_unix_s?,
             limit: self.limit?,
             remaining: self.remaining?,
@@ -187,13 +187,13 @@ impl LimitHeaders {
 
     /// Limits that the answer reports, with the wait of a refusal. An exhausted quota makes the refusal a
     /// primary one.
-    pub(crate) fn heard(&self, refused: Option<Duration>) -> Heard {
+    pub(crate) fn heard(&self, refused: Option<Duration>) -> LimitObservation {
         let class = if self.is_exhausted() {
             LimitClass::Primary
         } else {
             LimitClass::Secondary
         };
-        Heard {
+        LimitObservation {
             quota: self.quota(),
             refused: refused.map(|wait| (class, wait)),
         }
@@ -201,7 +201,7 @@ impl LimitHeaders {
 }
 
 /// Seconds from the answer's `Date` header to a Unix time. Our clock may differ from GitHub's.
-fn seconds_between(date: &str, unix_s: u64) -> Option<u64> {
+fn measure_seconds_until(date: &str, unix_s: u64) -> Option<u64> {
     let now = time::OffsetDateTime::parse(date, &time::format_description::well_known::Rfc2822).ok()?;
     Some(unix_s.saturating_sub(u64::try_from(now.unix_timestamp()).ok()?))
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use domain::{CommitId, Conclusion, PullRequestRef, RepositoryName, TicketKey, Timestamp};
+use domain::{ChecksConclusion, CommitId, PullRequestRef, RepositoryName, TicketKey, Timestamp};
 use secrecy::SecretString;
 
 /// Repository as GitHub describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repository {
+pub struct GitHubRepository {
     /// Owner, name and instance of the repository.
     pub name: RepositoryName,
     /// The branch that clones check out.
@@ -95,7 +95,7 @@ impl CheckConclusion {
 
 /// One check of a commit in its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct CommitCheck {
     /// Source of the check.
     pub kind: CheckKind,
     /// Id within its kind; a repeated check has a new one.
@@ -116,7 +116,7 @@ pub struct Check {
     pub output_tail: String,
 }
 
-impl Check {
+impl CommitCheck {
     /// Id of the GitHub Actions job behind the check. Its URL ends in `/actions/runs/1/job/2`.
     pub fn actions_job(&self) -> Option<u64> {
         let (_, job) = self.url.split_once("/actions/runs/")?.1.split_once("/job/")?;
@@ -125,14 +125,14 @@ impl Check {
 }
 
 /// Conclusion of all checks together; `None` for an empty list or while one is incomplete.
-pub fn conclusion(checks: &[Check]) -> Option<Conclusion> {
+pub fn conclude_checks(checks: &[CommitCheck]) -> Option<ChecksConclusion> {
     let ends: Option<Vec<CheckConclusion>> = checks.iter().map(|check| check.conclusion).collect();
     let ends = ends.filter(|ends| !ends.is_empty())?;
     let good = ends.into_iter().all(CheckConclusion::is_good);
     Some(if good {
-        Conclusion::Success
+        ChecksConclusion::Success
     } else {
-        Conclusion::Failure
+        ChecksConclusion::Failure
     })
 }
 
@@ -210,13 +210,13 @@ impl PullRequest {
         }
         let texts = [&self.title, &self.branch, &self.body];
         keys.iter()
-            .any(|key| texts.into_iter().any(|text| mentions(text, key)))
+            .any(|key| texts.into_iter().any(|text| is_key_mentioned(text, key)))
     }
 }
 
 /// True when `text` contains `key` as a whole word with the same case: `ENG-12` and `XENG-1` do not contain
 /// `ENG-1`.
-pub fn mentions(text: &str, key: &str) -> bool {
+pub fn is_key_mentioned(text: &str, key: &str) -> bool {
     !key.is_empty()
         && text.match_indices(key).any(|(at, _)| {
             let before = text[..at].chars().next_back();
@@ -235,7 +235,7 @@ pub struct ETag(pub(crate) String);
 
 /// Result of a poll for changed pull requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Polled {
+pub enum PullRequestPoll {
     /// No change since the `ETag` of the poll; the request cost nothing of the rate limit.
     Unchanged,
     /// Pull requests that changed.
@@ -251,7 +251,7 @@ pub enum Polled {
 
 /// Permission of an account in a repository, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Permission {
+pub enum RepositoryPermission {
     /// No more than the public has.
     None,
     /// Reading the repository.
@@ -264,9 +264,9 @@ pub enum Permission {
 
 /// Id of a comment on an issue or pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommentId(pub u64);
+pub struct GitHubCommentId(pub u64);
 
-impl fmt::Display for CommentId {
+impl fmt::Display for GitHubCommentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -274,9 +274,9 @@ impl fmt::Display for CommentId {
 
 /// Comment on an issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comment {
+pub struct GitHubComment {
     /// Id of the comment.
-    pub id: CommentId,
+    pub id: GitHubCommentId,
     /// Login of its author.
     pub author: String,
     /// Id of the author's account, which survives a rename; absent when the account was deleted.
@@ -295,7 +295,7 @@ pub struct Comment {
 
 /// Text of an author about a pull request: in a review, at a line, or in the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct PullRequestRemark {
     /// Login of its author.
     pub author: String,
     /// True when the author is a bot.
@@ -310,7 +310,7 @@ pub struct Remark {
 
 /// Judgment of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewState {
+pub enum ReviewVerdict {
     /// The reviewer approves the merge.
     Approved,
     /// The reviewer demands changes before a merge.
@@ -323,7 +323,7 @@ pub enum ReviewState {
 
 /// Submitted review with its comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Review {
+pub struct PullRequestReview {
     /// Id of the review.
     pub id: u64,
     /// Login of its author.
@@ -333,20 +333,20 @@ pub struct Review {
     /// True when the author is a bot.
     pub by_bot: bool,
     /// Judgment of the review.
-    pub state: ReviewState,
+    pub state: ReviewVerdict,
     /// Text in Markdown; may be empty.
     pub body: String,
     /// Time of its submission.
     pub at: Option<Timestamp>,
     /// Comments of the review on lines.
-    pub comments: Vec<LineComment>,
+    pub comments: Vec<ReviewLineComment>,
     /// Head commit at the submission; absent when the commit is gone.
     pub commit: Option<CommitId>,
 }
 
 /// Comment of a review on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LineComment {
+pub struct ReviewLineComment {
     /// Id of the comment.
     pub id: u64,
     /// Login of its author.

@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use crate::{CommentId, User};
+use crate::{GitHubCommentId, GitHubUser};
 
 /// Entry of a listing of discussions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct DiscussionStub {
 
 /// Discussion with its comments. Accounts are absent when they were deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discussion {
+pub struct GitHubDiscussion {
     /// GraphQL id of the discussion.
     pub node_id: String,
     /// Title in one line.
@@ -29,7 +29,7 @@ pub struct Discussion {
     /// Time of its creation.
     pub created_at: Option<Timestamp>,
     /// Account that began it.
-    pub author: Option<User>,
+    pub author: Option<GitHubUser>,
     /// Name of its category.
     pub category: String,
     /// True when a comment can be marked as the answer.
@@ -46,13 +46,13 @@ pub struct Discussion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscussionComment {
     /// Id that webhooks use.
-    pub id: CommentId,
+    pub id: GitHubCommentId,
     /// GraphQL id of the comment.
     pub node_id: String,
     /// GraphQL id of the first comment of its thread; equals `node_id` unless the comment is a reply.
     pub thread: String,
     /// Account that wrote it.
-    pub author: Option<User>,
+    pub author: Option<GitHubUser>,
     /// Text in Markdown.
     pub body: String,
     /// Time of its creation.

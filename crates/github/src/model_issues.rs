@@ -2,11 +2,11 @@
 
 use domain::Timestamp;
 
-use crate::{CommentId, ETag};
+use crate::{ETag, GitHubCommentId};
 
 /// Account of a user or program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct GitHubUser {
     /// Permanent id. A login can pass to another account.
     pub id: Option<u64>,
     /// Login as GitHub shows it; that of an App ends in `[bot]`.
@@ -17,7 +17,7 @@ pub struct User {
 
 /// Assignees and labels of an issue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assigned {
+pub struct IssueAttributes {
     /// Logins of the assignees.
     pub assignees: Vec<String>,
     /// Names of the labels.
@@ -26,7 +26,7 @@ pub struct Assigned {
 
 /// Entry of a poll of issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssueStub {
+pub struct PolledIssue {
     /// Number in its repository.
     pub number: u64,
     /// Title in one line.
@@ -34,7 +34,7 @@ pub struct IssueStub {
     /// Time of the last change of any kind.
     pub updated_at: Timestamp,
     /// Assignees and labels at that time.
-    pub assigned: Assigned,
+    pub assigned: IssueAttributes,
 }
 
 /// Entry of a list that users read.
@@ -43,18 +43,18 @@ pub struct ListedIssue {
     /// Title in one line.
     pub title: String,
     /// Number, time of change, assignees and labels.
-    pub stub: IssueStub,
+    pub stub: PolledIssue,
 }
 
 /// Result of a poll of the open issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolledIssues {
+pub enum IssuePoll {
     /// No change since the `ETag` of the poll; the request cost nothing of the rate limit.
     Unchanged,
     /// At least one issue changed.
     Changed {
         /// Open issues, latest change first.
-        issues: Vec<IssueStub>,
+        issues: Vec<PolledIssue>,
         /// `ETag` for the next poll.
         etag: Option<ETag>,
     },
@@ -62,7 +62,7 @@ pub enum PolledIssues {
 
 /// Issue with its history. Accounts are absent when they were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Issue {
+pub struct GitHubIssue {
     /// Title in one line.
     pub title: String,
     /// Text in Markdown.
@@ -74,35 +74,35 @@ pub struct Issue {
     /// Time of its creation.
     pub created_at: Option<Timestamp>,
     /// Account that opened it.
-    pub author: Option<User>,
+    pub author: Option<GitHubUser>,
     /// Present assignees and labels.
-    pub assigned: Assigned,
+    pub assigned: IssueAttributes,
     /// Edits of title and body, oldest first.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<IssueEdit>,
     /// Assignments and labels, oldest first.
-    pub events: Vec<IssueEvent>,
+    pub events: Vec<IssueTimelineEvent>,
     /// Comments, oldest first.
     pub comments: Vec<IssueComment>,
 }
 
 /// Edit of an issue's title or body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct IssueEdit {
     /// Time of the edit.
     pub at: Timestamp,
     /// Account that edited it.
-    pub by: Option<User>,
+    pub by: Option<GitHubUser>,
 }
 
 /// Assignment or labeling of an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssueEvent {
+pub struct IssueTimelineEvent {
     /// GraphQL id of the event.
     pub id: String,
     /// Time of the event.
     pub at: Timestamp,
     /// Account that caused the event.
-    pub by: Option<User>,
+    pub by: Option<GitHubUser>,
     /// Assignment or label of the event.
     pub wish: IssueWish,
 }
@@ -120,9 +120,9 @@ pub enum IssueWish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueComment {
     /// Id of the comment.
-    pub id: CommentId,
+    pub id: GitHubCommentId,
     /// Account that wrote it.
-    pub author: Option<User>,
+    pub author: Option<GitHubUser>,
     /// Text in Markdown.
     pub body: String,
     /// Time of its creation.
@@ -137,7 +137,7 @@ pub struct ReviewRequest {
     /// Id of the request's event.
     pub id: u64,
     /// Account that requested it; absent when the account was deleted.
-    pub by: Option<User>,
+    pub by: Option<GitHubUser>,
     /// Login of the requested reviewer.
     pub reviewer: String,
     /// Time of the request.

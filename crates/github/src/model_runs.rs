@@ -3,7 +3,7 @@
 use domain::CommitId;
 
 /// Id of the GitHub Actions run in the URL of a check; `None` for checks of other systems.
-pub fn actions_run(url: &str) -> Option<u64> {
+pub fn parse_run_id(url: &str) -> Option<u64> {
     let (run, _) = url.split_once("/actions/runs/")?.1.split_once("/job/")?;
     run.parse().ok()
 }
@@ -21,7 +21,7 @@ pub struct WorkflowRun {
 
 /// Progress of a GitHub Actions run for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunProgress {
+pub enum WorkflowRunProgress {
     /// A maintainer has to approve the run first; until then it creates no check run.
     AwaitsApproval,
     /// The run is queued or running.
@@ -38,7 +38,7 @@ pub struct CommitRun {
     /// Link to its page.
     pub url: String,
     /// Progress of the run.
-    pub progress: RunProgress,
+    pub progress: WorkflowRunProgress,
 }
 
 // Name of our check run. Decisions about a pull request ignore this check run.

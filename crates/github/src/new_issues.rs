@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Writer,
-    client::{Method, encode},
-    permissions::Access,
+    Error, GitHubWriter,
+    client::{GitHubMethod, percent_encode},
+    permissions::AccessKind,
 };
 
 // GitHub's maximum number of entries per page.
@@ -54,7 +54,7 @@ impl From<WireOpened> for OpenedIssue {
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Opens an issue. A second call opens a second issue: call [`Self::find_our_issue`] first.
     ///
     /// # Errors
@@ -66,7 +66,9 @@ impl Writer {
     ) -> Result<OpenedIssue, Error> {
         let body = json!({ "title": issue.title, "body": issue.body, "labels": issue.labels });
         let client = self.clients.of(repository)?;
-        let made: WireOpened = client.write(repository, Method::Post, "/issues", &body).await?;
+        let made: WireOpened = client
+            .write(repository, GitHubMethod::Post, "/issues", &body)
+            .await?;
         Ok(made.into())
     }
 
@@ -84,9 +86,9 @@ impl Writer {
         let us = client.our_login().await?;
         let path = format!(
             "/issues?creator={}&state=all&sort=created&direction=desc&per_page={PAGE}",
-            encode(&us)
+            percent_encode(&us)
         );
-        let found: Vec<WireOpened> = client.get(repository, Access::Write, &path).await?;
+        let found: Vec<WireOpened> = client.get(repository, AccessKind::Write, &path).await?;
         // The end of the text only: text above may be a quotation of others with any content.
         let has = |issue: &WireOpened| {
             let body = issue.body.as_deref().unwrap_or_default();
@@ -103,7 +105,7 @@ impl Writer {
     pub async fn opened_issue(&self, repository: &RepositoryName, number: u64) -> Result<OpenedIssue, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let found: WireOpened = client.get(repository, Access::Write, &path).await?;
+        let found: WireOpened = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found.into())
     }
 
@@ -114,7 +116,7 @@ impl Writer {
     pub async fn sub_issues(&self, repository: &RepositoryName, parent: u64) -> Result<Vec<u64>, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{parent}/sub_issues?per_page={PAGE}");
-        let found: Vec<WireOpened> = client.get(repository, Access::Write, &path).await?;
+        let found: Vec<WireOpened> = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found.into_iter().map(|issue| issue.number).collect())
     }
 
@@ -133,7 +135,7 @@ impl Writer {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{parent}/sub_issues");
         let body = json!({ "sub_issue_id": part });
-        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         Ok(())
     }
 }

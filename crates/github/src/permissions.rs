@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, fmt};
 
 /// Level of a permission, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum PermissionLevel {
     /// Reading alone is permitted.
     Read,
     /// Changes are permitted; includes reading.
     Write,
 }
 
-impl Level {
+impl PermissionLevel {
     /// GitHub's name of the level: `read` or `write`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,25 +33,30 @@ impl Level {
 
 /// Repository permission that one of the Apps needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needed {
+pub struct RequiredAppPermission {
     /// Name in the API, e.g. `pull_requests`.
     pub name: &'static str,
     /// Name on GitHub's pages, e.g. `Pull requests`.
     pub title: &'static str,
     /// Lowest level that suffices.
-    pub level: Level,
+    pub level: PermissionLevel,
     /// Purpose of the permission, as docs/permissions.md shows it.
     pub reason: &'static str,
 }
 
-impl fmt::Display for Needed {
+impl fmt::Display for RequiredAppPermission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.name, self.level.as_str())
     }
 }
 
-const fn needed(name: &'static str, title: &'static str, level: Level, reason: &'static str) -> Needed {
-    Needed {
+const fn describe_permission(
+    name: &'static str,
+    title: &'static str,
+    level: PermissionLevel,
+    reason: &'static str,
+) -> RequiredAppPermission {
+    RequiredAppPermission {
         name,
         title,
         level,
@@ -60,108 +65,118 @@ const fn needed(name: &'static str, title: &'static str, level: Level, reason: &
 }
 
 /// Permissions that the App of `[github_reader]` needs.
-pub const READER: [Needed; 7] = [
-    needed(
+pub const READER: [RequiredAppPermission; 7] = [
+    describe_permission(
         "metadata",
         "Metadata",
-        Level::Read,
+        PermissionLevel::Read,
         "the repository; whether a person may write",
     ),
-    needed("checks", "Checks", Level::Read, "the check runs of a commit"),
-    needed(
+    describe_permission(
+        "checks",
+        "Checks",
+        PermissionLevel::Read,
+        "the check runs of a commit",
+    ),
+    describe_permission(
         "actions",
         "Actions",
-        Level::Read,
+        PermissionLevel::Read,
         "the workflow runs of a commit; the logs of failed jobs",
     ),
-    needed(
+    describe_permission(
         "statuses",
         "Commit statuses",
-        Level::Read,
+        PermissionLevel::Read,
         "the statuses of a commit",
     ),
-    needed(
+    describe_permission(
         "pull_requests",
         "Pull requests",
-        Level::Read,
+        PermissionLevel::Read,
         "pull requests that exist for a ticket; what was merged",
     ),
-    needed(
+    describe_permission(
         "issues",
         "Issues",
-        Level::Read,
+        PermissionLevel::Read,
         "issues that ask for work; comments that ask for something, on pull requests too",
     ),
-    needed(
+    describe_permission(
         "discussions",
         "Discussions",
-        Level::Read,
+        PermissionLevel::Read,
         "discussions, where the rules let people ask there",
     ),
 ];
 
 /// Permissions that the App of `[github_writer]` needs.
-pub const WRITER: [Needed; 7] = [
-    needed("metadata", "Metadata", Level::Read, "the repository"),
-    needed(
+pub const WRITER: [RequiredAppPermission; 7] = [
+    describe_permission("metadata", "Metadata", PermissionLevel::Read, "the repository"),
+    describe_permission(
         "contents",
         "Contents",
-        Level::Write,
+        PermissionLevel::Write,
         "fetching the mirror, pushing the branch",
     ),
-    needed(
+    describe_permission(
         "pull_requests",
         "Pull requests",
-        Level::Write,
+        PermissionLevel::Write,
         "opening the draft, marking it ready, back to draft; requesting and answering reviews",
     ),
-    needed(
+    describe_permission(
         "issues",
         "Issues",
-        Level::Write,
+        PermissionLevel::Write,
         "comments and labels of pull requests and issues; types of issues; opening issues of a plan, closing issues, assigning them and giving them back",
     ),
-    needed(
+    describe_permission(
         "actions",
         "Actions",
-        Level::Write,
+        PermissionLevel::Write,
         "running failed jobs again that did not fail because of the change",
     ),
-    needed(
+    describe_permission(
         "checks",
         "Checks",
-        Level::Write,
+        PermissionLevel::Write,
         "the check run `Journeyman` with the rounds of work on a pull request",
     ),
-    needed(
+    describe_permission(
         "discussions",
         "Discussions",
-        Level::Write,
+        PermissionLevel::Write,
         "comments in discussions; marking an answer, closing",
     ),
 ];
 
 /// Permissions that the App of `[github_writer]` must not have.
-pub const WRITER_MUST_NOT: [Needed; 4] = [
-    needed(
+pub const WRITER_MUST_NOT: [RequiredAppPermission; 4] = [
+    describe_permission(
         "workflows",
         "Workflows",
-        Level::Write,
+        PermissionLevel::Write,
         "without it GitHub itself refuses every push that touches `.github/workflows`",
     ),
-    needed(
+    describe_permission(
         "administration",
         "Administration",
-        Level::Write,
+        PermissionLevel::Write,
         "nothing needs it",
     ),
-    needed("secrets", "Secrets", Level::Write, "nothing needs it"),
-    needed("environments", "Environments", Level::Write, "nothing needs it"),
+    describe_permission("secrets", "Secrets", PermissionLevel::Write, "nothing needs it"),
+    describe_permission(
+        "environments",
+        "Environments",
+        PermissionLevel::Write,
+        "nothing needs it",
+    ),
 ];
 
 /// Webhook event that the App of `[github_reader]` is subscribed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SubscribedEvent {
     /// Name in deliveries, e.g. `check_run`.
     pub name: &'static str,
     /// Name on GitHub's pages, e.g. `Check run`.
@@ -170,35 +185,35 @@ pub struct Event {
     pub reason: &'static str,
 }
 
-const fn event(name: &'static str, title: &'static str, reason: &'static str) -> Event {
-    Event { name, title, reason }
+const fn describe_event(name: &'static str, title: &'static str, reason: &'static str) -> SubscribedEvent {
+    SubscribedEvent { name, title, reason }
 }
 
 /// Webhook events that ingest handles. The App of `[github_writer]` is subscribed to none.
-pub const EVENTS: [Event; 11] = [
-    event("check_run", "Check run", "checks of our pull requests"),
-    event("check_suite", "Check suite", "checks of our pull requests"),
-    event("workflow_run", "Workflow run", "checks of our pull requests"),
-    event("status", "Status", "checks of our pull requests"),
-    event(
+pub const EVENTS: [SubscribedEvent; 11] = [
+    describe_event("check_run", "Check run", "checks of our pull requests"),
+    describe_event("check_suite", "Check suite", "checks of our pull requests"),
+    describe_event("workflow_run", "Workflow run", "checks of our pull requests"),
+    describe_event("status", "Status", "checks of our pull requests"),
+    describe_event(
         "pull_request",
         "Pull request",
         "merges, closes, reopens; requests for our review",
     ),
-    event(
+    describe_event(
         "pull_request_review",
         "Pull request review",
         "reviews of our pull requests",
     ),
-    event("push", "Push", "pushes of others to our branches"),
-    event("issues", "Issues", "issues that ask for work or a triage"),
-    event(
+    describe_event("push", "Push", "pushes of others to our branches"),
+    describe_event("issues", "Issues", "issues that ask for work or a triage"),
+    describe_event(
         "issue_comment",
         "Issue comment",
         "comments on issues and pull requests",
     ),
-    event("discussion", "Discussion", "new discussions"),
-    event(
+    describe_event("discussion", "Discussion", "new discussions"),
+    describe_event(
         "discussion_comment",
         "Discussion comment",
         "comments in discussions",
@@ -206,7 +221,7 @@ pub const EVENTS: [Event; 11] = [
 ];
 
 /// Returns the superfluous and the missing events of an App, by their names in deliveries.
-pub fn events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
+pub fn compare_events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
     let is_heard = |name: &&str| EVENTS.iter().any(|event| event.name == *name);
     let in_vain = subscribed
         .iter()
@@ -218,12 +233,12 @@ pub fn events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
 }
 
 /// Lists permissions held beyond those of `needed`, as in [`Identity::permissions`](crate::Identity).
-pub fn excess<'a>(needed: &[Needed], held: &'a [String]) -> Vec<&'a str> {
+pub fn find_excess_permissions<'a>(needed: &[RequiredAppPermission], held: &'a [String]) -> Vec<&'a str> {
     let is_needed = |held: &str| {
         let Some((name, level)) = held.split_once(':') else {
             return false;
         };
-        let level = Level::parse(level);
+        let level = PermissionLevel::parse(level);
         needed
             .iter()
             .any(|needed| needed.name == name && level.is_some_and(|level| level <= needed.level))
@@ -234,13 +249,16 @@ pub fn excess<'a>(needed: &[Needed], held: &'a [String]) -> Vec<&'a str> {
 
 /// Lists those of `needed` that are missing among the permissions of
 /// [`Identity::permissions`](crate::Identity).
-pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
-    let is_held = |needed: &&Needed| {
+pub fn find_missing_permissions(
+    needed: &[RequiredAppPermission],
+    held: &[String],
+) -> Vec<RequiredAppPermission> {
+    let is_held = |needed: &&RequiredAppPermission| {
         held.iter().any(|held| {
             let Some((name, level)) = held.split_once(':') else {
                 return false;
             };
-            name == needed.name && Level::parse(level).is_some_and(|level| level >= needed.level)
+            name == needed.name && PermissionLevel::parse(level).is_some_and(|level| level >= needed.level)
         })
     };
     needed.iter().filter(|needed| !is_held(needed)).copied().collect()
@@ -248,7 +266,7 @@ pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
 
 /// Kind of call. Each kind has separate installation tokens with the least permissions that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Access {
+pub(crate) enum AccessKind {
     /// All calls of the reader.
     Look,
     /// Branches, pull requests and comments over the API.
@@ -267,9 +285,9 @@ pub(crate) enum Access {
     Push,
 }
 
-impl Access {
-    fn wanted(self) -> BTreeMap<&'static str, Level> {
-        use Level::{Read, Write};
+impl AccessKind {
+    fn wanted(self) -> BTreeMap<&'static str, PermissionLevel> {
+        use PermissionLevel::{Read, Write};
         match self {
             Self::Look => READER.iter().map(|needed| (needed.name, needed.level)).collect(),
             Self::Write => BTreeMap::from([
@@ -294,7 +312,7 @@ impl Access {
     pub(crate) fn within(self, given: &BTreeMap<String, String>) -> BTreeMap<&'static str, &'static str> {
         let wanted = self.wanted().into_iter();
         let asked = wanted.filter_map(|(name, level)| {
-            let held = Level::parse(given.get(name)?)?;
+            let held = PermissionLevel::parse(given.get(name)?)?;
             Some((name, level.min(held).as_str()))
         });
         asked.collect()
@@ -303,7 +321,7 @@ impl Access {
 
 /// Renders the permissions that a refusal names in `X-Accepted-GitHub-Permissions`: `contents:write and
 /// issues:write`.
-pub(crate) fn readable(header: &str) -> Option<String> {
+pub(crate) fn render_accepted_permissions(header: &str) -> Option<String> {
     // In that header `,` separates permissions that are needed together and `;` separates alternatives. The
     // text goes to the operator, so any other character rejects it.
     let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '=' | ',' | ';' | ' ');
@@ -324,26 +342,26 @@ mod tests {
 
     #[test]
     fn token_permissions_stay_within_app_permissions() {
-        let covers = |list: &[Needed], access: Access| {
+        let covers = |list: &[RequiredAppPermission], access: AccessKind| {
             access.wanted().into_iter().all(|(name, level)| {
                 list.iter()
                     .any(|needed| needed.name == name && needed.level >= level)
             })
         };
-        assert!(covers(&READER, Access::Look));
+        assert!(covers(&READER, AccessKind::Look));
         for access in [
-            Access::Write,
-            Access::MarkReady,
-            Access::Rerun,
-            Access::Checks,
-            Access::Discuss,
-            Access::Fetch,
-            Access::Push,
+            AccessKind::Write,
+            AccessKind::MarkReady,
+            AccessKind::Rerun,
+            AccessKind::Checks,
+            AccessKind::Discuss,
+            AccessKind::Fetch,
+            AccessKind::Push,
         ] {
             assert!(covers(&WRITER, access), "{access:?}");
         }
-        let look = Access::Look.wanted();
-        assert!(look.values().all(|level| *level == Level::Read));
+        let look = AccessKind::Look.wanted();
+        assert!(look.values().all(|level| *level == PermissionLevel::Read));
     }
 
     #[test]
@@ -395,7 +413,10 @@ mod tests {
             "issues:read",
         ]
         .map(str::to_owned);
-        let missing: Vec<_> = lacking(&READER, &held).iter().map(ToString::to_string).collect();
+        let missing: Vec<_> = find_missing_permissions(&READER, &held)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(missing, ["pull_requests:read", "discussions:read"]);
     }
 
@@ -409,18 +430,21 @@ mod tests {
             "odd",
         ]
         .map(str::to_owned);
-        assert_eq!(excess(&READER, &held), ["checks:write", "contents:read", "odd"]);
+        assert_eq!(
+            find_excess_permissions(&READER, &held),
+            ["checks:write", "contents:read", "odd"]
+        );
         let all = WRITER.map(|needed| needed.to_string());
-        assert!(excess(&WRITER, &all).is_empty());
+        assert!(find_excess_permissions(&WRITER, &all).is_empty());
     }
 
     #[test]
     fn missing_and_superfluous_events_are_reported() {
         let mut subscribed: Vec<String> = EVENTS.iter().map(|event| event.name.to_owned()).collect();
-        assert_eq!(events(&subscribed), (vec![], vec![]));
+        assert_eq!(compare_events(&subscribed), (vec![], vec![]));
         subscribed.retain(|name| name != "push");
         subscribed.push("star".to_owned());
-        assert_eq!(events(&subscribed), (vec!["star"], vec!["push"]));
+        assert_eq!(compare_events(&subscribed), (vec!["star"], vec!["push"]));
     }
 
     #[test]
@@ -429,7 +453,7 @@ mod tests {
         let given = given
             .map(|(name, level)| (name.to_owned(), level.to_owned()))
             .into();
-        let asked = Access::Push.within(&given);
+        let asked = AccessKind::Push.within(&given);
         assert_eq!(
             asked,
             BTreeMap::from([("contents", "read"), ("metadata", "read")])
@@ -439,13 +463,13 @@ mod tests {
     #[test]
     fn a_missing_permission_is_named_in_words() {
         assert_eq!(
-            readable("issues=write; pull_requests=write").as_deref(),
+            render_accepted_permissions("issues=write; pull_requests=write").as_deref(),
             Some("issues:write or pull_requests:write")
         );
         assert_eq!(
-            readable("contents=write,workflows=write").as_deref(),
+            render_accepted_permissions("contents=write,workflows=write").as_deref(),
             Some("contents:write and workflows:write")
         );
-        assert_eq!(readable("<b>"), None);
+        assert_eq!(render_accepted_permissions("<b>"), None);
     }
 }

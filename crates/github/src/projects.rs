@@ -7,7 +7,7 @@ use domain::RepositoryName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Error, Writer, call::Call, client::Client, permissions::Access};
+use crate::{Error, GitHubWriter, call::GitHubCall, client::GitHubClient, permissions::AccessKind};
 
 // The first 50 fields, which is the most that GitHub permits in a project.
 const PROJECT: &str = "query($owner: String!, $number: Int!) { repositoryOwner(login: $owner) { __typename ... on ProjectV2Owner { \
@@ -22,7 +22,7 @@ const SET: &str = "mutation($project: ID!, $item: ID!, $field: ID!, $value: Proj
 
 /// Project with its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Project {
+pub struct GitHubProject {
     id: String,
     /// Title as its page shows it.
     pub title: String,
@@ -60,7 +60,7 @@ pub struct ProjectItem {
     item: String,
 }
 
-impl Project {
+impl GitHubProject {
     /// Finds the field of this name, regardless of case.
     pub fn field(&self, name: &str) -> Option<&ProjectField> {
         let is_it = |field: &&ProjectField| field.name.to_lowercase() == name.to_lowercase();
@@ -147,10 +147,12 @@ impl From<WireField> for ProjectField {
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// True when the settings have a project token for the repository's server.
     pub fn sees_projects(&self, repository: &RepositoryName) -> bool {
-        self.clients.of(repository).is_ok_and(Client::has_project_token)
+        self.clients
+            .of(repository)
+            .is_ok_and(GitHubClient::has_project_token)
     }
 
     /// Reads a project by its owner and number, on the repository's server.
@@ -163,10 +165,10 @@ impl Writer {
         repository: &RepositoryName,
         owner: &str,
         number: u64,
-    ) -> Result<Project, Error> {
+    ) -> Result<GitHubProject, Error> {
         let client = self.clients.of(repository)?;
         let body = json!({ "query": PROJECT, "variables": { "owner": owner, "number": number } });
-        let data = client.projects(Call::Query("/graphql", &body)).await?;
+        let data = client.projects(GitHubCall::Query("/graphql", &body)).await?;
         let data: WireOwners = serde_json::from_value(data).map_err(|error| Error::Malformed {
             detail: format!("the query of a project, {:?} error", error.classify()),
         })?;
@@ -180,7 +182,7 @@ impl Writer {
             .into_iter()
             // Fields of kinds that the query does not select arrive without an id.
             .filter(|field| !field.id.is_empty());
-        Ok(Project {
+        Ok(GitHubProject {
             id: found.id,
             title: found.title,
             fields: known.map(ProjectField::from).collect(),
@@ -196,18 +198,18 @@ impl Writer {
         &self,
         repository: &RepositoryName,
         number: u64,
-        project: &Project,
+        project: &GitHubProject,
     ) -> Result<ProjectItem, Error> {
         #[derive(Deserialize)]
-        struct Node {
+        struct IssueNode {
             node_id: String,
         }
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let issue: Node = client.get(repository, Access::Write, &path).await?;
+        let issue: IssueNode = client.get(repository, AccessKind::Write, &path).await?;
         let variables = json!({ "project": project.id, "content": issue.node_id });
         let body = json!({ "query": ADD, "variables": variables });
-        let data = client.projects(Call::Post("/graphql", &body)).await?;
+        let data = client.projects(GitHubCall::Post("/graphql", &body)).await?;
         let item = data["addProjectV2ItemById"]["item"]["id"].as_str();
         let item = item.ok_or_else(|| Error::Malformed {
             detail: "an item of a project without an id".to_owned(),
@@ -235,6 +237,9 @@ impl Writer {
             "project": item.project, "item": item.item, "field": field.id, "value": value.0,
         });
         let body = json!({ "query": SET, "variables": variables });
-        client.projects(Call::Post("/graphql", &body)).await.map(drop)
+        client
+            .projects(GitHubCall::Post("/graphql", &body))
+            .await
+            .map(drop)
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp};
+use domain::{CommitId, InstanceName, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
-    Check, ETag, Error, Gated, HookDelivery, Identity, Permission, Polled, PullRequest, Remark, Repository,
-    Settings,
-    client::encode,
-    clients::Clients,
-    permissions::Access,
+    AccountIdentity, CommitCheck, ETag, Error, GatePolicy, GitHubRepository, HookDelivery, PullRequest,
+    PullRequestPoll, PullRequestRemark, RepositoryPermission, Settings,
+    client::percent_encode,
+    clients::GitHubClients,
+    permissions::AccessKind,
     wire::{
-        WireCheckRuns, WireCombinedStatus, WireDelivery, WireDeliveryDetail, WirePermission, WirePullRequest,
-        WireRemark,
+        WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus, WireDelivery, WireDeliveryDetail,
+        WirePullRequest, WireRemark,
     },
 };
 
@@ -24,11 +24,11 @@ const MAX_DELIVERY_PAGES: usize = 10;
 
 /// Reader of GitHub; cheap to clone. Each call is tried up to three times.
 #[derive(Clone, Debug)]
-pub struct Reader {
-    pub(crate) clients: Clients,
+pub struct GitHubReader {
+    pub(crate) clients: GitHubClients,
 }
 
-impl Reader {
+impl GitHubReader {
     /// Creates a reader of the default instance with its own connection pool, in a tokio runtime. Connects on
     /// first use.
     ///
@@ -45,10 +45,10 @@ impl Reader {
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "reader", None)?,
+            clients: GitHubClients::new(settings, others, "reader", None)?,
         })
     }
 
@@ -59,11 +59,11 @@ impl Reader {
     /// As for [`Self::new`].
     pub fn gated(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
-        gated: &Gated,
+        others: &BTreeMap<InstanceName, Settings>,
+        gated: &GatePolicy,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "reader", Some(gated))?,
+            clients: GitHubClients::new(settings, others, "reader", Some(gated))?,
         })
     }
 
@@ -71,10 +71,10 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App has no installation there.
-    pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
+    pub async fn repository(&self, repository: &RepositoryName) -> Result<GitHubRepository, Error> {
         self.clients
             .of(repository)?
-            .repository(repository, Access::Look)
+            .repository(repository, AccessKind::Look)
             .await
     }
 
@@ -83,7 +83,11 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the commit does not exist.
-    pub async fn checks(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Check>, Error> {
+    pub async fn checks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Vec<CommitCheck>, Error> {
         self.checks_of(repository, commit.as_str()).await
     }
 
@@ -91,18 +95,18 @@ impl Reader {
         &self,
         repository: &RepositoryName,
         commit: &str,
-    ) -> Result<Vec<Check>, Error> {
+    ) -> Result<Vec<CommitCheck>, Error> {
         let mut checks = Vec::new();
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
             let found: WireCheckRuns = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &path)
+                .get_again(repository, AccessKind::Look, &path)
                 .await?;
             let last = found.check_runs.len() < PAGE;
             let others = found.check_runs.into_iter().filter(|run| !run.is_ours());
-            checks.extend(others.map(Check::from));
+            checks.extend(others.map(CommitCheck::from));
             if last {
                 break;
             }
@@ -112,10 +116,10 @@ impl Reader {
             let found: WireCombinedStatus = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &path)
+                .get_again(repository, AccessKind::Look, &path)
                 .await?;
             let last = found.statuses.len() < PAGE;
-            checks.extend(found.statuses.into_iter().map(Check::from));
+            checks.extend(found.statuses.into_iter().map(CommitCheck::from));
             if last {
                 break;
             }
@@ -130,7 +134,7 @@ impl Reader {
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
         self.clients
             .of(repository)?
-            .pull_request(repository, Access::Look, number)
+            .pull_request(repository, AccessKind::Look, number)
             .await
     }
 
@@ -150,7 +154,7 @@ impl Reader {
             let found: Vec<WirePullRequest> = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &path)
+                .get_again(repository, AccessKind::Look, &path)
                 .await?;
             let last = found.len() < PAGE;
             let found = found.into_iter().map(PullRequest::from);
@@ -167,7 +171,11 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when no pull request has that number.
-    pub async fn remarks(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Remark>, Error> {
+    pub async fn remarks(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestRemark>, Error> {
         let mut remarks = Vec::new();
         // GitHub has separate endpoints for reviews, comments on lines and the conversation.
         for place in [
@@ -178,9 +186,9 @@ impl Reader {
             let found: Vec<WireRemark> = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &format!("{place}?per_page={PAGE}"))
+                .get_again(repository, AccessKind::Look, &format!("{place}?per_page={PAGE}"))
                 .await?;
-            remarks.extend(found.into_iter().map(Remark::from));
+            remarks.extend(found.into_iter().map(PullRequestRemark::from));
         }
         remarks.retain(|remark| !remark.text.trim().is_empty());
         remarks.sort_by_key(|remark| remark.at);
@@ -203,7 +211,7 @@ impl Reader {
             let found: Vec<WirePullRequest> = self
                 .clients
                 .of(repository)?
-                .get_again(repository, Access::Look, &path)
+                .get_again(repository, AccessKind::Look, &path)
                 .await?;
             let is_full = found.len() == PAGE;
             let seen = found.len();
@@ -230,16 +238,16 @@ impl Reader {
         repository: &RepositoryName,
         since: Timestamp,
         known: Option<&ETag>,
-    ) -> Result<Polled, Error> {
+    ) -> Result<PullRequestPoll, Error> {
         let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
         // Every change moves its pull request to the first page, so the ETag of that page covers all changes.
         let first: Option<(Vec<WirePullRequest>, _)> = self
             .clients
             .of(repository)?
-            .get_unless(repository, Access::Look, &path(1), known)
+            .get_unless(repository, AccessKind::Look, &path(1), known)
             .await?;
         let Some((mut found, etag)) = first else {
-            return Ok(Polled::Unchanged);
+            return Ok(PullRequestPoll::Unchanged);
         };
         let (mut changed, mut page) = (Vec::new(), 1);
         let is_complete = loop {
@@ -258,10 +266,10 @@ impl Reader {
             found = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &path(page))
+                .get(repository, AccessKind::Look, &path(page))
                 .await?;
         };
-        Ok(Polled::Changed {
+        Ok(PullRequestPoll::Changed {
             pull_requests: changed,
             etag,
             is_complete,
@@ -279,7 +287,7 @@ impl Reader {
     ) -> Result<Option<PullRequest>, Error> {
         self.clients
             .of(repository)?
-            .find_pull_request_by_head(repository, Access::Look, branch)
+            .find_pull_request_by_head(repository, AccessKind::Look, branch)
             .await
     }
 
@@ -293,19 +301,19 @@ impl Reader {
         repository: &RepositoryName,
         login: &str,
         account: u64,
-    ) -> Result<Permission, Error> {
-        let path = format!("/collaborators/{}/permission", encode(login));
+    ) -> Result<RepositoryPermission, Error> {
+        let path = format!("/collaborators/{}/permission", percent_encode(login));
         let found = Error::none_if_missing(
             self.clients
                 .of(repository)?
-                .get::<WirePermission>(repository, Access::Look, &path)
+                .get::<WireCollaboratorPermission>(repository, AccessKind::Look, &path)
                 .await,
         )?;
-        Ok(found.map_or(Permission::None, |found| found.of(account)))
+        Ok(found.map_or(RepositoryPermission::None, |found| found.of(account)))
     }
 
     /// Iterates over the default instance (`None`) and the named ones.
-    pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+    pub fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
         self.clients.instances()
     }
 
@@ -316,7 +324,7 @@ impl Reader {
     /// [`Error::Unauthorized`] without an App: a token has no deliveries.
     pub async fn hook_deliveries(
         &self,
-        instance: Option<&Instance>,
+        instance: Option<&InstanceName>,
         since: Timestamp,
     ) -> Result<Vec<HookDelivery>, Error> {
         let mut deliveries: Vec<HookDelivery> = Vec::new();
@@ -350,7 +358,7 @@ impl Reader {
     /// [`Error::NotFound`] when GitHub no longer stores it, [`Error::Unauthorized`] without an App.
     pub async fn hook_payload(
         &self,
-        instance: Option<&Instance>,
+        instance: Option<&InstanceName>,
         id: u64,
     ) -> Result<serde_json::Value, Error> {
         let path = format!("/app/hook/deliveries/{id}");
@@ -366,7 +374,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when GitHub refuses the credentials.
-    pub async fn identity(&self, instance: Option<&Instance>) -> Result<Identity, Error> {
+    pub async fn identity(&self, instance: Option<&InstanceName>) -> Result<AccountIdentity, Error> {
         self.clients.on(instance)?.whoami().await
     }
 
@@ -374,7 +382,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when GitHub refuses the credentials.
-    pub async fn whoami(&self) -> Result<Identity, Error> {
+    pub async fn whoami(&self) -> Result<AccountIdentity, Error> {
         self.clients.on(None)?.whoami().await
     }
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::{
     Error, Settings,
-    call::Call,
-    client::connect::{anonymous_crab, app_crab},
-    limits::{Caller, Limits},
-    permissions::{EVENTS, Needed, READER, WRITER},
+    call::GitHubCall,
+    client::connect::{build_anonymous_client, build_app_client},
+    limits::{AccountLimits, ApiCaller},
+    permissions::{EVENTS, READER, RequiredAppPermission, WRITER},
     transport,
 };
 
@@ -21,14 +21,14 @@ const MAX_NAME: usize = 34;
 
 /// Role of one of the two Apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum AppRole {
     /// The App of `[github_reader]`.
     Reader,
     /// The App of `[github_writer]`.
     Writer,
 }
 
-impl Role {
+impl AppRole {
     /// Both roles, in the order of their registration.
     pub const ALL: [Self; 2] = [Self::Reader, Self::Writer];
 
@@ -48,7 +48,7 @@ impl Role {
         }
     }
 
-    const fn needed(self) -> &'static [Needed] {
+    const fn needed(self) -> &'static [RequiredAppPermission] {
         match self {
             Self::Reader => &READER,
             Self::Writer => &WRITER,
@@ -68,7 +68,7 @@ impl Role {
 }
 
 /// Builds the manifest of an App. `hook` is the address for webhooks of the reader; the writer receives none.
-pub fn manifest(role: Role, org: &str, home: &str, back_to: &str, hook: Option<&str>) -> Value {
+pub fn build_manifest(role: AppRole, org: &str, home: &str, back_to: &str, hook: Option<&str>) -> Value {
     let permissions = role.needed().iter();
     let permissions = permissions.map(|needed| (needed.name.to_owned(), needed.level.as_str().into()));
     let mut manifest = json!({
@@ -80,7 +80,7 @@ pub fn manifest(role: Role, org: &str, home: &str, back_to: &str, hook: Option<&
     });
     // Without an address the manifest has no hook at all: GitHub refuses a hook without a URL even when it is
     // inactive.
-    if let (Role::Reader, Some(url)) = (role, hook) {
+    if let (AppRole::Reader, Some(url)) = (role, hook) {
         manifest["hook_attributes"] = json!({"url": url, "active": true});
         manifest["default_events"] = EVENTS.map(|event| event.name).to_vec().into();
     }
@@ -123,7 +123,7 @@ impl NewApp {
 ///
 /// # Errors
 /// [`Error::Rejected`] for a malformed code; otherwise GitHub's refusal, e.g. of an unknown code.
-pub async fn convert(api_url: &str, code: &str) -> Result<NewApp, Error> {
+pub async fn convert_manifest_code(api_url: &str, code: &str) -> Result<NewApp, Error> {
     // The code becomes part of a path, in which other characters would change the URL.
     let is_plain = code
         .bytes()
@@ -133,14 +133,14 @@ pub async fn convert(api_url: &str, code: &str) -> Result<NewApp, Error> {
             detail: "the code of the manifest is not one".to_owned(),
         });
     }
-    let caller = Caller {
-        crab: Arc::new(anonymous_crab(api_url)?),
-        limits: Limits::default(),
+    let caller = ApiCaller {
+        crab: Arc::new(build_anonymous_client(api_url)?),
+        limits: AccountLimits::default(),
     };
     let path = format!("/app-manifests/{code}/conversions");
-    let answer = transport::send(&caller, Call::Post(&path, &json!({}))).await;
+    let answer = transport::send_request(&caller, GitHubCall::Post(&path, &json!({}))).await;
     let made = answer.and_then(|answer| answer.parse());
-    made.map_err(|error| without(code, error))
+    made.map_err(|error| redact_code(code, error))
 }
 
 #[derive(Deserialize)]
@@ -153,18 +153,21 @@ struct WireNumbered {
 ///
 /// # Errors
 /// GitHub's refusal, e.g. of an unknown account.
-pub async fn bot_number(api_url: &str, slug: &str) -> Result<u64, Error> {
-    let caller = Caller {
-        crab: Arc::new(anonymous_crab(api_url)?),
-        limits: Limits::default(),
+pub async fn fetch_bot_id(api_url: &str, slug: &str) -> Result<u64, Error> {
+    let caller = ApiCaller {
+        crab: Arc::new(build_anonymous_client(api_url)?),
+        limits: AccountLimits::default(),
     };
-    let path = format!("/users/{}", domain::address::encode(&format!("{slug}[bot]")));
-    let answer = transport::read(&caller, Call::Get(&path)).await?;
+    let path = format!(
+        "/users/{}",
+        domain::address::percent_encode(&format!("{slug}[bot]"))
+    );
+    let answer = transport::send_read(&caller, GitHubCall::Get(&path)).await?;
     answer.parse::<WireNumbered>().map(|account| account.id)
 }
 
 /// Replaces the code in an error: until the code is used, its holder can obtain the App with its key.
-fn without(code: &str, error: Error) -> Error {
+fn redact_code(code: &str, error: Error) -> Error {
     let hidden = |text: String| text.replace(code, "…");
     match error {
         Error::NotFound { what } => Error::NotFound { what: hidden(what) },
@@ -192,7 +195,7 @@ fn without(code: &str, error: Error) -> Error {
 
 /// Account on which an App is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledAccount {
     /// Login of the organization or user.
     pub account: String,
     /// True when the installation is suspended.
@@ -201,13 +204,13 @@ pub struct Installed {
 
 /// Present state of an App at GitHub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RegisteredApp {
     /// Name in URLs.
     pub slug: String,
     /// Link to its page.
     pub html_url: String,
     /// Installations of the App, at most 100.
-    pub installed: Vec<Installed>,
+    pub installed: Vec<InstalledAccount>,
 }
 
 #[derive(Deserialize)]
@@ -218,12 +221,12 @@ struct WireApp {
 
 #[derive(Deserialize)]
 struct WireInstalled {
-    account: Option<WireAccount>,
+    account: Option<WireInstallationAccount>,
     suspended_at: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireAccount {
+struct WireInstallationAccount {
     login: String,
 }
 
@@ -231,18 +234,22 @@ struct WireAccount {
 ///
 /// # Errors
 /// [`Error::Unauthorized`] when the settings name no App; otherwise GitHub's refusal.
-pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
-    let caller = app_caller(settings)?;
-    let app: WireApp = transport::read(&caller, Call::Get("/app")).await?.parse()?;
+pub async fn fetch_registered_app(settings: &Settings) -> Result<RegisteredApp, Error> {
+    let caller = build_app_caller(settings)?;
+    let app: WireApp = transport::send_read(&caller, GitHubCall::Get("/app"))
+        .await?
+        .parse()?;
     let path = "/app/installations?per_page=100";
-    let found: Vec<WireInstalled> = transport::read(&caller, Call::Get(path)).await?.parse()?;
+    let found: Vec<WireInstalled> = transport::send_read(&caller, GitHubCall::Get(path))
+        .await?
+        .parse()?;
     let named = found.into_iter().filter_map(|it| {
-        Some(Installed {
+        Some(InstalledAccount {
             account: it.account?.login,
             is_suspended: it.suspended_at.is_some(),
         })
     });
-    Ok(Standing {
+    Ok(RegisteredApp {
         slug: app.slug,
         html_url: app.html_url,
         installed: named.collect(),
@@ -250,15 +257,15 @@ pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
 }
 
 /// Caller for the App itself, without an installation.
-fn app_caller(settings: &Settings) -> Result<Caller, Error> {
+fn build_app_caller(settings: &Settings) -> Result<ApiCaller, Error> {
     let (Some(id), Some(key)) = (settings.app_id, &settings.private_key) else {
         return Err(Error::Unauthorized {
             check: "there is no App id and private key".to_owned(),
         });
     };
-    Ok(Caller {
-        crab: Arc::new(app_crab(&settings.api_url, id, key)?),
-        limits: Limits::default(),
+    Ok(ApiCaller {
+        crab: Arc::new(build_app_client(&settings.api_url, id, key)?),
+        limits: AccountLimits::default(),
     })
 }
 
@@ -267,16 +274,16 @@ fn app_caller(settings: &Settings) -> Result<Caller, Error> {
 ///
 /// # Errors
 /// [`Error::Unauthorized`] when the settings name no App; otherwise GitHub's refusal.
-pub async fn set_hook(settings: &Settings, url: &str, secret: &SecretString) -> Result<(), Error> {
-    let caller = app_caller(settings)?;
+pub async fn set_app_webhook(settings: &Settings, url: &str, secret: &SecretString) -> Result<(), Error> {
+    let caller = build_app_caller(settings)?;
     let wanted =
         json!({"url": url, "content_type": "json", "insecure_ssl": "0", "secret": secret.expose_secret()});
-    let answer = transport::send(&caller, Call::Patch("/app/hook/config", &wanted)).await?;
+    let answer = transport::send_request(&caller, GitHubCall::Patch("/app/hook/config", &wanted)).await?;
     answer.parse::<Value>().map(drop)
 }
 
 /// True when a text can be the login of an organization.
-pub fn is_owner(name: &str) -> bool {
+pub fn is_valid_owner(name: &str) -> bool {
     RepositoryName::new(name, "x").is_ok()
 }
 
@@ -289,7 +296,7 @@ mod tests {
         let url = "https://jm.example/webhooks/github";
         let hook = Some(url);
         let made = |role, hook| {
-            manifest(
+            build_manifest(
                 role,
                 "acme",
                 "https://github.com/acme",
@@ -297,7 +304,7 @@ mod tests {
                 hook,
             )
         };
-        let reader = made(Role::Reader, hook);
+        let reader = made(AppRole::Reader, hook);
         assert_eq!(
             reader["default_permissions"].as_object().unwrap().len(),
             READER.len()
@@ -305,9 +312,9 @@ mod tests {
         assert_eq!(reader["default_permissions"]["issues"], "read");
         assert_eq!(reader["hook_attributes"]["url"], url);
         assert_eq!(reader["default_events"].as_array().unwrap().len(), EVENTS.len());
-        let quiet = made(Role::Reader, None);
+        let quiet = made(AppRole::Reader, None);
         assert!(quiet.get("hook_attributes").is_none() && quiet.get("default_events").is_none());
-        let writer = made(Role::Writer, hook);
+        let writer = made(AppRole::Writer, hook);
         assert!(writer.get("hook_attributes").is_none() && writer.get("default_events").is_none());
         assert_eq!(writer["default_permissions"]["contents"], "write");
         assert!(writer["default_permissions"].get("workflows").is_none());
@@ -319,9 +326,9 @@ mod tests {
 
     #[test]
     fn app_name_fits_github_limit() {
-        assert_eq!(Role::Reader.name("acme"), "acme-journeyman-reader");
+        assert_eq!(AppRole::Reader.name("acme"), "acme-journeyman-reader");
         let long = "a".repeat(39);
-        for role in Role::ALL {
+        for role in AppRole::ALL {
             assert_eq!(role.name(&long).len(), MAX_NAME, "{role:?}");
         }
     }

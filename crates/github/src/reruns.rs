@@ -3,12 +3,12 @@
 use domain::{CommitId, RepositoryName};
 
 use crate::{
-    CommitRun, Error, Reader, WorkflowRun, Writer,
-    permissions::Access,
+    CommitRun, Error, GitHubReader, GitHubWriter, WorkflowRun,
+    permissions::AccessKind,
     wire::{WireCommitRuns, WireWorkflowRun},
 };
 
-impl Reader {
+impl GitHubReader {
     /// Lists the 100 latest GitHub Actions runs for a commit. Empty where Actions are disabled or our account
     /// cannot see them.
     ///
@@ -24,7 +24,7 @@ impl Reader {
         let path = format!("/actions/runs?head_sha={head}&per_page=100");
         let client = self.clients.of(repository)?;
         let found = client
-            .get_again::<WireCommitRuns>(repository, Access::Look, &path)
+            .get_again::<WireCommitRuns>(repository, AccessKind::Look, &path)
             .await;
         match found {
             Ok(found) => Ok(found.workflow_runs.into_iter().map(CommitRun::from).collect()),
@@ -34,7 +34,7 @@ impl Reader {
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Reads the present state of a GitHub Actions run.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Writer {
     pub async fn workflow_run(&self, repository: &RepositoryName, run: u64) -> Result<WorkflowRun, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/actions/runs/{run}");
-        let found: WireWorkflowRun = client.get(repository, Access::Rerun, &path).await?;
+        let found: WireWorkflowRun = client.get(repository, AccessKind::Rerun, &path).await?;
         Ok(found.into())
     }
 
@@ -54,6 +54,6 @@ impl Writer {
     pub async fn rerun_failed_jobs(&self, repository: &RepositoryName, run: u64) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/actions/runs/{run}/rerun-failed-jobs");
-        client.start(repository, Access::Rerun, &path).await
+        client.start(repository, AccessKind::Rerun, &path).await
     }
 }

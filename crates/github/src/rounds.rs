@@ -4,10 +4,10 @@ use domain::RepositoryName;
 use serde_json::{Value, json};
 
 use crate::{
-    Check, CommentId, Error, LineComment, Reader, Review, Writer,
-    client::{Method, encode},
-    permissions::Access,
-    wire::{WireComment, WireLineComment, WireReview},
+    CommitCheck, Error, GitHubCommentId, GitHubReader, GitHubWriter, PullRequestReview, ReviewLineComment,
+    client::{GitHubMethod, percent_encode},
+    permissions::AccessKind,
+    wire::{WireGitHubComment, WireLineComment, WireReview},
 };
 
 // GitHub's maximum number of entries per page.
@@ -25,20 +25,24 @@ const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
 const RESOLVE: &str =
     "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id isResolved } } }";
 
-impl Reader {
+impl GitHubReader {
     /// Reads the end of the log of a GitHub Actions job; `None` for a check of another system or an expired
     /// log.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
-    pub async fn job_log(&self, repository: &RepositoryName, check: &Check) -> Result<Option<String>, Error> {
+    pub async fn job_log(
+        &self,
+        repository: &RepositoryName,
+        check: &CommitCheck,
+    ) -> Result<Option<String>, Error> {
         let Some(job) = check.actions_job() else {
             return Ok(None);
         };
         let client = self.clients.of(repository)?;
         let path = format!("/actions/jobs/{job}/logs");
         match client
-            .get_redirected(repository, Access::Look, &path, LOG_BYTES)
+            .get_redirected(repository, AccessKind::Look, &path, LOG_BYTES)
             .await
         {
             Ok(log) => Ok(Some(log)),
@@ -55,8 +59,8 @@ impl Reader {
         &self,
         repository: &RepositoryName,
         branch: &str,
-    ) -> Result<Vec<Check>, Error> {
-        self.checks_of(repository, &encode(branch)).await
+    ) -> Result<Vec<CommitCheck>, Error> {
+        self.checks_of(repository, &percent_encode(branch)).await
     }
 
     /// Lists the submitted reviews of a pull request, oldest first, with their comments on lines; the first
@@ -64,18 +68,22 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
-    pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
+    pub async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestReview>, Error> {
         let client = self.clients.of(repository)?;
         let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
         let reviews: Vec<WireReview> = client
-            .get_again(repository, Access::Look, &path("reviews"))
+            .get_again(repository, AccessKind::Look, &path("reviews"))
             .await?;
         // Comments on lines belong to reviews, so the second request is needless without one.
         if reviews.is_empty() {
             return Ok(Vec::new());
         }
         let comments: Vec<WireLineComment> = client
-            .get_again(repository, Access::Look, &path("comments"))
+            .get_again(repository, AccessKind::Look, &path("comments"))
             .await?;
         Ok(reviews
             .into_iter()
@@ -84,7 +92,7 @@ impl Reader {
     }
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Converts a pull request back to a draft; one that is a draft already is a success.
     ///
     /// # Errors
@@ -99,7 +107,7 @@ impl Writer {
         match client
             .graphql(
                 repository,
-                Access::MarkReady,
+                AccessKind::MarkReady,
                 BACK_TO_DRAFT,
                 json!({ "id": node_id }),
             )
@@ -107,7 +115,7 @@ impl Writer {
         {
             // GitHub refuses the conversion of a draft, so a refusal may mean success.
             Err(Error::Rejected { detail }) => {
-                let now = client.pull_request(repository, Access::Write, number).await?;
+                let now = client.pull_request(repository, AccessKind::Write, number).await?;
                 match now.draft {
                     true => Ok(()),
                     false => Err(Error::Rejected { detail }),
@@ -130,7 +138,7 @@ impl Writer {
         let client = self.clients.of(repository)?;
         let variables = json!({ "number": number });
         let data = client
-            .query(repository, Access::Write, THREADS, variables)
+            .query(repository, AccessKind::Write, THREADS, variables)
             .await?;
         let threads = &data["repository"]["pullRequest"]["reviewThreads"]["nodes"];
         let mut threads = threads.as_array().into_iter().flatten();
@@ -150,7 +158,12 @@ impl Writer {
     /// [`Error::Unknown`] when GitHub may have resolved it; otherwise any [`Error`].
     pub async fn resolve_thread(&self, repository: &RepositoryName, thread: &str) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
-        let resolved = client.graphql(repository, Access::MarkReady, RESOLVE, json!({ "id": thread }));
+        let resolved = client.graphql(
+            repository,
+            AccessKind::MarkReady,
+            RESOLVE,
+            json!({ "id": thread }),
+        );
         resolved.await.map(drop)
     }
 
@@ -164,13 +177,13 @@ impl Writer {
         number: u64,
         comment: u64,
         body: &str,
-    ) -> Result<CommentId, Error> {
+    ) -> Result<GitHubCommentId, Error> {
         let path = format!("/pulls/{number}/comments/{comment}/replies");
         let client = self.clients.of(repository)?;
-        let made: WireComment = client
-            .write(repository, Method::Post, &path, &json!({ "body": body }))
+        let made: WireGitHubComment = client
+            .write(repository, GitHubMethod::Post, &path, &json!({ "body": body }))
             .await?;
-        Ok(CommentId(made.id))
+        Ok(GitHubCommentId(made.id))
     }
 
     /// Lists the first 100 comments on lines of a pull request.
@@ -181,21 +194,25 @@ impl Writer {
         &self,
         repository: &RepositoryName,
         number: u64,
-    ) -> Result<Vec<LineComment>, Error> {
+    ) -> Result<Vec<ReviewLineComment>, Error> {
         let path = format!("/pulls/{number}/comments?per_page={PAGE}");
         let client = self.clients.of(repository)?;
-        let found: Vec<WireLineComment> = client.get(repository, Access::Write, &path).await?;
-        Ok(found.into_iter().map(LineComment::from).collect())
+        let found: Vec<WireLineComment> = client.get(repository, AccessKind::Write, &path).await?;
+        Ok(found.into_iter().map(ReviewLineComment::from).collect())
     }
 
     /// Lists the first 100 submitted reviews of a pull request, oldest first, without their comments.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
-    pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
+    pub async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestReview>, Error> {
         let path = format!("/pulls/{number}/reviews?per_page={PAGE}");
         let client = self.clients.of(repository)?;
-        let found: Vec<WireReview> = client.get(repository, Access::Write, &path).await?;
+        let found: Vec<WireReview> = client.get(repository, AccessKind::Write, &path).await?;
         Ok(found
             .into_iter()
             .filter_map(|review| review.into_review(&[]))
@@ -215,7 +232,7 @@ impl Writer {
         let path = format!("/pulls/{number}/requested_reviewers");
         let client = self.clients.of(repository)?;
         let body = json!({ "reviewers": logins });
-        let _: serde_json::Value = client.write(repository, Method::Post, &path, &body).await?;
+        let _: serde_json::Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Instance, is_readable_on_the_way};
+use domain::{InstanceName, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
@@ -32,7 +32,7 @@ pub struct Settings {
 /// App (id and private key) or token on a named instance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Account {
+struct InstanceAccount {
     /// Id of the GitHub App.
     app_id: Option<u64>,
     /// RSA private key of the GitHub App in PEM format.
@@ -63,7 +63,7 @@ struct ReaderServer {
     git_url: String,
     #[serde(default)]
     allow_insecure: bool,
-    reader: Account,
+    reader: InstanceAccount,
     #[serde(default, rename = "writer")]
     _writer: IgnoredAny,
 }
@@ -85,9 +85,11 @@ struct WriterServer {
 ///
 /// # Errors
 /// The deserializer's error for a malformed section.
-pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
-    let servers = BTreeMap::<Instance, ReaderServer>::deserialize(sections)?.into_iter();
-    let read = |it: ReaderServer| on_server(it.api_url, it.git_url, it.allow_insecure, it.reader);
+pub fn deserialize_readers<'de, D: Deserializer<'de>>(
+    sections: D,
+) -> Result<BTreeMap<InstanceName, Settings>, D::Error> {
+    let servers = BTreeMap::<InstanceName, ReaderServer>::deserialize(sections)?.into_iter();
+    let read = |it: ReaderServer| build_settings(it.api_url, it.git_url, it.allow_insecure, it.reader);
     Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
@@ -95,8 +97,10 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
 ///
 /// # Errors
 /// The deserializer's error for a malformed section.
-pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
-    let servers = BTreeMap::<Instance, WriterServer>::deserialize(sections)?.into_iter();
+pub fn deserialize_writers<'de, D: Deserializer<'de>>(
+    sections: D,
+) -> Result<BTreeMap<InstanceName, Settings>, D::Error> {
+    let servers = BTreeMap::<InstanceName, WriterServer>::deserialize(sections)?.into_iter();
     let read = |it: WriterServer| {
         let WriterAccount {
             app_id,
@@ -104,21 +108,26 @@ pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
             token,
             project_token,
         } = it.writer;
-        let account = Account {
+        let account = InstanceAccount {
             app_id,
             private_key,
             token,
         };
         Settings {
             project_token,
-            ..on_server(it.api_url, it.git_url, it.allow_insecure, account)
+            ..build_settings(it.api_url, it.git_url, it.allow_insecure, account)
         }
     };
     Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
-fn on_server(api_url: String, git_url: String, allow_insecure: bool, account: Account) -> Settings {
-    let Account {
+fn build_settings(
+    api_url: String,
+    git_url: String,
+    allow_insecure: bool,
+    account: InstanceAccount,
+) -> Settings {
+    let InstanceAccount {
         app_id,
         private_key,
         token,
@@ -157,7 +166,7 @@ impl Settings {
 
     /// True when the section has no account, so that this instance is not used.
     pub fn is_without_account(&self) -> bool {
-        self.app_id.is_none() && !filled(self.private_key.as_ref()) && !filled(self.token.as_ref())
+        self.app_id.is_none() && !has_secret(self.private_key.as_ref()) && !has_secret(self.token.as_ref())
     }
 
     /// True for GitHub's own service: github.com, or an enterprise subdomain of ghe.com.
@@ -194,8 +203,8 @@ impl Settings {
         }
         match (
             self.app_id,
-            filled(self.private_key.as_ref()),
-            filled(self.token.as_ref()),
+            has_secret(self.private_key.as_ref()),
+            has_secret(self.token.as_ref()),
         ) {
             (Some(_), true, false) if !self.holds_pem() => wrong(
                 "private_key",
@@ -218,7 +227,7 @@ impl Settings {
     }
 }
 
-fn filled(secret: Option<&SecretString>) -> bool {
+fn has_secret(secret: Option<&SecretString>) -> bool {
     secret.is_some_and(is_filled)
 }
 

@@ -1,11 +1,12 @@
 //! Tests of rules that need no server.
 
-use domain::{Conclusion, RepositoryName, TicketKey};
+use domain::{ChecksConclusion, RepositoryName, TicketKey};
 use serde_json::{Value, json};
 
 use crate::{
-    Check, CheckConclusion, CheckStatus, Permission, PullRequest, Settings, conclusion, mentions,
-    wire::{WireCheckRun, WirePermission, WirePullRequest, WireStatus},
+    CheckConclusion, CheckStatus, CommitCheck, PullRequest, RepositoryPermission, Settings, conclude_checks,
+    is_key_mentioned,
+    wire::{WireCheckRun, WireCollaboratorPermission, WireCommitStatus, WirePullRequest},
 };
 
 fn pull_request(title: &str, branch: &str, body: &Value) -> PullRequest {
@@ -29,12 +30,12 @@ fn key_mention_requires_whole_word_and_case() {
         "ENG-12 and ENG-1",
         "x/ENG-1_y",
     ] {
-        assert!(mentions(text, "ENG-1"), "{text}");
+        assert!(is_key_mentioned(text, "ENG-1"), "{text}");
     }
     for text in ["ENG-12", "XENG-1", "eng-1", "X_ENG-1", "ENG-1a", "", "ÄENG-1"] {
-        assert!(!mentions(text, "ENG-1"), "{text}");
+        assert!(!is_key_mentioned(text, "ENG-1"), "{text}");
     }
-    assert!(!mentions("anything", ""));
+    assert!(!is_key_mentioned("anything", ""));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn short_issue_reference_counts_in_home_repository() {
     assert!(!pull_request("Login", "x", &json!("Fixes #70")).mentions(&shop, &ticket));
 }
 
-fn check_run(status: &str, ended: &Value) -> Check {
+fn check_run(status: &str, ended: &Value) -> CommitCheck {
     let wire: WireCheckRun = serde_json::from_value(json!({
         "id": 5, "name": "test", "status": status, "conclusion": ended, "completed_at": "2026-11-21T10:00:00Z",
         "html_url": "https://ci.example/5", "check_suite": { "id": 9 },
@@ -86,26 +87,29 @@ fn conclusion_requires_all_checks_completed() {
     let skipped = check_run("completed", &json!("skipped"));
     let running = check_run("in_progress", &Value::Null);
     let odd = check_run("completed", &json!("a conclusion of tomorrow"));
-    assert_eq!(conclusion(&[]), None);
-    assert_eq!(conclusion(&[good.clone(), running]), None);
-    assert_eq!(conclusion(&[good.clone(), skipped]), Some(Conclusion::Success));
-    assert_eq!(conclusion(&[good, odd]), Some(Conclusion::Failure));
+    assert_eq!(conclude_checks(&[]), None);
+    assert_eq!(conclude_checks(&[good.clone(), running]), None);
+    assert_eq!(
+        conclude_checks(&[good.clone(), skipped]),
+        Some(ChecksConclusion::Success)
+    );
+    assert_eq!(conclude_checks(&[good, odd]), Some(ChecksConclusion::Failure));
 }
 
 #[test]
 fn a_commit_status_is_a_check() {
-    let wire: WireStatus = serde_json::from_value(
+    let wire: WireCommitStatus = serde_json::from_value(
         json!({ "id": 3, "context": "ci/build", "state": "error", "description": "no disk" }),
     )
     .unwrap();
-    let check = Check::from(wire);
+    let check = CommitCheck::from(wire);
     assert_eq!(
         (check.name.as_str(), check.conclusion),
         ("ci/build", Some(CheckConclusion::Failure))
     );
-    let pending: WireStatus =
+    let pending: WireCommitStatus =
         serde_json::from_value(json!({ "id": 3, "context": "ci/build", "state": "pending" })).unwrap();
-    assert_eq!(Check::from(pending).conclusion, None);
+    assert_eq!(CommitCheck::from(pending).conclusion, None);
 }
 
 #[test]
@@ -117,11 +121,13 @@ fn a_deleted_author_is_a_ghost() {
 fn permissions_are_ordered() {
     let permission = |text: &str| {
         let answer = json!({ "permission": text, "user": {"login": "mia", "id": 5} });
-        serde_json::from_value::<WirePermission>(answer).unwrap().of(5)
+        serde_json::from_value::<WireCollaboratorPermission>(answer)
+            .unwrap()
+            .of(5)
     };
-    assert!(permission("maintain") >= Permission::Write);
-    assert!(permission("triage") < Permission::Write);
-    assert_eq!(permission("none"), Permission::None);
+    assert!(permission("maintain") >= RepositoryPermission::Write);
+    assert!(permission("triage") < RepositoryPermission::Write);
+    assert_eq!(permission("none"), RepositoryPermission::None);
 }
 
 #[test]
@@ -132,12 +138,12 @@ fn permission_of_other_account_is_none() {
         Value::Null,
     ] {
         let answer = json!({"permission": "admin", "user": user});
-        let found: WirePermission = serde_json::from_value(answer).unwrap();
-        assert_eq!(found.of(5), Permission::None, "{user}");
+        let found: WireCollaboratorPermission = serde_json::from_value(answer).unwrap();
+        assert_eq!(found.of(5), RepositoryPermission::None, "{user}");
     }
     let answer = json!({"permission": "admin", "user": {"login": "mia-renamed", "id": 5}});
-    let found: WirePermission = serde_json::from_value(answer).unwrap();
-    assert_eq!(found.of(5), Permission::Admin);
+    let found: WireCollaboratorPermission = serde_json::from_value(answer).unwrap();
+    assert_eq!(found.of(5), RepositoryPermission::Admin);
 }
 
 #[test]
@@ -211,12 +217,19 @@ fn project_token_is_read_by_writer_only() {
         section
     };
     let has_one =
-        |read: Result<std::collections::BTreeMap<domain::Instance, Settings>, serde_json::Error>| {
+        |read: Result<std::collections::BTreeMap<domain::InstanceName, Settings>, serde_json::Error>| {
             read.map(|servers| servers.into_values().all(|server| server.project_token.is_some()))
                 .ok()
         };
-    assert_eq!(has_one(crate::writers(section("writer"))), Some(true));
-    assert_eq!(has_one(crate::readers(section("writer"))), Some(false));
-    assert_eq!(has_one(crate::readers(section("reader"))), None, "refused");
-    assert_eq!(has_one(crate::writers(section(""))), None, "refused");
+    assert_eq!(has_one(crate::deserialize_writers(section("writer"))), Some(true));
+    assert_eq!(
+        has_one(crate::deserialize_readers(section("writer"))),
+        Some(false)
+    );
+    assert_eq!(
+        has_one(crate::deserialize_readers(section("reader"))),
+        None,
+        "refused"
+    );
+    assert_eq!(has_one(crate::deserialize_writers(section(""))), None, "refused");
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
 
-use domain::{Cause, cause::chain, json};
+use domain::{ErrorCause, cause::format_error_chain, json};
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
 use octocrab::Octocrab;
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use crate::{
     ETag, Error,
-    call::Call,
-    error::capped,
-    limits::{Caller, LimitHeaders},
+    call::GitHubCall,
+    error::truncate_text,
+    limits::{ApiCaller, LimitHeaders},
     permissions,
 };
 
@@ -25,7 +25,7 @@ const LOST: &str = "the connection was lost";
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
 /// Successful answer, or a 304.
-pub(crate) struct Answer {
+pub(crate) struct GitHubAnswer {
     name: String,
     /// True when nothing changed since the `ETag` of the request; the body is then empty.
     pub(crate) is_unchanged: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Answer {
     body: String,
 }
 
-impl Answer {
+impl GitHubAnswer {
     /// Gives an unchanged answer the body of the cached one.
     pub(crate) fn with_body(self, body: String) -> Self {
         Self { body, ..self }
@@ -51,7 +51,7 @@ impl Answer {
         if self.body.is_empty() {
             // Only a write can end here: an empty answer to a read was refused before. The write may have
             // been done.
-            return Err(lost(
+            return Err(classify_lost(
                 true,
                 format!("{} was answered by an empty body", self.name),
                 None,
@@ -72,7 +72,7 @@ impl Answer {
         let Some(first) = answer.errors.into_iter().next() else {
             return Ok(answer.data);
         };
-        let detail = capped(&first.message);
+        let detail = truncate_text(&first.message);
         Err(match first.kind.as_deref() {
             Some("NOT_FOUND") => Error::NotFound { what: detail },
             Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail, needs: None },
@@ -122,7 +122,7 @@ struct WireGraphqlError {
 
 /// Headers of a refusal that explain its status.
 #[derive(Default)]
-struct Hints {
+struct RefusalHints {
     limits: LimitHeaders,
     location: Option<String>,
     /// Permissions that would have sufficed, from `X-Accepted-GitHub-Permissions`.
@@ -130,13 +130,13 @@ struct Hints {
 }
 
 /// Sends a read, up to three times while GitHub is unavailable.
-pub(crate) async fn read(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
+pub(crate) async fn send_read(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
     let mut delays = RETRY_DELAYS_MS.into_iter();
     loop {
-        let result = send(caller, call).await;
+        let result = send_request(caller, call).await;
         match (&result, delays.next()) {
             (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
-                tracing::debug!(error = %chain(error), "github read failed, trying again");
+                tracing::debug!(error = %format_error_chain(error), "github read failed, trying again");
                 tokio::time::sleep(with_jitter(delay)).await;
             }
             (Ok(_) | Err(_), _) => return result,
@@ -150,12 +150,16 @@ fn with_jitter(ms: u64) -> Duration {
 }
 
 /// Sends a request once, unless the limits of the caller hold it back.
-pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
+pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
     caller.limits.admit(call).await?;
     // Boxed: the exchange is too large to be part of every caller's future (lint `large_futures`).
-    let sending = Box::pin(exchange(&caller.crab, call));
+    let sending = Box::pin(exchange_request(&caller.crab, call));
     let Ok(sent) = timeout(TOTAL_TIMEOUT, sending).await else {
-        return Err(lost(call.is_write(), format!("{} timed out", call.name()), None));
+        return Err(classify_lost(
+            call.is_write(),
+            format!("{} timed out", call.name()),
+            None,
+        ));
     };
     let (limits, result) = sent?;
     let refused = match &result {
@@ -168,42 +172,49 @@ pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Erro
 
 /// Sends a request and returns the answer or refusal with its limits. The outer error means that no answer
 /// arrived.
-async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Result<Answer, Error>), Error> {
+async fn exchange_request(
+    crab: &Octocrab,
+    call: GitHubCall<'_>,
+) -> Result<(LimitHeaders, Result<GitHubAnswer, Error>), Error> {
     let write = call.is_write();
     let response = match call {
-        Call::Get(path) => crab._get(path).await,
-        Call::GetUnless(path, known) => crab._get_with_headers(path, Some(if_none_match(known)?)).await,
-        Call::Query(path, body) | Call::Post(path, body) => crab._post(path, Some(body)).await,
-        Call::Patch(path, body) => crab._patch(path, Some(body)).await,
-        Call::Delete(path, body) => crab._delete(path, body).await,
+        GitHubCall::Get(path) => crab._get(path).await,
+        GitHubCall::GetUnless(path, known) => {
+            crab._get_with_headers(path, Some(build_if_none_match(known)?))
+                .await
+        }
+        GitHubCall::Query(path, body) | GitHubCall::Post(path, body) => crab._post(path, Some(body)).await,
+        GitHubCall::Patch(path, body) => crab._patch(path, Some(body)).await,
+        GitHubCall::Delete(path, body) => crab._delete(path, body).await,
     }
-    .map_err(|error| failure(error, write))?;
+    .map_err(|error| classify_failure(error, write))?;
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let limits = LimitHeaders::read(response.headers());
-    let hints = Hints {
+    let hints = RefusalHints {
         limits,
         location: header("location"),
-        permissions: header("x-accepted-github-permissions").and_then(|text| permissions::readable(&text)),
+        permissions: header("x-accepted-github-permissions")
+            .and_then(|text| permissions::render_accepted_permissions(&text)),
     };
     let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
     let content_type = header("content-type").unwrap_or_default();
     // A 304 is an answer to conditional requests only.
-    let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
+    let is_unchanged = status == 304 && matches!(call, GitHubCall::GetUnless(..));
     let body = response
         .into_body()
         .collect()
         .await
-        .map_err(|error| failure(error, write))?;
+        .map_err(|error| classify_failure(error, write))?;
     // GitHub may cut a text within a surrogate pair; serde would then reject the whole answer.
     let body = json::replace_broken_characters(&body.to_bytes()).into_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
     let result = if is_unchanged || (200..300).contains(&status) {
         if !is_unchanged && let Some(problem) = find_foreign_answer(write, &content_type, &body) {
             let detail = format!("{} answered {status} with {problem}", call.name());
-            return Ok((limits, Err(lost(write, detail, None))));
+            return Ok((limits, Err(classify_lost(write, detail, None))));
         }
-        Ok(Answer {
+        Ok(GitHubAnswer {
             name: call.name(),
             is_unchanged,
             etag: etag.map(ETag),
@@ -216,9 +227,9 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
         // The API sends its own 404 in JSON. A page comes from a proxy or a maintenance, so the resource may
         // exist.
         let detail = format!("{} answered {status} with a page", call.name());
-        Err(lost(write, detail, None))
+        Err(classify_lost(write, detail, None))
     } else {
-        Err(refusal(call, status, hints, &message(&body)))
+        Err(classify_refusal(call, status, hints, &parse_message(&body)))
     };
     Ok((limits, result))
 }
@@ -235,21 +246,24 @@ fn find_foreign_answer(write: bool, content_type: &str, body: &str) -> Option<&'
 }
 
 /// Reads the last `keep` bytes of a text at another address; invalid UTF-8 is replaced.
-pub(crate) async fn fetch(crab: &Octocrab, url: &str, keep: usize) -> Result<String, Error> {
+pub(crate) async fn fetch_tail(crab: &Octocrab, url: &str, keep: usize) -> Result<String, Error> {
     let fetching = async {
-        let response = crab._get(url).await.map_err(|error| failure(error, false))?;
+        let response = crab
+            ._get(url)
+            .await
+            .map_err(|error| classify_failure(error, false))?;
         let status = response.status().as_u16();
         if !(200..300).contains(&status) {
             let what = "the text that GitHub redirects to".to_owned();
             return Err(match status {
                 404 | 410 => Error::NotFound { what },
-                _ => lost(false, format!("{what} answered {status}"), None),
+                _ => classify_lost(false, format!("{what} answered {status}"), None),
             });
         }
         let mut body = response.into_body();
         let mut last: Vec<u8> = Vec::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| failure(error, false))?;
+            let frame = frame.map_err(|error| classify_failure(error, false))?;
             if let Some(data) = frame.data_ref() {
                 last.extend_from_slice(data);
                 // The buffer holds up to twice `keep`, so that its content is not moved for each frame.
@@ -263,11 +277,15 @@ pub(crate) async fn fetch(crab: &Octocrab, url: &str, keep: usize) -> Result<Str
     };
     match timeout(TOTAL_TIMEOUT, Box::pin(fetching)).await {
         Ok(result) => result,
-        Err(_) => Err(lost(false, "a redirected text timed out".to_owned(), None)),
+        Err(_) => Err(classify_lost(
+            false,
+            "a redirected text timed out".to_owned(),
+            None,
+        )),
     }
 }
 
-fn if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
+fn build_if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
     let value = HeaderValue::from_str(&known.0).map_err(|_| Error::Rejected {
         detail: "the tag of an earlier answer is not a legal header".to_owned(),
     })?;
@@ -275,17 +293,20 @@ fn if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
 }
 
 /// GitHub's message, with its reasons for refused parts of the request.
-fn message(body: &str) -> String {
+fn parse_message(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let parts = value["errors"].as_array().into_iter().flatten();
     let general = value["message"].as_str().map(str::to_owned);
-    let words: Vec<String> = general.into_iter().chain(parts.filter_map(problem)).collect();
-    capped(&words.join("; "))
+    let words: Vec<String> = general
+        .into_iter()
+        .chain(parts.filter_map(render_part_problem))
+        .collect();
+    truncate_text(&words.join("; "))
 }
 
 /// Renders one refused part: `No commits between main and x`, or `head: invalid` where GitHub sends no
 /// message.
-fn problem(part: &Value) -> Option<String> {
+fn render_part_problem(part: &Value) -> Option<String> {
     let text = |key: &str| part[key].as_str().filter(|text| !text.is_empty());
     let words = text("message").or_else(|| part.as_str()).map(str::to_owned);
     words.or_else(|| {
@@ -294,7 +315,7 @@ fn problem(part: &Value) -> Option<String> {
     })
 }
 
-fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
+fn classify_refusal(call: GitHubCall<'_>, status: u16, hints: RefusalHints, message: &str) -> Error {
     if let (301 | 302 | 307 | 308, Some(to)) = (status, hints.location) {
         return Error::Moved { to };
     }
@@ -328,14 +349,14 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
         422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
         // A 503 counts as not executed, also for a write; after any other server error the write may have
         // been done.
-        503 => lost(false, what(), None),
-        500.. => lost(call.is_write(), what(), None),
+        503 => classify_lost(false, what(), None),
+        500.. => classify_lost(call.is_write(), what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
 /// Error of an exchange without GitHub's answer, or with a gateway's only: a write may have been done.
-const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
+const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) -> Error {
     if write {
         Error::Unknown { detail, source }
     } else {
@@ -344,30 +365,32 @@ const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
 }
 
 /// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
-pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
+pub(crate) fn classify_failure(error: octocrab::Error, write: bool) -> Error {
     match error {
         octocrab::Error::JWT { .. } => Error::Unauthorized {
             check: "the App's private key".to_owned(),
         },
-        octocrab::Error::Service { source, .. } if never_connected(&*source) => {
-            lost(false, "cannot connect".to_owned(), Some(source))
+        octocrab::Error::Service { source, .. } if has_never_connected(&*source) => {
+            classify_lost(false, "cannot connect".to_owned(), Some(source))
         }
         octocrab::Error::InvalidUtf8 { .. }
         | octocrab::Error::Json { .. }
-        | octocrab::Error::Serde { .. } => lost(write, "the answer is not JSON in UTF-8".to_owned(), None),
+        | octocrab::Error::Serde { .. } => {
+            classify_lost(write, "the answer is not JSON in UTF-8".to_owned(), None)
+        }
         octocrab::Error::Uri { .. } | octocrab::Error::UriParse { .. } | octocrab::Error::Http { .. } => {
             Error::Rejected {
                 detail: "the path is not a legal URL".to_owned(),
             }
         }
         // The inner source is used, because the text of octocrab's own error contains a backtrace.
-        octocrab::Error::Service { source, .. } => lost(write, LOST.to_owned(), Some(source)),
-        octocrab::Error::Hyper { source, .. } => lost(write, LOST.to_owned(), Some(source.into())),
-        _ => lost(write, LOST.to_owned(), None),
+        octocrab::Error::Service { source, .. } => classify_lost(write, LOST.to_owned(), Some(source)),
+        octocrab::Error::Hyper { source, .. } => classify_lost(write, LOST.to_owned(), Some(source.into())),
+        _ => classify_lost(write, LOST.to_owned(), None),
     }
 }
 
-fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+fn has_never_connected(error: &(dyn StdError + 'static)) -> bool {
     // octocrab wraps the error of hyper-util, which alone knows whether a connection was established.
     let mut link = Some(error);
     while let Some(error) = link {

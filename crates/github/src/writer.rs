@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CommitId, Instance, RepositoryName};
+use domain::{CommitId, InstanceName, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Comment, CommentId, Error, Gated, GitRemote, Identity, PullRequest, Repository, Settings,
-    client::{Method, encode_path},
-    clients::Clients,
-    permissions::Access,
-    wire::{WireComment, WirePullRequest, WireRef},
+    AccountIdentity, Error, GatePolicy, GitHubComment, GitHubCommentId, GitHubRepository, GitRemote,
+    PullRequest, Settings,
+    client::{GitHubMethod, encode_path},
+    clients::GitHubClients,
+    permissions::AccessKind,
+    wire::{WireGitHubComment, WirePullRequest, WireRef},
 };
 
 // GitHub's maximum number of entries per page.
@@ -23,11 +24,11 @@ const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(inp
 /// Writer of GitHub; cheap to clone. Reads are tried up to three times, writes once: after
 /// [`Error::Unknown`], read the state before the next write.
 #[derive(Clone, Debug)]
-pub struct Writer {
-    pub(crate) clients: Clients,
+pub struct GitHubWriter {
+    pub(crate) clients: GitHubClients,
 }
 
-impl Writer {
+impl GitHubWriter {
     /// Creates a writer of the default instance with its own connection pool, in a tokio runtime. Connects on
     /// first use.
     ///
@@ -44,10 +45,10 @@ impl Writer {
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "writer", None)?,
+            clients: GitHubClients::new(settings, others, "writer", None)?,
         })
     }
 
@@ -58,11 +59,11 @@ impl Writer {
     /// As for [`Self::new`].
     pub fn gated(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
-        gated: &Gated,
+        others: &BTreeMap<InstanceName, Settings>,
+        gated: &GatePolicy,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "writer", Some(gated))?,
+            clients: GitHubClients::new(settings, others, "writer", Some(gated))?,
         })
     }
 
@@ -73,7 +74,7 @@ impl Writer {
     pub async fn fetch_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
         self.clients
             .of(repository)?
-            .git_remote(repository, Access::Fetch)
+            .git_remote(repository, AccessKind::Fetch)
             .await
     }
 
@@ -84,7 +85,7 @@ impl Writer {
     pub async fn push_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
         self.clients
             .of(repository)?
-            .git_remote(repository, Access::Push)
+            .git_remote(repository, AccessKind::Push)
             .await
     }
 
@@ -92,10 +93,10 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the App has no installation there.
-    pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
+    pub async fn repository(&self, repository: &RepositoryName) -> Result<GitHubRepository, Error> {
         self.clients
             .of(repository)?
-            .repository(repository, Access::Write)
+            .repository(repository, AccessKind::Write)
             .await
     }
 
@@ -106,7 +107,7 @@ impl Writer {
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
         self.clients
             .of(repository)?
-            .pull_request(repository, Access::Write, number)
+            .pull_request(repository, AccessKind::Write, number)
             .await
     }
 
@@ -121,7 +122,7 @@ impl Writer {
     ) -> Result<Option<PullRequest>, Error> {
         self.clients
             .of(repository)?
-            .find_pull_request_by_head(repository, Access::Write, branch)
+            .find_pull_request_by_head(repository, AccessKind::Write, branch)
             .await
     }
 
@@ -138,7 +139,7 @@ impl Writer {
         let found = Error::none_if_missing(
             self.clients
                 .of(repository)?
-                .get::<WireRef>(repository, Access::Write, &path)
+                .get::<WireRef>(repository, AccessKind::Write, &path)
                 .await,
         )?;
         Ok(found.map(|found| found.object.sha))
@@ -162,7 +163,7 @@ impl Writer {
         let made: WirePullRequest = self
             .clients
             .of(repository)?
-            .write(repository, Method::Post, "/pulls", &body)
+            .write(repository, GitHubMethod::Post, "/pulls", &body)
             .await?;
         Ok(made.into())
     }
@@ -183,7 +184,7 @@ impl Writer {
             .of(repository)?
             .graphql(
                 repository,
-                Access::MarkReady,
+                AccessKind::MarkReady,
                 MARK_READY,
                 json!({ "id": node_id }),
             )
@@ -196,7 +197,7 @@ impl Writer {
                 let now = self
                     .clients
                     .of(repository)?
-                    .pull_request(repository, Access::Write, number)
+                    .pull_request(repository, AccessKind::Write, number)
                     .await?;
                 if now.draft {
                     Err(Error::Rejected { detail })
@@ -217,21 +218,21 @@ impl Writer {
         repository: &RepositoryName,
         number: u64,
         body: &str,
-    ) -> Result<CommentId, Error> {
+    ) -> Result<GitHubCommentId, Error> {
         let path = format!("/issues/{number}/comments");
-        let made: WireComment = self
+        let made: WireGitHubComment = self
             .clients
             .of(repository)?
-            .write(repository, Method::Post, &path, &json!({ "body": body }))
+            .write(repository, GitHubMethod::Post, &path, &json!({ "body": body }))
             .await?;
-        Ok(CommentId(made.id))
+        Ok(GitHubCommentId(made.id))
     }
 
     /// Login of the account that writes at an instance.
     ///
     /// # Errors
     /// [`Error`] of the first call, which requests the login from GitHub.
-    pub async fn login(&self, instance: Option<&Instance>) -> Result<String, Error> {
+    pub async fn login(&self, instance: Option<&InstanceName>) -> Result<String, Error> {
         self.clients.on(instance)?.our_login().await
     }
 
@@ -243,16 +244,16 @@ impl Writer {
         &self,
         repository: &RepositoryName,
         number: u64,
-    ) -> Result<Vec<Comment>, Error> {
+    ) -> Result<Vec<GitHubComment>, Error> {
         let us = self.clients.of(repository)?.our_login().await?;
         let our_app = self.clients.of(repository)?.app_id();
         let mut comments = Vec::new();
         for page in 1..=MAX_COMMENT_PAGES {
             let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
-            let found: Vec<WireComment> = self
+            let found: Vec<WireGitHubComment> = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Write, &path)
+                .get(repository, AccessKind::Write, &path)
                 .await?;
             let last = found.len() < PAGE;
             comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
@@ -270,14 +271,14 @@ impl Writer {
     pub async fn update_comment(
         &self,
         repository: &RepositoryName,
-        comment: CommentId,
+        comment: GitHubCommentId,
         body: &str,
     ) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
         let _: Value = self
             .clients
             .of(repository)?
-            .write(repository, Method::Patch, &path, &json!({ "body": body }))
+            .write(repository, GitHubMethod::Patch, &path, &json!({ "body": body }))
             .await?;
         Ok(())
     }
@@ -287,7 +288,11 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
     /// wrote it.
-    pub async fn delete_comment(&self, repository: &RepositoryName, comment: CommentId) -> Result<(), Error> {
+    pub async fn delete_comment(
+        &self,
+        repository: &RepositoryName,
+        comment: GitHubCommentId,
+    ) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
         self.clients.of(repository)?.delete(repository, &path).await
     }
@@ -306,7 +311,12 @@ impl Writer {
         let _: Value = self
             .clients
             .of(repository)?
-            .write(repository, Method::Post, &path, &json!({ "labels": labels }))
+            .write(
+                repository,
+                GitHubMethod::Post,
+                &path,
+                &json!({ "labels": labels }),
+            )
             .await?;
         Ok(())
     }
@@ -315,7 +325,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when GitHub refuses the credentials.
-    pub async fn whoami(&self) -> Result<Identity, Error> {
+    pub async fn whoami(&self) -> Result<AccountIdentity, Error> {
         self.clients.on(None)?.whoami().await
     }
 }

@@ -7,19 +7,19 @@ mod reviewing;
 
 use std::time::Duration;
 
-use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
+use domain::{ChecksConclusion, CommitId, RepositoryName, TicketKey, Timestamp};
 use github::{
-    Error, IssueState, IssueWish, Permission, Polled, PolledIssues, PullRequestState, Reader, ReviewState,
-    Settings, Writer, conclusion,
+    Error, GitHubReader, GitHubWriter, IssueListState, IssuePoll, IssueWish, PullRequestPoll,
+    PullRequestState, RepositoryPermission, ReviewVerdict, Settings, conclude_checks,
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
-use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github as stand_in};
+use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github as stand_in, poll_until};
 
 struct Hub {
     hub: FakeGitHub,
-    reader: Reader,
-    writer: Writer,
+    reader: GitHubReader,
+    writer: GitHubWriter,
     base: CommitId,
 }
 
@@ -51,8 +51,8 @@ async fn hub() -> Hub {
     let base = hub
         .create_repository("acme/shop", &[("README.md", "shop\n")])
         .unwrap();
-    let reader = Reader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
-    let writer = Writer::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
+    let reader = GitHubReader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
+    let writer = GitHubWriter::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
     Hub {
         reader,
         writer,
@@ -148,7 +148,7 @@ async fn pull_request_is_found_after_lost_answer() {
     let hub = hub().await;
     hub.branch("feat/x");
     hub.hub
-        .fail_next(Fault::new("/pulls", 1, 502).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/pulls", 1, 502).on("POST").after_effect());
     let lost = hub
         .writer
         .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
@@ -188,7 +188,7 @@ async fn repository_comments_are_listed_across_pages() {
         let number = if index % 2 == 0 { one } else { two };
         hub.hub.comment_as("acme/shop", number, "mia", "/stop").unwrap();
     }
-    let reader = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let reader = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let found = reader
         .comments_since(&shop(), Timestamp::from_unix_ms(0))
         .await
@@ -217,7 +217,7 @@ async fn only_own_comment_is_deleted() {
     let theirs = hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
     let theirs = hub
         .writer
-        .delete_comment(&shop(), github::CommentId(theirs))
+        .delete_comment(&shop(), github::GitHubCommentId(theirs))
         .await;
     assert!(
         matches!(theirs, Err(github::Error::Forbidden { .. })),
@@ -258,14 +258,14 @@ async fn checks_are_read_with_their_ends() {
     let head = hub.branch("feat/x");
     assert_eq!(hub.reader.checks(&shop(), &head).await.unwrap(), []);
     let checks = [
-        ("test", stand_in::Conclusion::Failure, "assert 1 == 2"),
-        ("lint", stand_in::Conclusion::Success, "fine"),
+        ("test", stand_in::RunConclusion::Failure, "assert 1 == 2"),
+        ("lint", stand_in::RunConclusion::Success, "fine"),
     ];
     hub.hub.run_checks("acme/shop", head.as_str(), &checks).unwrap();
     let found = hub.reader.checks(&shop(), &head).await.unwrap();
     let test = found.iter().find(|check| check.name == "test").unwrap();
     assert!(test.output_tail.contains("assert 1 == 2") && test.completed_at.is_some());
-    assert_eq!(conclusion(&found), Some(Conclusion::Failure));
+    assert_eq!(conclude_checks(&found), Some(ChecksConclusion::Failure));
     hub.assert_clean();
 }
 
@@ -337,12 +337,12 @@ async fn permissions_are_read_by_account() {
     hub.hub.set_permission("acme/shop", "eve", "read").unwrap();
     assert_eq!(
         hub.reader.permission(&shop(), "eve", EVE).await.unwrap(),
-        Permission::Read
+        RepositoryPermission::Read
     );
-    assert!(hub.reader.permission(&shop(), "mia", MIA).await.unwrap() >= Permission::Write);
+    assert!(hub.reader.permission(&shop(), "mia", MIA).await.unwrap() >= RepositoryPermission::Write);
     assert_eq!(
         hub.reader.permission(&shop(), "mia", EVE).await.unwrap(),
-        Permission::None
+        RepositoryPermission::None
     );
     hub.assert_clean();
 }
@@ -391,7 +391,7 @@ async fn token_is_limited_to_repository_and_call() {
     );
 
     // A leaked token of one repository grants access to no other.
-    let stolen = Reader::new(&with_token(&hub.hub, push.token.expose_secret())).unwrap();
+    let stolen = GitHubReader::new(&with_token(&hub.hub, push.token.expose_secret())).unwrap();
     let other = RepositoryName::new("acme", "other").unwrap();
     assert!(stolen.repository(&shop()).await.is_ok());
     let refused = stolen.repository(&other).await.unwrap_err();
@@ -442,8 +442,8 @@ async fn renamed_repository_is_followed_by_all_calls() {
     for by_token in [false, true] {
         let mut hub = hub().await;
         if by_token {
-            hub.reader = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
-            hub.writer = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+            hub.reader = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+            hub.writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
         }
         let before = hub.draft("feat/before").await;
         hub.branch("feat/after");
@@ -479,7 +479,7 @@ async fn new_writer_finds_pull_request_after_rename() {
         as_app(&hub.hub, stand_in::WRITER_APP_ID),
         with_token(&hub.hub, stand_in::WRITER_TOKEN),
     ] {
-        let writer = Writer::new(&settings).unwrap();
+        let writer = GitHubWriter::new(&settings).unwrap();
         let found = writer.find_pull_request_by_head(&shop(), "feat/x").await.unwrap();
         assert_eq!(found.map(|found| found.number), Some(made.number));
     }
@@ -488,7 +488,7 @@ async fn new_writer_finds_pull_request_after_rename() {
 #[tokio::test]
 async fn personal_token_replaces_app() {
     let hub = hub().await;
-    let writer = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+    let writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     hub.branch("feat/x");
     writer
         .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
@@ -497,7 +497,7 @@ async fn personal_token_replaces_app() {
     assert!(!writer.whoami().await.unwrap().is_app);
     let remote = writer.fetch_remote(&shop()).await.unwrap();
     assert_eq!(remote.token.expose_secret(), stand_in::WRITER_TOKEN);
-    let deliveries = Reader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let deliveries = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let refused = deliveries
         .hook_deliveries(None, Timestamp::from_unix_ms(0))
         .await
@@ -512,17 +512,18 @@ async fn refusals_are_told_apart() {
     let missing = hub.reader.repository(&elsewhere).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 
-    let stranger = Reader::new(&with_token(&hub.hub, "wrong-token-value")).unwrap();
+    let stranger = GitHubReader::new(&with_token(&hub.hub, "wrong-token-value")).unwrap();
     let refused = stranger.repository(&shop()).await.unwrap_err();
     assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
     assert!(!format!("{refused:?}").contains("wrong-token-value"));
 
     let number = hub.draft("feat/x").await.number;
-    let reader_as_writer = Writer::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    let reader_as_writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let forbidden = reader_as_writer.comment(&shop(), number, "x").await.unwrap_err();
     assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
 
-    hub.hub.fail_next(Fault::new("/comments", 1, 429).on("POST"));
+    hub.hub
+        .fail_next(ServiceFault::new("/comments", 1, 429).on("POST"));
     let limited = hub.writer.comment(&shop(), number, "x").await.unwrap_err();
     assert!(matches!(limited, Error::RateLimited { .. }), "{limited}");
 }
@@ -567,7 +568,7 @@ async fn webhook_deliveries_are_listed_newest_first() {
     for branch in ["feat/x", "feat/y"] {
         hub.branch(branch);
     }
-    let deliveries = eventually("two deliveries", Duration::from_secs(10), async || {
+    let deliveries = poll_until("two deliveries", Duration::from_secs(10), async || {
         let found = hub
             .reader
             .hook_deliveries(None, Timestamp::from_unix_ms(0))
@@ -606,8 +607,8 @@ async fn unchanged_pull_request_poll_is_free() {
             .await
             .unwrap()
     };
-    let changed = |polled: Polled| match polled {
-        Polled::Changed {
+    let changed = |polled: PullRequestPoll| match polled {
+        PullRequestPoll::Changed {
             pull_requests,
             etag,
             is_complete: true,
@@ -618,7 +619,7 @@ async fn unchanged_pull_request_poll_is_free() {
     let (found, etag) = changed(poll(None).await);
     assert_eq!(found.len(), 2);
     let used = hub.hub.rate_limit_used();
-    assert_eq!(poll(Some(&etag)).await, Polled::Unchanged);
+    assert_eq!(poll(Some(&etag)).await, PullRequestPoll::Unchanged);
     assert_eq!(
         hub.hub.rate_limit_used(),
         used,
@@ -647,7 +648,7 @@ async fn edited_comment_has_time_of_edit() {
     let first = read().await;
     assert!(first.updated_at.is_some() && first.updated_at == first.created_at);
     // GitHub's times have a resolution of one second.
-    let changed = eventually("a later second", Duration::from_secs(5), async || {
+    let changed = poll_until("a later second", Duration::from_secs(5), async || {
         hub.hub
             .edit_comment_as("acme/shop", id, "mia", "changed")
             .unwrap();
@@ -666,7 +667,7 @@ async fn edited_comment_has_time_of_edit() {
 async fn job_log_redirect_receives_no_credentials() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
-    let checks = [("unit", stand_in::Conclusion::Failure, "AssertionError: 1 != 2")];
+    let checks = [("unit", stand_in::RunConclusion::Failure, "AssertionError: 1 != 2")];
     hub.hub
         .run_checks("acme/shop", made.head.as_str(), &checks)
         .unwrap();
@@ -696,7 +697,7 @@ async fn reviews_include_comments_and_accept_replies() {
         .unwrap();
     let reviews = hub.reader.reviews(&shop(), made.number).await.unwrap();
     assert_eq!(reviews.len(), 1);
-    assert_eq!(reviews[0].state, ReviewState::ChangesRequested);
+    assert_eq!(reviews[0].state, ReviewVerdict::ChangesRequested);
     let texts: Vec<&str> = reviews[0]
         .comments
         .iter()
@@ -738,7 +739,7 @@ async fn reviews_include_comments_and_accept_replies() {
     hub.assert_clean();
 }
 
-fn login(user: Option<&github::User>) -> Option<&str> {
+fn login(user: Option<&github::GitHubUser>) -> Option<&str> {
     user.map(|user| user.login.as_str())
 }
 
@@ -828,7 +829,7 @@ async fn issue_poll_excludes_pull_requests() {
     hub.open_pull_request_as("acme/shop", "rita", "fix", "A change", "")
         .unwrap();
     let polled = reader.open_issues(&shop(), None).await.unwrap();
-    let PolledIssues::Changed { issues, etag } = polled else {
+    let IssuePoll::Changed { issues, etag } = polled else {
         panic!("nothing was known")
     };
     assert_eq!(
@@ -836,7 +837,7 @@ async fn issue_poll_excludes_pull_requests() {
         [number]
     );
     let again = reader.open_issues(&shop(), etag.as_ref()).await.unwrap();
-    assert_eq!(again, PolledIssues::Unchanged);
+    assert_eq!(again, IssuePoll::Unchanged);
 
     let listed = async |state| -> Vec<(u64, String)> {
         let listed = reader.list_issues(&shop(), state).await.unwrap();
@@ -845,8 +846,11 @@ async fn issue_poll_excludes_pull_requests() {
             .map(|issue| (issue.stub.number, issue.title))
             .collect()
     };
-    assert_eq!(listed(IssueState::Open).await, [(number, "A title".to_owned())]);
-    assert_eq!(listed(IssueState::Closed).await, [(closed, "Old".to_owned())]);
+    assert_eq!(
+        listed(IssueListState::Open).await,
+        [(number, "A title".to_owned())]
+    );
+    assert_eq!(listed(IssueListState::Closed).await, [(closed, "Old".to_owned())]);
 }
 
 #[tokio::test]
@@ -894,7 +898,7 @@ async fn assigning_unassignable_account_returns_false() {
 
 #[tokio::test]
 async fn line_authors_are_counted_by_login() {
-    use github::{Lines, Permission};
+    use github::{BlameLines, RepositoryPermission};
     let Hub { hub, writer, .. } = hub().await;
     let commit = |login: &str, text: &str| {
         let files = [("total.py", text), ("deep/rate.py", text)];
@@ -902,7 +906,7 @@ async fn line_authors_are_counted_by_login() {
     };
     commit("olga", "a\nb\nc\n");
     let head: CommitId = commit("bob", "a\nb\nC\n").parse().unwrap();
-    let lines = |path: &str, first, last| Lines {
+    let lines = |path: &str, first, last| BlameLines {
         path: path.to_owned(),
         first,
         last,
@@ -922,10 +926,13 @@ async fn line_authors_are_counted_by_login() {
         "{missing:?}"
     );
     hub.set_permission("acme/shop", "bob", "read").unwrap();
-    assert_eq!(writer.permission(&shop(), "bob").await.unwrap(), Permission::Read);
+    assert_eq!(
+        writer.permission(&shop(), "bob").await.unwrap(),
+        RepositoryPermission::Read
+    );
     assert_eq!(
         writer.permission(&shop(), "olga").await.unwrap(),
-        Permission::Write
+        RepositoryPermission::Write
     );
     assert!(hub.violations().is_empty(), "{:?}", hub.violations());
 }
@@ -968,7 +975,7 @@ async fn own_check_run_is_updated_and_ignored() {
         matches!(unknown, Err(github::Error::NotFound { .. })),
         "{unknown:?}"
     );
-    let by_token = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
+    let by_token = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     assert!(!by_token.makes_check_runs(&shop()));
     hub.assert_clean();
 }
@@ -1009,7 +1016,7 @@ async fn project_item_is_added_once_with_fields() {
         project_token: Some(stand_in::PROJECT_TOKEN.into()),
         ..as_app(&hub, stand_in::WRITER_APP_ID)
     };
-    let writer = Writer::new(&settings).unwrap();
+    let writer = GitHubWriter::new(&settings).unwrap();
     assert!(writer.sees_projects(&shop()));
     let project = writer.project(&shop(), "acme", 3).await.unwrap();
     let item = writer.put_into_project(&shop(), number, &project).await.unwrap();
@@ -1046,7 +1053,10 @@ async fn unsuitable_token_sees_no_project() {
         project_token: Some(stand_in::WRITER_TOKEN.into()),
         ..as_app(&hub, stand_in::WRITER_APP_ID)
     };
-    let refused = Writer::new(&settings).unwrap().project(&shop(), "acme", 3).await;
+    let refused = GitHubWriter::new(&settings)
+        .unwrap()
+        .project(&shop(), "acme", 3)
+        .await;
     assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
 }
 
@@ -1083,17 +1093,17 @@ async fn comparison_of_commits_lists_changed_files() {
 
 #[tokio::test]
 async fn waiting_workflow_runs_are_listed() {
-    use github::RunProgress::{AwaitsApproval, Ended, UnderWay};
+    use github::WorkflowRunProgress::{AwaitsApproval, Ended, UnderWay};
     let Hub { hub, reader, .. } = &hub().await;
     let head = hub
         .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
         .unwrap();
-    let test = ("test", stand_in::Conclusion::Success, "");
+    let test = ("test", stand_in::RunConclusion::Success, "");
     hub.run_checks("acme/shop", &head, &[test]).unwrap();
     for (name, state) in [
-        ("Tests", stand_in::RunState::ActionRequired),
-        ("Deploy", stand_in::RunState::Waiting),
-        ("Lint", stand_in::RunState::Queued),
+        ("Tests", stand_in::HeldRunState::ActionRequired),
+        ("Deploy", stand_in::HeldRunState::Waiting),
+        ("Lint", stand_in::HeldRunState::Queued),
     ] {
         hub.hold_run("acme/shop", &head, name, state).unwrap();
     }

@@ -12,9 +12,9 @@ use std::{
 
 use domain::{
     RepositoryName,
-    limits::{Heard, Knock, LimitClass, LimitGate, Pace, Pending},
+    limits::{LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, WritePace},
 };
-use github::{Error, Gated, Reader, Settings, Writer};
+use github::{Error, GatePolicy, GitHubReader, GitHubWriter, Settings};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -55,7 +55,7 @@ async fn unconnected_github_write_is_unavailable() {
     let free = StdListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let failed = Writer::new(&settings(url))
+    let failed = GitHubWriter::new(&settings(url))
         .unwrap()
         .comment(&shop(), 7, "x")
         .await
@@ -63,7 +63,7 @@ async fn unconnected_github_write_is_unavailable() {
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
     assert_eq!(failed.to_string(), "github is unavailable: cannot connect");
     assert!(std::error::Error::source(&failed).is_some());
-    let all = domain::cause::chain(&failed);
+    let all = domain::cause::format_error_chain(&failed);
     assert_eq!(all.matches("refused").count(), 1, "{all}");
     assert_eq!(all.matches("cannot connect").count(), 1, "{all}");
 }
@@ -71,7 +71,7 @@ async fn unconnected_github_write_is_unavailable() {
 #[tokio::test]
 async fn unanswered_write_is_sent_once_and_unknown() {
     let (url, count) = server("").await;
-    let failed = Writer::new(&settings(url))
+    let failed = GitHubWriter::new(&settings(url))
         .unwrap()
         .comment(&shop(), 7, "x")
         .await
@@ -84,7 +84,7 @@ async fn unanswered_write_is_sent_once_and_unknown() {
 async fn write_answered_by_bad_gateway_is_unknown() {
     let (url, count) =
         server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-    let failed = Writer::new(&settings(url))
+    let failed = GitHubWriter::new(&settings(url))
         .unwrap()
         .comment(&shop(), 7, "x")
         .await
@@ -97,7 +97,7 @@ async fn write_answered_by_bad_gateway_is_unknown() {
 async fn a_read_is_tried_three_times() {
     let (url, count) =
         server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-    let failed = Reader::new(&settings(url))
+    let failed = GitHubReader::new(&settings(url))
         .unwrap()
         .repository(&shop())
         .await
@@ -113,7 +113,7 @@ async fn rate_limit_wait_follows_server_clock() {
          x-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
     )
     .await;
-    let limited = Reader::new(&settings(url))
+    let limited = GitHubReader::new(&settings(url))
         .unwrap()
         .repository(&shop())
         .await
@@ -134,7 +134,7 @@ async fn redirect_to_other_host_is_refused() {
          connection: close\r\n\r\n"
     );
     let (url, _) = server(answer.leak()).await;
-    let refused = Writer::new(&settings(url))
+    let refused = GitHubWriter::new(&settings(url))
         .unwrap()
         .comment(&shop(), 7, "x")
         .await
@@ -149,7 +149,7 @@ async fn redirect_loop_ends_with_error() {
         "HTTP/1.1 301 Moved Permanently\r\nlocation: /repositories/7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
     )
     .await;
-    let refused = Reader::new(&settings(url))
+    let refused = GitHubReader::new(&settings(url))
         .unwrap()
         .repository(&shop())
         .await
@@ -165,7 +165,7 @@ async fn a_refused_request_names_the_field() {
          {\"message\":\"Validation Failed\",\"errors\":[{\"resource\":\"PullRequest\",\"field\":\"head\",\"code\":\"invalid\"}]}",
     )
     .await;
-    let refused = Writer::new(&settings(url))
+    let refused = GitHubWriter::new(&settings(url))
         .unwrap()
         .create_pull_request(&shop(), "x", "main", "t", "", true)
         .await
@@ -180,7 +180,7 @@ async fn a_refused_request_names_the_field() {
 async fn non_json_answer_counts_as_outage() {
     let (url, count) =
         server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
-    let failed = Reader::new(&settings(url))
+    let failed = GitHubReader::new(&settings(url))
         .unwrap()
         .repository(&shop())
         .await
@@ -197,7 +197,7 @@ async fn invalid_private_key_is_refused_at_construction() {
         private_key: Some("secret-but-no-key".into()),
         ..Settings::default()
     };
-    let refused = Reader::new(&settings).unwrap_err();
+    let refused = GitHubReader::new(&settings).unwrap_err();
     assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
     assert!(!format!("{refused:?}").contains("secret"));
 }
@@ -205,20 +205,20 @@ async fn invalid_private_key_is_refused_at_construction() {
 /// Gate that records its calls, and admits requests until an answer reported a refusal.
 #[derive(Debug, Default)]
 struct Notes {
-    knocks: Mutex<Vec<(String, Option<Pace>)>>,
+    knocks: Mutex<Vec<(String, Option<WritePace>)>>,
     refused: Mutex<Option<(LimitClass, Duration)>>,
     left: Mutex<Vec<u64>>,
 }
 
 impl LimitGate for Notes {
-    fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>> {
+    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
         let name = format!("{} {}", knock.account, knock.resource);
         self.knocks.lock().unwrap().push((name, knock.pace));
         let refused = *self.refused.lock().unwrap();
         Box::pin(async move { refused.map_or(Ok(()), |(_, wait)| Err(wait)) })
     }
 
-    fn hear<'a>(&'a self, _: Knock<'a>, heard: Heard) -> Pending<'a, ()> {
+    fn hear<'a>(&'a self, _: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()> {
         let mut refused = self.refused.lock().unwrap();
         *refused = heard.refused.or(*refused);
         let left = heard.quota.map(|(quota, _)| quota.remaining);
@@ -227,13 +227,13 @@ impl LimitGate for Notes {
     }
 }
 
-fn writer_behind(notes: &Arc<Notes>, url: String) -> Writer {
+fn writer_behind(notes: &Arc<Notes>, url: String) -> GitHubWriter {
     let gate: Arc<dyn LimitGate> = Arc::<Notes>::clone(notes);
-    let gated = Gated {
+    let gated = GatePolicy {
         writes_a_minute: Some(7),
-        ..Gated::by(gate)
+        ..GatePolicy::by(gate)
     };
-    Writer::gated(Some(&settings(url)), &BTreeMap::new(), &gated).unwrap()
+    GitHubWriter::gated(Some(&settings(url)), &BTreeMap::new(), &gated).unwrap()
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn limit_gate_admits_requests_and_receives_refusals() {
             *notes.refused.lock().unwrap(),
             Some((class, Duration::from_secs(90)))
         );
-        let pace = Pace {
+        let pace = WritePace {
             a_minute: 7,
             an_hour: 0,
         };

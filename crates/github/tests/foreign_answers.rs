@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
-use github::{Error, IssueState, Reader, Settings, Writer};
-use testkit::{FakeGitHub, Fault, GitHubOptions, github as stand_in};
+use github::{Error, GitHubReader, GitHubWriter, IssueListState, Settings};
+use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github as stand_in};
 
 // Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 8] = [
@@ -28,8 +28,8 @@ const PAGES: [(u16, &str, &str); 8] = [
 
 struct Hub {
     hub: FakeGitHub,
-    reader: Reader,
-    writer: Writer,
+    reader: GitHubReader,
+    writer: GitHubWriter,
     base: CommitId,
     head: CommitId,
 }
@@ -62,7 +62,7 @@ calls! {
     "identity": |hub| hub.reader.identity(None);
     "issue": |hub| hub.reader.issue(&shop(), ISSUE);
     "open issues": |hub| hub.reader.open_issues(&shop(), None);
-    "list of issues": |hub| hub.reader.list_issues(&shop(), IssueState::Open);
+    "list of issues": |hub| hub.reader.list_issues(&shop(), IssueListState::Open);
     "comments since": |hub| hub.reader.comments_since(&shop(), START);
     "branch checks": |hub| hub.reader.branch_checks(&shop(), "main");
     "reviews": |hub| hub.reader.reviews(&shop(), PULL);
@@ -116,8 +116,8 @@ async fn hub() -> Hub {
     let head = hub
         .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
         .unwrap();
-    let reader = Reader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
-    let writer = Writer::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
+    let reader = GitHubReader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
+    let writer = GitHubWriter::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
     writer
         .create_pull_request(&shop(), "fix/1", "main", "ENG-1 Login", "Body", true)
         .await
@@ -135,8 +135,8 @@ async fn hub() -> Hub {
 impl Hub {
     /// Replaces the clients, so that no cached answer prevents a read.
     fn renew(&mut self) {
-        self.reader = Reader::new(&as_app(&self.hub, stand_in::READER_APP_ID)).unwrap();
-        self.writer = Writer::new(&as_app(&self.hub, stand_in::WRITER_APP_ID)).unwrap();
+        self.reader = GitHubReader::new(&as_app(&self.hub, stand_in::READER_APP_ID)).unwrap();
+        self.writer = GitHubWriter::new(&as_app(&self.hub, stand_in::WRITER_APP_ID)).unwrap();
     }
 
     /// Records the routes of a call without a fault.
@@ -159,7 +159,7 @@ async fn assert_passing(number: usize, call: &Call) {
     for (index, (method, path)) in routes.into_iter().enumerate() {
         let (status, content_type, body) = PAGES[(number + index) % PAGES.len()];
         hub.renew();
-        let fault = Fault::new(&path, 3, status).on(&method);
+        let fault = ServiceFault::new(&path, 3, status).on(&method);
         hub.hub.fail_next(fault.page(content_type, body));
         let case = format!("{}: {method} {path} with {status} {body:?}", call.0);
         let failed = (call.1)(&hub).await;
@@ -190,7 +190,8 @@ async fn each_foreign_github_answer_is_temporary() {
 #[tokio::test]
 async fn json_of_a_wrong_shape_is_final() {
     let hub = hub().await;
-    let fault = Fault::new("/pulls/2", 1, 200).page("application/json", "{\"number\": [\"cut \\ud83d\"]}");
+    let fault =
+        ServiceFault::new("/pulls/2", 1, 200).page("application/json", "{\"number\": [\"cut \\ud83d\"]}");
     hub.hub.fail_next(fault);
     let failed = hub.reader.pull_request(&shop(), PULL).await.unwrap_err();
     assert!(
@@ -203,7 +204,7 @@ async fn json_of_a_wrong_shape_is_final() {
 async fn github_write_answered_by_page_is_unknown() {
     let hub = hub().await;
     hub.hub.fail_next(
-        Fault::new("/comments", 1, 200)
+        ServiceFault::new("/comments", 1, 200)
             .on("POST")
             .page("text/html", "<html></html>"),
     );

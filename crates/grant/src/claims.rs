@@ -4,20 +4,20 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{HostPattern, RepositoryName, RunFence, RunId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Audience, Grant, Refused};
+use crate::{Grant, GrantAudience, GrantRefusal};
 
 /// Lifetime of a grant, in seconds.
 pub(crate) const LIFETIME_S: i64 = 15 * 60;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Header {
+pub(crate) struct GrantHeader {
     pub(crate) alg: String,
     pub(crate) kid: String,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Claims {
+pub(crate) struct GrantClaims {
     aud: String,
     run: RunId,
     repository: RepositoryName,
@@ -42,24 +42,24 @@ pub(crate) struct StatusClaims {
 impl StatusClaims {
     pub(crate) fn new(now_s: i64) -> Self {
         Self {
-            aud: audience_name(Audience::Status).to_owned(),
+            aud: audience_name(GrantAudience::Status).to_owned(),
             nbf: now_s,
             exp: now_s.saturating_add(LIFETIME_S),
         }
     }
 
-    pub(crate) fn check_audience(&self) -> Result<(), Refused> {
-        check_audience(&self.aud, Audience::Status)
+    pub(crate) fn check_audience(&self) -> Result<(), GrantRefusal> {
+        check_audience(&self.aud, GrantAudience::Status)
     }
 }
 
 /// Validity of a token, in Unix seconds.
-pub(crate) trait Validity {
+pub(crate) trait TokenValidity {
     fn not_before(&self) -> i64;
     fn expires(&self) -> i64;
 }
 
-impl Validity for Claims {
+impl TokenValidity for GrantClaims {
     fn not_before(&self) -> i64 {
         self.nbf
     }
@@ -68,7 +68,7 @@ impl Validity for Claims {
     }
 }
 
-impl Validity for StatusClaims {
+impl TokenValidity for StatusClaims {
     fn not_before(&self) -> i64 {
         self.nbf
     }
@@ -77,15 +77,15 @@ impl Validity for StatusClaims {
     }
 }
 
-fn check_audience(named: &str, wanted: Audience) -> Result<(), Refused> {
+fn check_audience(named: &str, wanted: GrantAudience) -> Result<(), GrantRefusal> {
     if named == audience_name(wanted) {
         Ok(())
     } else {
-        Err(Refused::new("the grant is for another audience"))
+        Err(GrantRefusal::new("the grant is for another audience"))
     }
 }
 
-impl Claims {
+impl GrantClaims {
     pub(crate) fn new(grant: &Grant, now_s: i64) -> Self {
         Self {
             aud: audience_name(grant.audience).to_owned(),
@@ -99,7 +99,7 @@ impl Claims {
         }
     }
 
-    pub(crate) fn into_grant(self, audience: Audience) -> Result<Grant, Refused> {
+    pub(crate) fn into_grant(self, audience: GrantAudience) -> Result<Grant, GrantRefusal> {
         check_audience(&self.aud, audience)?;
         Ok(Grant {
             audience,
@@ -112,33 +112,34 @@ impl Claims {
     }
 }
 
-const fn audience_name(audience: Audience) -> &'static str {
+const fn audience_name(audience: GrantAudience) -> &'static str {
     match audience {
-        Audience::Executor => "executor",
-        Audience::Status => "status",
-        Audience::Gate => "gate",
-        Audience::Egress => "egress",
+        GrantAudience::Executor => "executor",
+        GrantAudience::Status => "status",
+        GrantAudience::Gate => "gate",
+        GrantAudience::Egress => "egress",
     }
 }
 
-pub(crate) fn encode(part: &impl Serialize) -> Result<String, Refused> {
-    let json = serde_json::to_vec(part).map_err(|_| Refused::new("the grant cannot be written as JSON"))?;
+pub(crate) fn encode_part(part: &impl Serialize) -> Result<String, GrantRefusal> {
+    let json =
+        serde_json::to_vec(part).map_err(|_| GrantRefusal::new("the grant cannot be written as JSON"))?;
     Ok(URL_SAFE_NO_PAD.encode(json))
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(part: &str) -> Result<T, Refused> {
+pub(crate) fn decode_part<T: DeserializeOwned>(part: &str) -> Result<T, GrantRefusal> {
     let json = decode_bytes(part)?;
-    serde_json::from_slice(&json).map_err(|_| malformed())
+    serde_json::from_slice(&json).map_err(|_| refuse_malformed())
 }
 
-pub(crate) fn decode_bytes(part: &str) -> Result<Vec<u8>, Refused> {
-    URL_SAFE_NO_PAD.decode(part).map_err(|_| malformed())
+pub(crate) fn decode_bytes(part: &str) -> Result<Vec<u8>, GrantRefusal> {
+    URL_SAFE_NO_PAD.decode(part).map_err(|_| refuse_malformed())
 }
 
 pub(crate) fn encode_bytes(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-pub(crate) fn malformed() -> Refused {
-    Refused::new("the grant is malformed")
+pub(crate) fn refuse_malformed() -> GrantRefusal {
+    GrantRefusal::new("the grant is malformed")
 }

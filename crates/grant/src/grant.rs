@@ -4,7 +4,7 @@ use domain::{HostPattern, RepositoryName, RunFence, RunId};
 
 /// Service that accepts a grant. No service accepts a grant for another audience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum GrantAudience {
     /// Tool calls at an executor.
     Executor,
     /// Status of an executor: tools, slots and open runs. It opens no workspace.
@@ -19,7 +19,7 @@ pub enum Audience {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Service that accepts the grant.
-    pub audience: Audience,
+    pub audience: GrantAudience,
     /// Run that the grant was made for.
     pub run: RunId,
     /// Only repository that the grant opens.
@@ -35,9 +35,9 @@ pub struct Grant {
 /// Reason why a grant or key is refused, for operators. It never contains a token or a key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct GrantRefusal(pub String);
 
-impl Refused {
+impl GrantRefusal {
     pub(crate) fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }

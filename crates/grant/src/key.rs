@@ -7,7 +7,7 @@ use ring::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::Refused;
+use crate::GrantRefusal;
 
 /// Ed25519 key pair.
 pub struct KeyPair {
@@ -27,7 +27,7 @@ pub struct KeyPair {
     clippy::expect_used,
     reason = "without randomness no process of this system can be trusted to carry on"
 )]
-pub fn generate() -> KeyPair {
+pub fn generate_key_pair() -> KeyPair {
     let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("the system's randomness");
     let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).expect("a fresh key is well-formed");
     let public_key = pair.public_key().as_ref();
@@ -38,13 +38,13 @@ pub fn generate() -> KeyPair {
     }
 }
 
-pub(crate) fn read_private(private_key: &SecretString) -> Result<Ed25519KeyPair, Refused> {
+pub(crate) fn read_private(private_key: &SecretString) -> Result<Ed25519KeyPair, GrantRefusal> {
     let der = STANDARD
         .decode(private_key.expose_secret().trim())
-        .map_err(|_| Refused::new("the private key must be PKCS#8 in base64"))?;
+        .map_err(|_| GrantRefusal::new("the private key must be PKCS#8 in base64"))?;
     // Version 1 of PKCS#8, which OpenSSL writes, has no public key to check.
     Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der)
-        .map_err(|_| Refused::new("the private key must be an Ed25519 key in PKCS#8"))
+        .map_err(|_| GrantRefusal::new("the private key must be an Ed25519 key in PKCS#8"))
 }
 
 fn key_id(public_key: &[u8]) -> String {

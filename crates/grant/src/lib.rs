@@ -9,7 +9,7 @@ mod key;
 mod signer;
 mod verifier;
 
-pub use grant::{Audience, Grant, Refused};
-pub use key::{KeyPair, generate};
-pub use signer::Signer;
-pub use verifier::Verifier;
+pub use grant::{Grant, GrantAudience, GrantRefusal};
+pub use key::{KeyPair, generate_key_pair};
+pub use signer::GrantSigner;
+pub use verifier::GrantVerifier;

@@ -9,26 +9,26 @@ use secrecy::SecretString;
 use serde::Serialize;
 
 use crate::{
-    Grant, Refused,
-    claims::{Claims, Header, StatusClaims, encode, encode_bytes},
+    Grant, GrantRefusal,
+    claims::{GrantClaims, GrantHeader, StatusClaims, encode_bytes, encode_part},
     key::read_private,
 };
 
 /// Signer with the private key. Cheap to clone.
 #[derive(Clone)]
-pub struct Signer {
+pub struct GrantSigner {
     key_id: String,
     pair: Arc<Ed25519KeyPair>,
 }
 
-impl Signer {
+impl GrantSigner {
     /// Creates a signer with a private key in PKCS#8, base64.
     ///
     /// # Errors
     /// [`Refused`] when the key id is empty or the key is not an Ed25519 key.
-    pub fn new(key_id: &str, private_key: &SecretString) -> Result<Self, Refused> {
+    pub fn new(key_id: &str, private_key: &SecretString) -> Result<Self, GrantRefusal> {
         if key_id.is_empty() {
-            return Err(Refused::new("the key id must not be empty"));
+            return Err(GrantRefusal::new("the key id must not be empty"));
         }
         Ok(Self {
             key_id: key_id.to_owned(),
@@ -40,8 +40,8 @@ impl Signer {
     ///
     /// # Errors
     /// [`Refused`] when the grant cannot be serialized.
-    pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, Refused> {
-        self.token(&Claims::new(grant, now.unix_s()))
+    pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, GrantRefusal> {
+        self.token(&GrantClaims::new(grant, now.unix_s()))
     }
 
     /// Signs a status grant, with which the bearer may request an executor's status. Valid for 15 minutes
@@ -49,16 +49,16 @@ impl Signer {
     ///
     /// # Errors
     /// [`Refused`] when the claims cannot be serialized.
-    pub fn sign_status(&self, now: Timestamp) -> Result<SecretString, Refused> {
+    pub fn sign_status(&self, now: Timestamp) -> Result<SecretString, GrantRefusal> {
         self.token(&StatusClaims::new(now.unix_s()))
     }
 
-    fn token(&self, claims: &impl Serialize) -> Result<SecretString, Refused> {
-        let header = encode(&Header {
+    fn token(&self, claims: &impl Serialize) -> Result<SecretString, GrantRefusal> {
+        let header = encode_part(&GrantHeader {
             alg: "EdDSA".to_owned(),
             kid: self.key_id.clone(),
         })?;
-        let claims = encode(claims)?;
+        let claims = encode_part(claims)?;
         let signed = format!("{header}.{claims}");
         let signature = encode_bytes(self.pair.sign(signed.as_bytes()).as_ref());
         Ok(SecretString::from(format!("{signed}.{signature}")))

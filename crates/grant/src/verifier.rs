@@ -8,8 +8,11 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Audience, Grant, Refused,
-    claims::{Claims, Header, LIFETIME_S, StatusClaims, Validity, decode, decode_bytes, malformed},
+    Grant, GrantAudience, GrantRefusal,
+    claims::{
+        GrantClaims, GrantHeader, LIFETIME_S, StatusClaims, TokenValidity, decode_bytes, decode_part,
+        refuse_malformed,
+    },
 };
 
 // Accepted lead of a planner's clock, in seconds.
@@ -17,25 +20,25 @@ const CLOCK_SKEW_S: i64 = 30;
 
 /// Verifier with public keys only. Cheap to clone.
 #[derive(Clone)]
-pub struct Verifier {
+pub struct GrantVerifier {
     keys: Arc<BTreeMap<String, Vec<u8>>>,
 }
 
-impl Verifier {
+impl GrantVerifier {
     /// Creates a verifier with public keys (raw 32 bytes, base64) by key id. During a rotation two keys are
     /// valid.
     ///
     /// # Errors
     /// [`Refused`] without a key, or when a key is not 32 bytes in base64.
-    pub fn new(public_keys: &BTreeMap<String, String>) -> Result<Self, Refused> {
+    pub fn new(public_keys: &BTreeMap<String, String>) -> Result<Self, GrantRefusal> {
         if public_keys.is_empty() {
-            return Err(Refused::new("at least one public key is needed"));
+            return Err(GrantRefusal::new("at least one public key is needed"));
         }
         let keys = public_keys
             .iter()
             .map(|(id, text)| Ok((id.clone(), read_public(id, text)?)));
         Ok(Self {
-            keys: Arc::new(keys.collect::<Result<_, Refused>>()?),
+            keys: Arc::new(keys.collect::<Result<_, GrantRefusal>>()?),
         })
     }
 
@@ -44,56 +47,65 @@ impl Verifier {
     /// # Errors
     /// [`Refused`] when the token is malformed, signed by an unknown key, modified, for another audience,
     /// expired or not valid yet.
-    pub fn verify(&self, token: &str, audience: Audience, now: Timestamp) -> Result<Grant, Refused> {
-        self.claims::<Claims>(token, now)?.into_grant(audience)
+    pub fn verify(
+        &self,
+        token: &str,
+        audience: GrantAudience,
+        now: Timestamp,
+    ) -> Result<Grant, GrantRefusal> {
+        self.claims::<GrantClaims>(token, now)?.into_grant(audience)
     }
 
     /// Verifies a status grant, which names no run.
     ///
     /// # Errors
     /// Those of [`Verifier::verify`].
-    pub fn verify_status(&self, token: &str, now: Timestamp) -> Result<(), Refused> {
+    pub fn verify_status(&self, token: &str, now: Timestamp) -> Result<(), GrantRefusal> {
         self.claims::<StatusClaims>(token, now)?.check_audience()
     }
 
-    fn claims<C: DeserializeOwned + Validity>(&self, token: &str, now: Timestamp) -> Result<C, Refused> {
+    fn claims<C: DeserializeOwned + TokenValidity>(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<C, GrantRefusal> {
         // The signature covers the encoded text of header and claims, not their parsed form.
-        let (signed, signature) = token.rsplit_once('.').ok_or_else(malformed)?;
-        let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
-        let header: Header = decode(header)?;
+        let (signed, signature) = token.rsplit_once('.').ok_or_else(refuse_malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or_else(refuse_malformed)?;
+        let header: GrantHeader = decode_part(header)?;
         // The algorithm is fixed, so that a token cannot choose a weaker one.
         if header.alg != "EdDSA" {
-            return Err(Refused::new("the grant is not signed with Ed25519"));
+            return Err(GrantRefusal::new("the grant is not signed with Ed25519"));
         }
         let key = self
             .keys
             .get(&header.kid)
-            .ok_or_else(|| Refused::new("the grant's key id is unknown"))?;
+            .ok_or_else(|| GrantRefusal::new("the grant's key id is unknown"))?;
         UnparsedPublicKey::new(&ED25519, key)
             .verify(signed.as_bytes(), &decode_bytes(signature)?)
-            .map_err(|_| Refused::new("the grant's signature is wrong"))?;
+            .map_err(|_| GrantRefusal::new("the grant's signature is wrong"))?;
         // The claims are parsed after the signature is verified, so that no unsigned claim is read.
-        let claims: C = decode(claims)?;
+        let claims: C = decode_part(claims)?;
         check_time(&claims, now.unix_s())?;
         Ok(claims)
     }
 }
 
-fn check_time(claims: &impl Validity, now_s: i64) -> Result<(), Refused> {
+fn check_time(claims: &impl TokenValidity, now_s: i64) -> Result<(), GrantRefusal> {
     let (not_before, expires) = (claims.not_before(), claims.expires());
     // A signer with other settings must not issue a grant that is valid for longer.
     if expires.saturating_sub(not_before) > LIFETIME_S {
-        return Err(Refused::new("the grant is valid for longer than 15 minutes"));
+        return Err(GrantRefusal::new("the grant is valid for longer than 15 minutes"));
     }
     if now_s >= expires {
         let late = now_s.saturating_sub(expires);
-        return Err(Refused::new(format!(
+        return Err(GrantRefusal::new(format!(
             "the grant has expired, {late} s ago by the clock here; if it is new, the clocks of planner and receiver differ"
         )));
     }
     if now_s.saturating_add(CLOCK_SKEW_S) < not_before {
         let ahead = not_before.saturating_sub(now_s);
-        return Err(Refused::new(format!(
+        return Err(GrantRefusal::new(format!(
             "the grant is not valid yet: the planner's clock is {ahead} s ahead of the clock here, and at most {CLOCK_SKEW_S} s are \
              accepted; set the clocks (NTP)"
         )));
@@ -101,9 +113,9 @@ fn check_time(claims: &impl Validity, now_s: i64) -> Result<(), Refused> {
     Ok(())
 }
 
-fn read_public(id: &str, text: &str) -> Result<Vec<u8>, Refused> {
+fn read_public(id: &str, text: &str) -> Result<Vec<u8>, GrantRefusal> {
     let key = STANDARD.decode(text.trim()).ok().filter(|key| key.len() == 32);
-    key.ok_or_else(|| Refused::new(format!("the public key {id:?} must be 32 bytes in base64")))
+    key.ok_or_else(|| GrantRefusal::new(format!("the public key {id:?} must be 32 bytes in base64")))
 }
 
 #[cfg(test)]
@@ -112,13 +124,13 @@ mod tests {
     use secrecy::{ExposeSecret, SecretString};
 
     use super::*;
-    use crate::{KeyPair, Signer, claims::encode, generate};
+    use crate::{GrantSigner, KeyPair, claims::encode_part, generate_key_pair};
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_790_000_000_000);
 
     fn grant() -> Grant {
         Grant {
-            audience: Audience::Executor,
+            audience: GrantAudience::Executor,
             run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 57),
             repository: "acme/shop".parse().unwrap(),
             workspace: Some("w1".to_owned()),
@@ -128,14 +140,14 @@ mod tests {
     }
 
     fn signed(pair: &KeyPair) -> SecretString {
-        Signer::new(&pair.id, &pair.private_key)
+        GrantSigner::new(&pair.id, &pair.private_key)
             .unwrap()
             .sign(&grant(), NOW)
             .unwrap()
     }
 
-    fn verifier(pairs: &[&KeyPair]) -> Verifier {
-        Verifier::new(
+    fn verifier(pairs: &[&KeyPair]) -> GrantVerifier {
+        GrantVerifier::new(
             &pairs
                 .iter()
                 .map(|pair| (pair.id.clone(), pair.public_key.clone()))
@@ -144,22 +156,22 @@ mod tests {
         .unwrap()
     }
 
-    fn refusal(verifier: &Verifier, token: &str, audience: Audience, now: Timestamp) -> String {
+    fn refusal(verifier: &GrantVerifier, token: &str, audience: GrantAudience, now: Timestamp) -> String {
         verifier.verify(token, audience, now).unwrap_err().to_string()
     }
 
     #[test]
     fn grant_keeps_instance_of_repository_and_ticket() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let granted = Grant {
             run: RunId::new("jira+dc:ENG-12".parse().unwrap(), 57),
             repository: "ghe:acme/shop".parse().unwrap(),
             ..grant()
         };
-        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         let token = signer.sign(&granted, NOW).unwrap();
         let read = verifier(&[&pair])
-            .verify(token.expose_secret(), Audience::Executor, NOW)
+            .verify(token.expose_secret(), GrantAudience::Executor, NOW)
             .unwrap();
         assert_eq!(read, granted);
         assert_ne!(read.repository, grant().repository);
@@ -167,18 +179,18 @@ mod tests {
 
     #[test]
     fn signed_grant_verifies_unchanged() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let token = signed(&pair);
         let read = verifier(&[&pair])
-            .verify(token.expose_secret(), Audience::Executor, NOW)
+            .verify(token.expose_secret(), GrantAudience::Executor, NOW)
             .unwrap();
         assert_eq!(read, grant());
     }
 
     #[test]
     fn status_grant_is_separate_from_others() {
-        let pair = generate();
-        let status = Signer::new(&pair.id, &pair.private_key)
+        let pair = generate_key_pair();
+        let status = GrantSigner::new(&pair.id, &pair.private_key)
             .unwrap()
             .sign_status(NOW)
             .unwrap();
@@ -186,12 +198,12 @@ mod tests {
         verifier.verify_status(status.expose_secret(), NOW).unwrap();
         assert!(
             verifier
-                .verify(status.expose_secret(), Audience::Executor, NOW)
+                .verify(status.expose_secret(), GrantAudience::Executor, NOW)
                 .is_err()
         );
         assert!(
             verifier
-                .verify(status.expose_secret(), Audience::Status, NOW)
+                .verify(status.expose_secret(), GrantAudience::Status, NOW)
                 .is_err()
         );
         assert!(
@@ -205,39 +217,44 @@ mod tests {
 
     #[test]
     fn executor_grant_is_refused_at_gate() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let token = signed(&pair);
-        let refusal = refusal(&verifier(&[&pair]), token.expose_secret(), Audience::Gate, NOW);
+        let refusal = refusal(
+            &verifier(&[&pair]),
+            token.expose_secret(),
+            GrantAudience::Gate,
+            NOW,
+        );
         assert_eq!(refusal, "the grant is for another audience");
     }
 
     #[test]
     fn a_grant_expires_after_fifteen_minutes() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let token = signed(&pair);
         let verifier = verifier(&[&pair]);
         let last = NOW.plus_ms(15 * 60_000 - 1000);
         assert!(
             verifier
-                .verify(token.expose_secret(), Audience::Executor, last)
+                .verify(token.expose_secret(), GrantAudience::Executor, last)
                 .is_ok()
         );
         let late = NOW.plus_ms(15 * 60_000);
         assert_eq!(
-            refusal(&verifier, token.expose_secret(), Audience::Executor, late),
+            refusal(&verifier, token.expose_secret(), GrantAudience::Executor, late),
             "the grant has expired, 0 s ago by the clock here; if it is new, the clocks of planner and receiver differ"
         );
     }
 
     #[test]
     fn grant_from_far_ahead_clock_is_refused() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let token = signed(&pair);
         let early = NOW.plus_ms(-60_000);
         let refusal = refusal(
             &verifier(&[&pair]),
             token.expose_secret(),
-            Audience::Executor,
+            GrantAudience::Executor,
             early,
         );
         let words = "the planner's clock is 60 s ahead of the clock here, and at most 30 s are accepted; set the clocks (NTP)";
@@ -246,11 +263,11 @@ mod tests {
 
     #[test]
     fn an_unknown_key_id_is_refused() {
-        let token = signed(&generate());
+        let token = signed(&generate_key_pair());
         let refusal = refusal(
-            &verifier(&[&generate()]),
+            &verifier(&[&generate_key_pair()]),
             token.expose_secret(),
-            Audience::Executor,
+            GrantAudience::Executor,
             NOW,
         );
         assert_eq!(refusal, "the grant's key id is unknown");
@@ -258,15 +275,15 @@ mod tests {
 
     #[test]
     fn other_key_with_same_id_is_refused() {
-        let (ours, theirs) = (generate(), generate());
-        let forged = Signer::new(&ours.id, &theirs.private_key)
+        let (ours, theirs) = (generate_key_pair(), generate_key_pair());
+        let forged = GrantSigner::new(&ours.id, &theirs.private_key)
             .unwrap()
             .sign(&grant(), NOW)
             .unwrap();
         let refusal = refusal(
             &verifier(&[&ours]),
             forged.expose_secret(),
-            Audience::Executor,
+            GrantAudience::Executor,
             NOW,
         );
         assert_eq!(refusal, "the grant's signature is wrong");
@@ -274,32 +291,32 @@ mod tests {
 
     #[test]
     fn a_tampered_grant_is_refused() {
-        let pair = generate();
+        let pair = generate_key_pair();
         let token = signed(&pair);
         let parts: Vec<&str> = token.expose_secret().split('.').collect();
         let other = Grant {
             repository: "acme/secrets".parse().unwrap(),
             ..grant()
         };
-        let claims = encode(&Claims::new(&other, NOW.unix_s())).unwrap();
+        let claims = encode_part(&GrantClaims::new(&other, NOW.unix_s())).unwrap();
         let tampered = format!("{}.{claims}.{}", parts[0], parts[2]);
-        let refusal = refusal(&verifier(&[&pair]), &tampered, Audience::Executor, NOW);
+        let refusal = refusal(&verifier(&[&pair]), &tampered, GrantAudience::Executor, NOW);
         assert_eq!(refusal, "the grant's signature is wrong");
     }
 
     #[test]
     fn a_token_without_signature_algorithm_is_refused() {
-        let pair = generate();
-        let header = encode(&Header {
+        let pair = generate_key_pair();
+        let header = encode_part(&GrantHeader {
             alg: "none".to_owned(),
             kid: pair.id.clone(),
         })
         .unwrap();
-        let claims = encode(&Claims::new(&grant(), NOW.unix_s())).unwrap();
+        let claims = encode_part(&GrantClaims::new(&grant(), NOW.unix_s())).unwrap();
         let refusal = refusal(
             &verifier(&[&pair]),
             &format!("{header}.{claims}."),
-            Audience::Executor,
+            GrantAudience::Executor,
             NOW,
         );
         assert_eq!(refusal, "the grant is not signed with Ed25519");
@@ -307,12 +324,12 @@ mod tests {
 
     #[test]
     fn both_keys_are_valid_during_rotation() {
-        let (old, new) = (generate(), generate());
+        let (old, new) = (generate_key_pair(), generate_key_pair());
         let verifier = verifier(&[&old, &new]);
         for token in [signed(&old), signed(&new)] {
             assert!(
                 verifier
-                    .verify(token.expose_secret(), Audience::Executor, NOW)
+                    .verify(token.expose_secret(), GrantAudience::Executor, NOW)
                     .is_ok()
             );
         }
@@ -320,23 +337,23 @@ mod tests {
 
     #[test]
     fn garbage_is_malformed_and_never_shown() {
-        let verifier = verifier(&[&generate()]);
+        let verifier = verifier(&[&generate_key_pair()]);
         for garbage in ["", "a", "a.b", "a.b.c", "....", "é.é.é"] {
-            let refusal = refusal(&verifier, garbage, Audience::Executor, NOW);
+            let refusal = refusal(&verifier, garbage, GrantAudience::Executor, NOW);
             assert_eq!(refusal, "the grant is malformed");
         }
     }
 
     #[test]
     fn the_signer_tells_its_public_key() {
-        let pair = generate();
-        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let pair = generate_key_pair();
+        let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         assert_eq!(signer.public_key(), (pair.id, pair.public_key));
     }
 
     #[test]
     fn verifier_without_valid_keys_is_refused() {
-        assert!(Verifier::new(&BTreeMap::new()).is_err());
-        assert!(Verifier::new(&BTreeMap::from([("a".to_owned(), "AAAA".to_owned())])).is_err());
+        assert!(GrantVerifier::new(&BTreeMap::new()).is_err());
+        assert!(GrantVerifier::new(&BTreeMap::from([("a".to_owned(), "AAAA".to_owned())])).is_err());
     }
 }

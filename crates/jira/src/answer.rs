@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Cause, json};
+use domain::{ErrorCause, json};
 use reqwest::{
     Response, StatusCode,
     header::{self, HeaderMap},
@@ -10,7 +10,7 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Error, error::capped, limits};
+use crate::{Error, error::truncate_text, limits};
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 // Limit of 15 minutes: an administrator can set an interval of a day, which would block the account as long.
@@ -31,7 +31,7 @@ impl AnswerHeaders {
             .and_then(|value| value.to_str().ok());
         Self {
             content_type: content_type.unwrap_or_default().to_owned(),
-            retry_after: retry_after(headers),
+            retry_after: parse_retry_after(headers),
             is_of_one_issue: limits::is_of_one_issue(headers),
         }
     }
@@ -39,7 +39,7 @@ impl AnswerHeaders {
 
 /// Time that an answer asks to wait. A Data Center may send 0 or no value; its next requests come with the
 /// next interval.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     let asked = seconds("retry-after").filter(|asked| *asked > 0);
     let interval =
@@ -47,9 +47,13 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     asked.or_else(interval).map(Duration::from_secs)
 }
 
-pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
+pub(crate) async fn read_bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(error, write))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| classify_failure(error, write))?
+    {
         // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(Error::Malformed {
@@ -68,12 +72,16 @@ pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: b
         return Ok(());
     }
     json::find_foreign_answer(content_type, body).map_or(Ok(()), |problem| {
-        Err(lost(write, format!("{name} was answered by {problem}"), None))
+        Err(classify_lost(
+            write,
+            format!("{name} was answered by {problem}"),
+            None,
+        ))
     })
 }
 
 /// Parses a body; an empty one (204) counts as null.
-pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
+pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
     read_json(body).map_err(|error| match error {
         json::Error::TooDeep => Error::TooDeep {
@@ -102,16 +110,16 @@ fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
 }
 
 /// Jira's message: general messages first, then those about fields.
-pub(crate) fn message(body: &[u8]) -> String {
+pub(crate) fn parse_message(body: &[u8]) -> String {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let general = value["errorMessages"].as_array().into_iter().flatten();
     let general = general.filter_map(Value::as_str).map(str::to_owned);
     let fields = value["errors"].as_object().into_iter().flatten();
     let fields = fields.filter_map(|(field, text)| Some(format!("{field}: {}", text.as_str()?)));
-    capped(&general.chain(fields).collect::<Vec<_>>().join("; "))
+    truncate_text(&general.chain(fields).collect::<Vec<_>>().join("; "))
 }
 
-pub(crate) fn refusal(
+pub(crate) fn classify_refusal(
     name: &str,
     status: StatusCode,
     headers: &AnswerHeaders,
@@ -128,9 +136,9 @@ pub(crate) fn refusal(
     };
     match status.as_u16() {
         // A login page or portal at the API's address redirects; nothing was done there.
-        300..=399 => lost(false, format!("{} with a redirect", what()), None),
+        300..=399 => classify_lost(false, format!("{} with a redirect", what()), None),
         404 | 410 if json::is_page(&headers.content_type) => {
-            lost(write, format!("{} with a page", what()), None)
+            classify_lost(write, format!("{} with a page", what()), None)
         }
         401 => Error::Unauthorized {
             check: "the account's address and API token, or its personal access token".to_owned(),
@@ -145,14 +153,14 @@ pub(crate) fn refusal(
         },
         // A 503 counts as not executed, also for a write; after any other server error the write may have
         // been done.
-        503 => lost(false, what(), None),
-        500.. => lost(write, what(), None),
+        503 => classify_lost(false, what(), None),
+        500.. => classify_lost(write, what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
 /// Error of an exchange without Jira's answer, or with a gateway's only: a write may have been done.
-const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
+const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) -> Error {
     if write {
         Error::Unknown { detail, source }
     } else {
@@ -161,7 +169,7 @@ const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
 }
 
 /// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
-pub(crate) fn failure(error: reqwest::Error, write: bool) -> Error {
+pub(crate) fn classify_failure(error: reqwest::Error, write: bool) -> Error {
     if error.is_builder() {
         return Error::Rejected {
             detail: "the path is not a legal URL".to_owned(),
@@ -175,17 +183,17 @@ pub(crate) fn failure(error: reqwest::Error, write: bool) -> Error {
         (write, "the connection was lost")
     };
     // The URL is removed: its query contains the caller's text, e.g. JQL.
-    lost(write, detail.to_owned(), Some(error.without_url().into()))
+    classify_lost(write, detail.to_owned(), Some(error.without_url().into()))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
 
-    use domain::Account;
+    use domain::TrackerAccount;
 
     use super::*;
-    use crate::Dialect;
+    use crate::JiraDialect;
     use crate::wire::{self, WireComment, WirePage};
 
     fn on_a_small_stack<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
@@ -212,16 +220,16 @@ mod tests {
                 };
                 let comments = [comment("null", &deep), comment(&deep, "1")].join(",");
                 let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
-                let page: WirePage<WireComment> = parse(page.as_bytes(), "GET x").unwrap();
-                let us = Account {
+                let page: WirePage<WireComment> = parse_body(page.as_bytes(), "GET x").unwrap();
+                let us = TrackerAccount {
                     is_bot: false,
                     id: "us".to_owned(),
-                    ..Account::default()
+                    ..TrackerAccount::default()
                 };
                 let read = page
                     .values
                     .into_iter()
-                    .map(|wire| wire.into_comment(&us, Dialect::Cloud).unwrap());
+                    .map(|wire| wire.into_comment(&us, JiraDialect::Cloud).unwrap());
                 read.map(|comment| (comment.text, comment.marker))
                     .collect::<Vec<_>>()
             });
@@ -260,7 +268,7 @@ mod tests {
                 (name, value.parse().unwrap())
             });
             let headers: HeaderMap = pairs.collect();
-            let wait = retry_after(&headers);
+            let wait = parse_retry_after(&headers);
             assert_eq!(wait.map(|wait| wait.as_secs()), expected, "{headers:?}");
         }
     }
@@ -268,18 +276,19 @@ mod tests {
     #[test]
     fn deep_value_is_refused_as_too_deep() {
         for text in [lists(400), lists(2000), lists(1_000_000)] {
-            let refused = on_a_small_stack(move || parse::<Value>(text.as_bytes(), "GET x").unwrap_err());
+            let refused =
+                on_a_small_stack(move || parse_body::<Value>(text.as_bytes(), "GET x").unwrap_err());
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
         }
         let id = format!(r#"{{"id": {}}}"#, lists(400));
-        let refused = on_a_small_stack(move || parse::<wire::WireId>(id.as_bytes(), "GET x").err());
+        let refused = on_a_small_stack(move || parse_body::<wire::WireId>(id.as_bytes(), "GET x").err());
         assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
     }
 
     #[test]
     fn deep_answer_of_wrong_shape_is_malformed() {
         let body = format!(r#"{{"deep": {}, "values": 1}}"#, lists(400));
-        let refused = parse::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
+        let refused = parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Account, TicketKey, Timestamp, cause::chain, json};
+use domain::{TicketKey, Timestamp, TrackerAccount, cause::format_error_chain, json};
 use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -19,12 +19,12 @@ use tokio::{
 };
 
 use crate::{
-    Assignment, Comment, Dialect, Error, Settings,
-    answer::{self, AnswerHeaders, bounded_body, failure, parse},
+    AssigneeChange, Error, JiraComment, JiraDialect, Settings,
+    answer::{self, AnswerHeaders, classify_failure, parse_body, read_bounded_body},
     criteria::is_criteria_field,
-    dialect::History,
-    limits::Limits,
-    permissions::{Compared, Needed},
+    dialect::HistoryPath,
+    limits::JiraLimits,
+    permissions::{PermissionComparison, RequiredJiraPermission},
     wire::{
         self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectOnly,
         WireWithHistory,
@@ -43,7 +43,7 @@ const FIELDS_KEPT: Duration = Duration::from_secs(3600);
 const MOST_FIELDS: usize = 10;
 
 #[derive(Deserialize)]
-struct WireField {
+struct WireSiteField {
     id: String,
     #[serde(default)]
     name: String,
@@ -51,7 +51,7 @@ struct WireField {
 
 /// HTTP method of a write.
 #[derive(Clone, Copy)]
-pub(crate) enum Method {
+pub(crate) enum JiraMethod {
     Post,
     Put,
     Delete,
@@ -59,18 +59,18 @@ pub(crate) enum Method {
 
 /// Client with one connection pool and one account; clones share both.
 #[derive(Clone)]
-pub(crate) struct Client(Arc<Inner>);
+pub(crate) struct JiraClient(Arc<JiraClientInner>);
 
-struct Inner {
+struct JiraClientInner {
     http: reqwest::Client,
     base_url: String,
     /// Base URL of pages for users.
     site_url: String,
-    dialect: Dialect,
+    dialect: JiraDialect,
     email: String,
     api_token: SecretString,
-    limits: Limits,
-    myself: OnceCell<Account>,
+    limits: JiraLimits,
+    myself: OnceCell<TrackerAccount>,
     /// Service-project flag by project key.
     service_projects: Mutex<BTreeMap<String, bool>>,
     /// Names of a Data Center's users by their keys.
@@ -79,7 +79,7 @@ struct Inner {
     criteria_fields: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for JiraClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("base_url", &self.0.base_url)
@@ -87,8 +87,8 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Client {
-    pub(crate) fn new(settings: &Settings, limits: Limits) -> Result<Self, Error> {
+impl JiraClient {
+    pub(crate) fn new(settings: &Settings, limits: JiraLimits) -> Result<Self, Error> {
         // An error means only that the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base_url = settings.base_url.trim_end_matches('/').to_owned();
@@ -109,7 +109,7 @@ impl Client {
             "" => base_url.clone(),
             site => site.to_owned(),
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(JiraClientInner {
             http,
             base_url,
             site_url,
@@ -134,7 +134,7 @@ impl Client {
         {
             return Ok(fields.clone());
         }
-        let listed: Vec<WireField> = match self.get(&self.dialect().path("field")).await {
+        let listed: Vec<WireSiteField> = match self.get(&self.dialect().path("field")).await {
             Ok(listed) => listed,
             Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
             Err(error) => return Err(error),
@@ -145,7 +145,7 @@ impl Client {
         Ok(fields)
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub(crate) fn dialect(&self) -> JiraDialect {
         self.0.dialect
     }
 
@@ -160,15 +160,18 @@ impl Client {
 
     /// Reads a path, with retries.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        self.read(|| self.0.http.get(self.url(path)), &format!("GET {}", name(path)))
-            .await
+        self.read(
+            || self.0.http.get(self.url(path)),
+            &format!("GET {}", strip_query(path)),
+        )
+        .await
     }
 
     /// Sends a search: a read in the form of a POST, with retries.
     pub(crate) async fn query<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
         self.read(
             || self.0.http.post(self.url(path)).json(body),
-            &format!("POST {}", name(path)),
+            &format!("POST {}", strip_query(path)),
         )
         .await
     }
@@ -176,17 +179,17 @@ impl Client {
     /// Sends a write, without a retry.
     pub(crate) async fn write<T: DeserializeOwned>(
         &self,
-        method: Method,
+        method: JiraMethod,
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
         let url = self.url(path);
         let (request, verb) = match method {
-            Method::Post => (self.0.http.post(url).json(body), "POST"),
-            Method::Put => (self.0.http.put(url).json(body), "PUT"),
-            Method::Delete => (self.0.http.delete(url), "DELETE"),
+            JiraMethod::Post => (self.0.http.post(url).json(body), "POST"),
+            JiraMethod::Put => (self.0.http.put(url).json(body), "PUT"),
+            JiraMethod::Delete => (self.0.http.delete(url), "DELETE"),
         };
-        let name = format!("{verb} {}", name(path));
+        let name = format!("{verb} {}", strip_query(path));
         Box::pin(self.exchange(request, &name, true)).await
     }
 
@@ -212,7 +215,7 @@ impl Client {
     }
 
     /// Lists the comments of an issue, oldest first; at most the 2,000 newest.
-    pub(crate) async fn comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
+    pub(crate) async fn comments(&self, key: &TicketKey) -> Result<Vec<JiraComment>, Error> {
         let us = self.myself().await?;
         let path = format!(
             // Without the expansion the answer lacks the markers.
@@ -230,7 +233,7 @@ impl Client {
         &self,
         key: &TicketKey,
         since: Timestamp,
-    ) -> Result<Vec<Comment>, Error> {
+    ) -> Result<Vec<JiraComment>, Error> {
         let us = self.myself().await?;
         let issue = self.issue_path(key)?;
         let (mut newest_first, mut start) = (Vec::new(), 0);
@@ -238,7 +241,7 @@ impl Client {
             let query = format!("orderBy=-created&expand=properties&startAt={start}&maxResults={PAGE}");
             let page: WirePage<WireComment> = self.get(&format!("{issue}/comment?{query}")).await?;
             let read = |wire: WireComment| wire.into_comment(&us, self.dialect());
-            let found: Vec<Comment> = page.values.into_iter().map(read).collect::<Result<_, _>>()?;
+            let found: Vec<JiraComment> = page.values.into_iter().map(read).collect::<Result<_, _>>()?;
             start += found.len();
             let is_last = found.is_empty() || start >= page.total;
             // The page is newest first, so its last comment is the oldest.
@@ -253,10 +256,10 @@ impl Client {
     }
 
     /// Reads the history of an issue, oldest first; at most its 2,000 latest changes.
-    pub(crate) async fn changes(&self, key: &TicketKey) -> Result<wire::Changes, Error> {
+    pub(crate) async fn changes(&self, key: &TicketKey) -> Result<wire::IssueHistory, Error> {
         let changes: Vec<WireHistory> = match self.dialect().history(&self.issue_path(key)?) {
-            History::Pages(path) => self.newest_pages(&path).await?,
-            History::Within(path) => {
+            HistoryPath::Pages(path) => self.newest_pages(&path).await?,
+            HistoryPath::Within(path) => {
                 let mut all = self.get::<WireWithHistory>(&path).await?.histories();
                 all.drain(..all.len().saturating_sub(MAX_PAGES * PAGE));
                 all
@@ -269,7 +272,7 @@ impl Client {
             .collect();
         self.name(&mut assignments, &changes).await?;
         let all = || changes.iter().cloned();
-        Ok(wire::Changes {
+        Ok(wire::IssueHistory {
             edits: all().filter_map(WireHistory::into_text_edit).collect(),
             moves: all().filter_map(WireHistory::into_status_change).collect(),
             assignments,
@@ -278,7 +281,7 @@ impl Client {
 
     /// Replaces user keys in assignments by names: a Data Center's histories identify assignees by key, all
     /// its other answers by name.
-    async fn name(&self, assignments: &mut [Assignment], changes: &[WireHistory]) -> Result<(), Error> {
+    async fn name(&self, assignments: &mut [AssigneeChange], changes: &[WireHistory]) -> Result<(), Error> {
         let mut names = self.0.names.lock().await;
         let authors = changes.iter().filter_map(WireHistory::author);
         names.extend(authors.map(|(key, name)| (key.to_owned(), name.to_owned())));
@@ -288,7 +291,7 @@ impl Client {
             };
             if !names.contains_key(&account.id) {
                 let name = match self.get::<WireAccount>(&path).await {
-                    Ok(user) => Account::from(user).id,
+                    Ok(user) => TrackerAccount::from(user).id,
                     // A deleted user has no name any more.
                     Err(Error::NotFound { .. }) => account.id.clone(),
                     Err(error) => return Err(error),
@@ -306,27 +309,27 @@ impl Client {
     pub(crate) async fn compared(
         &self,
         project: &str,
-        needed: &[Needed],
-        needless: &[Needed],
-    ) -> Result<Compared, Error> {
+        needed: &[RequiredJiraPermission],
+        needless: &[RequiredJiraPermission],
+    ) -> Result<PermissionComparison, Error> {
         let all = needed.iter().chain(needless);
         let keys: Vec<&str> = all.map(|permission| permission.key).collect();
         let path = self.dialect().permissions(project, &keys);
         let found: WirePermissions = self.get(&path).await?;
-        let is_held = |needed: &&Needed| {
+        let is_held = |needed: &&RequiredJiraPermission| {
             let held = found.permissions.get(needed.key);
             held.is_some_and(|permission| permission.is_held)
         };
-        Ok(Compared {
+        Ok(PermissionComparison {
             lacking: needed.iter().filter(|needed| !is_held(needed)).copied().collect(),
             excess: needless.iter().filter(is_held).copied().collect(),
         })
     }
 
-    pub(crate) async fn myself(&self) -> Result<Account, Error> {
+    pub(crate) async fn myself(&self) -> Result<TrackerAccount, Error> {
         let ask = || async {
             let path = self.dialect().path("myself");
-            self.get::<WireAccount>(&path).await.map(Account::from)
+            self.get::<WireAccount>(&path).await.map(TrackerAccount::from)
         };
         self.0.myself.get_or_try_init(ask).await.cloned()
     }
@@ -369,7 +372,7 @@ impl Client {
             let result = Box::pin(self.exchange(request(), name, false)).await;
             match (&result, delays.next()) {
                 (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
-                    tracing::debug!(error = %chain(error), "jira read failed, trying again");
+                    tracing::debug!(error = %format_error_chain(error), "jira read failed, trying again");
                     tokio::time::sleep(with_jitter(delay)).await;
                 }
                 (Ok(_) | Err(_), _) => return result,
@@ -393,17 +396,20 @@ impl Client {
         };
         // Admission comes last before sending, so that a request that is held back has no effect.
         self.0.limits.admit().await?;
-        let response = request.send().await.map_err(|error| failure(error, write))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| classify_failure(error, write))?;
         let status = response.status();
         let headers = AnswerHeaders::read(response.headers());
-        let body = bounded_body(response, write).await?;
+        let body = read_bounded_body(response, write).await?;
         // Jira may cut a text within a surrogate pair; serde would then reject the whole answer.
         let body = json::replace_broken_characters(&body);
         if status.is_success() {
             answer::check_origin(&headers.content_type, &body, name, write)?;
-            return parse(&body, name);
+            return parse_body(&body, name);
         }
-        let refused = answer::refusal(name, status, &headers, &answer::message(&body), write);
+        let refused = answer::classify_refusal(name, status, &headers, &answer::parse_message(&body), write);
         if let Error::RateLimited { retry_after } = refused
             // The limit of one issue does not apply to the account's other requests.
             && !headers.is_of_one_issue
@@ -414,7 +420,7 @@ impl Client {
     }
 }
 
-fn name(path: &str) -> &str {
+fn strip_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 

@@ -2,26 +2,26 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Instance, TicketKey, limits::LimitGate};
+use domain::{InstanceName, TicketKey, limits::LimitGate};
 
-use crate::{Error, Settings, client::Client, limits::Limits};
+use crate::{Error, Settings, client::JiraClient, limits::JiraLimits};
 
 /// Clients by the instance that a ticket names, so that no credential reaches another server.
 #[derive(Clone, Debug)]
-pub(crate) struct Clients {
-    default: Option<Client>,
-    named: Arc<BTreeMap<Instance, Client>>,
+pub(crate) struct JiraClients {
+    default: Option<JiraClient>,
+    named: Arc<BTreeMap<InstanceName, JiraClient>>,
 }
 
-impl Clients {
+impl JiraClients {
     pub(crate) fn new(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
         role: &str,
         gate: Option<&Arc<dyn LimitGate>>,
     ) -> Result<Self, Error> {
-        let client = |name: Option<&Instance>, settings: &Settings| {
-            Client::new(settings, Limits::of(gate, role, name))
+        let client = |name: Option<&InstanceName>, settings: &Settings| {
+            JiraClient::new(settings, JiraLimits::of(gate, role, name))
         };
         let named = others
             .iter()
@@ -34,16 +34,16 @@ impl Clients {
     }
 
     /// The default instance (`None`), if it is configured, and every named one.
-    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
         let default = self.default.iter().map(|_| None);
         default.chain(self.named.keys().map(Some))
     }
 
-    pub(crate) fn of(&self, key: &TicketKey) -> Result<&Client, Error> {
+    pub(crate) fn of(&self, key: &TicketKey) -> Result<&JiraClient, Error> {
         self.on(key.instance())
     }
 
-    pub(crate) fn on(&self, instance: Option<&Instance>) -> Result<&Client, Error> {
+    pub(crate) fn on(&self, instance: Option<&InstanceName>) -> Result<&JiraClient, Error> {
         let found = match instance {
             Some(name) => self.named.get(name),
             None => self.default.as_ref(),

@@ -3,7 +3,7 @@
 use domain::json;
 use serde_json::{Value, value::RawValue};
 
-use crate::{Dialect, Error};
+use crate::{Error, JiraDialect};
 
 // Usual names of such a field, in lower case: English, German, French, Spanish, Portuguese, Italian.
 const NAMES: [&str; 8] = [
@@ -27,14 +27,14 @@ pub(crate) fn is_criteria_field(name: &str) -> bool {
 
 /// Appends the criteria of these fields to a description. Criteria that the text contains already are
 /// skipped.
-pub(crate) fn with_criteria(
+pub(crate) fn append_criteria(
     description: String,
     fields: &[&RawValue],
-    dialect: Dialect,
+    dialect: JiraDialect,
 ) -> Result<String, Error> {
     let mut text = description;
     for raw in fields {
-        let criteria = as_points(&markdown(raw, dialect)?);
+        let criteria = convert_to_list(&render_field(raw, dialect)?);
         if criteria.is_empty() || text.contains(&criteria) {
             continue;
         }
@@ -48,20 +48,20 @@ pub(crate) fn with_criteria(
 }
 
 /// Renders a field's value as Markdown: a document, a text, or the options of a list.
-fn markdown(raw: &RawValue, dialect: Dialect) -> Result<String, Error> {
+fn render_field(raw: &RawValue, dialect: JiraDialect) -> Result<String, Error> {
     const WHAT: &str = "the acceptance criteria";
     match (dialect, json::from_slice::<Value>(raw.get().as_bytes())) {
         // A single-line field is plain text also in the Cloud.
-        (Dialect::Cloud, Ok(Value::String(text))) => Ok(text),
-        (_, Ok(value @ (Value::Array(_) | Value::Number(_)))) => Ok(texts(&value).join("\n")),
-        (_, Ok(value @ Value::Object(_))) if value["type"] != "doc" => Ok(texts(&value).join("\n")),
+        (JiraDialect::Cloud, Ok(Value::String(text))) => Ok(text),
+        (_, Ok(value @ (Value::Array(_) | Value::Number(_)))) => Ok(collect_texts(&value).join("\n")),
+        (_, Ok(value @ Value::Object(_))) if value["type"] != "doc" => Ok(collect_texts(&value).join("\n")),
         (_, Ok(Value::Null | Value::Bool(_))) => Ok(String::new()),
         (_, Ok(_) | Err(_)) => dialect.markdown(raw, WHAT),
     }
 }
 
 /// Renders a text as a list. Without list items, each line becomes one.
-fn as_points(text: &str) -> String {
+fn convert_to_list(text: &str) -> String {
     let text = text.trim();
     let has_points = !domain::acceptance_criteria(&format!("{HEADING}\n{text}")).is_empty();
     if has_points || text.is_empty() {
@@ -74,16 +74,16 @@ fn as_points(text: &str) -> String {
 
 /// Collects the texts of a value: those of a list's elements; of an option its own text and that of its child
 /// option.
-pub(crate) fn texts(value: &Value) -> Vec<String> {
+pub(crate) fn collect_texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         Value::Number(number) => vec![number.to_string()],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Array(items) => items.iter().flat_map(collect_texts).collect(),
         Value::Object(choice) => {
             let own = ["value", "name", "displayName"]
                 .iter()
                 .find_map(|key| choice.get(*key)?.as_str());
-            let below = choice.get("child").map(texts).unwrap_or_default();
+            let below = choice.get("child").map(collect_texts).unwrap_or_default();
             own.map(str::to_owned).into_iter().chain(below).collect()
         }
         Value::Null | Value::Bool(_) => Vec::new(),
@@ -96,9 +96,9 @@ mod tests {
 
     use super::*;
 
-    fn read(value: &Value, dialect: Dialect) -> Vec<String> {
+    fn read(value: &Value, dialect: JiraDialect) -> Vec<String> {
         let raw = to_raw_value(value).unwrap();
-        let text = with_criteria("Totals are wrong.".to_owned(), &[&raw], dialect).unwrap();
+        let text = append_criteria("Totals are wrong.".to_owned(), &[&raw], dialect).unwrap();
         assert!(text.starts_with("Totals are wrong."), "{text}");
         domain::acceptance_criteria(&text)
     }
@@ -112,21 +112,21 @@ mod tests {
         let document = json!({"type": "doc", "version": 1, "content": [
             {"type": "bulletList", "content": [item("Empty carts cost 0"), item("Discounts work")]}]});
         let expected = ["Empty carts cost 0", "Discounts work"];
-        assert_eq!(read(&document, Dialect::Cloud), expected);
+        assert_eq!(read(&document, JiraDialect::Cloud), expected);
         let lines = json!("Empty carts cost 0\n\nDiscounts work\n");
-        assert_eq!(read(&lines, Dialect::Cloud), expected);
-        assert_eq!(read(&lines, Dialect::DataCenter), expected);
+        assert_eq!(read(&lines, JiraDialect::Cloud), expected);
+        assert_eq!(read(&lines, JiraDialect::DataCenter), expected);
         let wiki = json!("* Empty carts cost 0\n* Discounts work");
-        assert_eq!(read(&wiki, Dialect::DataCenter), expected);
+        assert_eq!(read(&wiki, JiraDialect::DataCenter), expected);
         let choices = json!([{"value": "Empty carts cost 0"}, {"value": "Discounts work"}]);
-        assert_eq!(read(&choices, Dialect::Cloud), expected);
+        assert_eq!(read(&choices, JiraDialect::Cloud), expected);
         for nothing in [
             json!(null),
             json!(""),
             json!([]),
             json!({"type": "doc", "version": 1, "content": []}),
         ] {
-            assert!(read(&nothing, Dialect::Cloud).is_empty(), "{nothing}");
+            assert!(read(&nothing, JiraDialect::Cloud).is_empty(), "{nothing}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let raw = to_raw_value(&json!("- Empty carts cost 0")).unwrap();
         let text = "Why.\n\n- Empty carts cost 0\n".to_owned();
         assert_eq!(
-            with_criteria(text.clone(), &[&raw], Dialect::Cloud).unwrap(),
+            append_criteria(text.clone(), &[&raw], JiraDialect::Cloud).unwrap(),
             text
         );
     }

@@ -1,7 +1,7 @@
 //! Differences of Jira Cloud and Jira Data Center: paths, bodies and texts. No other module distinguishes the
 //! two.
 
-use domain::{TicketKey, address::encode, json};
+use domain::{TicketKey, address::percent_encode, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -16,7 +16,7 @@ const MAX_WIKI_CHARS: usize = 32_767;
 /// Kind of a Jira site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Dialect {
+pub enum JiraDialect {
     /// Jira Cloud: REST v3, texts as documents (ADF), account ids.
     #[default]
     Cloud,
@@ -26,14 +26,14 @@ pub enum Dialect {
 
 /// Start of the next page of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextPage {
     Token(String),
     Start(usize),
 }
 
 /// Position of a page within a search.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct SearchPage {
     pub(crate) token: Option<String>,
     /// Number of hits before this page.
     pub(crate) start: usize,
@@ -42,14 +42,14 @@ pub(crate) struct Page {
 }
 
 /// Location of an issue's history.
-pub(crate) enum History {
+pub(crate) enum HistoryPath {
     /// Path of separate pages.
     Pages(String),
     /// Path of the issue, whose answer contains the whole history.
     Within(String),
 }
 
-impl Dialect {
+impl JiraDialect {
     /// Name in the settings: `cloud` or `data-center`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Dialect {
 
     /// Path that lists the groups of an account.
     pub(crate) fn groups(self, account: &str) -> String {
-        let account = encode(account);
+        let account = percent_encode(account);
         match self {
             Self::Cloud => self.path(&format!("user/groups?accountId={account}")),
             Self::DataCenter => self.path(&format!("user?username={account}&expand=groups")),
@@ -123,13 +123,13 @@ impl Dialect {
     pub(crate) fn user_of_key(self, key: &str) -> Option<String> {
         match self {
             Self::Cloud => None,
-            Self::DataCenter => Some(self.path(&format!("user?key={}", encode(key)))),
+            Self::DataCenter => Some(self.path(&format!("user?key={}", percent_encode(key)))),
         }
     }
 
     /// Path of our permissions in a project.
     pub(crate) fn permissions(self, project: &str, keys: &[&str]) -> String {
-        let of = format!("mypermissions?projectKey={}", encode(project));
+        let of = format!("mypermissions?projectKey={}", percent_encode(project));
         match self {
             Self::Cloud => self.path(&format!("{of}&permissions={}", keys.join(","))),
             // A Data Center always lists all permissions and has no parameter for a selection.
@@ -143,12 +143,12 @@ impl Dialect {
         jql: &str,
         fields: &[&str],
         most: usize,
-        next: Option<&Next>,
+        next: Option<&NextPage>,
     ) -> (String, Value) {
         let mut body = json!({ "jql": jql, "fields": fields, "maxResults": most });
         match next {
-            Some(Next::Token(token)) => body["nextPageToken"] = json!(token),
-            Some(Next::Start(start)) => body["startAt"] = json!(start),
+            Some(NextPage::Token(token)) => body["nextPageToken"] = json!(token),
+            Some(NextPage::Start(start)) => body["startAt"] = json!(start),
             None => {}
         }
         let path = match self {
@@ -160,23 +160,23 @@ impl Dialect {
     }
 
     /// Start of the page after this one; `None` after the last.
-    pub(crate) fn next(self, page: Page) -> Option<Next> {
+    pub(crate) fn next(self, page: SearchPage) -> Option<NextPage> {
         match self {
-            Self::Cloud => page.token.map(Next::Token),
+            Self::Cloud => page.token.map(NextPage::Token),
             Self::DataCenter => {
                 let end = page.start + page.hits;
                 // A page within the overlap would never advance, so such a search ends.
                 let more = end < page.total && page.hits > OVERLAP;
-                more.then(|| Next::Start(end - OVERLAP))
+                more.then(|| NextPage::Start(end - OVERLAP))
             }
         }
     }
 
     /// Location of an issue's history.
-    pub(crate) fn history(self, issue: &str) -> History {
+    pub(crate) fn history(self, issue: &str) -> HistoryPath {
         match self {
-            Self::Cloud => History::Pages(format!("{issue}/changelog?")),
-            Self::DataCenter => History::Within(format!("{issue}?fields=status&expand=changelog")),
+            Self::Cloud => HistoryPath::Pages(format!("{issue}/changelog?")),
+            Self::DataCenter => HistoryPath::Within(format!("{issue}?fields=status&expand=changelog")),
         }
     }
 
@@ -227,19 +227,19 @@ impl Dialect {
 mod tests {
     use super::*;
 
-    fn page(start: usize, hits: usize, total: usize) -> Page {
-        Page {
+    fn page(start: usize, hits: usize, total: usize) -> SearchPage {
+        SearchPage {
             start,
             hits,
             total,
-            ..Page::default()
+            ..SearchPage::default()
         }
     }
 
     #[test]
     fn data_center_pages_overlap_until_last_hit() {
-        let next = |start, issues, total| Dialect::DataCenter.next(page(start, issues, total));
-        assert_eq!(next(0, 100, 103), Some(Next::Start(95)));
+        let next = |start, issues, total| JiraDialect::DataCenter.next(page(start, issues, total));
+        assert_eq!(next(0, 100, 103), Some(NextPage::Start(95)));
         assert_eq!(next(95, 8, 103), None);
         assert_eq!(
             next(0, 0, 103),
@@ -251,8 +251,11 @@ mod tests {
 
     #[test]
     fn the_settings_name_the_two() {
-        for (name, dialect) in [("cloud", Dialect::Cloud), ("data-center", Dialect::DataCenter)] {
-            let read: Dialect = serde_json::from_value(json!(name)).unwrap();
+        for (name, dialect) in [
+            ("cloud", JiraDialect::Cloud),
+            ("data-center", JiraDialect::DataCenter),
+        ] {
+            let read: JiraDialect = serde_json::from_value(json!(name)).unwrap();
             assert_eq!((read, dialect.as_str()), (dialect, name));
         }
     }

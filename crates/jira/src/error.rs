@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Cause;
+use domain::ErrorCause;
 
 /// Failure of a call to Jira. Holds no token, and of the body only Jira's message, truncated.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
         /// Cause of a failed connection.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// A write was sent and its outcome is unknown; read the state before a retry.
     #[error("the outcome of a write at jira is unknown: {detail}")]
@@ -63,7 +63,7 @@ pub enum Error {
         /// Status or class of the failure.
         detail: String,
         /// Cause of a failed connection.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// The settings have no section for this instance.
     #[error("the settings have no section [{section}]")]
@@ -107,6 +107,6 @@ impl Error {
 }
 
 /// Truncates foreign text to 300 characters, for errors.
-pub(crate) fn capped(text: &str) -> String {
+pub(crate) fn truncate_text(text: &str) -> String {
     text.chars().take(300).collect()
 }

@@ -6,7 +6,7 @@ use domain::{TicketKey, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::{Error, Reader, criteria::texts};
+use crate::{Error, JiraReader, criteria::collect_texts};
 
 #[derive(Deserialize)]
 struct WireNamed {
@@ -17,7 +17,7 @@ struct WireNamed {
     fields: BTreeMap<String, Option<Box<RawValue>>>,
 }
 
-impl Reader {
+impl JiraReader {
     /// Reads the values of an issue's fields, each with the field's name; an empty field contributes none.
     /// Values are options, names and plain texts.
     ///
@@ -45,7 +45,7 @@ impl Reader {
             let raw = found.fields.get(id).and_then(Option::as_deref);
             // A value that is too deep to be parsed cannot be an option.
             let value: Option<Value> = raw.and_then(|raw| json::from_slice(raw.get().as_bytes()).ok());
-            let texts = value.as_ref().map(texts).unwrap_or_default();
+            let texts = value.as_ref().map(collect_texts).unwrap_or_default();
             values.extend(texts.into_iter().map(|text| (name.clone(), text)));
         }
         Ok(values)
@@ -56,7 +56,7 @@ impl Reader {
 mod tests {
     use serde_json::json;
 
-    use super::texts;
+    use super::collect_texts;
 
     #[test]
     fn empty_field_has_no_values() {
@@ -72,7 +72,7 @@ mod tests {
             (json!(null), vec![]),
             (json!([]), vec![]),
         ] {
-            assert_eq!(texts(&value), expected, "{value}");
+            assert_eq!(collect_texts(&value), expected, "{value}");
         }
     }
 }

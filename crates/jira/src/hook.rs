@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Dialect, Error, Settings,
-    client::{Client, Method},
-    limits::Limits,
+    Error, JiraDialect, Settings,
+    client::{JiraClient, JiraMethod},
+    limits::JiraLimits,
 };
 
 // Events that the endpoint `/webhooks/jira` handles.
@@ -27,16 +27,16 @@ struct WireServer {
 
 /// Kind and release of a Jira site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct JiraSite {
     /// Cloud or Data Center.
-    pub dialect: Dialect,
+    pub dialect: JiraDialect,
     /// Release of a Data Center, e.g. 10, 3, 0; empty when the site omits it.
     version: Vec<u64>,
 }
 
-impl Site {
+impl JiraSite {
     /// Site of this kind with an unknown release.
-    pub const fn unknown(dialect: Dialect) -> Self {
+    pub const fn unknown(dialect: JiraDialect) -> Self {
         Self {
             dialect,
             version: Vec::new(),
@@ -46,18 +46,18 @@ impl Site {
     /// True when the site signs its webhooks; ingest refuses unsigned ones.
     pub fn signs_webhooks(&self) -> bool {
         match self.dialect {
-            Dialect::Cloud => true,
-            Dialect::DataCenter => self.version.first().is_some_and(|major| *major >= SIGNS_SINCE),
+            JiraDialect::Cloud => true,
+            JiraDialect::DataCenter => self.version.first().is_some_and(|major| *major >= SIGNS_SINCE),
         }
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for JiraSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dialect {
-            Dialect::Cloud => f.write_str("Jira Cloud"),
-            Dialect::DataCenter if self.version.is_empty() => f.write_str("Jira Data Center"),
-            Dialect::DataCenter => {
+            JiraDialect::Cloud => f.write_str("Jira Cloud"),
+            JiraDialect::DataCenter if self.version.is_empty() => f.write_str("Jira Data Center"),
+            JiraDialect::DataCenter => {
                 let version: Vec<String> = self.version.iter().map(u64::to_string).collect();
                 write!(f, "Jira Data Center {}", version.join("."))
             }
@@ -65,13 +65,13 @@ impl fmt::Display for Site {
     }
 }
 
-impl From<WireServer> for Site {
+impl From<WireServer> for JiraSite {
     fn from(wire: WireServer) -> Self {
         Self {
             // A Data Center calls itself `Server`, and some releases use another word.
             dialect: match wire.deployment_type.as_str() {
-                "Cloud" => Dialect::Cloud,
-                _ => Dialect::DataCenter,
+                "Cloud" => JiraDialect::Cloud,
+                _ => JiraDialect::DataCenter,
             },
             version: wire.version_numbers,
         }
@@ -82,13 +82,13 @@ impl From<WireServer> for Site {
 ///
 /// # Errors
 /// Jira's refusal; [`Error::Malformed`] when the answer contains neither kind nor release.
-pub async fn site(settings: &Settings) -> Result<Site, Error> {
+pub async fn fetch_site(settings: &Settings) -> Result<JiraSite, Error> {
     let nobody = Settings {
         email: String::new(),
         api_token: String::new().into(),
         ..settings.clone()
     };
-    let client = Client::new(&nobody, Limits::default())?;
+    let client = JiraClient::new(&nobody, JiraLimits::default())?;
     // Both kinds have version 2 of this endpoint; the kind is not known yet.
     let server: WireServer = client.get("/rest/api/2/serverInfo").await?;
     if server.deployment_type.is_empty() && server.version_numbers.is_empty() {
@@ -101,7 +101,7 @@ pub async fn site(settings: &Settings) -> Result<Site, Error> {
 
 /// Webhook to register at a site.
 #[derive(Clone, Copy, Debug)]
-pub struct Webhook<'a> {
+pub struct WebhookRegistration<'a> {
     /// Journeyman's URL, `…/webhooks/jira`. It identifies the webhook among those of the site.
     pub url: &'a str,
     /// Secret that signs deliveries.
@@ -111,8 +111,8 @@ pub struct Webhook<'a> {
     pub projects: &'a [String],
 }
 
-impl Webhook<'_> {
-    fn request(&self, dialect: Dialect) -> (&'static str, Value) {
+impl WebhookRegistration<'_> {
+    fn request(&self, dialect: JiraDialect) -> (&'static str, Value) {
         let keys: Vec<String> = self.projects.iter().map(|key| format!("\"{key}\"")).collect();
         let filter = match keys.is_empty() {
             true => String::new(),
@@ -154,28 +154,31 @@ impl WireHook {
 ///
 /// # Errors
 /// Jira's refusal, with the method and path of the refused call.
-pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (String, Error)> {
+pub async fn register_webhook(
+    admin: &Settings,
+    webhook: &WebhookRegistration<'_>,
+) -> Result<bool, (String, Error)> {
     let (webhooks, mut body) = webhook.request(admin.deployment);
     let to = |call: &str| {
         let call = format!("{call} {webhooks}");
         move |error| (call, error)
     };
-    let client = Client::new(admin, Limits::default()).map_err(to("GET"))?;
+    let client = JiraClient::new(admin, JiraLimits::default()).map_err(to("GET"))?;
     let known: Vec<WireHook> = client.get(webhooks).await.map_err(to("GET"))?;
     // The URL identifies the webhook, because its id is stored nowhere.
     let known = known.iter().find(|hook| hook.url == webhook.url);
     match known.and_then(WireHook::id) {
         Some(id) => {
-            if admin.deployment == Dialect::DataCenter {
+            if admin.deployment == JiraDialect::DataCenter {
                 // A Data Center requires the id in the body too.
                 body["id"] = json!(id);
             }
             let path = format!("{webhooks}/{id}");
-            let put: Result<Value, Error> = client.write(Method::Put, &path, &body).await;
+            let put: Result<Value, Error> = client.write(JiraMethod::Put, &path, &body).await;
             put.map(|_| false).map_err(to("PUT"))
         }
         None => {
-            let post: Result<Value, Error> = client.write(Method::Post, webhooks, &body).await;
+            let post: Result<Value, Error> = client.write(JiraMethod::Post, webhooks, &body).await;
             post.map(|_| true).map_err(to("POST"))
         }
     }
@@ -185,8 +188,8 @@ pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (
 mod tests {
     use super::*;
 
-    fn request(dialect: Dialect, projects: &[String]) -> (&'static str, Value) {
-        let webhook = Webhook {
+    fn request(dialect: JiraDialect, projects: &[String]) -> (&'static str, Value) {
+        let webhook = WebhookRegistration {
             url: "u",
             secret: "s",
             projects,
@@ -199,20 +202,20 @@ mod tests {
         let projects = ["ENG".to_owned(), "OPS".to_owned()];
         let filter = "/filters/issue-related-events-section";
         assert_eq!(
-            request(Dialect::Cloud, &projects).1.pointer(filter).unwrap(),
+            request(JiraDialect::Cloud, &projects).1.pointer(filter).unwrap(),
             "project in (\"ENG\", \"OPS\")"
         );
-        assert_eq!(request(Dialect::Cloud, &[]).1.pointer(filter).unwrap(), "");
+        assert_eq!(request(JiraDialect::Cloud, &[]).1.pointer(filter).unwrap(), "");
     }
 
     #[test]
     fn webhook_secret_location_depends_on_dialect() {
-        let (path, body) = request(Dialect::Cloud, &[]);
+        let (path, body) = request(JiraDialect::Cloud, &[]);
         assert_eq!(
             (path, &body["secret"]),
             ("/rest/webhooks/1.0/webhook", &json!("s"))
         );
-        let (path, body) = request(Dialect::DataCenter, &[]);
+        let (path, body) = request(JiraDialect::DataCenter, &[]);
         assert_eq!(path, "/rest/jira-webhook/1.0/webhooks");
         assert_eq!(body["configuration"]["SECRET"], "s");
         assert_eq!(body["secret"], Value::Null);
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn data_center_release_ten_signs_webhooks() {
         let site = |kind: &str, version: &[u64]| {
-            Site::from(WireServer {
+            JiraSite::from(WireServer {
                 deployment_type: kind.to_owned(),
                 version_numbers: version.to_vec(),
             })

@@ -25,14 +25,14 @@ pub mod wiki;
 mod wire;
 mod writer;
 
-pub use dialect::Dialect;
+pub use dialect::JiraDialect;
 pub use error::Error;
 pub use model::{
-    Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, FoundGroups, Issue, IssueStub,
-    Outlined, Related, RoleMembers, ScreenField, Sorted, Status, StatusCategory, StatusChange, TextEdit,
-    TextField, Transition,
+    AssigneeChange, ChangedIssue, ChangelogId, FoundGroups, IssueChanges, IssueHit, IssueOutline,
+    IssueStatus, JiraComment, JiraCommentId, JiraIssue, RelatedIssue, RoleMembers, ScreenField,
+    StatusCategory, StatusChange, TextEdit, TextField, TriageFields, WorkflowTransition,
 };
-pub use reader::Reader;
-pub use screen::Filled;
-pub use settings::{Settings, ends, is_day, readers, writers};
-pub use writer::{Audience, Writer};
+pub use reader::JiraReader;
+pub use screen::FilledScreen;
+pub use settings::{Settings, deserialize_readers, deserialize_writers, is_day, list_token_ends};
+pub use writer::{CommentAudience, JiraWriter};

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    Instance,
-    limits::{Heard, Knock, LimitClass, LimitGate},
+    InstanceName,
+    limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest},
 };
 use reqwest::header::HeaderMap;
 
@@ -15,23 +15,23 @@ const RESOURCE: &str = "rest";
 
 /// Limits of one account; without a gate no request is held back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct JiraLimits {
     gate: Option<Arc<dyn LimitGate>>,
     account: String,
 }
 
-impl Limits {
+impl JiraLimits {
     /// Limits of an account of an instance; `role` is `reader` or `writer`.
-    pub(crate) fn of(gate: Option<&Arc<dyn LimitGate>>, role: &str, instance: Option<&Instance>) -> Self {
-        let instance = instance.map_or("default", Instance::as_str);
+    pub(crate) fn of(gate: Option<&Arc<dyn LimitGate>>, role: &str, instance: Option<&InstanceName>) -> Self {
+        let instance = instance.map_or("default", InstanceName::as_str);
         Self {
             gate: gate.cloned(),
             account: format!("jira:{role}:{instance}"),
         }
     }
 
-    fn knock(&self) -> Knock<'_> {
-        Knock {
+    fn knock(&self) -> LimitedRequest<'_> {
+        LimitedRequest {
             account: &self.account,
             resource: RESOURCE,
             // A pace of writes is kept at github.com only.
@@ -48,9 +48,9 @@ impl Limits {
 
     pub(crate) async fn hear(&self, wait: Duration) {
         if let Some(gate) = &self.gate {
-            let heard = Heard {
+            let heard = LimitObservation {
                 refused: Some((LimitClass::Primary, wait)),
-                ..Heard::default()
+                ..LimitObservation::default()
             };
             gate.hear(self.knock(), heard).await;
         }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use domain::{Account, TicketKey, Timestamp};
+use domain::{TicketKey, Timestamp, TrackerAccount};
 use serde_json::Value;
 
-use crate::Dialect;
+use crate::JiraDialect;
 
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +13,7 @@ pub struct ChangelogId(pub String);
 
 /// Id of a comment on an issue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommentId(pub String);
+pub struct JiraCommentId(pub String);
 
 impl fmt::Display for ChangelogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ impl fmt::Display for ChangelogId {
     }
 }
 
-impl fmt::Display for CommentId {
+impl fmt::Display for JiraCommentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -40,7 +40,7 @@ pub enum StatusCategory {
 
 /// Status of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct IssueStatus {
     /// Name, as the workflow's author wrote it.
     pub name: String,
     /// Category of the status.
@@ -49,7 +49,7 @@ pub struct Status {
 
 /// Issue with its comments and history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issue {
+pub struct JiraIssue {
     /// Key on its instance.
     pub key: TicketKey,
     /// Title in one line.
@@ -65,34 +65,34 @@ pub struct Issue {
     /// Names of its components.
     pub components: Vec<String>,
     /// Present status in its workflow.
-    pub status: Status,
+    pub status: IssueStatus,
     /// Time of the last move to another status; absent when it never moved.
     pub status_changed_at: Option<Timestamp>,
     /// Account that the issue is assigned to.
-    pub assignee: Option<Account>,
+    pub assignee: Option<TrackerAccount>,
     /// Time of the last change of any kind.
     pub updated: Option<Timestamp>,
     /// Link to its page.
     pub url: String,
     /// Comments, oldest first; at most the latest 200.
-    pub comments: Vec<Comment>,
+    pub comments: Vec<JiraComment>,
     /// Time of its creation.
     pub created: Option<Timestamp>,
     /// Account that created it; absent when Jira no longer has it.
-    pub creator: Option<Account>,
+    pub creator: Option<TrackerAccount>,
     /// Moves between statuses, oldest first.
     pub status_changes: Vec<StatusChange>,
     /// Edits of summary and description, oldest first. Jira reads them after the texts, so they may be newer.
     pub text_edits: Vec<TextEdit>,
     /// Assignments, oldest first.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<AssigneeChange>,
     /// Linked issues: its parent first, then its links, then its subtasks.
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedIssue>,
 }
 
 /// Short form of an issue that another issue is linked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedIssue {
     /// Key on the same instance.
     pub key: TicketKey,
     /// Relation of the two in Jira's words: `is blocked by`, `parent`, `subtask` …
@@ -105,7 +105,7 @@ pub struct Related {
 
 /// Entry of a list of issues, with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outlined {
+pub struct IssueOutline {
     /// Key on its instance.
     pub key: TicketKey,
     /// Title in one line.
@@ -126,12 +126,12 @@ pub struct StatusChange {
     /// Time of the move.
     pub at: Option<Timestamp>,
     /// Account that moved it.
-    pub by: Option<Account>,
+    pub by: Option<TrackerAccount>,
 }
 
 /// Hit of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssueStub {
+pub struct IssueHit {
     /// Key on its instance.
     pub key: TicketKey,
     /// Time of the last change of any kind.
@@ -142,7 +142,7 @@ pub struct IssueStub {
 
 /// Result of a search for changed issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct IssueChanges {
     /// Issues, least recently changed first.
     pub issues: Vec<ChangedIssue>,
     /// False when more issues changed than one search reads.
@@ -159,24 +159,24 @@ pub struct ChangedIssue {
     /// Time of its creation.
     pub created: Timestamp,
     /// Account that created it.
-    pub creator: Option<Account>,
+    pub creator: Option<TrackerAccount>,
     /// Name of its status.
     pub status: String,
     /// Account that the issue is assigned to.
-    pub assignee: Option<Account>,
+    pub assignee: Option<TrackerAccount>,
 }
 
 /// Change of an issue's assignee.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
+pub struct AssigneeChange {
     /// Id of its changelog entry.
     pub id: ChangelogId,
     /// New assignee; absent when the issue was unassigned.
-    pub to: Option<Account>,
+    pub to: Option<TrackerAccount>,
     /// Time of the change; absent when Jira omits it.
     pub at: Option<Timestamp>,
     /// Account that changed the assignee.
-    pub by: Option<Account>,
+    pub by: Option<TrackerAccount>,
 }
 
 /// Text of an issue that users can edit.
@@ -207,16 +207,16 @@ pub struct TextEdit {
     /// Time of the edit.
     pub at: Timestamp,
     /// Account that edited the text.
-    pub by: Option<Account>,
+    pub by: Option<TrackerAccount>,
     /// Changed texts with their previous values, as the changelog has them: a description is in wiki markup.
     pub before: Vec<(TextField, String)>,
 }
 
 /// Comment on an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comment {
+pub struct JiraComment {
     /// Id of the comment.
-    pub id: CommentId,
+    pub id: JiraCommentId,
     /// Display name of its author.
     pub author: String,
     /// Id of the author's account.
@@ -241,13 +241,13 @@ pub struct Comment {
 
 /// Move that the workflow offers from the issue's present status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transition {
+pub struct WorkflowTransition {
     /// Id of the transition.
     pub id: String,
     /// Name, e.g. `Start progress`.
     pub name: String,
     /// Status that it leads to.
-    pub to: Status,
+    pub to: IssueStatus,
     /// Names of the required fields of its screen without a default, e.g. `Resolution`.
     pub asks_for: Vec<String>,
     /// All fields of its screen.
@@ -270,7 +270,7 @@ pub struct ScreenField {
     /// Names of the permitted values, each with its JSON for requests; empty: any value of its type.
     pub allowed: Vec<(String, Value)>,
     /// Kind of the site, which determines the JSON of documents and accounts.
-    pub dialect: Dialect,
+    pub dialect: JiraDialect,
 }
 
 /// Members of a project role.
@@ -284,7 +284,7 @@ pub struct RoleMembers {
 
 /// Fields that a triage sets, with the links of the issue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sorted {
+pub struct TriageFields {
     /// Name of its priority; empty where the project has no priorities.
     pub priority: String,
     /// Name of its type.

@@ -3,7 +3,7 @@
 
 /// Permission that one of the accounts needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needed {
+pub struct RequiredJiraPermission {
     /// Key in the API, e.g. `ADD_COMMENTS`.
     pub key: &'static str,
     /// Name on Jira's pages.
@@ -12,18 +12,22 @@ pub struct Needed {
     pub reason: &'static str,
 }
 
-const fn needed(key: &'static str, title: &'static str, reason: &'static str) -> Needed {
-    Needed { key, title, reason }
+const fn describe_permission(
+    key: &'static str,
+    title: &'static str,
+    reason: &'static str,
+) -> RequiredJiraPermission {
+    RequiredJiraPermission { key, title, reason }
 }
 
 /// Permissions that the account of `[jira_reader]` needs.
-pub const READER: [Needed; 2] = [
-    needed(
+pub const READER: [RequiredJiraPermission; 2] = [
+    describe_permission(
         "BROWSE_PROJECTS",
         "Browse projects",
         "the ticket, its comments and history, what it is linked with; the search",
     ),
-    needed(
+    describe_permission(
         "USER_PICKER",
         "Browse users and groups (global)",
         "who may ask for work and give orders in comments",
@@ -31,39 +35,39 @@ pub const READER: [Needed; 2] = [
 ];
 
 /// Permissions that the account of `[jira_writer]` needs.
-pub const WRITER: [Needed; 8] = [
-    needed(
+pub const WRITER: [RequiredJiraPermission; 8] = [
+    describe_permission(
         "BROWSE_PROJECTS",
         "Browse projects",
         "the ticket, its comments and its workflow",
     ),
-    needed("ADD_COMMENTS", "Add comments", "comments"),
-    needed(
+    describe_permission("ADD_COMMENTS", "Add comments", "comments"),
+    describe_permission(
         "EDIT_OWN_COMMENTS",
         "Edit own comments",
         "the comments that are kept up to date",
     ),
-    needed(
+    describe_permission(
         "DELETE_OWN_COMMENTS",
         "Delete own comments",
         "a comment that was written twice",
     ),
-    needed(
+    describe_permission(
         "TRANSITION_ISSUES",
         "Transition issues",
         "in progress, review, done",
     ),
-    needed(
+    describe_permission(
         "LINK_ISSUES",
         "Link issues",
         "the link to the pull request; the link of a ticket with the one that it repeats",
     ),
-    needed(
+    describe_permission(
         "EDIT_ISSUES",
         "Edit issues",
         "labels, priority and type of a triage",
     ),
-    needed(
+    describe_permission(
         "ASSIGN_ISSUES",
         "Assign issues",
         "the ticket goes to an account where `agent.assign` says so, and to nobody when it is given back",
@@ -71,38 +75,38 @@ pub const WRITER: [Needed; 8] = [
 ];
 
 /// Permissions that the account of `[jira_reader]` should lack, because none of its calls needs them.
-pub const READER_NEEDS_NOT: [Needed; 7] = [
-    needed("ADD_COMMENTS", "Add comments", "the reader writes nothing"),
-    needed("EDIT_ISSUES", "Edit issues", "the reader writes nothing"),
-    needed(
+pub const READER_NEEDS_NOT: [RequiredJiraPermission; 7] = [
+    describe_permission("ADD_COMMENTS", "Add comments", "the reader writes nothing"),
+    describe_permission("EDIT_ISSUES", "Edit issues", "the reader writes nothing"),
+    describe_permission(
         "TRANSITION_ISSUES",
         "Transition issues",
         "the reader writes nothing",
     ),
-    needed("CREATE_ISSUES", "Create issues", "the reader writes nothing"),
-    needed("DELETE_ISSUES", "Delete issues", "the reader writes nothing"),
-    needed("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
-    needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
+    describe_permission("CREATE_ISSUES", "Create issues", "the reader writes nothing"),
+    describe_permission("DELETE_ISSUES", "Delete issues", "the reader writes nothing"),
+    describe_permission("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
+    describe_permission("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
 ];
 
 /// Permissions that the account of `[jira_writer]` should lack.
-pub const WRITER_NEEDS_NOT: [Needed; 3] = [
-    needed(
+pub const WRITER_NEEDS_NOT: [RequiredJiraPermission; 3] = [
+    describe_permission(
         "DELETE_ISSUES",
         "Delete issues",
         "nothing is deleted but own comments",
     ),
-    needed("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
-    needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
+    describe_permission("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
+    describe_permission("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
 ];
 
 /// Missing and superfluous permissions of an account in one project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compared {
+pub struct PermissionComparison {
     /// Needed permissions that it lacks.
-    pub lacking: Vec<Needed>,
+    pub lacking: Vec<RequiredJiraPermission>,
     /// Held permissions that it should lack.
-    pub excess: Vec<Needed>,
+    pub excess: Vec<RequiredJiraPermission>,
 }
 
 #[cfg(test)]

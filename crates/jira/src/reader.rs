@@ -5,12 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use domain::{Account, Instance, TicketKey, Timestamp, limits::LimitGate};
+use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGate};
 
 use crate::{
-    Changed, Comment, Error, FoundGroups, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
-    clients::Clients,
-    permissions::{self, Compared},
+    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraIssue, Settings, StatusChange,
+    TextEdit,
+    clients::JiraClients,
+    permissions::{self, PermissionComparison},
     wire::{
         self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireSearch, WireStub,
         WireTypeStatuses,
@@ -30,13 +31,13 @@ const MAX_GROUPS: usize = 10;
 
 /// Reader of Jira; cheap to clone. Each call is tried up to three times.
 #[derive(Clone, Debug)]
-pub struct Reader {
-    pub(crate) clients: Clients,
+pub struct JiraReader {
+    pub(crate) clients: JiraClients,
     /// Instance of calls that name no ticket, such as those about projects and accounts.
-    pub(crate) instance: Option<Instance>,
+    pub(crate) instance: Option<InstanceName>,
 }
 
-impl Reader {
+impl JiraReader {
     /// Creates a reader of the default instance with its own connection pool. Connects on first use.
     ///
     /// # Errors
@@ -51,10 +52,10 @@ impl Reader {
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "reader", None)?,
+            clients: JiraClients::new(settings, others, "reader", None)?,
             instance: None,
         })
     }
@@ -65,18 +66,18 @@ impl Reader {
     /// As for [`Self::new`].
     pub fn gated(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
         gate: &Arc<dyn LimitGate>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "reader", Some(gate))?,
+            clients: JiraClients::new(settings, others, "reader", Some(gate))?,
             instance: None,
         })
     }
 
     /// Returns a reader whose calls about projects and accounts go to this instance.
     #[must_use]
-    pub fn on(&self, instance: Option<&Instance>) -> Self {
+    pub fn on(&self, instance: Option<&InstanceName>) -> Self {
         Self {
             clients: self.clients.clone(),
             instance: instance.cloned(),
@@ -84,7 +85,7 @@ impl Reader {
     }
 
     /// Iterates over the default instance (`None`), if it is configured, and the named ones.
-    pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+    pub fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
         self.clients.instances()
     }
 
@@ -93,7 +94,7 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key
     /// of another tracker, [`Error::TooDeep`] for a description that cannot be parsed.
-    pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
+    pub async fn issue(&self, key: &TicketKey) -> Result<JiraIssue, Error> {
         let client = self.clients.of(key)?;
         let path = client.issue_path(key)?;
         // Custom fields are requested by their ids, which differ from site to site.
@@ -117,7 +118,7 @@ impl Reader {
         project: &str,
         status: &str,
         updated_since: Option<Timestamp>,
-    ) -> Result<Vec<IssueStub>, Error> {
+    ) -> Result<Vec<IssueHit>, Error> {
         let jql = wire::ready_jql(project, status, updated_since);
         let (found, _) = self
             .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
@@ -136,7 +137,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Rejected`] when the condition is not valid JQL, or the project does not exist.
-    pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueStub>, Error> {
+    pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueHit>, Error> {
         let jql = wire::matching_jql(project, condition);
         let (found, _) = self
             .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
@@ -164,7 +165,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Rejected`] when the project does not exist.
-    pub async fn changed_within(&self, project: &str, minutes: u64) -> Result<Changed, Error> {
+    pub async fn changed_within(&self, project: &str, minutes: u64) -> Result<IssueChanges, Error> {
         let jql = wire::changed_jql(project, minutes);
         let (found, is_complete) = self
             .search(
@@ -176,7 +177,7 @@ impl Reader {
         let issues = found
             .into_iter()
             .map(|stub| stub.into_changed(self.instance.as_ref()));
-        Ok(Changed {
+        Ok(IssueChanges {
             issues: issues.collect::<Result<_, _>>()?,
             is_complete,
         })
@@ -187,7 +188,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Rejected`] when the project does not exist.
-    pub async fn similar(&self, project: &str, words: &[String]) -> Result<Vec<Outlined>, Error> {
+    pub async fn similar(&self, project: &str, words: &[String]) -> Result<Vec<IssueOutline>, Error> {
         // An empty condition would be a syntax error in JQL.
         if words.is_empty() {
             return Ok(Vec::new());
@@ -205,7 +206,7 @@ impl Reader {
     ///
     /// [`Error::Rejected`] when the project or status does not exist.
     /// [`Error::Rejected`] when project or status do not exist.
-    pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<Outlined>, Error> {
+    pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<IssueOutline>, Error> {
         let fields = ["summary", "status"];
         self.outlined(&wire::list_jql(project, status), &fields, MAX_SIMILAR)
             .await
@@ -216,7 +217,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Rejected`] when one of them does not exist.
-    pub async fn outlines(&self, keys: &[&TicketKey]) -> Result<Vec<Outlined>, Error> {
+    pub async fn outlines(&self, keys: &[&TicketKey]) -> Result<Vec<IssueOutline>, Error> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -224,7 +225,7 @@ impl Reader {
         self.outlined(&wire::these_jql(keys), &fields, keys.len()).await
     }
 
-    async fn outlined(&self, jql: &str, fields: &[&str], most: usize) -> Result<Vec<Outlined>, Error> {
+    async fn outlined(&self, jql: &str, fields: &[&str], most: usize) -> Result<Vec<IssueOutline>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let (path, body) = client.dialect().search(jql, fields, most, None);
         let found: WireSearch<WireOutlined> = client.query(&path, &body).await?;
@@ -237,7 +238,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn comments_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<Comment>, Error> {
+    pub async fn comments_since(&self, key: &TicketKey, since: Timestamp) -> Result<Vec<JiraComment>, Error> {
         self.clients.of(key)?.comments_since(key, since).await
     }
 
@@ -305,7 +306,7 @@ impl Reader {
         let client = self.clients.on(self.instance.as_ref())?;
         let of = format!(
             "groups/picker?maxResults={MAX_GROUPS}&query={}",
-            wire::encode(text)
+            wire::percent_encode(text)
         );
         let found: WirePickedGroups = client.get(&client.dialect().path(&of)).await?;
         Ok(found.into())
@@ -318,7 +319,10 @@ impl Reader {
     /// to see its members.
     pub async fn has_members(&self, group: &str) -> Result<bool, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
-        let of = format!("group/member?groupname={}&maxResults=1", wire::encode(group));
+        let of = format!(
+            "group/member?groupname={}&maxResults=1",
+            wire::percent_encode(group)
+        );
         let found: WireMembers = client.get(&client.dialect().path(&of)).await?;
         Ok(!found.values.is_empty())
     }
@@ -329,7 +333,7 @@ impl Reader {
     /// [`Error::NotFound`] when the project is missing or invisible to our account.
     pub async fn project_statuses(&self, project: &str) -> Result<BTreeSet<String>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
-        let of = format!("project/{}/statuses", wire::encode(project));
+        let of = format!("project/{}/statuses", wire::percent_encode(project));
         let found: Vec<WireTypeStatuses> = client.get(&client.dialect().path(&of)).await?;
         let statuses = found.into_iter().flat_map(|kind| kind.statuses);
         Ok(statuses.map(|status| status.name).collect())
@@ -340,7 +344,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the project is missing or invisible to our account.
-    pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
+    pub async fn permissions(&self, project: &str) -> Result<PermissionComparison, Error> {
         self.clients
             .on(self.instance.as_ref())?
             .compared(project, &permissions::READER, &permissions::READER_NEEDS_NOT)
@@ -351,7 +355,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when Jira refuses the credentials.
-    pub async fn myself(&self) -> Result<Account, Error> {
+    pub async fn myself(&self) -> Result<TrackerAccount, Error> {
         self.clients.on(self.instance.as_ref())?.myself().await
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Error, Reader, RoleMembers,
+    Error, JiraReader, RoleMembers,
     wire::{self, WireRole},
 };
 
-impl Reader {
+impl JiraReader {
     /// Reads the members of a role in a project; `None` when the project has no such role.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ impl Reader {
         let client = self.clients.on(self.instance.as_ref())?;
         let path = client
             .dialect()
-            .path(&format!("project/{}/role", wire::encode(project)));
+            .path(&format!("project/{}/role", wire::percent_encode(project)));
         let roles: BTreeMap<String, String> = client.get(&path).await?;
         let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let id = found.and_then(|(_, link)| link.rsplit('/').next());

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{ScreenField, StatusCategory, Transition};
+use crate::model::{ScreenField, StatusCategory, WorkflowTransition};
 
 // Resolutions of finished work, the most common one first.
 const DONE: [&str; 3] = ["Done", "Fixed", "Resolved"];
 
 /// Values to send with a transition.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filled {
+pub struct FilledScreen {
     /// Values by the keys of their fields.
     pub fields: Map<String, Value>,
     /// Names of required fields without a value.
@@ -48,11 +48,11 @@ impl ScreenField {
     }
 }
 
-impl Transition {
+impl WorkflowTransition {
     /// Fills in the fields of its screen with the given values, by names or keys of fields. A required
     /// resolution without a value becomes that of finished work when the transition leads to a done status.
-    pub fn fill(&self, given: &BTreeMap<String, String>) -> Filled {
-        let mut filled = Filled::default();
+    pub fn fill(&self, given: &BTreeMap<String, String>) -> FilledScreen {
+        let mut filled = FilledScreen::default();
         for field in &self.screen {
             let given = field.given(given).map(|value| field.value(value));
             let is_end = self.to.category == StatusCategory::Done;
@@ -75,7 +75,7 @@ impl Transition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Status;
+    use crate::model::IssueStatus;
 
     fn field(name: &str, kind: &str, must: bool) -> ScreenField {
         ScreenField {
@@ -87,11 +87,11 @@ mod tests {
         }
     }
 
-    fn filled(category: StatusCategory, screen: Vec<ScreenField>, given: &[(&str, &str)]) -> Filled {
-        let transition = Transition {
+    fn filled(category: StatusCategory, screen: Vec<ScreenField>, given: &[(&str, &str)]) -> FilledScreen {
+        let transition = WorkflowTransition {
             id: "1".to_owned(),
             name: "Finish".to_owned(),
-            to: Status {
+            to: IssueStatus {
                 name: "Done".to_owned(),
                 category,
             },

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CredentialEnd, CredentialEnds, Instance, Timestamp, is_readable_on_the_way};
+use domain::{CredentialEnd, CredentialEnds, InstanceName, Timestamp, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-use crate::Dialect;
+use crate::JiraDialect;
 
 // Atlassian's gateway for API tokens with scopes.
 const GATEWAY: &str = "https://api.atlassian.com/ex/jira/";
@@ -21,7 +21,7 @@ pub struct Settings {
     /// URL of the site's pages when `base_url` is the gateway; empty: the same as `base_url`.
     pub site_url: String,
     /// Kind of the site: Jira Cloud or Jira Data Center.
-    pub deployment: Dialect,
+    pub deployment: JiraDialect,
     /// Email address of the account; empty: `api_token` is a personal access token, sent as a bearer token.
     pub email: String,
     /// API token or personal access token of the account.
@@ -35,7 +35,7 @@ pub struct Settings {
 /// Account on a named instance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Account {
+struct SiteAccount {
     /// Email address of the account; empty: `api_token` is a personal access token, sent as a bearer token.
     email: String,
     /// API token of the account.
@@ -52,10 +52,10 @@ struct ReaderSite {
     #[serde(default)]
     site_url: String,
     #[serde(default)]
-    deployment: Dialect,
+    deployment: JiraDialect,
     #[serde(default)]
     allow_insecure: bool,
-    reader: Account,
+    reader: SiteAccount,
     #[serde(default, rename = "writer")]
     _writer: IgnoredAny,
 }
@@ -68,10 +68,10 @@ struct WriterSite {
     #[serde(default)]
     site_url: String,
     #[serde(default)]
-    deployment: Dialect,
+    deployment: JiraDialect,
     #[serde(default)]
     allow_insecure: bool,
-    writer: Account,
+    writer: SiteAccount,
     #[serde(default, rename = "reader")]
     _reader: IgnoredAny,
 }
@@ -80,8 +80,10 @@ struct WriterSite {
 ///
 /// # Errors
 /// The deserializer's error for a malformed section.
-pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
-    let sites = BTreeMap::<Instance, ReaderSite>::deserialize(sections)?.into_iter();
+pub fn deserialize_readers<'de, D: Deserializer<'de>>(
+    sections: D,
+) -> Result<BTreeMap<InstanceName, Settings>, D::Error> {
+    let sites = BTreeMap::<InstanceName, ReaderSite>::deserialize(sections)?.into_iter();
     let read = |it: ReaderSite| Settings {
         base_url: it.base_url,
         site_url: it.site_url,
@@ -96,8 +98,10 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
 ///
 /// # Errors
 /// The deserializer's error for a malformed section.
-pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
-    let sites = BTreeMap::<Instance, WriterSite>::deserialize(sections)?.into_iter();
+pub fn deserialize_writers<'de, D: Deserializer<'de>>(
+    sections: D,
+) -> Result<BTreeMap<InstanceName, Settings>, D::Error> {
+    let sites = BTreeMap::<InstanceName, WriterSite>::deserialize(sections)?.into_iter();
     let read = |it: WriterSite| Settings {
         base_url: it.base_url,
         site_url: it.site_url,
@@ -108,8 +112,8 @@ pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-impl From<Account> for Settings {
-    fn from(account: Account) -> Self {
+impl From<SiteAccount> for Settings {
+    fn from(account: SiteAccount) -> Self {
         Self {
             email: account.email,
             api_token: account.api_token,
@@ -121,7 +125,11 @@ impl From<Account> for Settings {
 
 /// Lists the expiry of the tokens of one kind of account (`jira_reader`, `jira_writer`), without those that
 /// have no date.
-pub fn ends(kind: &str, default: Option<&Settings>, others: &BTreeMap<Instance, Settings>) -> CredentialEnds {
+pub fn list_token_ends(
+    kind: &str,
+    default: Option<&Settings>,
+    others: &BTreeMap<InstanceName, Settings>,
+) -> CredentialEnds {
     let default = default.into_iter().map(|jira| (None, jira));
     let others = others.iter().map(|(name, jira)| (Some(name.clone()), jira));
     let known = default.chain(others).filter_map(|(instance, jira)| {
@@ -144,7 +152,7 @@ impl Settings {
 
     /// Expiry of the token, if it is known: the start of its last day, since the exact time is unknown.
     pub fn ends(&self) -> Option<Timestamp> {
-        start_of_day(&self.expires)
+        parse_start_of_day(&self.expires)
     }
 
     /// Validates the values of the section.
@@ -160,7 +168,7 @@ impl Settings {
         if !self.site_url.is_empty() && !is_page {
             return wrong("site_url", "must be the site's URL, e.g. https://jira.example");
         }
-        if self.deployment == Dialect::DataCenter && !self.email.trim().is_empty() {
+        if self.deployment == JiraDialect::DataCenter && !self.email.trim().is_empty() {
             return wrong(
                 "email",
                 "must be empty: a Data Center takes a personal access token as api_token, and no address",
@@ -191,10 +199,10 @@ impl Settings {
 
 /// True when a text is a day (`2027-01-31`) on which a token can expire.
 pub fn is_day(text: &str) -> bool {
-    start_of_day(text).is_some()
+    parse_start_of_day(text).is_some()
 }
 
-fn start_of_day(text: &str) -> Option<Timestamp> {
+fn parse_start_of_day(text: &str) -> Option<Timestamp> {
     Timestamp::parse(&format!("{text}T00:00:00Z"))
 }
 
@@ -219,9 +227,9 @@ mod tests {
             expires: day.to_owned(),
             ..Settings::default()
         };
-        let name = |name: &str| name.parse::<Instance>().expect("a name");
+        let name = |name: &str| name.parse::<InstanceName>().expect("a name");
         let others = BTreeMap::from([(name("eu"), until("2027-01-31")), (name("us"), until(""))]);
-        let told = ends("jira_reader", Some(&until("2027-02-01")), &others).ends;
+        let told = list_token_ends("jira_reader", Some(&until("2027-02-01")), &others).ends;
         let end = |instance: Option<&str>, day: &str| CredentialEnd {
             kind: "jira_reader".to_owned(),
             instance: instance.map(name),

@@ -4,22 +4,22 @@ use domain::TicketKey;
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Sorted, Writer,
-    client::Method,
-    wire::{WireLinkTypes, WireSorted},
+    Error, JiraWriter, TriageFields,
+    client::JiraMethod,
+    wire::{WireLinkTypes, WireTriage},
 };
 
-impl Writer {
+impl JiraWriter {
     /// Reads an issue's priority, type and links.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn sorted(&self, key: &TicketKey) -> Result<Sorted, Error> {
+    pub async fn sorted(&self, key: &TicketKey) -> Result<TriageFields, Error> {
         let path = format!(
             "{}?fields=priority,issuetype,issuelinks",
             self.clients.of(key)?.issue_path(key)?
         );
-        let found: WireSorted = self.clients.of(key)?.get(&path).await?;
+        let found: WireTriage = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
     }
 
@@ -43,7 +43,10 @@ impl Writer {
         let body = json!({ "fields": { field: { "name": name } } });
         let client = self.clients.of(key)?;
         let path = client.issue_path(key)?;
-        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
+        client
+            .write(JiraMethod::Put, &path, &body)
+            .await
+            .map(|_: Value| ())
     }
 
     /// Finds a link type by its name, regardless of case, and returns its spelling on the site.
@@ -70,6 +73,9 @@ impl Writer {
         });
         let client = self.clients.of(key)?;
         let path = client.dialect().path("issueLink");
-        client.write(Method::Post, &path, &body).await.map(|_: Value| ())
+        client
+            .write(JiraMethod::Post, &path, &body)
+            .await
+            .map(|_: Value| ())
     }
 }

@@ -2,20 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Account, Instance, TicketKey, limits::LimitGate};
+use domain::{InstanceName, TicketKey, TrackerAccount, limits::LimitGate};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Comment, CommentId, Error, Settings, Status, Transition,
-    client::Method,
-    clients::Clients,
-    permissions::{self, Compared},
+    Error, IssueStatus, JiraComment, JiraCommentId, Settings, WorkflowTransition,
+    client::JiraMethod,
+    clients::JiraClients,
+    permissions::{self, PermissionComparison},
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
 
 /// Readers of a comment in a service project. In other projects every reader of the issue sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
+pub enum CommentAudience {
     /// The team only.
     Internal,
     /// The team and the customers.
@@ -25,11 +25,11 @@ pub enum Audience {
 /// Writer of Jira; cheap to clone. Reads are tried up to three times, writes once: after [`Error::Unknown`],
 /// read the state before the next write.
 #[derive(Clone, Debug)]
-pub struct Writer {
-    pub(crate) clients: Clients,
+pub struct JiraWriter {
+    pub(crate) clients: JiraClients,
 }
 
-impl Writer {
+impl JiraWriter {
     /// Creates a writer of the default instance with its own connection pool. Connects on first use.
     ///
     /// # Errors
@@ -44,10 +44,10 @@ impl Writer {
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "writer", None)?,
+            clients: JiraClients::new(settings, others, "writer", None)?,
         })
     }
 
@@ -57,11 +57,11 @@ impl Writer {
     /// As for [`Self::new`].
     pub fn gated(
         settings: Option<&Settings>,
-        others: &BTreeMap<Instance, Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
         gate: &Arc<dyn LimitGate>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others, "writer", Some(gate))?,
+            clients: JiraClients::new(settings, others, "writer", Some(gate))?,
         })
     }
 
@@ -75,8 +75,14 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn comment(&self, key: &TicketKey, markdown: &str, marker: &str) -> Result<CommentId, Error> {
-        self.comment_for(key, markdown, marker, Audience::Internal).await
+    pub async fn comment(
+        &self,
+        key: &TicketKey,
+        markdown: &str,
+        marker: &str,
+    ) -> Result<JiraCommentId, Error> {
+        self.comment_for(key, markdown, marker, CommentAudience::Internal)
+            .await
     }
 
     /// Adds a comment like [`Self::comment`], for an audience.
@@ -88,8 +94,8 @@ impl Writer {
         key: &TicketKey,
         markdown: &str,
         marker: &str,
-        audience: Audience,
-    ) -> Result<CommentId, Error> {
+        audience: CommentAudience,
+    ) -> Result<JiraCommentId, Error> {
         let client = self.clients.of(key)?;
         let path = format!("{}/comment", client.issue_path(key)?);
         let mut body = json!({ "body": client.dialect().text(markdown) });
@@ -98,21 +104,25 @@ impl Writer {
             properties.push(json!({ "key": wire::MARKER, "value": { "id": marker } }));
         }
         // The property exists in service projects only, and its absence means a public comment.
-        if audience == Audience::Internal && client.is_of_service_project(key).await? {
+        if audience == CommentAudience::Internal && client.is_of_service_project(key).await? {
             properties.push(json!({ "key": wire::SERVICE_DESK, "value": { "internal": true } }));
         }
         if !properties.is_empty() {
             body["properties"] = properties.into();
         }
-        let made: WireId = self.clients.of(key)?.write(Method::Post, &path, &body).await?;
-        Ok(CommentId(made.id))
+        let made: WireId = self
+            .clients
+            .of(key)?
+            .write(JiraMethod::Post, &path, &body)
+            .await?;
+        Ok(JiraCommentId(made.id))
     }
 
     /// Lists the comments of an issue, oldest first; at most the 2,000 newest.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn list_comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
+    pub async fn list_comments(&self, key: &TicketKey) -> Result<Vec<JiraComment>, Error> {
         self.clients.of(key)?.comments(key).await
     }
 
@@ -123,13 +133,13 @@ impl Writer {
     pub async fn update_comment(
         &self,
         key: &TicketKey,
-        comment: &CommentId,
+        comment: &JiraCommentId,
         markdown: &str,
     ) -> Result<(), Error> {
         let path = format!(
             "{}/comment/{}",
             self.clients.of(key)?.issue_path(key)?,
-            wire::encode(&comment.0)
+            wire::percent_encode(&comment.0)
         );
         let client = self.clients.of(key)?;
         let mut body = json!({ "body": client.dialect().text(markdown) });
@@ -141,7 +151,10 @@ impl Writer {
                 body["visibility"] = visibility;
             }
         }
-        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
+        client
+            .write(JiraMethod::Put, &path, &body)
+            .await
+            .map(|_: Value| ())
     }
 
     /// Deletes a comment of our account.
@@ -149,15 +162,15 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
     /// wrote it.
-    pub async fn delete_comment(&self, key: &TicketKey, comment: &CommentId) -> Result<(), Error> {
+    pub async fn delete_comment(&self, key: &TicketKey, comment: &JiraCommentId) -> Result<(), Error> {
         let path = format!(
             "{}/comment/{}",
             self.clients.of(key)?.issue_path(key)?,
-            wire::encode(&comment.0)
+            wire::percent_encode(&comment.0)
         );
         self.clients
             .of(key)?
-            .write(Method::Delete, &path, &Value::Null)
+            .write(JiraMethod::Delete, &path, &Value::Null)
             .await
             .map(|_: Value| ())
     }
@@ -166,7 +179,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn status(&self, key: &TicketKey) -> Result<Status, Error> {
+    pub async fn status(&self, key: &TicketKey) -> Result<IssueStatus, Error> {
         let path = format!("{}?fields=status", self.clients.of(key)?.issue_path(key)?);
         let found: WireStatusOnly = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
@@ -176,7 +189,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
+    pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<WorkflowTransition>, Error> {
         let path = format!(
             // Without the expansion the answer lacks the fields of the screens.
             "{}/transitions?expand=transitions.fields",
@@ -205,7 +218,7 @@ impl Writer {
         }
         self.clients
             .of(key)?
-            .write(Method::Post, &path, &body)
+            .write(JiraMethod::Post, &path, &body)
             .await
             .map(|_: Value| ())
     }
@@ -219,7 +232,7 @@ impl Writer {
         let body = json!({ "update": { "labels": add } });
         self.clients
             .of(key)?
-            .write(Method::Put, &self.clients.of(key)?.issue_path(key)?, &body)
+            .write(JiraMethod::Put, &self.clients.of(key)?.issue_path(key)?, &body)
             .await
             .map(|_: Value| ())
     }
@@ -228,7 +241,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
-    pub async fn assignee(&self, key: &TicketKey) -> Result<Option<Account>, Error> {
+    pub async fn assignee(&self, key: &TicketKey) -> Result<Option<TrackerAccount>, Error> {
         let path = format!("{}?fields=assignee", self.clients.of(key)?.issue_path(key)?);
         let found: WireAssigneeOnly = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
@@ -256,7 +269,10 @@ impl Writer {
         let client = self.clients.of(key)?;
         let path = format!("{}/assignee", client.issue_path(key)?);
         let body = client.dialect().account(to);
-        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
+        client
+            .write(JiraMethod::Put, &path, &body)
+            .await
+            .map(|_: Value| ())
     }
 
     /// Links the issue to an external page; the same `global_id` replaces the earlier link.
@@ -274,7 +290,7 @@ impl Writer {
         let body = json!({ "globalId": global_id, "object": { "url": url, "title": title } });
         self.clients
             .of(key)?
-            .write(Method::Post, &path, &body)
+            .write(JiraMethod::Post, &path, &body)
             .await
             .map(|_: Value| ())
     }
@@ -284,7 +300,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::NotFound`] when the project is missing or invisible to our account.
-    pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
+    pub async fn permissions(&self, project: &str) -> Result<PermissionComparison, Error> {
         self.clients
             .on(None)?
             .compared(project, &permissions::WRITER, &permissions::WRITER_NEEDS_NOT)
@@ -295,7 +311,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when Jira refuses the credentials.
-    pub async fn account_at(&self, key: &TicketKey) -> Result<Account, Error> {
+    pub async fn account_at(&self, key: &TicketKey) -> Result<TrackerAccount, Error> {
         self.clients.of(key)?.myself().await
     }
 
@@ -303,7 +319,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Unauthorized`] when Jira refuses the credentials.
-    pub async fn myself(&self) -> Result<Account, Error> {
+    pub async fn myself(&self) -> Result<TrackerAccount, Error> {
         self.clients.on(None)?.myself().await
     }
 }

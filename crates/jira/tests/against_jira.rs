@@ -3,15 +3,17 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::{TicketKey, Timestamp};
-use jira::{Audience, Dialect, Error, Reader, Settings, StatusCategory, TextField, Writer, hook};
+use jira::{
+    CommentAudience, Error, JiraDialect, JiraReader, JiraWriter, Settings, StatusCategory, TextField, hook,
+};
 use serde_json::{Map, Value, json};
-use testkit::{FakeJira, Fault, JiraKind, JiraOptions, JiraTransition, eventually, jira as stand_in};
+use testkit::{FakeJira, JiraKind, JiraOptions, JiraTransition, ServiceFault, jira as stand_in, poll_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 struct Site {
     jira: FakeJira,
-    reader: Reader,
-    writer: Writer,
+    reader: JiraReader,
+    writer: JiraWriter,
     kind: JiraKind,
 }
 
@@ -29,7 +31,7 @@ fn account(kind: JiraKind, url: &str, email: &str, token: &str) -> Settings {
     match kind {
         JiraKind::Cloud => settings(url, email, token),
         JiraKind::DataCenter(_) => Settings {
-            deployment: Dialect::DataCenter,
+            deployment: JiraDialect::DataCenter,
             ..settings(url, "", token)
         },
     }
@@ -59,8 +61,8 @@ async fn site_with(options: JiraOptions) -> Site {
     let reader = account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
     let writer = account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
     Site {
-        reader: Reader::new(&reader).unwrap(),
-        writer: Writer::new(&writer).unwrap(),
+        reader: JiraReader::new(&reader).unwrap(),
+        writer: JiraWriter::new(&writer).unwrap(),
         kind,
         jira,
     }
@@ -307,7 +309,7 @@ async fn text_edit_includes_previous_text() {
         };
         let first = read().await;
         assert_eq!(first.updated, first.created);
-        let changed = eventually("a later millisecond", Duration::from_secs(5), async || {
+        let changed = poll_until("a later millisecond", Duration::from_secs(5), async || {
             site.jira.edit_comment_as(&key, &id, "Mia", "hostile").unwrap();
             let now = read().await;
             (now.updated > now.created).then_some(now)
@@ -519,7 +521,7 @@ async fn service_desk_comments_are_internal() {
         site.writer.comment(&request, "Another", "").await.unwrap();
         let shown = site
             .writer
-            .comment_for(&request, "Hello", "m2", Audience::Customers);
+            .comment_for(&request, "Hello", "m2", CommentAudience::Customers);
         shown.await.unwrap();
         let ordinary = site.ticket();
         site.writer.comment(&ordinary, "Status", "m3").await.unwrap();
@@ -577,7 +579,7 @@ async fn a_redirect_is_not_followed() {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let writer = Writer::new(&settings(&url, "", "token")).unwrap();
+    let writer = JiraWriter::new(&settings(&url, "", "token")).unwrap();
     let refused = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     assert!(site.jira.requests().is_empty());
@@ -618,11 +620,11 @@ async fn the_same_global_id_replaces_the_link() {
 async fn only_reads_are_retried() {
     for site in sites().await {
         let ticket = site.ticket();
-        site.jira.fail_next(Fault::new("/myself", 2, 502));
+        site.jira.fail_next(ServiceFault::new("/myself", 2, 502));
         site.writer.myself().await.unwrap();
 
         site.jira
-            .fail_next(Fault::new("/comment", 1, 502).on("POST").after_effect());
+            .fail_next(ServiceFault::new("/comment", 1, 502).on("POST").after_effect());
         let lost = site.writer.comment(&ticket, "once", "m").await.unwrap_err();
         assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
         assert!(lost.is_retryable());
@@ -634,7 +636,7 @@ async fn only_reads_are_retried() {
 async fn refusals_are_told_apart() {
     for site in sites().await {
         let ticket = site.ticket();
-        site.jira.fail_next(Fault::new("/remotelink", 1, 429));
+        site.jira.fail_next(ServiceFault::new("/remotelink", 1, 429));
         let limited = site
             .writer
             .remote_link(&ticket, "g", "https://a.example", "t")
@@ -650,12 +652,12 @@ async fn refusals_are_told_apart() {
 
         let account = |token| account(site.kind, &site.jira.url(), stand_in::READER_EMAIL, token);
         let stranger = account("wrong-token-value");
-        let refused = Reader::new(&stranger).unwrap().myself().await.unwrap_err();
+        let refused = JiraReader::new(&stranger).unwrap().myself().await.unwrap_err();
         assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
         assert!(!refused.is_retryable() && !format!("{refused:?}").contains("wrong-token-value"));
 
         let reader = account(stand_in::READER_API_TOKEN);
-        let forbidden = Writer::new(&reader)
+        let forbidden = JiraWriter::new(&reader)
             .unwrap()
             .comment(&ticket, "x", "")
             .await
@@ -669,7 +671,7 @@ async fn unconnected_jira_write_is_unavailable() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let writer = Writer::new(&settings(&url, "", "token")).unwrap();
+    let writer = JiraWriter::new(&settings(&url, "", "token")).unwrap();
     let failed = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
 }
@@ -804,7 +806,7 @@ fn settings_name_the_key_that_is_wrong() {
     insecure.allow_insecure = true;
     assert_eq!(insecure.check("jira_reader"), Ok(()));
     let mut named = settings("https://jira.example", "ada@acme.example", "t");
-    named.deployment = Dialect::DataCenter;
+    named.deployment = JiraDialect::DataCenter;
     let (key, problem) = named.check("jira_reader").unwrap_err();
     assert_eq!(key, "jira_reader.email");
     assert!(problem.contains("personal access token"), "{problem}");
@@ -883,7 +885,7 @@ async fn criteria_of_a_field_follow_the_description() {
             .unwrap();
         // A new reader, because a reader caches the site's fields for an hour.
         let (email, token) = (stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
-        let reader = Reader::new(&account(site.kind, &site.jira.url(), email, token)).unwrap();
+        let reader = JiraReader::new(&account(site.kind, &site.jira.url(), email, token)).unwrap();
         let issue = reader.issue(&ticket).await.unwrap();
         let text = &issue.description_markdown;
         assert!(text.starts_with(before.description_markdown.trim_end()), "{text}");
@@ -1000,7 +1002,7 @@ async fn each_jira_refuses_the_other_dialect() {
         account(JiraKind::DataCenter(10), &cloud.jira.url(), "", token),
     ];
     for settings in wrong {
-        let refused = Reader::new(&settings).unwrap().myself().await.unwrap_err();
+        let refused = JiraReader::new(&settings).unwrap().myself().await.unwrap_err();
         let is_refused = matches!(refused, Error::Unauthorized { .. } | Error::NotFound { .. });
         assert!(is_refused, "{settings:?}: {refused}");
     }
@@ -1009,16 +1011,16 @@ async fn each_jira_refuses_the_other_dialect() {
 #[tokio::test]
 async fn anonymous_request_reads_kind_of_site() {
     for (kind, dialect, signs, shown) in [
-        (JiraKind::Cloud, Dialect::Cloud, true, "Jira Cloud"),
+        (JiraKind::Cloud, JiraDialect::Cloud, true, "Jira Cloud"),
         (
             JiraKind::DataCenter(10),
-            Dialect::DataCenter,
+            JiraDialect::DataCenter,
             true,
             "Jira Data Center 10.3.0",
         ),
         (
             JiraKind::DataCenter(9),
-            Dialect::DataCenter,
+            JiraDialect::DataCenter,
             false,
             "Jira Data Center 9.3.0",
         ),
@@ -1029,7 +1031,7 @@ async fn anonymous_request_reads_kind_of_site() {
         })
         .await;
         let asked = settings(&site.jira.url(), "ada@acme.example", "secret");
-        let found = hook::site(&asked).await.unwrap();
+        let found = hook::fetch_site(&asked).await.unwrap();
         assert_eq!((found.dialect, found.signs_webhooks()), (dialect, signs));
         assert_eq!(found.to_string(), shown);
         assert_eq!(site.jira.requests()[0].authorization, "");
@@ -1045,13 +1047,13 @@ async fn repeated_registration_updates_same_webhook() {
             stand_in::ADMIN_EMAIL,
             stand_in::ADMIN_API_TOKEN,
         );
-        let webhook = hook::Webhook {
+        let webhook = hook::WebhookRegistration {
             url: "https://jm.example/webhooks/jira",
             secret: "s",
             projects: &["ENG".to_owned()],
         };
-        assert!(hook::register(&admin, &webhook).await.unwrap());
-        assert!(!hook::register(&admin, &webhook).await.unwrap());
+        assert!(hook::register_webhook(&admin, &webhook).await.unwrap());
+        assert!(!hook::register_webhook(&admin, &webhook).await.unwrap());
         let filter = match site.kind {
             JiraKind::Cloud => "project in (\"ENG\")",
             JiraKind::DataCenter(_) => "",
@@ -1064,7 +1066,7 @@ async fn repeated_registration_updates_same_webhook() {
             stand_in::WRITER_EMAIL,
             stand_in::WRITER_API_TOKEN,
         );
-        let (call, refused) = hook::register(&writer, &webhook).await.unwrap_err();
+        let (call, refused) = hook::register_webhook(&writer, &webhook).await.unwrap_err();
         assert!(matches!(refused, Error::Forbidden { .. }), "{call}: {refused}");
         assert_eq!(site.jira.violations(), Vec::<String>::new());
     }

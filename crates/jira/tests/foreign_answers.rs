@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use domain::{TicketKey, Timestamp};
-use jira::{Dialect, Error, Reader, Settings, Writer};
-use testkit::{FakeJira, Fault, JiraKind, JiraOptions, jira as stand_in};
+use jira::{Error, JiraDialect, JiraReader, JiraWriter, Settings};
+use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault, jira as stand_in};
 
 // Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 9] = [
@@ -29,8 +29,8 @@ const PAGES: [(u16, &str, &str); 9] = [
 
 struct Site {
     jira: FakeJira,
-    reader: Reader,
-    writer: Writer,
+    reader: JiraReader,
+    writer: JiraWriter,
     ticket: TicketKey,
 }
 
@@ -76,8 +76,8 @@ calls! {
 fn site_on(jira: FakeJira, kind: JiraKind, ticket: TicketKey) -> Site {
     let account = |email: &str, token: &str| {
         let (deployment, email) = match kind {
-            JiraKind::Cloud => (Dialect::Cloud, email),
-            JiraKind::DataCenter(_) => (Dialect::DataCenter, ""),
+            JiraKind::Cloud => (JiraDialect::Cloud, email),
+            JiraKind::DataCenter(_) => (JiraDialect::DataCenter, ""),
         };
         let (base_url, email) = (jira.url(), email.to_owned());
         Settings {
@@ -88,8 +88,8 @@ fn site_on(jira: FakeJira, kind: JiraKind, ticket: TicketKey) -> Site {
             ..Settings::default()
         }
     };
-    let reader = Reader::new(&account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN)).unwrap();
-    let writer = Writer::new(&account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN)).unwrap();
+    let reader = JiraReader::new(&account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN)).unwrap();
+    let writer = JiraWriter::new(&account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN)).unwrap();
     Site {
         jira,
         reader,
@@ -127,7 +127,9 @@ async fn assert_passing(kind: JiraKind, number: usize, call: &Call) {
     for (index, (method, path)) in routes(kind, call).await.into_iter().enumerate() {
         let (status, content_type, body) = PAGES[(number + index) % PAGES.len()];
         let site = site(kind).await;
-        let fault = Fault::new(&path, 3, status).on(&method).page(content_type, body);
+        let fault = ServiceFault::new(&path, 3, status)
+            .on(&method)
+            .page(content_type, body);
         site.jira.fail_next(fault);
         let failed = (call.1)(&site).await.unwrap_err();
         let case = format!("{}: {method} {path} with {status} {body:?}: {failed}", call.0);
@@ -164,7 +166,7 @@ async fn each_foreign_jira_answer_is_temporary() {
 async fn json_of_a_wrong_shape_is_final() {
     let site = site(JiraKind::Cloud).await;
     let fault =
-        Fault::new("/issue/ENG-1", 1, 200).page("application/json", "{\"fields\": [\"cut \\ud83d\"]}");
+        ServiceFault::new("/issue/ENG-1", 1, 200).page("application/json", "{\"fields\": [\"cut \\ud83d\"]}");
     site.jira.fail_next(fault);
     let failed = site.writer.status(&site.ticket).await.unwrap_err();
     assert!(
@@ -178,7 +180,7 @@ async fn json_of_a_wrong_shape_is_final() {
 async fn jira_write_answered_by_page_is_unknown() {
     let site = site(JiraKind::Cloud).await;
     site.jira.fail_next(
-        Fault::new("/issue/ENG-1", 1, 200)
+        ServiceFault::new("/issue/ENG-1", 1, 200)
             .on("PUT")
             .page("text/html", "<html></html>"),
     );
@@ -196,7 +198,7 @@ async fn lone_surrogate_hides_no_text() {
     let body = r#"{"id": "1", "key": "ENG-1", "fields": {"status": {"id": "1", "name": "cut \ud83d",
         "statusCategory": {"key": "new"}}, "unread": "\udfff"}}"#;
     site.jira
-        .fail_next(Fault::new("/issue/ENG-1", 1, 200).page("application/json", body));
+        .fail_next(ServiceFault::new("/issue/ENG-1", 1, 200).page("application/json", body));
     let status = site.writer.status(&site.ticket).await.unwrap();
     assert_eq!(status.name, "cut \u{fffd}");
 }

@@ -4,7 +4,7 @@ use crate::{budgets, leases, limits};
 
 /// Service with a Redis user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum User {
+pub enum RedisUser {
     /// Planner: leases and budgets.
     Planner,
     /// Ingest: limits of its accounts at GitHub and Jira.
@@ -42,7 +42,7 @@ const OF_LIMITS: [&str; 9] = [
     "pexpire",
 ];
 
-impl User {
+impl RedisUser {
     /// All users.
     pub const ALL: [Self; 3] = [Self::Planner, Self::Ingest, Self::Reporter];
 
@@ -75,7 +75,7 @@ impl User {
 /// Renders an ACL file that allows each user its part and forbids everything else, also to `default`.
 ///
 /// `users` has the hexadecimal SHA-256 of each password.
-pub fn acl<'a>(users: impl IntoIterator<Item = (User, &'a str)>) -> String {
+pub fn render_acl<'a>(users: impl IntoIterator<Item = (RedisUser, &'a str)>) -> String {
     let lines = users.into_iter().map(|(user, sha256)| user.line(sha256));
     std::iter::once("user default off\n".to_owned())
         .chain(lines)

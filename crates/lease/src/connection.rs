@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use redis::{
     Client, IntoConnectionInfo as _, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
@@ -21,31 +21,31 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Connection that opens at its first use, and again at each later use that finds it closed. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Inner>);
+pub(crate) struct RedisConnection(Arc<RedisConnectionShared>);
 
-struct Inner {
+struct RedisConnectionShared {
     settings: Settings,
     /// Host and port, for errors.
     address: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<RedisConnectionState>,
 }
 
-struct State {
+struct RedisConnectionState {
     manager: ConnectionManager,
     /// Content of the authorities' file when `manager` was created.
     authorities: Option<Vec<u8>>,
 }
 
-impl Connection {
+impl RedisConnection {
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
-        let authorities = settings.ca.as_deref().map(read).transpose()?;
-        let client = client(settings, authorities.as_deref())?;
+        let authorities = settings.ca.as_deref().map(read_authorities).transpose()?;
+        let client = build_client(settings, authorities.as_deref())?;
         let address: Arc<str> = client.get_connection_info().addr().to_string().into();
-        let manager = manager(client)?;
-        Ok(Self(Arc::new(Inner {
+        let manager = build_manager(client)?;
+        Ok(Self(Arc::new(RedisConnectionShared {
             settings: settings.clone(),
             address,
-            state: Mutex::new(State { manager, authorities }),
+            state: Mutex::new(RedisConnectionState { manager, authorities }),
         })))
     }
 
@@ -63,41 +63,43 @@ impl Connection {
     /// authority. Changed authorities get a new connection.
     pub(crate) fn follow_authorities(&self) {
         let Some(path) = &self.0.settings.ca else { return };
-        let made = read(path).and_then(|found| {
+        let made = read_authorities(path).and_then(|found| {
             if self.with(|state| state.authorities.as_ref() == Some(&found)) {
                 return Ok(None);
             }
-            let manager = manager(client(&self.0.settings, Some(&found))?)?;
+            let manager = build_manager(build_client(&self.0.settings, Some(&found))?)?;
             Ok(Some((manager, found)))
         });
         match made {
             Ok(None) => {}
             Ok(Some((manager, found))) => {
                 self.with(|state| {
-                    *state = State {
+                    *state = RedisConnectionState {
                         manager,
                         authorities: Some(found),
                     }
                 });
                 tracing::info!(file = %path.display(), "redis is asked with new authorities");
             }
-            Err(error) => tracing::debug!(error = %chain(&error), "the authorities stay as they were"),
+            Err(error) => {
+                tracing::debug!(error = %format_error_chain(&error), "the authorities stay as they were")
+            }
         }
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut RedisConnectionState) -> T) -> T {
         look(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_authorities(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::Authorities {
         file: path.display().to_string(),
         source: source.into(),
     })
 }
 
-fn manager(client: Client) -> Result<ConnectionManager, Error> {
+fn build_manager(client: Client) -> Result<ConnectionManager, Error> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(RESPONSE_TIMEOUT))
@@ -106,7 +108,7 @@ fn manager(client: Client) -> Result<ConnectionManager, Error> {
     ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)
 }
 
-fn client(settings: &Settings, authorities: Option<&[u8]>) -> Result<Client, Error> {
+fn build_client(settings: &Settings, authorities: Option<&[u8]>) -> Result<Client, Error> {
     let info = settings.url.as_str().into_connection_info();
     // The error of the library may quote the URL, which may hold a password.
     let info = info.map_err(|_| Error::Address)?;

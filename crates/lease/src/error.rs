@@ -1,6 +1,6 @@
 //! Errors of requests to Redis.
 
-use domain::Cause;
+use domain::ErrorCause;
 
 /// Reason why a request to Redis failed.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum Error {
         /// Path of the authorities' file.
         file: String,
         /// Underlying error.
-        source: Cause,
+        source: ErrorCause,
     },
     /// The server cannot be reached or did not answer in time. A retry may succeed.
     #[error("redis at {address} is unavailable")]
@@ -22,6 +22,6 @@ pub enum Error {
         /// Host and port of the server.
         address: String,
         /// Underlying error.
-        source: Cause,
+        source: ErrorCause,
     },
 }

@@ -5,62 +5,62 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{connection::RESPONSE_TIMEOUT, server::Claim};
+use crate::{connection::RESPONSE_TIMEOUT, server::LeaseClaim};
 
 /// Error: another worker has the lease, or may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease is lost")]
-pub struct Lost;
+pub struct LeaseLost;
 
 /// Renewals of a lease within its time to live.
 pub const RENEWALS: u32 = 3;
 
 /// Right to work on one ticket. Dropping it stops the renewals; it then expires after the time to live.
-pub struct Lease {
-    claim: Claim,
-    state: Arc<State>,
+pub struct TicketLease {
+    claim: LeaseClaim,
+    state: Arc<LeaseState>,
     renewal: AbortOnDropHandle<()>,
 }
 
 /// Certainty that the lease is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum LeaseHold {
     /// Until this instant no worker with a lower or equal fence can have it.
     Until(Instant),
     /// Redis does not answer, so fences alone exclude other workers.
     FencedOnly,
 }
 
-struct State {
-    hold: Mutex<Hold>,
+struct LeaseState {
+    hold: Mutex<LeaseHold>,
     lost: CancellationToken,
 }
 
-impl State {
-    fn hold(&self) -> Hold {
+impl LeaseState {
+    fn hold(&self) -> LeaseHold {
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, hold: Hold) {
+    fn set(&self, hold: LeaseHold) {
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = hold;
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.hold(), Hold::Until(deadline) if Instant::now() >= deadline)
+        matches!(self.hold(), LeaseHold::Until(deadline) if Instant::now() >= deadline)
     }
 }
 
-impl Lease {
-    pub(crate) fn hold(claim: Claim, hold: Hold) -> Self {
-        let state = Arc::new(State {
+impl TicketLease {
+    pub(crate) fn hold(claim: LeaseClaim, hold: LeaseHold) -> Self {
+        let state = Arc::new(LeaseState {
             hold: Mutex::new(hold),
             lost: CancellationToken::new(),
         });
-        let renewal = AbortOnDropHandle::new(tokio::spawn(renew(claim.clone(), state.clone())));
+        let renewal = AbortOnDropHandle::new(tokio::spawn(renew_lease(claim.clone(), state.clone())));
         Self {
             claim,
             state,
@@ -74,9 +74,9 @@ impl Lease {
     ///
     /// # Errors
     /// [`Lost`] when another worker took the lease, or when this process was suspended past the deadline.
-    pub fn check(&self) -> Result<(), Lost> {
+    pub fn check(&self) -> Result<(), LeaseLost> {
         if self.state.lost.is_cancelled() || self.state.is_over() {
-            Err(Lost)
+            Err(LeaseLost)
         } else {
             Ok(())
         }
@@ -84,7 +84,7 @@ impl Lease {
 
     /// False while Redis does not answer and fences alone exclude other workers.
     pub fn is_held(&self) -> bool {
-        self.state.hold() != Hold::FencedOnly
+        self.state.hold() != LeaseHold::FencedOnly
     }
 
     /// Token that is cancelled when the lease is lost.
@@ -98,17 +98,17 @@ impl Lease {
         if self.is_held()
             && let Err(error) = self.claim.release().await
         {
-            tracing::debug!(error = %chain(&error), "lease not released; it ends by itself");
+            tracing::debug!(error = %format_error_chain(&error), "lease not released; it ends by itself");
         }
     }
 }
 
-async fn renew(claim: Claim, state: Arc<State>) {
+async fn renew_lease(claim: LeaseClaim, state: Arc<LeaseState>) {
     let pause = claim.ttl / RENEWALS;
     let mut next = Instant::now() + pause;
     // True if Redis failed since the last renewal. A deadline that passes without a failed attempt means that
     // this process was suspended, and another worker may have the ticket.
-    let mut has_failed = state.hold() == Hold::FencedOnly;
+    let mut has_failed = state.hold() == LeaseHold::FencedOnly;
     loop {
         sleep_until(next).await;
         if state.is_over() && !has_failed {
@@ -118,7 +118,7 @@ async fn renew(claim: Claim, state: Arc<State>) {
         match claim.renew().await {
             Ok(true) => {
                 // From before the request, because the server may have extended the lease at once.
-                state.set(Hold::Until(started + claim.ttl));
+                state.set(LeaseHold::Until(started + claim.ttl));
                 has_failed = false;
                 next = started + pause;
             }
@@ -128,12 +128,12 @@ async fn renew(claim: Claim, state: Arc<State>) {
             Err(_) => {
                 has_failed = true;
                 next = Instant::now() + (pause / 4).max(Duration::from_millis(50));
-                if let Hold::Until(deadline) = state.hold()
+                if let LeaseHold::Until(deadline) = state.hold()
                     // The next attempt could end after the deadline, so from here on fences alone exclude
                     // others.
                     && next + RESPONSE_TIMEOUT >= deadline
                 {
-                    state.set(Hold::FencedOnly);
+                    state.set(LeaseHold::FencedOnly);
                 }
             }
         }

@@ -6,12 +6,12 @@ use domain::{RunFence, TicketKey};
 use tokio::time::Instant;
 
 use crate::{
-    Lease, Settings,
-    connection::Connection,
+    Settings, TicketLease,
+    connection::RedisConnection,
     error::Error,
-    lease::Hold,
-    outage::Outage,
-    server::{Claim, Scripts, Server},
+    lease::LeaseHold,
+    outage::RedisOutage,
+    server::{LeaseClaim, LeaseScripts, LeaseServer},
 };
 
 const OUTAGE: &str = "tickets are worked on without leases, and each planner counts budgets for itself";
@@ -21,12 +21,12 @@ const SHORTEST_TTL: Duration = Duration::from_millis(300);
 
 /// Leases of all tickets. Cheap to clone.
 #[derive(Clone)]
-pub struct Leases {
-    pub(crate) server: Server,
+pub struct TicketLeases {
+    pub(crate) server: LeaseServer,
     ttl: Duration,
 }
 
-impl Leases {
+impl TicketLeases {
     /// Creates the leases without connecting. The first use connects, and each later use that finds no
     /// connection.
     ///
@@ -34,10 +34,10 @@ impl Leases {
     /// [`Error::Address`], [`Error::Authorities`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
-            server: Server {
-                connection: Connection::open(settings)?,
-                scripts: Arc::new(Scripts::new()),
-                outage: Arc::new(Outage::new(OUTAGE)),
+            server: LeaseServer {
+                connection: RedisConnection::open(settings)?,
+                scripts: Arc::new(LeaseScripts::new()),
+                outage: Arc::new(RedisOutage::new(OUTAGE)),
             },
             ttl: Duration::from_millis(settings.ttl_ms).max(SHORTEST_TTL),
         })
@@ -77,33 +77,33 @@ impl Leases {
     ///
     /// When Redis does not answer within a second, the lease is granted without it. Fences then exclude other
     /// workers, and the renewals continue until Redis answers.
-    pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Option<Lease> {
-        let claim = Claim {
+    pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Option<TicketLease> {
+        let claim = LeaseClaim {
             server: self.server.clone(),
             ttl: self.ttl,
-            key: key(ticket),
-            fence: text(fence),
+            key: format_lease_key(ticket),
+            fence: format_fence(fence),
         };
         // Read before the request: the server's time to live starts later than this deadline.
         let deadline = Instant::now() + self.ttl;
         match failpoint::around("lease.take", claim.take()).await {
-            Ok(true) => Some(Lease::hold(claim, Hold::Until(deadline))),
+            Ok(true) => Some(TicketLease::hold(claim, LeaseHold::Until(deadline))),
             Ok(false) => None,
             // The outage is logged by the server; the lease saves double work and nothing depends on it.
             // The outage is logged already. Work without a lease is correct, because fences exclude other
             // workers.
-            Err(_) => Some(Lease::hold(claim, Hold::FencedOnly)),
+            Err(_) => Some(TicketLease::hold(claim, LeaseHold::FencedOnly)),
         }
     }
 }
 
 /// Key of a ticket's lease. The braces put all keys of a ticket into one hash slot of a cluster.
-fn key(ticket: &TicketKey) -> String {
+fn format_lease_key(ticket: &TicketKey) -> String {
     format!("{PREFIX}{{{ticket}}}")
 }
 
 /// Text of a fence with fixed widths, so that texts compare as the fences do.
-fn text(fence: RunFence) -> String {
+fn format_fence(fence: RunFence) -> String {
     let stamp = fence.stamp();
     format!(
         "{:020}.{:020}.{:020}",
@@ -127,7 +127,7 @@ mod tests {
         ];
         for pair in rising.windows(2) {
             assert!(
-                pair[0] < pair[1] && text(pair[0]) < text(pair[1]),
+                pair[0] < pair[1] && format_fence(pair[0]) < format_fence(pair[1]),
                 "{} {}",
                 pair[0],
                 pair[1]
@@ -141,7 +141,7 @@ mod tests {
             url: "http://me:secret@here".into(),
             ..Settings::default()
         };
-        let error = Leases::connect(&settings)
+        let error = TicketLeases::connect(&settings)
             .await
             .err()
             .map(|error| error.to_string())

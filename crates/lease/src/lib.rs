@@ -15,10 +15,12 @@ mod outage;
 mod server;
 mod settings;
 
-pub use acl::{User, acl};
-pub use budgets::{Account, Budgets, Call, Rebuild, Refusal, Reserved};
+pub use acl::{RedisUser, render_acl};
+pub use budgets::{
+    BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, SharedBudgetReservation, SharedSharedBudgets,
+};
 pub use error::Error;
-pub use lease::{Lease, Lost, RENEWALS};
-pub use leases::Leases;
-pub use limits::Limits;
+pub use lease::{LeaseLost, RENEWALS, TicketLease};
+pub use leases::TicketLeases;
+pub use limits::SharedLimits;
 pub use settings::Settings;

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 
 /// Tracks answers and failures, and logs each transition between them.
-pub(crate) struct Outage {
+pub(crate) struct RedisOutage {
     lasts: AtomicBool,
     /// Consequence of the outage, for the log.
     means: &'static str,
 }
 
-impl Outage {
+impl RedisOutage {
     pub(crate) const fn new(means: &'static str) -> Self {
         Self {
             lasts: AtomicBool::new(false),
@@ -22,7 +22,7 @@ impl Outage {
     pub(crate) fn failed(&self, error: &crate::Error) {
         if !self.lasts.swap(true, Ordering::AcqRel) {
             let means = self.means;
-            tracing::warn!(error = %chain(error), "{means}, until redis answers again");
+            tracing::warn!(error = %format_error_chain(error), "{means}, until redis answers again");
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::Cause;
+use domain::ErrorCause;
 use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
 use tokio::time::timeout;
 
 use crate::{
-    connection::{Connection, RESPONSE_TIMEOUT},
+    connection::{RESPONSE_TIMEOUT, RedisConnection},
     error::Error,
-    outage::Outage,
+    outage::RedisOutage,
 };
 
 // Fences are texts of a fixed width, so Lua compares them as the fences compare.
@@ -29,13 +29,13 @@ const RELEASE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])";
 
-pub(crate) struct Scripts {
+pub(crate) struct LeaseScripts {
     take: Script,
     renew: Script,
     release: Script,
 }
 
-impl Scripts {
+impl LeaseScripts {
     pub(crate) fn new() -> Self {
         Self {
             take: Script::new(TAKE),
@@ -46,13 +46,13 @@ impl Scripts {
 }
 
 #[derive(Clone)]
-pub(crate) struct Server {
-    pub(crate) connection: Connection,
-    pub(crate) scripts: Arc<Scripts>,
-    pub(crate) outage: Arc<Outage>,
+pub(crate) struct LeaseServer {
+    pub(crate) connection: RedisConnection,
+    pub(crate) scripts: Arc<LeaseScripts>,
+    pub(crate) outage: Arc<RedisOutage>,
 }
 
-impl Server {
+impl LeaseServer {
     pub(crate) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
         let mut connection = self.connection.manager();
         self.bounded(script.invoke_async(&mut connection)).await
@@ -63,7 +63,7 @@ impl Server {
         self.bounded(command.query_async(&mut connection)).await
     }
 
-    pub(crate) fn unavailable(&self, source: impl Into<Cause>) -> Error {
+    pub(crate) fn unavailable(&self, source: impl Into<ErrorCause>) -> Error {
         Error::Unavailable {
             address: self.connection.address().to_string(),
             source: source.into(),
@@ -92,14 +92,14 @@ impl Server {
 
 /// Claim of one fence on one ticket.
 #[derive(Clone)]
-pub(crate) struct Claim {
-    pub(crate) server: Server,
+pub(crate) struct LeaseClaim {
+    pub(crate) server: LeaseServer,
     pub(crate) ttl: Duration,
     pub(crate) key: String,
     pub(crate) fence: String,
 }
 
-impl Claim {
+impl LeaseClaim {
     pub(crate) async fn take(&self) -> Result<bool, Error> {
         self.server.run(&self.with_ttl(&self.server.scripts.take)).await
     }

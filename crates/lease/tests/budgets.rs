@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::{Amount, Budget, Timestamp};
-use lease::{Account, Budgets, Call, Leases, Refusal, Settings};
+use domain::{BudgetUnit, SpendAmount, Timestamp};
+use lease::{BudgetAccount, BudgetCall, BudgetRefusal, Settings, SharedSharedBudgets, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
@@ -12,8 +12,8 @@ const HOUR_MS: i64 = 3_600_000;
 
 struct World {
     server: RedisServer,
-    first: Budgets,
-    second: Budgets,
+    first: SharedSharedBudgets,
+    second: SharedSharedBudgets,
 }
 
 impl World {
@@ -49,8 +49,8 @@ impl World {
     }
 }
 
-fn planner(server: &RedisServer) -> Budgets {
-    Budgets::new(&Leases::open(&settings(server)).unwrap())
+fn planner(server: &RedisServer) -> SharedSharedBudgets {
+    SharedSharedBudgets::new(&TicketLeases::open(&settings(server)).unwrap())
 }
 
 fn settings(server: &RedisServer) -> Settings {
@@ -65,22 +65,22 @@ fn at(hour: i64) -> Timestamp {
 }
 
 /// Amount of this many tokens and twice as many millionths of a dollar.
-fn amount(tokens: u64) -> Amount {
-    Amount {
+fn amount(tokens: u64) -> SpendAmount {
+    SpendAmount {
         cost_micros: tokens * 2,
         tokens,
     }
 }
 
 /// One account that ends after a day and has room for this many tokens.
-fn day(tokens: u64) -> Vec<Account> {
+fn day(tokens: u64) -> Vec<BudgetAccount> {
     vec![account("repository:acme/shop:1970-01-01", tokens)]
 }
 
-fn account(name: &str, tokens: u64) -> Account {
-    Account {
+fn account(name: &str, tokens: u64) -> BudgetAccount {
+    BudgetAccount {
         name: name.to_owned(),
-        limit: Amount {
+        limit: SpendAmount {
             cost_micros: 0,
             tokens,
         },
@@ -89,8 +89,8 @@ fn account(name: &str, tokens: u64) -> Account {
 }
 
 /// Call in the first hour that ends after it.
-fn call(id: &str, tokens: u64) -> Call {
-    Call {
+fn call(id: &str, tokens: u64) -> BudgetCall {
+    BudgetCall {
         id: id.to_owned(),
         most: amount(tokens),
         now: at(0),
@@ -99,14 +99,14 @@ fn call(id: &str, tokens: u64) -> Call {
 }
 
 /// Used amount, as a call finds it that is too large for any account.
-async fn used(budgets: &Budgets, hour: i64) -> u64 {
-    let probe = Call {
+async fn used(budgets: &SharedSharedBudgets, hour: i64) -> u64 {
+    let probe = BudgetCall {
         now: at(hour),
         until: at(hour + 1),
         ..call("probe", 1_000_000)
     };
     let refused = budgets.reserve(&probe, &day(1)).await.refusal.unwrap();
-    assert_eq!(refused.budget, Budget::Tokens);
+    assert_eq!(refused.budget, BudgetUnit::Tokens);
     refused.used
 }
 
@@ -154,9 +154,9 @@ async fn reservation_of_crashed_planner_expires() {
     let world = World::new().await;
     world.first.reserve(&call("c", 600), &day(1_000)).await;
     let refused = world.second.reserve(&call("d", 401), &day(1_000)).await.refusal;
-    let refusal = Refusal {
+    let refusal = BudgetRefusal {
         place: 0,
-        budget: Budget::Tokens,
+        budget: BudgetUnit::Tokens,
         used: 600,
     };
     assert_eq!(refused, Some(refusal));
@@ -178,13 +178,13 @@ async fn call_reserves_all_accounts_or_none() {
     let mut money = account("money", 0);
     money.limit.cost_micros = 10;
     let refused = world.first.reserve(&call("e", 6), &[money]).await.refusal;
-    assert_eq!(refused.map(|refusal| refusal.budget), Some(Budget::Cost));
+    assert_eq!(refused.map(|refusal| refusal.budget), Some(BudgetUnit::Cost));
 }
 
 #[tokio::test]
 async fn four_fifths_are_reported_once() {
     let world = World::new().await;
-    let near = |reserved: lease::Reserved| reserved.near;
+    let near = |reserved: lease::SharedBudgetReservation| reserved.near;
     assert!(near(world.first.reserve(&call("a", 799), &day(1_000)).await).is_empty());
     assert_eq!(near(world.second.reserve(&call("b", 1), &day(1_000)).await), [0]);
     assert!(near(world.first.reserve(&call("c", 1), &day(1_000)).await).is_empty());
@@ -274,20 +274,20 @@ async fn lease_user_may_handle_budgets() {
     /// SHA-256 of `secret`.
     const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
     let options = RedisOptions {
-        acl: Some(lease::acl([(lease::User::Planner, SECRET)])),
+        acl: Some(lease::render_acl([(lease::RedisUser::Planner, SECRET)])),
         ..RedisOptions::default()
     };
     let server = RedisServer::start_with(options).await.unwrap();
     let settings = Settings {
-        username: Some(lease::User::Planner.name().to_owned()),
+        username: Some(lease::RedisUser::Planner.name().to_owned()),
         password: Some("secret".into()),
         ..settings(&server)
     };
-    let budgets = Budgets::new(&Leases::open(&settings).unwrap());
+    let budgets = SharedSharedBudgets::new(&TicketLeases::open(&settings).unwrap());
     let rebuild = budgets.rebuild(LIMIT).await.unwrap().unwrap();
     assert!(rebuild.count("a", amount(1), day(10), at(0)).await.unwrap());
     assert!(rebuild.finish().await.unwrap());
-    let crashed = Call {
+    let crashed = BudgetCall {
         until: at(0),
         ..call("b", 3)
     };

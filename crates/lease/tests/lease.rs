@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{RunFence, TicketKey};
-use lease::{Error, Leases, Lost, Settings};
+use lease::{Error, LeaseLost, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
@@ -11,14 +11,14 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 struct World {
     server: RedisServer,
-    leases: Leases,
+    leases: TicketLeases,
     ticket: TicketKey,
 }
 
 impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
-        let leases = Leases::connect(&settings(&server)).await.unwrap();
+        let leases = TicketLeases::connect(&settings(&server)).await.unwrap();
         Self {
             server,
             leases,
@@ -67,7 +67,7 @@ async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<r
 #[tokio::test]
 async fn acl_restricts_lease_user_and_default() {
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(lease::acl([(lease::User::Planner, SECRET)])),
+        acl: Some(lease::render_acl([(lease::RedisUser::Planner, SECRET)])),
         ..RedisOptions::default()
     })
     .await
@@ -77,7 +77,7 @@ async fn acl_restricts_lease_user_and_default() {
         password: Some(password.into()),
         ..settings(&server)
     };
-    let leases = Leases::connect(&known(lease::User::Planner.name(), "secret"))
+    let leases = TicketLeases::connect(&known(lease::RedisUser::Planner.name(), "secret"))
         .await
         .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();
@@ -93,7 +93,7 @@ async fn acl_restricts_lease_user_and_default() {
         known("planner", "guess"),
         known("default", "secret"),
     ] {
-        let refused = Leases::connect(&stranger).await;
+        let refused = TicketLeases::connect(&stranger).await;
         assert!(matches!(refused, Err(Error::Unavailable { .. })), "{stranger:?}");
     }
     let others: [&[&str]; 8] = [
@@ -121,7 +121,7 @@ async fn higher_fence_takes_over_lower_lease() {
     let old = world.leases.take(&world.ticket, fence(9, 1)).await.unwrap();
     let new = world.leases.take(&world.ticket, fence(10, 1)).await.unwrap();
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
-    assert_eq!(old.check(), Err(Lost));
+    assert_eq!(old.check(), Err(LeaseLost));
     assert_eq!(new.check(), Ok(()));
 }
 
@@ -226,14 +226,14 @@ async fn work_continues_without_server_until_return() {
     assert!(world.leases.is_available());
     let taker = world.leases.take(&world.ticket, fence(2, 1)).await.unwrap();
     timeout(LIMIT, held.lost().cancelled()).await.unwrap();
-    assert_eq!((held.check(), taker.check()), (Err(Lost), Ok(())));
+    assert_eq!((held.check(), taker.check()), (Err(LeaseLost), Ok(())));
 }
 
 #[tokio::test]
 async fn ticket_taken_in_outage_gets_lease_later() {
     let mut world = World::new().await;
     world.server.kill();
-    let leases = Leases::open(&settings(&world.server)).unwrap();
+    let leases = TicketLeases::open(&settings(&world.server)).unwrap();
     let old = leases.take(&world.ticket, fence(1, 1)).await.unwrap();
     let new = leases.take(&world.ticket, fence(1, 2)).await.unwrap();
     assert!(!old.is_held() && !new.is_held());
@@ -254,7 +254,7 @@ async fn a_dead_server_is_named_at_start() {
     let mut server = RedisServer::start().await.unwrap();
     let settings = settings(&server);
     server.kill();
-    let error = Leases::connect(&settings).await.err().unwrap();
+    let error = TicketLeases::connect(&settings).await.err().unwrap();
     let address = settings
         .url
         .trim_start_matches("redis://")
@@ -263,6 +263,6 @@ async fn a_dead_server_is_named_at_start() {
     let own = format!("redis at {address} is unavailable");
     assert_eq!(error.to_string(), own);
     assert!(std::error::Error::source(&error).is_some());
-    let all = domain::cause::chain(&error);
+    let all = domain::cause::format_error_chain(&error);
     assert!(all.starts_with(&own) && all.len() > own.len(), "{all}");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::limits::{Heard, Knock, LimitClass, LimitGate, Pace, Quota};
-use lease::{Error, Leases, Limits, Settings, User};
+use domain::limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest, PrimaryQuota, WritePace};
+use lease::{Error, RedisUser, Settings, SharedLimits, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
@@ -15,14 +15,14 @@ const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf5
 /// Two replicas and their server.
 struct World {
     server: RedisServer,
-    first: Limits,
-    second: Limits,
+    first: SharedLimits,
+    second: SharedLimits,
 }
 
 impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
-        let open = || Limits::open(&settings(&server)).unwrap();
+        let open = || SharedLimits::open(&settings(&server)).unwrap();
         let (first, second) = (open(), open());
         first.ping().await.unwrap();
         second.ping().await.unwrap();
@@ -41,16 +41,16 @@ fn settings(server: &RedisServer) -> Settings {
     }
 }
 
-const fn knock(account: &str) -> Knock<'_> {
-    Knock {
+const fn knock(account: &str) -> LimitedRequest<'_> {
+    LimitedRequest {
         account,
         resource: "core",
         pace: None,
     }
 }
 
-const fn refused(class: LimitClass, wait: Duration) -> Heard {
-    Heard {
+const fn refused(class: LimitClass, wait: Duration) -> LimitObservation {
+    LimitObservation {
         quota: None,
         refused: Some((class, wait)),
     }
@@ -67,7 +67,7 @@ async fn refusal_of_one_replica_stops_others() {
         wait <= MINUTE && wait > MINUTE - LIMIT,
         "{wait:?} of {MINUTE:?} are left"
     );
-    let graphql = Knock {
+    let graphql = LimitedRequest {
         resource: "graphql",
         ..knock("github:writer")
     };
@@ -81,7 +81,7 @@ async fn refusal_of_one_replica_stops_others() {
 #[tokio::test]
 async fn primary_limit_closes_only_its_resource() {
     let world = World::new().await;
-    let graphql = Knock {
+    let graphql = LimitedRequest {
         resource: "graphql",
         ..knock("github:writer")
     };
@@ -96,9 +96,9 @@ async fn primary_limit_closes_only_its_resource() {
 #[tokio::test]
 async fn exhausted_quota_closes_window_before_refusal() {
     let world = World::new().await;
-    let quota = |remaining| Heard {
+    let quota = |remaining| LimitObservation {
         quota: Some((
-            Quota {
+            PrimaryQuota {
                 reset_unix_s: 1_782_000_000,
                 limit: 5_000,
                 remaining,
@@ -117,7 +117,7 @@ async fn exhausted_quota_closes_window_before_refusal() {
 async fn shorter_wait_never_shortens_closure() {
     let world = World::new().await;
     let account = knock("jira:writer");
-    let tell = |replica: &Limits, minutes: u32| {
+    let tell = |replica: &SharedLimits, minutes: u32| {
         let replica = replica.clone();
         async move {
             let heard = refused(LimitClass::Primary, MINUTE * minutes);
@@ -128,7 +128,7 @@ async fn shorter_wait_never_shortens_closure() {
         tell(&world.first, minutes).await;
     }
     tell(&world.second, 7).await;
-    let third = Limits::open(&settings(&world.server)).unwrap();
+    let third = SharedLimits::open(&settings(&world.server)).unwrap();
     third.ping().await.unwrap();
     for replica in [&world.first, &world.second, &third] {
         let wait = replica.admit(account).await.unwrap_err();
@@ -160,8 +160,8 @@ async fn a_wait_ends_for_everybody() {
 async fn writes_of_all_replicas_share_pace() {
     let world = World::new().await;
     // Two at once, then one in ten seconds.
-    let write = Knock {
-        pace: Some(Pace {
+    let write = LimitedRequest {
+        pace: Some(WritePace {
             a_minute: 8,
             an_hour: 0,
         }),
@@ -209,25 +209,26 @@ async fn replicas_without_redis_obey_own_refusals() {
 #[tokio::test]
 async fn each_limit_user_has_only_its_rights() {
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(lease::acl(User::ALL.map(|user| (user, SECRET)))),
+        acl: Some(lease::render_acl(RedisUser::ALL.map(|user| (user, SECRET)))),
         ..RedisOptions::default()
     })
     .await
     .unwrap();
-    let known = |user: User, password: &str| Settings {
+    let known = |user: RedisUser, password: &str| Settings {
         username: Some(user.name().to_owned()),
         password: Some(password.into()),
         ..settings(&server)
     };
     let account = knock("github:writer");
-    let write = Knock {
-        pace: Some(Pace {
+    let write = LimitedRequest {
+        pace: Some(WritePace {
             a_minute: 80,
             an_hour: 500,
         }),
         ..account
     };
-    let [reporter, ingest] = [User::Reporter, User::Ingest].map(|user| Limits::open(&known(user, "secret")));
+    let [reporter, ingest] =
+        [RedisUser::Reporter, RedisUser::Ingest].map(|user| SharedLimits::open(&known(user, "secret")));
     let (reporter, ingest) = (reporter.unwrap(), ingest.unwrap());
     ingest.ping().await.unwrap();
     reporter.admit(write).await.unwrap();
@@ -236,25 +237,28 @@ async fn each_limit_user_has_only_its_rights() {
         .await;
     assert!(ingest.admit(account).await.is_err());
 
-    let guessed = Limits::open(&known(User::Ingest, "guess")).unwrap();
+    let guessed = SharedLimits::open(&known(RedisUser::Ingest, "guess")).unwrap();
     assert!(matches!(guessed.ping().await, Err(Error::Unavailable { .. })));
-    let planner = Leases::open(&known(User::Planner, "secret")).unwrap();
+    let planner = TicketLeases::open(&known(RedisUser::Planner, "secret")).unwrap();
     planner.ping().await.unwrap();
     for (user, command) in [
-        (User::Reporter, vec!["SET", "journeyman:lease:{jira:ENG-1}", "1"]),
         (
-            User::Reporter,
+            RedisUser::Reporter,
+            vec!["SET", "journeyman:lease:{jira:ENG-1}", "1"],
+        ),
+        (
+            RedisUser::Reporter,
             vec!["HSET", "journeyman:budget:{all}:x", "a", "1"],
         ),
         (
-            User::Reporter,
+            RedisUser::Reporter,
             vec!["DEL", "journeyman:limits:{github:writer}:secondary"],
         ),
-        (User::Ingest, vec!["GET", "journeyman:lease:{jira:ENG-1}"]),
-        (User::Ingest, vec!["FLUSHALL"]),
-        (User::Ingest, vec!["KEYS", "*"]),
+        (RedisUser::Ingest, vec!["GET", "journeyman:lease:{jira:ENG-1}"]),
+        (RedisUser::Ingest, vec!["FLUSHALL"]),
+        (RedisUser::Ingest, vec!["KEYS", "*"]),
         (
-            User::Planner,
+            RedisUser::Planner,
             vec!["GET", "journeyman:limits:{github:writer}:secondary"],
         ),
     ] {

@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use certs::{Authority, leaves};
+use certs::{CertificateAuthority, list_service_subjects};
 use domain::Timestamp;
-use lease::{Error, Leases, Settings, User};
+use lease::{Error, RedisUser, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer, TlsFiles};
 use tempfile::TempDir;
 
@@ -19,24 +19,24 @@ fn now() -> Timestamp {
     Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
 }
 
-fn authority() -> Authority {
+fn authority() -> CertificateAuthority {
     // A process installs its cryptography provider once; the services do so at their start.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Authority::generate(now(), DAYS).unwrap().0
+    CertificateAuthority::generate(now(), DAYS).unwrap().0
 }
 
 /// Files of the server.
 struct Files(TempDir);
 
 impl Files {
-    fn of(authority: &Authority) -> Self {
+    fn of(authority: &CertificateAuthority) -> Self {
         let files = Self(tempfile::tempdir().unwrap());
         files.renew(authority);
         files
     }
 
-    fn renew(&self, authority: &Authority) {
-        let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
+    fn renew(&self, authority: &CertificateAuthority) {
+        let leaves = list_service_subjects("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == "redis").unwrap();
         let issued = authority.issue(leaf, now(), DAYS).unwrap();
         for (name, text) in issued.files(authority) {
@@ -55,7 +55,7 @@ impl Files {
             clients: None,
         };
         let options = RedisOptions {
-            acl: Some(lease::acl([(User::Planner, SECRET)])),
+            acl: Some(lease::render_acl([(RedisUser::Planner, SECRET)])),
             tls: Some(tls),
             ..RedisOptions::default()
         };
@@ -80,17 +80,21 @@ async fn redis_server_is_trusted_by_its_authority() {
     let server = redis.serve().await;
     let settings = redis.settings(&server);
     assert!(settings.url.starts_with("rediss://"));
-    Leases::connect(&settings).await.unwrap();
+    TicketLeases::connect(&settings).await.unwrap();
     let stranger = Files::of(&authority());
     for ca in [Some(stranger.at("ca.crt")), None] {
         let other = Settings {
             ca,
             ..settings.clone()
         };
-        let refused = Leases::connect(&other).await;
+        let refused = TicketLeases::connect(&other).await;
         assert!(matches!(refused, Err(Error::Unavailable { .. })));
     }
-    lease::Limits::open(&settings).unwrap().ping().await.unwrap();
+    lease::SharedLimits::open(&settings)
+        .unwrap()
+        .ping()
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -109,7 +113,7 @@ async fn unusable_authority_is_named_at_start() {
             ..settings.clone()
         },
     ] {
-        let refused = Leases::connect(&wrong).await.err().unwrap();
+        let refused = TicketLeases::connect(&wrong).await.err().unwrap();
         assert!(matches!(refused, Error::Authorities { .. }), "{refused}");
         assert!(refused.to_string().contains("redis.ca"), "{refused}");
     }
@@ -119,7 +123,7 @@ async fn unusable_authority_is_named_at_start() {
 async fn new_authority_applies_without_restart() {
     let redis = Files::of(&authority());
     let mut server = redis.serve().await;
-    let leases = Leases::connect(&redis.settings(&server)).await.unwrap();
+    let leases = TicketLeases::connect(&redis.settings(&server)).await.unwrap();
     redis.renew(&authority());
     server.restart().await.unwrap();
     let back = async { while leases.ping().await.is_err() {} };

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IssueSeen, Kind, Problem};
+use crate::{CallProblem, ObservedIssue, ProblemKind};
 
 /// Result of a call: whether the pull request exists afterwards. Failures of Jira do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum CallStatus {
     /// The pull request exists.
     Success,
     /// No pull request was opened.
@@ -30,9 +30,9 @@ pub struct JiraStatus {
 
 /// Answer of a call, in the form of `docs/schemas/pull-request-output.schema.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ProtocolAnswer {
     /// Success when the pull request exists.
-    pub status: Status,
+    pub status: CallStatus,
     /// Duration of the whole call, in milliseconds.
     pub execution_time_ms: u64,
     /// URL of the pull request.
@@ -44,14 +44,14 @@ pub struct Answer {
     /// True when the call asked for a review-ready pull request and it is ready.
     pub marked_ready: bool,
     /// Failed operations with their reasons.
-    pub errors: Vec<Problem>,
+    pub errors: Vec<CallProblem>,
 }
 
-impl Answer {
+impl ProtocolAnswer {
     /// Answer without a pull request, for these reasons.
-    pub fn failed(errors: Vec<Problem>) -> Self {
+    pub fn failed(errors: Vec<CallProblem>) -> Self {
         Self {
-            status: Status::Failed,
+            status: CallStatus::Failed,
             execution_time_ms: 0,
             pr_url: None,
             pr_number: None,
@@ -62,13 +62,13 @@ impl Answer {
     }
 
     /// Answer with a pull request, before the operations on the issue.
-    pub fn opened(number: u64, url: &str, issue: &IssueSeen) -> Self {
+    pub fn opened(number: u64, url: &str, issue: &ObservedIssue) -> Self {
         let current_state = match issue {
-            IssueSeen::There { status, .. } => Some(status.clone()),
-            IssueSeen::NotAsked | IssueSeen::Unseen(_) => None,
+            ObservedIssue::There { status, .. } => Some(status.clone()),
+            ObservedIssue::NotAsked | ObservedIssue::Unseen(_) => None,
         };
         Self {
-            status: Status::Success,
+            status: CallStatus::Success,
             pr_url: Some(url.to_owned()),
             pr_number: Some(number),
             jira_status: JiraStatus {
@@ -81,13 +81,13 @@ impl Answer {
     }
 
     /// Records an operation that Jira did not do.
-    pub fn without_jira(&mut self, problem: Problem) {
+    pub fn without_jira(&mut self, problem: CallProblem) {
         // The protocol requires a short sentence here and a longer one among the errors.
         let missing = problem
             .context
             .jira_key
             .as_ref()
-            .filter(|_| problem.kind == Kind::JiraIssueNotFound);
+            .filter(|_| problem.kind == ProblemKind::JiraIssueNotFound);
         let said = match missing {
             Some(key) => format!("Jira issue {key} not found"),
             None => problem

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Plan, Problem};
+use crate::{CallProblem, WritePlan};
 
 /// Response of a dry run, in the form of `docs/schemas/pull-request-dry-run.schema.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DryRun {
+pub struct DryRunAnswer {
     /// Always true, as nothing was written.
     pub dry_run: bool,
     /// URL of the pull request that exists already.
@@ -15,11 +15,11 @@ pub struct DryRun {
     /// Writes in their order, each with its kind in the field `write`.
     pub would_write: Vec<Value>,
     /// Failures of Jira that are known in advance.
-    pub errors: Vec<Problem>,
+    pub errors: Vec<CallProblem>,
 }
 
-impl From<Plan> for DryRun {
-    fn from(plan: Plan) -> Self {
+impl From<WritePlan> for DryRunAnswer {
+    fn from(plan: WritePlan) -> Self {
         // A step contains strings, numbers and flags only, so its conversion cannot fail.
         let value = |step| serde_json::to_value(step).unwrap_or_default();
         Self {

@@ -10,9 +10,11 @@ mod remote;
 mod request;
 pub mod transition;
 
-pub use answer::{Answer, JiraStatus, Status};
-pub use dry_run::DryRun;
-pub use plan::{Heads, IssueSeen, Open, Plan, Seen, Step, plan};
-pub use problem::{Context, Kind, Problem};
+pub use answer::{CallStatus, JiraStatus, ProtocolAnswer};
+pub use dry_run::DryRunAnswer;
+pub use plan::{
+    BranchHeads, ExistingPullRequest, ObservedIssue, ObservedState, PlannedWrite, WritePlan, plan_writes,
+};
+pub use problem::{CallProblem, ProblemContext, ProblemKind};
 pub use remote::repository_path;
-pub use request::{Place, Request, key_in, parse, parse_at_github};
+pub use request::{BranchLocation, ValidatedRequest, find_issue_key, parse_github_request, parse_request};

@@ -6,24 +6,24 @@ use domain::CommitId;
 use serde::Serialize;
 
 use crate::{
-    Kind, Problem, Request,
-    transition::{self, Found, Offered},
+    CallProblem, ProblemKind, ValidatedRequest,
+    transition::{self, OfferedTransition, TransitionMatch},
 };
 
 /// Present state of branch, pull request and issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedState {
     /// Commits of the branch.
-    pub heads: Heads,
+    pub heads: BranchHeads,
     /// Open pull request of the branch.
-    pub open: Option<Open>,
+    pub open: Option<ExistingPullRequest>,
     /// State of the issue.
-    pub issue: IssueSeen,
+    pub issue: ObservedIssue,
 }
 
 /// Commits at the head of the branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heads {
+pub struct BranchHeads {
     /// Head in the working directory; absent without such a branch.
     pub local: Option<CommitId>,
     /// Head at GitHub; absent without such a branch.
@@ -34,7 +34,7 @@ pub struct Heads {
 
 /// Open pull request of the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct ExistingPullRequest {
     /// Number in its repository.
     pub number: u64,
     /// URL of its page.
@@ -49,24 +49,24 @@ pub struct Open {
 
 /// State of the request's issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IssueSeen {
+pub enum ObservedIssue {
     /// The request names no issue.
     NotAsked,
     /// The issue cannot be read.
-    Unseen(Problem),
+    Unseen(CallProblem),
     /// The issue was read.
     There {
         /// Name of its status.
         status: String,
         /// Transitions that its workflow offers.
-        offered: Vec<Offered>,
+        offered: Vec<OfferedTransition>,
     },
 }
 
 /// One write to GitHub or Jira.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "write", rename_all = "snake_case")]
-pub enum Step {
+pub enum PlannedWrite {
     /// Push of the branch, which never discards commits of the remote.
     PushBranch {
         /// Name of the branch.
@@ -115,13 +115,13 @@ pub enum Step {
 
 /// Writes of a request, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct WritePlan {
     /// Pull request that exists already.
-    pub open: Option<Open>,
+    pub open: Option<ExistingPullRequest>,
     /// Writes in their order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedWrite>,
     /// Failures of Jira that are known in advance.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<CallProblem>,
     /// True when the issue is in review already.
     pub is_in_review: bool,
 }
@@ -130,30 +130,30 @@ pub struct Plan {
 ///
 /// # Errors
 /// The problem that prevents the pull request.
-pub fn plan(
-    request: &Request,
-    seen: &Seen,
+pub fn plan_writes(
+    request: &ValidatedRequest,
+    seen: &ObservedState,
     acronyms: &[String],
     choice: Option<&str>,
-) -> Result<Plan, Problem> {
-    let mut plan = Plan {
-        open: adopted(request, seen)?,
+) -> Result<WritePlan, CallProblem> {
+    let mut plan = WritePlan {
+        open: adopt_pull_request(request, seen)?,
         steps: Vec::new(),
         problems: Vec::new(),
         is_in_review: false,
     };
     // The push comes first: GitHub opens no pull request for a branch that it lacks.
-    plan.steps.extend(push(request, &seen.heads)?);
+    plan.steps.extend(plan_push(request, &seen.heads)?);
     // Only a draft can be marked ready; GitHub refuses any other pull request.
     let is_draft = match &plan.open {
         Some(open) => open.draft,
         None => {
-            plan.steps.push(open(request));
+            plan.steps.push(plan_opening(request));
             request.draft
         }
     };
     if request.mark_ready && is_draft {
-        plan.steps.push(Step::MarkReady);
+        plan.steps.push(PlannedWrite::MarkReady);
     }
     if let Some(key) = &request.jira_key {
         plan.add_issue(key, &seen.issue, acronyms, choice);
@@ -163,7 +163,10 @@ pub fn plan(
 }
 
 /// Adopts the open pull request if our account opened it with the requested base branch.
-fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
+fn adopt_pull_request(
+    request: &ValidatedRequest,
+    seen: &ObservedState,
+) -> Result<Option<ExistingPullRequest>, CallProblem> {
     let Some(open) = &seen.open else {
         return Ok(None);
     };
@@ -177,8 +180,8 @@ fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
     } else {
         "somebody else opened it".to_owned()
     };
-    Err(Problem::new(
-        Kind::PrCreationFailed,
+    Err(CallProblem::new(
+        ProblemKind::PrCreationFailed,
         format!("Failed to create pull request: {said}"),
     )
     .about_branch(&request.branch)
@@ -186,11 +189,11 @@ fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
 }
 
 /// Plans the push; `None` where GitHub has the commit already.
-fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
+fn plan_push(request: &ValidatedRequest, heads: &BranchHeads) -> Result<Option<PlannedWrite>, CallProblem> {
     let branch = &request.branch;
     match (&heads.local, &heads.remote) {
-        (None, None) => Err(Problem::new(
-            Kind::BranchNotFound,
+        (None, None) => Err(CallProblem::new(
+            ProblemKind::BranchNotFound,
             format!("Branch '{branch}' does not exist locally or remotely"),
         )
         .about_branch(branch)),
@@ -198,12 +201,12 @@ fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
         (None, Some(_)) => Ok(None),
         (Some(local), Some(remote)) if local == remote => Ok(None),
         // A push would discard the commits of other users.
-        (Some(_), Some(_)) if !heads.is_forward => Err(Problem::new(
-            Kind::GitPushFailed,
+        (Some(_), Some(_)) if !heads.is_forward => Err(CallProblem::new(
+            ProblemKind::GitPushFailed,
             format!("Branch '{branch}' has commits at GitHub that the working directory does not have; pull them first"),
         )
         .about_branch(branch)),
-        (Some(local), remote) => Ok(Some(Step::PushBranch {
+        (Some(local), remote) => Ok(Some(PlannedWrite::PushBranch {
             branch: branch.clone(),
             commit: local.clone(),
             expected: remote.clone(),
@@ -211,8 +214,8 @@ fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
     }
 }
 
-fn open(request: &Request) -> Step {
-    Step::OpenPullRequest {
+fn plan_opening(request: &ValidatedRequest) -> PlannedWrite {
+    PlannedWrite::OpenPullRequest {
         branch: request.branch.clone(),
         base_branch: request.base_branch.clone(),
         title: request.title.clone(),
@@ -221,54 +224,54 @@ fn open(request: &Request) -> Step {
     }
 }
 
-impl Plan {
+impl WritePlan {
     fn fill_in(&mut self, given: &BTreeMap<String, String>) {
         for step in &mut self.steps {
-            if let Step::MoveIssue { fields, .. } = step {
+            if let PlannedWrite::MoveIssue { fields, .. } = step {
                 fields.clone_from(given);
             }
         }
     }
 
-    fn add_issue(&mut self, key: &str, issue: &IssueSeen, acronyms: &[String], choice: Option<&str>) {
+    fn add_issue(&mut self, key: &str, issue: &ObservedIssue, acronyms: &[String], choice: Option<&str>) {
         let (status, offered) = match issue {
-            IssueSeen::NotAsked => return,
-            IssueSeen::Unseen(problem) => return self.problems.push(problem.clone()),
-            IssueSeen::There { status, offered } => (status, offered),
+            ObservedIssue::NotAsked => return,
+            ObservedIssue::Unseen(problem) => return self.problems.push(problem.clone()),
+            ObservedIssue::There { status, offered } => (status, offered),
         };
         // The link is independent of the transition, which may fail or be ambiguous.
-        self.steps.push(Step::LinkIssue {
+        self.steps.push(PlannedWrite::LinkIssue {
             jira_key: key.to_owned(),
         });
         // A named choice is compared with the status itself; other review statuses do not count then.
         self.is_in_review = match choice {
             Some(choice) => status.eq_ignore_ascii_case(choice),
-            None => transition::is_review(status, acronyms),
+            None => transition::is_review_status(status, acronyms),
         };
         if self.is_in_review {
             return;
         }
-        match chosen(key, offered, acronyms, choice) {
+        match choose_transition(key, offered, acronyms, choice) {
             Ok(step) => self.steps.push(step),
             Err(problem) => self.problems.push(problem),
         }
     }
 }
 
-fn chosen(
+fn choose_transition(
     key: &str,
-    offered: &[Offered],
+    offered: &[OfferedTransition],
     acronyms: &[String],
     choice: Option<&str>,
-) -> Result<Step, Problem> {
-    let names = |of: &mut dyn Iterator<Item = &Offered>| of.map(|one| one.name.clone()).collect();
+) -> Result<PlannedWrite, CallProblem> {
+    let names = |of: &mut dyn Iterator<Item = &OfferedTransition>| of.map(|one| one.name.clone()).collect();
     let found = match choice {
-        Some(choice) => transition::named(offered, choice),
-        None => transition::to_review(offered, acronyms),
+        Some(choice) => transition::find_named_transition(offered, choice),
+        None => transition::find_review_transition(offered, acronyms),
     };
     let problem = match found {
-        Found::One(one) => {
-            return Ok(Step::MoveIssue {
+        TransitionMatch::One(one) => {
+            return Ok(PlannedWrite::MoveIssue {
                 jira_key: key.to_owned(),
                 transition: one.name.clone(),
                 leads_to: one.leads_to.clone(),
@@ -276,8 +279,8 @@ fn chosen(
                 id: one.id.clone(),
             });
         }
-        Found::Nothing => Problem::new(
-            Kind::JiraTransitionFailed,
+        TransitionMatch::Nothing => CallProblem::new(
+            ProblemKind::JiraTransitionFailed,
             format!("Could not transition {key} to Code Review state"),
         )
         .saying(match choice {
@@ -285,11 +288,11 @@ fn chosen(
             None => "No transition found matching 'Code Review' pattern".to_owned(),
         })
         .offering(names(&mut offered.iter())),
-        Found::Several(several) => Problem::new(
-            Kind::JiraTransitionAmbiguous,
+        TransitionMatch::Several(several) => CallProblem::new(
+            ProblemKind::JiraTransitionAmbiguous,
             format!(
                 "More than one transition of {key} matches; choose one:\n{}",
-                transition::numbered(several.iter().copied())
+                transition::render_numbered_list(several.iter().copied())
             ),
         )
         .offering(names(&mut several.into_iter())),
@@ -300,14 +303,14 @@ fn chosen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::BranchLocation;
 
     fn commit(digit: &str) -> CommitId {
         digit.repeat(40).parse().unwrap()
     }
 
-    fn request() -> Request {
-        Request {
+    fn request() -> ValidatedRequest {
+        ValidatedRequest {
             branch: "feature/login".to_owned(),
             base_branch: "main".to_owned(),
             title: "Add a login".to_owned(),
@@ -318,24 +321,24 @@ mod tests {
             transition: None,
             transition_fields: BTreeMap::new(),
             dry_run: false,
-            place: Place::Folder("/work/shop".into()),
+            place: BranchLocation::Folder("/work/shop".into()),
         }
     }
 
-    fn seen() -> Seen {
-        Seen {
-            heads: Heads {
+    fn seen() -> ObservedState {
+        ObservedState {
+            heads: BranchHeads {
                 local: Some(commit("a")),
                 remote: None,
                 is_forward: true,
             },
             open: None,
-            issue: IssueSeen::NotAsked,
+            issue: ObservedIssue::NotAsked,
         }
     }
 
-    fn ours() -> Open {
-        Open {
+    fn ours() -> ExistingPullRequest {
+        ExistingPullRequest {
             number: 7,
             url: "https://github.example/acme/shop/pull/7".to_owned(),
             base_branch: "main".to_owned(),
@@ -344,9 +347,9 @@ mod tests {
         }
     }
 
-    fn writes(request: &Request, seen: &Seen) -> Result<Vec<String>, Kind> {
-        let plan = plan(request, seen, &[], None).map_err(|problem| problem.kind)?;
-        let name = |step: &Step| {
+    fn writes(request: &ValidatedRequest, seen: &ObservedState) -> Result<Vec<String>, ProblemKind> {
+        let plan = plan_writes(request, seen, &[], None).map_err(|problem| problem.kind)?;
+        let name = |step: &PlannedWrite| {
             serde_json::to_value(step).unwrap()["write"]
                 .as_str()
                 .unwrap()
@@ -373,16 +376,16 @@ mod tests {
                 true,
                 Ok(vec!["push_branch", "open_pull_request"]),
             ),
-            (Some(&local), Some(&other), false, Err(Kind::GitPushFailed)),
-            (None, None, true, Err(Kind::BranchNotFound)),
+            (Some(&local), Some(&other), false, Err(ProblemKind::GitPushFailed)),
+            (None, None, true, Err(ProblemKind::BranchNotFound)),
         ];
         for (local, remote, is_forward, expected) in table {
-            let heads = Heads {
+            let heads = BranchHeads {
                 local: local.cloned(),
                 remote: remote.cloned(),
                 is_forward,
             };
-            let found = writes(&request(), &Seen { heads, ..seen() });
+            let found = writes(&request(), &ObservedState { heads, ..seen() });
             let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect());
             assert_eq!(found, expected, "{local:?} {remote:?} {is_forward}");
         }
@@ -390,21 +393,24 @@ mod tests {
 
     #[test]
     fn only_own_pull_request_is_adopted() {
-        let with = |open| Seen {
+        let with = |open| ObservedState {
             open: Some(open),
             ..seen()
         };
         assert_eq!(writes(&request(), &with(ours())).unwrap(), ["push_branch"]);
-        let foreign = Open {
+        let foreign = ExistingPullRequest {
             by_us: false,
             ..ours()
         };
-        assert_eq!(writes(&request(), &with(foreign)), Err(Kind::PrCreationFailed));
-        let elsewhere = Open {
+        assert_eq!(
+            writes(&request(), &with(foreign)),
+            Err(ProblemKind::PrCreationFailed)
+        );
+        let elsewhere = ExistingPullRequest {
             base_branch: "develop".to_owned(),
             ..ours()
         };
-        let problem = plan(&request(), &with(elsewhere), &[], None).unwrap_err();
+        let problem = plan_writes(&request(), &with(elsewhere), &[], None).unwrap_err();
         assert!(
             problem.message.ends_with("'feature/login' already exists"),
             "{problem:?}"
@@ -413,45 +419,45 @@ mod tests {
 
     #[test]
     fn only_draft_is_marked_ready() {
-        let asked = |draft| Request {
+        let asked = |draft| ValidatedRequest {
             mark_ready: true,
             draft,
             ..request()
         };
-        let ready = |request: &Request, seen: &Seen| {
+        let ready = |request: &ValidatedRequest, seen: &ObservedState| {
             writes(request, seen).unwrap().contains(&"mark_ready".to_owned())
         };
         assert!(ready(&asked(true), &seen()));
         assert!(!ready(&asked(false), &seen()));
         assert!(!ready(&request(), &seen()));
-        let open = Seen {
+        let open = ObservedState {
             open: Some(ours()),
             ..seen()
         };
         assert!(ready(&asked(false), &open), "the one that is open is a draft");
     }
 
-    fn of_issue(status: &str, names: &[&str], choice: Option<&str>) -> Plan {
-        let offered = names.iter().map(|name| Offered {
+    fn of_issue(status: &str, names: &[&str], choice: Option<&str>) -> WritePlan {
+        let offered = names.iter().map(|name| OfferedTransition {
             id: format!("id of {name}"),
             name: (*name).to_owned(),
             leads_to: format!("status of {name}"),
             fields: 0,
         });
-        let issue = IssueSeen::There {
+        let issue = ObservedIssue::There {
             status: status.to_owned(),
             offered: offered.collect(),
         };
-        let request = Request {
+        let request = ValidatedRequest {
             jira_key: Some("ENG-1".to_owned()),
             ..request()
         };
-        plan(&request, &Seen { issue, ..seen() }, &[], choice).unwrap()
+        plan_writes(&request, &ObservedState { issue, ..seen() }, &[], choice).unwrap()
     }
 
-    fn moves(plan: &Plan) -> Option<&str> {
+    fn moves(plan: &WritePlan) -> Option<&str> {
         plan.steps.iter().find_map(|step| match step {
-            Step::MoveIssue { id, .. } => Some(id.as_str()),
+            PlannedWrite::MoveIssue { id, .. } => Some(id.as_str()),
             _ => None,
         })
     }
@@ -463,7 +469,7 @@ mod tests {
         let [problem] = asked.problems.as_slice() else {
             panic!("{asked:?}")
         };
-        assert_eq!(problem.kind, Kind::JiraTransitionAmbiguous);
+        assert_eq!(problem.kind, ProblemKind::JiraTransitionAmbiguous);
         let list = "1. Peer Review (to status of Peer Review)\n2. Design Review (to status of Design Review)";
         assert!(problem.message.ends_with(list), "{}", problem.message);
         let offered = problem.context.available_transitions.as_ref().unwrap();
@@ -481,13 +487,13 @@ mod tests {
         let [problem] = plan.problems.as_slice() else {
             panic!("{plan:?}")
         };
-        assert_eq!(problem.kind, Kind::JiraTransitionFailed);
+        assert_eq!(problem.kind, ProblemKind::JiraTransitionFailed);
         assert_eq!(problem.message, "Could not transition ENG-1 to Code Review state");
         assert_eq!(
             problem.context.available_transitions.as_ref().unwrap(),
             &["Done", "Blocked"]
         );
-        assert!(plan.steps.contains(&Step::LinkIssue {
+        assert!(plan.steps.contains(&PlannedWrite::LinkIssue {
             jira_key: "ENG-1".to_owned()
         }));
     }

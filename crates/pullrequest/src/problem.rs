@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Type of a problem, with the names of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProblemKind {
     /// The request is not valid.
     ValidationError,
     /// Neither the working directory nor GitHub has the branch.
@@ -32,7 +32,7 @@ pub enum Kind {
     UnknownError,
 }
 
-impl Kind {
+impl ProblemKind {
     /// All types, in the order of the protocol.
     pub const ALL: [Self; 12] = [
         Self::ValidationError,
@@ -69,21 +69,21 @@ impl Kind {
 
 /// One problem of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct CallProblem {
     /// Type of the problem.
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// Explanation for users.
     pub message: String,
     /// Subject of the problem.
     #[serde(default)]
-    pub context: Context,
+    pub context: ProblemContext,
 }
 
 /// Subject of a problem. Fields that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Context {
+pub struct ProblemContext {
     /// Field of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -107,13 +107,13 @@ pub struct Context {
     pub retries: Option<u32>,
 }
 
-impl Problem {
+impl CallProblem {
     /// Problem without a context.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
-            context: Context::default(),
+            context: ProblemContext::default(),
         }
     }
 

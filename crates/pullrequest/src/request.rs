@@ -8,14 +8,14 @@ use std::{
 use domain::RepositoryName;
 use serde_json::{Map, Value};
 
-use crate::{Kind, Problem};
+use crate::{CallProblem, ProblemKind};
 
 // Longer values are not repeated in a problem: they may be texts, or a token in the wrong field.
 const SHOWN_CHARACTERS: usize = 20;
 
 /// Validated request for a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ValidatedRequest {
     /// Branch with the change.
     pub branch: String,
     /// Branch that it should be merged into.
@@ -37,12 +37,12 @@ pub struct Request {
     /// True for a dry run, which writes nothing.
     pub dry_run: bool,
     /// Location of the branch.
-    pub place: Place,
+    pub place: BranchLocation,
 }
 
 /// Location of a request's branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BranchLocation {
     /// Folder of the repository on this machine, from `working_directory`.
     Folder(PathBuf),
     /// Repository at GitHub, from `repository`.
@@ -53,9 +53,12 @@ pub enum Place {
 ///
 /// # Errors
 /// One problem for each invalid field.
-pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Request, Vec<Problem>> {
-    read(input, |fields| {
-        Some(Place::Folder(fields.directory(is_directory)))
+pub fn parse_request(
+    input: &Value,
+    is_directory: impl Fn(&Path) -> bool,
+) -> Result<ValidatedRequest, Vec<CallProblem>> {
+    validate_fields(input, |fields| {
+        Some(BranchLocation::Folder(fields.directory(is_directory)))
     })
 }
 
@@ -64,21 +67,21 @@ pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Requ
 ///
 /// # Errors
 /// One problem for each invalid field.
-pub fn parse_at_github(input: &Value) -> Result<Request, Vec<Problem>> {
-    read(input, |fields| fields.repository().map(Place::GitHub))
+pub fn parse_github_request(input: &Value) -> Result<ValidatedRequest, Vec<CallProblem>> {
+    validate_fields(input, |fields| fields.repository().map(BranchLocation::GitHub))
 }
 
-fn read(
+fn validate_fields(
     input: &Value,
-    place: impl FnOnce(&mut Reading<'_>) -> Option<Place>,
-) -> Result<Request, Vec<Problem>> {
+    place: impl FnOnce(&mut RequestReader<'_>) -> Option<BranchLocation>,
+) -> Result<ValidatedRequest, Vec<CallProblem>> {
     let Value::Object(fields) = input else {
-        return Err(vec![Problem::new(
-            Kind::ValidationError,
+        return Err(vec![CallProblem::new(
+            ProblemKind::ValidationError,
             "the request must be one JSON object",
         )]);
     };
-    let mut read = Reading {
+    let mut read = RequestReader {
         fields,
         problems: Vec::new(),
     };
@@ -94,7 +97,7 @@ fn read(
     let transition_fields = read.transition_fields();
     let dry_run = read.flag("dry_run", false, "dry_run must be true or false");
     match place(&mut read) {
-        Some(place) if read.problems.is_empty() => Ok(Request {
+        Some(place) if read.problems.is_empty() => Ok(ValidatedRequest {
             branch,
             base_branch,
             title,
@@ -113,19 +116,19 @@ fn read(
 }
 
 /// Finds the key of a Jira issue in a branch's name, e.g. `ENG-12` in `feature/ENG-12-login`.
-pub fn key_in(branch: &str) -> Option<String> {
+pub fn find_issue_key(branch: &str) -> Option<String> {
     let words = branch.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     words
         .filter_map(|word| {
             let mut parts = word.split('-');
             let key = format!("{}-{}", parts.next()?, parts.next()?);
-            is_key(&key).then_some(key)
+            is_issue_key(&key).then_some(key)
         })
         .next()
 }
 
 /// True for a text that matches `^[A-Z]+-[0-9]+$`.
-fn is_key(text: &str) -> bool {
+fn is_issue_key(text: &str) -> bool {
     let is_all = |part: &str, is: fn(&u8) -> bool| !part.is_empty() && part.as_bytes().iter().all(is);
     let parts = text.split_once('-');
     parts.is_some_and(|(project, number)| {
@@ -133,18 +136,18 @@ fn is_key(text: &str) -> bool {
     })
 }
 
-struct Reading<'a> {
+struct RequestReader<'a> {
     fields: &'a Map<String, Value>,
-    problems: Vec<Problem>,
+    problems: Vec<CallProblem>,
 }
 
-impl Reading<'_> {
+impl RequestReader<'_> {
     fn text(&self, field: &str) -> Option<String> {
         self.fields.get(field)?.as_str().map(str::to_owned)
     }
 
     fn refuse(&mut self, field: &str, message: &str) {
-        let mut problem = Problem::new(Kind::ValidationError, message).about_field(field);
+        let mut problem = CallProblem::new(ProblemKind::ValidationError, message).about_field(field);
         problem.context.value = self.fields.get(field).filter(|value| is_short(value)).cloned();
         self.problems.push(problem);
     }
@@ -183,7 +186,7 @@ impl Reading<'_> {
     fn jira_key(&mut self) -> Option<String> {
         match self.fields.get("jira_key") {
             None | Some(Value::Null) => None,
-            Some(Value::String(key)) if is_key(key) => Some(key.clone()),
+            Some(Value::String(key)) if is_issue_key(key) => Some(key.clone()),
             Some(_) => {
                 self.refuse("jira_key", "Jira key must match format: PROJECT-123");
                 None
@@ -289,8 +292,8 @@ mod tests {
         input
     }
 
-    fn parsed(input: &Value) -> Result<Request, Vec<Problem>> {
-        parse(input, |path| path == Path::new("/work/shop"))
+    fn parsed(input: &Value) -> Result<ValidatedRequest, Vec<CallProblem>> {
+        parse_request(input, |path| path == Path::new("/work/shop"))
     }
 
     #[test]
@@ -310,10 +313,13 @@ mod tests {
             let fields = input.as_object_mut().unwrap();
             fields.remove("working_directory");
             fields.extend(place.as_object().unwrap().clone());
-            parse_at_github(&input)
+            parse_github_request(&input)
         };
         let found = asked(json!({"repository": "ghe:acme/shop"})).unwrap();
-        assert_eq!(found.place, Place::GitHub("ghe:acme/shop".parse().unwrap()));
+        assert_eq!(
+            found.place,
+            BranchLocation::GitHub("ghe:acme/shop".parse().unwrap())
+        );
         for (place, field) in [
             (json!({}), "repository"),
             (json!({"repository": "shop"}), "repository"),
@@ -364,7 +370,7 @@ mod tests {
             let [problem] = problems.as_slice() else {
                 panic!("{field} {value}: {problems:?}")
             };
-            assert_eq!(problem.kind, Kind::ValidationError);
+            assert_eq!(problem.kind, ProblemKind::ValidationError);
             assert_eq!(problem.message, message, "{field} {value}");
             assert_eq!(problem.context.field.as_deref(), Some(field));
         }
@@ -421,7 +427,7 @@ mod tests {
             ("feature/eng-12", None),
             ("feature/ENG-login", None),
         ] {
-            assert_eq!(key_in(branch).as_deref(), key, "{branch}");
+            assert_eq!(find_issue_key(branch).as_deref(), key, "{branch}");
         }
     }
 }

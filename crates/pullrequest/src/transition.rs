@@ -2,7 +2,7 @@
 
 /// Transition that a workflow offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offered {
+pub struct OfferedTransition {
     /// Jira's id of the transition.
     pub id: String,
     /// Name of the transition.
@@ -15,18 +15,18 @@ pub struct Offered {
 
 /// Result of a search for a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum TransitionMatch<'a> {
     /// No transition matches.
     Nothing,
     /// One transition matches best.
-    One(&'a Offered),
+    One(&'a OfferedTransition),
     /// Several transitions match equally well.
-    Several(Vec<&'a Offered>),
+    Several(Vec<&'a OfferedTransition>),
 }
 
 /// Closeness of a name to code review; the closest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Closeness {
+enum ReviewCloseness {
     Exact,
     OtherCase,
     ContainsCodeReview,
@@ -37,62 +37,65 @@ enum Closeness {
 // Names that match exactly; docs/pull-requests.md has the order of all matches.
 const CODE_REVIEW: [&str; 2] = ["In Code Review", "Code Review"];
 
-fn closeness(name: &str, acronyms: &[String]) -> Option<Closeness> {
+fn rate_closeness(name: &str, acronyms: &[String]) -> Option<ReviewCloseness> {
     let name = name.trim();
     let lower = name.to_lowercase();
     let is_acronym = |word: &str| acronyms.iter().any(|known| known.eq_ignore_ascii_case(word));
     if CODE_REVIEW.contains(&name) {
-        Some(Closeness::Exact)
+        Some(ReviewCloseness::Exact)
     } else if CODE_REVIEW.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-        Some(Closeness::OtherCase)
+        Some(ReviewCloseness::OtherCase)
     } else if lower.contains("code review") {
-        Some(Closeness::ContainsCodeReview)
+        Some(ReviewCloseness::ContainsCodeReview)
     } else if lower.contains("review") {
-        Some(Closeness::ContainsReview)
+        Some(ReviewCloseness::ContainsReview)
     } else if name.split(|c: char| !c.is_alphanumeric()).any(is_acronym) {
-        Some(Closeness::Acronym)
+        Some(ReviewCloseness::Acronym)
     } else {
         None
     }
 }
 
 /// True when a status is one of code review.
-pub fn is_review(status: &str, acronyms: &[String]) -> bool {
-    closeness(status, acronyms).is_some()
+pub fn is_review_status(status: &str, acronyms: &[String]) -> bool {
+    rate_closeness(status, acronyms).is_some()
 }
 
 /// Finds the transition to code review by its name or by the name of its status, whichever is closer. Only
 /// the closest matches count.
-pub fn to_review<'a>(offered: &'a [Offered], acronyms: &[String]) -> Found<'a> {
-    let of = |one: &Offered| {
+pub fn find_review_transition<'a>(
+    offered: &'a [OfferedTransition],
+    acronyms: &[String],
+) -> TransitionMatch<'a> {
+    let of = |one: &OfferedTransition| {
         let both = [&one.name, &one.leads_to].into_iter();
-        both.filter_map(|name| closeness(name, acronyms)).min()
+        both.filter_map(|name| rate_closeness(name, acronyms)).min()
     };
     // Variants of `Closeness` are ordered by closeness, so the minimum is the best.
     let best = offered.iter().filter_map(of).min();
-    let is_best = |one: &&Offered| best.is_some() && of(one) == best;
-    found(offered.iter().filter(is_best).collect())
+    let is_best = |one: &&OfferedTransition| best.is_some() && of(one) == best;
+    collect_match(offered.iter().filter(is_best).collect())
 }
 
 /// Finds the transition that a user names, by its name or by the name of its status. The exact spelling comes
 /// before other cases.
-pub fn named<'a>(offered: &'a [Offered], choice: &str) -> Found<'a> {
-    let exact = |one: &&Offered| one.name == choice;
-    let any_case = |one: &&Offered| one.name.eq_ignore_ascii_case(choice);
-    let status = |one: &&Offered| one.leads_to.eq_ignore_ascii_case(choice);
-    let tries: [&dyn Fn(&&Offered) -> bool; 3] = [&exact, &any_case, &status];
+pub fn find_named_transition<'a>(offered: &'a [OfferedTransition], choice: &str) -> TransitionMatch<'a> {
+    let exact = |one: &&OfferedTransition| one.name == choice;
+    let any_case = |one: &&OfferedTransition| one.name.eq_ignore_ascii_case(choice);
+    let status = |one: &&OfferedTransition| one.leads_to.eq_ignore_ascii_case(choice);
+    let tries: [&dyn Fn(&&OfferedTransition) -> bool; 3] = [&exact, &any_case, &status];
     let mut matches = tries
         .map(|one| offered.iter().filter(one).collect::<Vec<_>>())
         .into_iter();
-    found(matches.find(|matching| !matching.is_empty()).unwrap_or_default())
+    collect_match(matches.find(|matching| !matching.is_empty()).unwrap_or_default())
 }
 
 /// Lists the positions of all transitions that lead to one of the statuses.
 ///
 /// Earlier statuses come first, then the exact spelling, then fewer required fields. The name of a transition
 /// is ignored, because it does not determine its status.
-pub fn to_statuses(offered: &[Offered], statuses: &[String]) -> Vec<usize> {
-    let rank = |one: &Offered| {
+pub fn rank_status_transitions(offered: &[OfferedTransition], statuses: &[String]) -> Vec<usize> {
+    let rank = |one: &OfferedTransition| {
         let place = statuses
             .iter()
             .position(|status| one.leads_to.eq_ignore_ascii_case(status))?;
@@ -108,17 +111,19 @@ pub fn to_statuses(offered: &[Offered], statuses: &[String]) -> Vec<usize> {
     ranked.into_iter().map(|(_, index)| index).collect()
 }
 
-fn found(matching: Vec<&Offered>) -> Found<'_> {
+fn collect_match(matching: Vec<&OfferedTransition>) -> TransitionMatch<'_> {
     match matching.as_slice() {
-        [] => Found::Nothing,
-        [one] => Found::One(one),
-        [..] => Found::Several(matching),
+        [] => TransitionMatch::Nothing,
+        [one] => TransitionMatch::One(one),
+        [..] => TransitionMatch::Several(matching),
     }
 }
 
 /// Renders a numbered list for users, from 1.
-pub fn numbered<'a>(offered: impl IntoIterator<Item = &'a Offered>) -> String {
-    let line = |(index, one): (usize, &Offered)| format!("{}. {} (to {})", index + 1, one.name, one.leads_to);
+pub fn render_numbered_list<'a>(offered: impl IntoIterator<Item = &'a OfferedTransition>) -> String {
+    let line = |(index, one): (usize, &OfferedTransition)| {
+        format!("{}. {} (to {})", index + 1, one.name, one.leads_to)
+    };
     let lines: Vec<String> = offered.into_iter().enumerate().map(line).collect();
     lines.join("\n")
 }
@@ -127,8 +132,8 @@ pub fn numbered<'a>(offered: impl IntoIterator<Item = &'a Offered>) -> String {
 mod tests {
     use super::*;
 
-    fn offered(names: &[(&str, &str)]) -> Vec<Offered> {
-        let one = |(index, (name, leads_to)): (usize, &(&str, &str))| Offered {
+    fn offered(names: &[(&str, &str)]) -> Vec<OfferedTransition> {
+        let one = |(index, (name, leads_to)): (usize, &(&str, &str))| OfferedTransition {
             id: index.to_string(),
             name: (*name).to_owned(),
             leads_to: (*leads_to).to_owned(),
@@ -137,18 +142,18 @@ mod tests {
         names.iter().enumerate().map(one).collect()
     }
 
-    fn ids(found: Found<'_>) -> Vec<String> {
+    fn ids(found: TransitionMatch<'_>) -> Vec<String> {
         match found {
-            Found::Nothing => Vec::new(),
-            Found::One(one) => vec![one.id.clone()],
-            Found::Several(several) => several.into_iter().map(|one| one.id.clone()).collect(),
+            TransitionMatch::Nothing => Vec::new(),
+            TransitionMatch::One(one) => vec![one.id.clone()],
+            TransitionMatch::Several(several) => several.into_iter().map(|one| one.id.clone()).collect(),
         }
     }
 
     fn review(names: &[&str], acronyms: &[&str]) -> Vec<String> {
         let pairs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "Elsewhere")).collect();
         let acronyms: Vec<String> = acronyms.iter().map(|one| (*one).to_owned()).collect();
-        ids(to_review(&offered(&pairs), &acronyms))
+        ids(find_review_transition(&offered(&pairs), &acronyms))
     }
 
     #[test]
@@ -183,8 +188,8 @@ mod tests {
     #[test]
     fn target_status_counts_like_transition_name() {
         let offered = offered(&[("Start review", "Reviewing"), ("Hand over", "In Code Review")]);
-        assert_eq!(ids(to_review(&offered, &[])), ["1"]);
-        assert!(is_review("In Review", &[]) && !is_review("In Progress", &[]));
+        assert_eq!(ids(find_review_transition(&offered, &[])), ["1"]);
+        assert!(is_review_status("In Review", &[]) && !is_review_status("In Progress", &[]));
     }
 
     #[test]
@@ -194,19 +199,19 @@ mod tests {
             ("PEER REVIEW", "Done"),
             ("Ship", "Shipped"),
         ]);
-        assert_eq!(ids(named(&offered, "Peer review")), ["0"]);
-        assert_eq!(ids(named(&offered, "peer review")), ["0", "1"]);
-        assert_eq!(ids(named(&offered, "shipped")), ["2"]);
-        assert!(ids(named(&offered, "Nowhere")).is_empty());
+        assert_eq!(ids(find_named_transition(&offered, "Peer review")), ["0"]);
+        assert_eq!(ids(find_named_transition(&offered, "peer review")), ["0", "1"]);
+        assert_eq!(ids(find_named_transition(&offered, "shipped")), ["2"]);
+        assert!(ids(find_named_transition(&offered, "Nowhere")).is_empty());
         assert_eq!(
-            numbered(&offered[1..]),
+            render_numbered_list(&offered[1..]),
             "1. PEER REVIEW (to Done)\n2. Ship (to Shipped)"
         );
     }
 
-    fn order(offered: &[Offered], statuses: &[&str]) -> Vec<usize> {
+    fn order(offered: &[OfferedTransition], statuses: &[&str]) -> Vec<usize> {
         let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
-        to_statuses(offered, &statuses)
+        rank_status_transitions(offered, &statuses)
     }
 
     #[test]

@@ -5,7 +5,10 @@
     reason = "a helper that fails fails its test"
 )]
 
-use pullrequest::{Answer, DryRun, Heads, IssueSeen, Kind, Problem, Seen, parse, parse_at_github, plan};
+use pullrequest::{
+    BranchHeads, CallProblem, DryRunAnswer, ObservedIssue, ObservedState, ProblemKind, ProtocolAnswer,
+    parse_github_request, parse_request, plan_writes,
+};
 use serde_json::{Value, json};
 
 const INPUT: &str = include_str!("../../../docs/schemas/pull-request-input.schema.json");
@@ -107,7 +110,7 @@ fn schema_and_code_take_the_same_requests() {
     for (input, is_valid) in table {
         let said = complaints(INPUT, &input);
         assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
-        assert_eq!(parse(&input, |_| true).is_ok(), is_valid, "{input}");
+        assert_eq!(parse_request(&input, |_| true).is_ok(), is_valid, "{input}");
     }
 }
 
@@ -134,22 +137,22 @@ fn api_requests_take_repository_instead_of_folder() {
     for (input, is_valid) in table {
         let said = complaints(API_INPUT, &input);
         assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
-        assert_eq!(parse_at_github(&input).is_ok(), is_valid, "{input}");
+        assert_eq!(parse_github_request(&input).is_ok(), is_valid, "{input}");
     }
 }
 
 #[test]
 fn every_answer_follows_the_schema() {
-    let none = Answer::failed(vec![
-        Problem::new(Kind::ValidationError, "wrong").about_field("title"),
+    let none = ProtocolAnswer::failed(vec![
+        CallProblem::new(ProblemKind::ValidationError, "wrong").about_field("title"),
     ]);
-    let issue = IssueSeen::There {
+    let issue = ObservedIssue::There {
         status: "In Progress".to_owned(),
         offered: Vec::new(),
     };
-    let mut partial = Answer::opened(7, "https://github.example/acme/shop/pull/7", &issue);
-    for kind in Kind::ALL {
-        let problem = Problem::new(kind, "it did not work")
+    let mut partial = ProtocolAnswer::opened(7, "https://github.example/acme/shop/pull/7", &issue);
+    for kind in ProblemKind::ALL {
+        let problem = CallProblem::new(kind, "it did not work")
             .about_branch("feature/login")
             .about_issue("ENG-4")
             .offering(vec!["Done".to_owned()])
@@ -157,7 +160,11 @@ fn every_answer_follows_the_schema() {
             .after(kind.retries());
         partial.without_jira(problem);
     }
-    let plain = Answer::opened(7, "https://github.example/acme/shop/pull/7", &IssueSeen::NotAsked);
+    let plain = ProtocolAnswer::opened(
+        7,
+        "https://github.example/acme/shop/pull/7",
+        &ObservedIssue::NotAsked,
+    );
     for answer in [&none, &partial, &plain] {
         let value = serde_json::to_value(answer).unwrap();
         assert!(
@@ -165,7 +172,7 @@ fn every_answer_follows_the_schema() {
             "{value}: {:?}",
             complaints(OUTPUT, &value)
         );
-        assert_eq!(&serde_json::from_value::<Answer>(value).unwrap(), answer);
+        assert_eq!(&serde_json::from_value::<ProtocolAnswer>(value).unwrap(), answer);
     }
     assert_eq!(partial.jira_status.error.as_deref(), Some("said"));
     let broken = json!({"status": "done"});
@@ -183,7 +190,8 @@ fn protocol_examples_round_trip() {
             "{name}"
         );
         assert_eq!(complaints(INPUT, &input), Vec::<String>::new(), "{name}");
-        let request = parse(&input, |_| true).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+        let request =
+            parse_request(&input, |_| true).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
         assert_eq!(request.title, input["title"], "{name}");
         assert_eq!(request.description, input["description"], "{name}");
         assert_eq!(request.jira_key.as_deref(), input["jira_key"].as_str(), "{name}");
@@ -198,7 +206,7 @@ fn protocol_examples_round_trip() {
     assert_eq!(outputs.len(), 8);
     for (name, output) in outputs {
         assert_eq!(complaints(OUTPUT, &output), Vec::<String>::new(), "{name}");
-        let answer: Answer = serde_json::from_value(output.clone()).unwrap();
+        let answer: ProtocolAnswer = serde_json::from_value(output.clone()).unwrap();
         assert_eq!(
             serde_json::to_value(answer).unwrap(),
             output,
@@ -211,13 +219,17 @@ fn protocol_examples_round_trip() {
 fn answers_and_error_types_follow_protocol() {
     let schema: Value = serde_json::from_str(PROTOCOL_OUTPUT).unwrap();
     let types = &schema["properties"]["errors"]["items"]["properties"]["type"]["enum"];
-    assert_eq!(*types, serde_json::to_value(Kind::ALL).unwrap());
-    let mut answer = Answer::opened(7, "https://github.example/acme/shop/pull/7", &IssueSeen::NotAsked);
-    for kind in Kind::ALL {
-        let problem = Problem::new(kind, "it did not work").about_issue("ENG-4");
+    assert_eq!(*types, serde_json::to_value(ProblemKind::ALL).unwrap());
+    let mut answer = ProtocolAnswer::opened(
+        7,
+        "https://github.example/acme/shop/pull/7",
+        &ObservedIssue::NotAsked,
+    );
+    for kind in ProblemKind::ALL {
+        let problem = CallProblem::new(kind, "it did not work").about_issue("ENG-4");
         answer.without_jira(problem.offering(vec!["Done".to_owned()]).saying("said"));
     }
-    for answer in [answer, Answer::failed(Vec::new())] {
+    for answer in [answer, ProtocolAnswer::failed(Vec::new())] {
         let value = serde_json::to_value(&answer).unwrap();
         // The protocol's schema permits null for an absent pull request, but its format applies to strings
         // only.
@@ -233,26 +245,26 @@ fn answers_and_error_types_follow_protocol() {
 fn dry_run_answer_follows_schema() {
     let mut input = full_input();
     input["transition_fields"] = json!({"Reviewer": "ada"});
-    let request = parse(&input, |_| true).unwrap();
-    let offered = pullrequest::transition::Offered {
+    let request = parse_request(&input, |_| true).unwrap();
+    let offered = pullrequest::transition::OfferedTransition {
         id: "31".to_owned(),
         name: "Code Review".to_owned(),
         leads_to: "In Review".to_owned(),
         fields: 1,
     };
-    let seen = Seen {
-        heads: Heads {
+    let seen = ObservedState {
+        heads: BranchHeads {
             local: Some("a".repeat(40).parse().unwrap()),
             remote: None,
             is_forward: true,
         },
         open: None,
-        issue: IssueSeen::There {
+        issue: ObservedIssue::There {
             status: "To Do".to_owned(),
             offered: vec![offered],
         },
     };
-    let look = DryRun::from(plan(&request, &seen, &[], None).unwrap());
+    let look = DryRunAnswer::from(plan_writes(&request, &seen, &[], None).unwrap());
     let value = serde_json::to_value(&look).unwrap();
     assert_eq!(complaints(DRY_RUN, &value), Vec::<String>::new(), "{value}");
     let writes: Vec<&str> = look
@@ -271,12 +283,12 @@ fn dry_run_answer_follows_schema() {
 fn schema_lists_exactly_all_error_types() {
     let schema: Value = serde_json::from_str(OUTPUT).unwrap();
     let listed = &schema["properties"]["errors"]["items"]["properties"]["type"]["enum"];
-    assert_eq!(*listed, serde_json::to_value(Kind::ALL).unwrap());
+    assert_eq!(*listed, serde_json::to_value(ProblemKind::ALL).unwrap());
 }
 
 #[test]
 fn what_may_pass_is_tried_again() {
-    let retried: Vec<(Kind, u32)> = Kind::ALL
+    let retried: Vec<(ProblemKind, u32)> = ProblemKind::ALL
         .into_iter()
         .map(|kind| (kind, kind.retries()))
         .filter(|(_, retries)| *retries > 0)
@@ -284,10 +296,10 @@ fn what_may_pass_is_tried_again() {
     assert_eq!(
         retried,
         [
-            (Kind::PrCreationFailed, 3),
-            (Kind::JiraLinkFailed, 2),
-            (Kind::MarkReadyFailed, 2),
-            (Kind::GitPushFailed, 3),
+            (ProblemKind::PrCreationFailed, 3),
+            (ProblemKind::JiraLinkFailed, 2),
+            (ProblemKind::MarkReadyFailed, 2),
+            (ProblemKind::GitPushFailed, 3),
         ]
     );
 }

@@ -1,12 +1,12 @@
 //! Attempts at messages whose handler may crash the process, counted across restarts.
 
-use domain::{RecordKind, Stored};
+use domain::{RecordKind, StoredRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Error,
-    table::Table,
-    unreadable::{Found, Revision},
+    table::TypedTable,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 // A message is dead-lettered after this many attempts that ended without a result of the handler.
@@ -18,7 +18,7 @@ pub(crate) struct AttemptRecord {
     begun: u32,
 }
 
-impl Stored for AttemptRecord {
+impl StoredRecord for AttemptRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -34,12 +34,12 @@ pub(crate) enum AttemptState {
 /// Attempts at the messages of one stream. The server counts deliveries, so only a message that is
 /// redelivered needs a record.
 pub(crate) struct AttemptCounter {
-    table: Table<AttemptRecord>,
+    table: TypedTable<AttemptRecord>,
     stream: &'static str,
 }
 
 impl AttemptCounter {
-    pub(crate) const fn new(table: Table<AttemptRecord>, stream: &'static str) -> Self {
+    pub(crate) const fn new(table: TypedTable<AttemptRecord>, stream: &'static str) -> Self {
         Self { table, stream }
     }
 
@@ -79,15 +79,15 @@ impl AttemptCounter {
         self.table.delete(self.key(sequence).as_str()).await
     }
 
-    async fn read(&self, sequence: u64) -> Result<(Option<u32>, Option<Revision>), Error> {
+    async fn read(&self, sequence: u64) -> Result<(Option<u32>, Option<TableRevision>), Error> {
         Ok(match self.table.find(self.key(sequence).as_str()).await? {
-            Some(Found::Value(record, revision)) => (Some(record.begun), Some(revision)),
-            Some(Found::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
+            Some(FoundValue::Value(record, revision)) => (Some(record.begun), Some(revision)),
+            Some(FoundValue::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
             None => (None, None),
         })
     }
 
-    async fn write(&self, sequence: u64, begun: u32, last: Option<Revision>) -> Result<(), Error> {
+    async fn write(&self, sequence: u64, begun: u32, last: Option<TableRevision>) -> Result<(), Error> {
         let key = self.key(sequence);
         match self.table.put(key.as_str(), &AttemptRecord { begun }, last).await {
             // Another process holds the same message; its count is as good.

@@ -20,7 +20,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{connection::Connection, error::Error, topology};
+use crate::{connection::NatsConnection, error::Error, topology};
 
 // Size of the chunks of a snapshot. The server waits for a reply to each.
 const CHUNK: usize = 128 << 10;
@@ -31,14 +31,14 @@ const MESSAGES: &str = "stream.tar.s2";
 
 /// Content of `backup.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct About {
+struct StreamBackup {
     config: Value,
     state: Value,
 }
 
 /// Stream that was backed up or restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StreamTransfer {
     /// Name on the server.
     pub stream: String,
     /// Number of messages.
@@ -48,35 +48,46 @@ pub struct Kept {
 }
 
 /// Writes every stream to a new folder and calls `done` after each.
-pub(crate) async fn back_up(
-    connection: &Connection,
+pub(crate) async fn back_up_streams(
+    connection: &NatsConnection,
     folder: &Path,
-    mut done: impl FnMut(&Kept),
+    mut done: impl FnMut(&StreamTransfer),
 ) -> Result<(), Error> {
-    fs::create_dir(folder).await.map_err(|error| at(folder, error))?;
+    fs::create_dir(folder)
+        .await
+        .map_err(|error| map_file_error(folder, error))?;
     for stream in topology::names_for_backup() {
-        let kept = keep(connection, &stream, &folder.join(&stream)).await?;
+        let kept = back_up_stream(connection, &stream, &folder.join(&stream)).await?;
         done(&kept);
     }
     Ok(())
 }
 
-async fn keep(connection: &Connection, stream: &str, folder: &Path) -> Result<Kept, Error> {
+async fn back_up_stream(
+    connection: &NatsConnection,
+    stream: &str,
+    folder: &Path,
+) -> Result<StreamTransfer, Error> {
     let doing = || format!("back up stream {stream}");
     let inbox = connection.client.new_inbox();
     let chunks = connection.client.subscribe(inbox.clone()).await;
     let mut chunks = chunks.map_err(|error| Error::unavailable(doing(), error))?;
     let asked = json!({"deliver_subject": inbox, "no_consumers": false, "chunk_size": CHUNK});
-    let answer = ask(connection, &format!("$JS.API.STREAM.SNAPSHOT.{stream}"), &asked).await?;
-    let about: About = serde_json::from_value(answer).map_err(|error| Error::corrupt(doing(), error))?;
-    fs::create_dir(folder).await.map_err(|error| at(folder, error))?;
+    let answer = request_json(connection, &format!("$JS.API.STREAM.SNAPSHOT.{stream}"), &asked).await?;
+    let about: StreamBackup =
+        serde_json::from_value(answer).map_err(|error| Error::corrupt(doing(), error))?;
+    fs::create_dir(folder)
+        .await
+        .map_err(|error| map_file_error(folder, error))?;
     let path = folder.join(MESSAGES);
-    let bytes = receive(connection, &mut chunks, &path).await?;
+    let bytes = receive_stream_snapshot(connection, &mut chunks, &path).await?;
     let text = serde_json::to_vec_pretty(&about).map_err(|error| Error::corrupt(doing(), error))?;
     let path = folder.join(ABOUT);
     // `backup.json` is written last, so that a folder without it is an incomplete backup.
-    fs::write(&path, text).await.map_err(|error| at(&path, error))?;
-    Ok(Kept {
+    fs::write(&path, text)
+        .await
+        .map_err(|error| map_file_error(&path, error))?;
+    Ok(StreamTransfer {
         stream: stream.to_owned(),
         messages: about.state["messages"].as_u64().unwrap_or_default(),
         bytes,
@@ -85,9 +96,15 @@ async fn keep(connection: &Connection, stream: &str, folder: &Path) -> Result<Ke
 
 /// Writes chunks to a file until the empty one, which ends the snapshot, and replies to each. Returns the
 /// size in bytes.
-async fn receive(connection: &Connection, chunks: &mut Subscriber, path: &Path) -> Result<u64, Error> {
+async fn receive_stream_snapshot(
+    connection: &NatsConnection,
+    chunks: &mut Subscriber,
+    path: &Path,
+) -> Result<u64, Error> {
     let cut = |problem: &str| Error::unavailable("take a snapshot", problem);
-    let mut file = fs::File::create(path).await.map_err(|error| at(path, error))?;
+    let mut file = fs::File::create(path)
+        .await
+        .map_err(|error| map_file_error(path, error))?;
     let mut bytes = 0;
     loop {
         let chunk = timeout(CHUNK_LIMIT, chunks.next()).await;
@@ -101,29 +118,31 @@ async fn receive(connection: &Connection, chunks: &mut Subscriber, path: &Path) 
         }
         file.write_all(&chunk.payload)
             .await
-            .map_err(|error| at(path, error))?;
+            .map_err(|error| map_file_error(path, error))?;
         bytes += chunk.payload.len() as u64;
         if let Some(reply) = chunk.reply {
             let taken = connection.client.publish(reply, Bytes::new()).await;
             taken.map_err(|error| Error::unavailable("take a snapshot", error))?;
         }
     }
-    file.sync_all().await.map_err(|error| at(path, error))?;
+    file.sync_all()
+        .await
+        .map_err(|error| map_file_error(path, error))?;
     Ok(bytes)
 }
 
 /// Restores every stream of a backup into a server that has none of them, and calls `done` after each.
-pub(crate) async fn restore(
-    connection: &Connection,
+pub(crate) async fn restore_streams(
+    connection: &NatsConnection,
     folder: &Path,
-    mut done: impl FnMut(&Kept),
+    mut done: impl FnMut(&StreamTransfer),
 ) -> Result<(), Error> {
     // All parts are checked before the first stream is restored, so that an incomplete backup restores
     // nothing.
     let streams = topology::names_for_backup();
     let mut abouts = Vec::with_capacity(streams.len());
     for stream in &streams {
-        let about = read(&folder.join(stream)).await?;
+        let about = read_stream_backup(&folder.join(stream)).await?;
         if connection.context.get_stream(stream).await.is_ok() {
             return Err(Error::topology(
                 format!(
@@ -135,49 +154,56 @@ pub(crate) async fn restore(
         abouts.push(about);
     }
     for (stream, about) in streams.iter().zip(&abouts) {
-        let kept = put_back(connection, stream, about, &folder.join(stream)).await?;
+        let kept = restore_stream(connection, stream, about, &folder.join(stream)).await?;
         done(&kept);
     }
     Ok(())
 }
 
 /// Reads the description of a stream's backup, and checks that the messages exist.
-async fn read(folder: &Path) -> Result<About, Error> {
+async fn read_stream_backup(folder: &Path) -> Result<StreamBackup, Error> {
     let path = folder.join(ABOUT);
-    let text = fs::read(&path).await.map_err(|error| at(&path, error))?;
+    let text = fs::read(&path)
+        .await
+        .map_err(|error| map_file_error(&path, error))?;
     let messages = folder.join(MESSAGES);
     fs::metadata(&messages)
         .await
-        .map_err(|error| at(&messages, error))?;
+        .map_err(|error| map_file_error(&messages, error))?;
     serde_json::from_slice(&text).map_err(|error| Error::corrupt(path.display().to_string(), error))
 }
 
-async fn put_back(
-    connection: &Connection,
+async fn restore_stream(
+    connection: &NatsConnection,
     stream: &str,
-    about: &About,
+    about: &StreamBackup,
     folder: &Path,
-) -> Result<Kept, Error> {
+) -> Result<StreamTransfer, Error> {
     let doing = || format!("restore stream {stream}");
     let mut config = about.config.clone();
     // A backup of three servers can be restored into one. The services raise the number of replicas again.
     config["num_replicas"] = connection.settings.replicas.into();
     let wanted = json!({"config": config, "state": about.state});
-    let answer = ask(connection, &format!("$JS.API.STREAM.RESTORE.{stream}"), &wanted).await?;
+    let answer = request_json(connection, &format!("$JS.API.STREAM.RESTORE.{stream}"), &wanted).await?;
     let subject = answer["deliver_subject"].as_str();
     let subject = subject
         .ok_or_else(|| Error::corrupt(doing(), "the answer names no subject"))?
         .to_owned();
     let path = folder.join(MESSAGES);
-    let mut file = fs::File::open(&path).await.map_err(|error| at(&path, error))?;
+    let mut file = fs::File::open(&path)
+        .await
+        .map_err(|error| map_file_error(&path, error))?;
     let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {
-        let read = file.read(&mut buffer).await.map_err(|error| at(&path, error))?;
+        let read = file
+            .read(&mut buffer)
+            .await
+            .map_err(|error| map_file_error(&path, error))?;
         // The empty chunk at the end of the file ends the restore; its reply has the state of the stream.
         let chunk = Bytes::copy_from_slice(buffer.get(..read).unwrap_or_default());
-        let answer = send(connection, &subject, chunk).await?;
+        let answer = send_api_request(connection, &subject, chunk).await?;
         if read == 0 {
-            return Ok(Kept {
+            return Ok(StreamTransfer {
                 stream: stream.to_owned(),
                 messages: answer["state"]["messages"].as_u64().unwrap_or_default(),
                 bytes,
@@ -188,12 +214,12 @@ async fn put_back(
 }
 
 /// Sends a request to the server's API and returns its answer as JSON.
-async fn ask(connection: &Connection, subject: &str, body: &Value) -> Result<Value, Error> {
+async fn request_json(connection: &NatsConnection, subject: &str, body: &Value) -> Result<Value, Error> {
     let body = serde_json::to_vec(body).map_err(|error| Error::corrupt(subject, error))?;
-    send(connection, subject, body.into()).await
+    send_api_request(connection, subject, body.into()).await
 }
 
-async fn send(connection: &Connection, subject: &str, body: Bytes) -> Result<Value, Error> {
+async fn send_api_request(connection: &NatsConnection, subject: &str, body: Bytes) -> Result<Value, Error> {
     let asking = timeout(CHUNK_LIMIT, connection.client.request(subject.to_owned(), body));
     let answer = asking
         .await
@@ -210,6 +236,6 @@ async fn send(connection: &Connection, subject: &str, body: Bytes) -> Result<Val
     }
 }
 
-fn at(path: &Path, error: std::io::Error) -> Error {
+fn map_file_error(path: &Path, error: std::io::Error) -> Error {
     Error::unavailable(PathBuf::from(path).display().to_string(), error)
 }

@@ -2,9 +2,9 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::{ObjectRef, Stored, Undecodable, cause::chain, stored};
+use domain::{ObjectRef, RecordError, StoredRecord, cause::format_error_chain, record_format};
 
-use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire};
+use crate::{error::Error, objects::ContentStore, unreadable_record::UnreadableRecord, wire};
 
 // NATS servers accept 1 MiB per message by default, headers included.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
@@ -12,7 +12,11 @@ const HEADER: &str = "Journeyman-Body";
 const OBJECT: &str = "object";
 
 /// Payload to publish for a body. Stores a large body as an object and marks the headers.
-pub(crate) async fn pack(objects: &Objects, headers: &mut HeaderMap, body: Bytes) -> Result<Bytes, Error> {
+pub(crate) async fn pack_body(
+    objects: &ContentStore,
+    headers: &mut HeaderMap,
+    body: Bytes,
+) -> Result<Bytes, Error> {
     if body.len() <= INLINE_MAX_BYTES {
         return Ok(body);
     }
@@ -33,8 +37,8 @@ pub(crate) fn is_reference(headers: &HeaderMap) -> bool {
 }
 
 /// Body of a message, read from the object store if the payload is a reference.
-pub(crate) async fn unpack(
-    objects: &Objects,
+pub(crate) async fn unpack_body(
+    objects: &ContentStore,
     headers: Option<&HeaderMap>,
     payload: Bytes,
 ) -> Result<Bytes, Error> {
@@ -47,27 +51,30 @@ pub(crate) async fn unpack(
 }
 
 /// Reads the record in a stored message.
-pub(crate) async fn record<T: Stored>(objects: &Objects, stored: wire::Stored) -> Result<T, Error> {
-    let wire::Stored {
+pub(crate) async fn read_record<T: StoredRecord>(
+    objects: &ContentStore,
+    stored: wire::StoredMessage,
+) -> Result<T, Error> {
+    let wire::StoredMessage {
         subject,
         sequence,
         headers,
         payload,
     } = stored;
-    let body = unpack(objects, Some(&headers), payload).await?;
-    decode(objects, &body, || format!("{subject} at {sequence}"))
+    let body = unpack_body(objects, Some(&headers), payload).await?;
+    decode_record(objects, &body, || format!("{subject} at {sequence}"))
 }
 
 /// Reads the record in a stored message. Returns the raw bytes with the reason when it is not a `T`.
-pub(crate) async fn record_or_bytes<T: Stored>(
-    objects: &Objects,
+pub(crate) async fn read_record_or_bytes<T: StoredRecord>(
+    objects: &ContentStore,
     stream: &str,
-    stored: wire::Stored,
-) -> Result<Result<T, Unreadable>, Error> {
+    stored: wire::StoredMessage,
+) -> Result<Result<T, UnreadableRecord>, Error> {
     let (sequence, payload) = (stored.sequence, stored.payload.clone());
-    let unreadable = |problem: Undecodable, bytes: Bytes| {
+    let unreadable = |problem: RecordError, bytes: Bytes| {
         let stream = stream.to_owned();
-        Ok(Err(Unreadable {
+        Ok(Err(UnreadableRecord {
             stream,
             sequence,
             kind: T::KIND,
@@ -75,31 +82,31 @@ pub(crate) async fn record_or_bytes<T: Stored>(
             bytes,
         }))
     };
-    let body = match unpack(objects, Some(&stored.headers), stored.payload).await {
+    let body = match unpack_body(objects, Some(&stored.headers), stored.payload).await {
         Ok(body) => body,
         // A missing or damaged object makes only this record unreadable.
         Err(error @ Error::Corrupt { .. }) => {
-            return unreadable(Undecodable::Broken(chain(&error)), payload);
+            return unreadable(RecordError::Broken(format_error_chain(&error)), payload);
         }
         Err(error) => return Err(error),
     };
-    match stored::decode_as(&body, objects.newest_format(T::KIND)) {
+    match record_format::decode_stored_as(&body, objects.newest_format(T::KIND)) {
         Ok(record) => Ok(Ok(record)),
         Err(problem) => unreadable(problem, body),
     }
 }
 
 /// Decodes a record from the body of a message; `what` names it in errors.
-pub(crate) fn decode<T: Stored>(
-    objects: &Objects,
+pub(crate) fn decode_record<T: StoredRecord>(
+    objects: &ContentStore,
     body: &[u8],
     what: impl FnOnce() -> String,
 ) -> Result<T, Error> {
-    stored::decode_as(body, objects.newest_format(T::KIND))
+    record_format::decode_stored_as(body, objects.newest_format(T::KIND))
         .map_err(|problem| Error::undecodable(what(), T::KIND, problem))
 }
 
 /// Encodes a record as the body of a message; `what` names it in errors.
-pub(crate) fn encode<T: Stored>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
-    stored::encode(record).map_err(|error| Error::corrupt(what, error))
+pub(crate) fn encode_record<T: StoredRecord>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
+    record_format::encode_stored_record(record).map_err(|error| Error::corrupt(what, error))
 }

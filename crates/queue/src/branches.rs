@@ -5,24 +5,24 @@ use std::sync::Arc;
 use domain::{BranchRecord, RepositoryName, TicketKey};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{self, Bucket, Key},
-    table::Table,
-    unreadable::{Found, Revision},
+    names::{self, KeyValueBucket, RecordKey},
+    table::TypedTable,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 /// Records of head branches: one per branch, of any ticket. Found by repository and name, or all of a ticket.
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct Branches {
-    table: Table<BranchRecord>,
+pub struct BranchIndex {
+    table: TypedTable<BranchRecord>,
 }
 
-impl Branches {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl BranchIndex {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self {
-            table: Table::new(connection, Bucket::Branches),
+            table: TypedTable::new(connection, KeyValueBucket::Branches),
         }
     }
 
@@ -34,10 +34,14 @@ impl Branches {
         &self,
         repository: &RepositoryName,
         branch: &str,
-    ) -> Result<Option<(BranchRecord, Revision)>, Error> {
-        match self.table.find_last(&names::branch(repository, branch)).await? {
-            Some(Found::Value(record, revision)) => Ok(Some((record, revision))),
-            Some(Found::Unreadable(unreadable)) => Err(unreadable.into()),
+    ) -> Result<Option<(BranchRecord, TableRevision)>, Error> {
+        match self
+            .table
+            .find_last(&names::build_branch_filter(repository, branch))
+            .await?
+        {
+            Some(FoundValue::Value(record, revision)) => Ok(Some((record, revision))),
+            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
             None => Ok(None),
         }
     }
@@ -47,10 +51,14 @@ impl Branches {
     ///
     /// # Errors
     /// [`Error::Conflict`] when the revision is not the branch's last; [`Error::Unavailable`].
-    pub async fn put(&self, record: &BranchRecord, last: Option<Revision>) -> Result<Revision, Error> {
-        let key = Key::branch(&record.repository, &record.branch, &record.ticket);
-        let subject = Bucket::Branches.subject(&key);
-        let filter = names::branch(&record.repository, &record.branch);
+    pub async fn put(
+        &self,
+        record: &BranchRecord,
+        last: Option<TableRevision>,
+    ) -> Result<TableRevision, Error> {
+        let key = RecordKey::branch(&record.repository, &record.branch, &record.ticket);
+        let subject = KeyValueBucket::Branches.subject(&key);
+        let filter = names::build_branch_filter(&record.repository, &record.branch);
         self.table.put_last(&subject, &filter, record, last).await
     }
 
@@ -58,10 +66,10 @@ impl Branches {
     ///
     /// # Errors
     /// [`Error::Conflict`] when the record has another revision or is missing; [`Error::Unavailable`].
-    pub async fn withdraw(&self, record: &BranchRecord, last: Revision) -> Result<(), Error> {
+    pub async fn withdraw(&self, record: &BranchRecord, last: TableRevision) -> Result<(), Error> {
         match self.get(&record.repository, &record.branch).await? {
             Some((_, revision)) if revision == last => {
-                let key = Key::branch(&record.repository, &record.branch, &record.ticket);
+                let key = RecordKey::branch(&record.repository, &record.branch, &record.ticket);
                 self.table.delete(key).await
             }
             Some(_) | None => Err(Error::Conflict),

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 
 /// Current wall-clock time, for display in records. The waker compares it with a tolerance.
-pub(crate) fn clock() -> Timestamp {
+pub(crate) fn read_wall_clock() -> Timestamp {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();

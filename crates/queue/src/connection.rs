@@ -6,12 +6,13 @@ use async_nats::{
     ConnectOptions, Event,
     jetstream::{self, context::ContextBuilder, stream::Info},
 };
-use domain::{Cause, RecordKind};
+use domain::{ErrorCause, RecordKind};
 use secrecy::ExposeSecret as _;
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    error::Error, once_a_minute::OnceAMinute, permissions, reach, settings::Settings, store::StoreRoom,
+    error::Error, log_throttle::MinuteThrottle, permissions, server_choice, settings::Settings,
+    store::StoreRoom,
 };
 
 /// Limit of one request to the server, and of one acknowledgement.
@@ -27,21 +28,21 @@ const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
 /// Connection to one of the servers. The client reconnects by itself.
-pub(crate) struct Connection {
+pub(crate) struct NatsConnection {
     pub(crate) client: async_nats::Client,
     pub(crate) context: jetstream::Context,
     pub(crate) settings: Settings,
-    pub(crate) newer_written: OnceAMinute<RecordKind>,
+    pub(crate) newer_written: MinuteThrottle<RecordKind>,
     pub(crate) room: StoreRoom,
     /// Number of times that the connection was lost.
     losses: watch::Receiver<u64>,
 }
 
-impl Connection {
+impl NatsConnection {
     /// Connects within 10 s; refuses a server older than 2.12.5.
     pub(crate) async fn open(settings: &Settings, client_name: &str) -> Result<Self, Error> {
         let (losses, lost) = watch::channel(0);
-        let options = options(settings, client_name, losses).await?;
+        let options = connect_options(settings, client_name, losses).await?;
         let addresses: Vec<&str> = settings.urls().collect();
         let shown = settings.addresses();
         let connecting = timeout(CONNECT_TIMEOUT, options.connect(addresses.as_slice()));
@@ -58,7 +59,7 @@ impl Connection {
             client,
             context,
             settings: settings.clone(),
-            newer_written: OnceAMinute::default(),
+            newer_written: MinuteThrottle::default(),
             room: StoreRoom::default(),
             losses: lost,
         })
@@ -100,7 +101,7 @@ impl Connection {
 
     /// Information from the leader of a stream. Without a leader the request times out.
     pub(crate) async fn stream_info(&self, stream: &str) -> Result<Info, Error> {
-        let failed = |cause: Cause| Error::unavailable(format!("ask for stream {stream}"), cause);
+        let failed = |cause: ErrorCause| Error::unavailable(format!("ask for stream {stream}"), cause);
         let asked = timeout(REQUEST_TIMEOUT, self.context.get_stream(stream)).await;
         let asked = asked.map_err(|_| failed("no answer within 5 s".into()))?;
         asked
@@ -109,7 +110,7 @@ impl Connection {
     }
 }
 
-async fn options(
+async fn connect_options(
     settings: &Settings,
     client_name: &str,
     losses: watch::Sender<u64>,
@@ -119,10 +120,10 @@ async fn options(
         .name(client_name)
         .custom_inbox_prefix(permissions::inbox_prefix(client_name))
         .ping_interval(PING_INTERVAL)
-        .connection_timeout(reach::SERVER_TIMEOUT)
+        .connection_timeout(server_choice::SERVER_TIMEOUT)
         .reconnect_delay_callback(reconnect_pause)
-        .reconnect_to_server_callback(reach::choose_server)
-        .event_callback(move |event| note(event, losses.clone()))
+        .reconnect_to_server_callback(server_choice::choose_server)
+        .event_callback(move |event| log_connection_event(event, losses.clone()))
         .request_timeout(Some(REQUEST_TIMEOUT));
     options = with_tls(settings, options)?;
     if let Some(seed) = &settings.nkey_seed {
@@ -165,7 +166,7 @@ fn with_tls(settings: &Settings, mut options: ConnectOptions) -> Result<ConnectO
 
 // A request that the server refuses for lack of permission times out like one without an answer. Only this
 // event has the server's reason.
-async fn note(event: Event, losses: Arc<watch::Sender<u64>>) {
+async fn log_connection_event(event: Event, losses: Arc<watch::Sender<u64>>) {
     if event == Event::Disconnected {
         losses.send_modify(|count| *count += 1);
     }

@@ -4,20 +4,20 @@ use domain::{CredentialEnd, CredentialEnds};
 
 use crate::{
     error::Error,
-    names::{Bucket, Key},
-    permissions::Role,
+    names::{KeyValueBucket, RecordKey},
+    permissions::NatsRole,
     queue::Queue,
-    table::Table,
-    unreadable::Found,
+    table::TypedTable,
+    unreadable_record::FoundValue,
 };
 
 // Services whose settings state when their credentials end.
-const TELLERS: [Role; 2] = [Role::Ingest, Role::Reporter];
+const TELLERS: [NatsRole; 2] = [NatsRole::Ingest, NatsRole::Reporter];
 
-impl Role {
+impl NatsRole {
     /// Key of the service's credential expiry among the control records.
-    pub(crate) fn credential_ends(self) -> Key {
-        Key::from(CredentialEnds::key(self.name()).as_str())
+    pub(crate) fn credential_ends(self) -> RecordKey {
+        RecordKey::from(CredentialEnds::key(self.name()).as_str())
     }
 }
 
@@ -26,12 +26,12 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn tell_credential_ends(&self, role: Role, told: &CredentialEnds) -> Result<(), Error> {
+    pub async fn tell_credential_ends(&self, role: NatsRole, told: &CredentialEnds) -> Result<(), Error> {
         let (table, key) = (self.ends(), role.credential_ends());
         let found = table.find(&key).await?;
         let is_told = match &found {
-            Some(Found::Value(known, _)) => known == told,
-            Some(Found::Unreadable(_)) => false,
+            Some(FoundValue::Value(known, _)) => known == told,
+            Some(FoundValue::Unreadable(_)) => false,
             None => told.ends.is_empty(),
         };
         if is_told {
@@ -52,7 +52,7 @@ impl Queue {
         let table = self.ends();
         let mut all = Vec::new();
         for role in TELLERS {
-            if let Some(Found::Value(told, _)) = table.find(&role.credential_ends()).await? {
+            if let Some(FoundValue::Value(told, _)) = table.find(&role.credential_ends()).await? {
                 all.extend(told.ends);
             }
         }
@@ -60,7 +60,7 @@ impl Queue {
         Ok(all)
     }
 
-    fn ends(&self) -> Table<CredentialEnds> {
-        self.table(Bucket::Control)
+    fn ends(&self) -> TypedTable<CredentialEnds> {
+        self.table(KeyValueBucket::Control)
     }
 }

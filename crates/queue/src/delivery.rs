@@ -4,7 +4,7 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 
 use async_nats::{HeaderMap, header, jetstream};
 use bytes::Bytes;
-use domain::{Origin, RecordKind, Timestamp, cause::chain};
+use domain::{RecordKind, ServiceOrigin, Timestamp, cause::format_error_chain};
 use futures::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -14,15 +14,15 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::{
     attempts::{AttemptCounter, AttemptState, MOST_CRASHES},
     body,
-    clock::clock,
-    connection::Connection,
-    dead::{DeadLetter, DeadLetters},
+    clock::read_wall_clock,
+    connection::NatsConnection,
+    dead_letters::{DeadLetter, DeadLetters},
+    delivery_header::DeliveryHeader,
     error::Error,
-    meta::Meta,
-    names::{self, Bucket, DELIVERIES, ROUTER},
-    objects::Objects,
-    pull::{self, Held, pause_after},
-    table::Table,
+    names::{self, DELIVERIES, KeyValueBucket, ROUTER},
+    objects::ContentStore,
+    pull::{self, HeldMessage, pause_after},
+    table::TypedTable,
     trace,
 };
 
@@ -31,19 +31,19 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 const PAUSE_WHEN_FULL: Duration = Duration::from_secs(2);
 
 /// Deliveries in hand, by subject, which identifies the origin.
-struct Desks {
+struct OriginLimits {
     slots: usize,
-    by_subject: HashMap<String, Desk>,
+    by_subject: HashMap<String, OriginSlots>,
 }
 
 /// Limits of one origin: places for waiting and running deliveries, and slots for running ones.
 #[derive(Clone)]
-struct Desk {
+struct OriginSlots {
     places: Arc<Semaphore>,
     slots: Arc<Semaphore>,
 }
 
-impl Desks {
+impl OriginLimits {
     fn new(slots: usize) -> Self {
         Self {
             slots,
@@ -51,11 +51,11 @@ impl Desks {
         }
     }
 
-    fn of(&mut self, subject: &str) -> Desk {
+    fn of(&mut self, subject: &str) -> OriginSlots {
         let slots = self.slots;
         // Two places per slot: the next delivery is at hand when a slot becomes free, and one slow origin
         // holds few messages.
-        let made = || Desk {
+        let made = || OriginSlots {
             places: Arc::new(Semaphore::new(slots * 2)),
             slots: Arc::new(Semaphore::new(slots)),
         };
@@ -89,7 +89,7 @@ impl MessagePlace {
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
     /// Instance of GitHub or Jira that it came from.
-    pub source: Origin,
+    pub source: ServiceOrigin,
     /// Unique id of the delivery: `X-GitHub-Delivery`, `X-Atlassian-Webhook-Identifier`, or the hash of the
     /// body.
     pub id: String,
@@ -103,7 +103,7 @@ pub struct WebhookDelivery {
 
 /// Result of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Disposition {
+pub enum DeliveryDisposition {
     /// The message is handled and can be deleted.
     Done,
     /// The message should be redelivered after a delay. It is never dead-lettered by this.
@@ -120,17 +120,17 @@ pub enum Disposition {
 
 /// Queue of deliveries. Cheap to clone.
 #[derive(Clone)]
-pub struct Deliveries {
-    connection: Arc<Connection>,
+pub struct DeliveryQueue {
+    connection: Arc<NatsConnection>,
 }
 
-impl Deliveries {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl DeliveryQueue {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self { connection }
     }
 
-    fn objects(&self) -> Objects {
-        Objects::new(self.connection.clone())
+    fn objects(&self) -> ContentStore {
+        ContentStore::new(self.connection.clone())
     }
 
     /// Publishes a delivery with its id as message id and waits for the acknowledgement. Bodies over 512 KiB
@@ -142,7 +142,7 @@ impl Deliveries {
     /// # Errors
     /// [`Error::Unavailable`] after three attempts.
     pub async fn publish(&self, delivery: &WebhookDelivery) -> Result<bool, Error> {
-        let meta = Meta {
+        let meta = DeliveryHeader {
             source: delivery.source.clone(),
             id: delivery.id.clone(),
             event: delivery.event.clone(),
@@ -154,7 +154,7 @@ impl Deliveries {
             header::NATS_MESSAGE_ID,
             names::delivery_id(&delivery.source, &delivery.id),
         );
-        let payload = body::pack(&self.objects(), &mut headers, delivery.body.clone()).await?;
+        let payload = body::pack_body(&self.objects(), &mut headers, delivery.body.clone()).await?;
         let subject = names::deliveries_of(&delivery.source);
         let published = self.connection.publish(&subject, headers, payload);
         let ack =
@@ -177,19 +177,19 @@ impl Deliveries {
     ) -> Result<(), Error>
     where
         F: Fn(WebhookDelivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Disposition> + Send + 'static,
+        Fut: Future<Output = DeliveryDisposition> + Send + 'static,
     {
         let consumer = self.connection.consumer(DELIVERIES, ROUTER).await?;
         let (handler, tasks) = (Arc::new(handler), TaskTracker::new());
-        let mut desks = Desks::new(slots.max(1));
+        let mut desks = OriginLimits::new(slots.max(1));
         while !shutdown.is_cancelled() {
-            match pull::one(&self.connection, &consumer, &shutdown).await {
+            match pull::pull_message(&self.connection, &consumer, &shutdown).await {
                 Ok(Some(message)) => {
                     let (desk, (queue, handler)) =
                         (desks.of(&message.subject), (self.clone(), handler.clone()));
                     let place = MessagePlace::of(&message);
                     let (message, acker) = message.split();
-                    let held = Held::new(DELIVERIES, acker, self.connection.ack_wait());
+                    let held = HeldMessage::new(DELIVERIES, acker, self.connection.ack_wait());
                     let Ok(seat) = desk.places.try_acquire_owned() else {
                         tasks.spawn(held.release(Some(PAUSE_WHEN_FULL)));
                         continue;
@@ -213,7 +213,10 @@ impl Deliveries {
     }
 
     fn attempts(&self) -> AttemptCounter {
-        AttemptCounter::new(Table::new(self.connection.clone(), Bucket::Control), DELIVERIES)
+        AttemptCounter::new(
+            TypedTable::new(self.connection.clone(), KeyValueBucket::Control),
+            DELIVERIES,
+        )
     }
 
     /// Handles a delivery unless attempts at it crashed too often. A panic of the handler counts as a crash,
@@ -222,16 +225,16 @@ impl Deliveries {
         &self,
         message: async_nats::Message,
         place: MessagePlace,
-        held: Held,
+        held: HeldMessage,
         handler: &F,
     ) where
         F: Fn(WebhookDelivery) -> Fut,
-        Fut: Future<Output = Disposition>,
+        Fut: Future<Output = DeliveryDisposition>,
     {
         let attempt = match self.attempts().begin(place.sequence, place.delivered).await {
             Ok(attempt) => attempt,
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "attempt at a delivery not counted; tried again");
+                tracing::warn!(error = %format_error_chain(&error), "attempt at a delivery not counted; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
             }
@@ -251,11 +254,11 @@ impl Deliveries {
         &self,
         message: async_nats::Message,
         (place, attempt): (MessagePlace, AttemptState),
-        held: Held,
+        held: HeldMessage,
         handler: &F,
     ) where
         F: Fn(WebhookDelivery) -> Fut,
-        Fut: Future<Output = Disposition>,
+        Fut: Future<Output = DeliveryDisposition>,
     {
         let delivery = match self.decode(&message).await {
             Ok(delivery) => delivery,
@@ -265,14 +268,14 @@ impl Deliveries {
             }
             Err(error) => {
                 // A delivery that a newer release wrote waits for a process of that release.
-                tracing::warn!(error = %chain(&error), "delivery not read; tried again");
+                tracing::warn!(error = %format_error_chain(&error), "delivery not read; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
             }
         };
         let (id, body) = (delivery.id.clone(), delivery.body.clone());
         let span = tracing::info_span!("delivery", source = %delivery.source, id, event = delivery.event);
-        span.add_link(trace::origin(message.headers.as_ref()));
+        span.add_link(trace::read_origin_context(message.headers.as_ref()));
         let disposition = match attempt {
             AttemptState::Open => handler(delivery).instrument(span).await,
             AttemptState::Exhausted => {
@@ -280,7 +283,7 @@ impl Deliveries {
                     id,
                     "delivery given up: each attempt at it ended the process or panicked"
                 );
-                Disposition::Reject {
+                DeliveryDisposition::Reject {
                     reason: format!(
                         "each of {MOST_CRASHES} attempts to handle it ended the process or panicked; the logs of ingest say why"
                     ),
@@ -290,16 +293,16 @@ impl Deliveries {
         // A crash between the two steps only repeats the attempt: an unacknowledged message is redelivered.
         let attempts = self.attempts();
         let noted = match disposition {
-            Disposition::Retry { after } => {
+            DeliveryDisposition::Retry { after } => {
                 let noted = attempts.begin_anew(place.sequence).await;
                 held.release(Some(after)).await;
                 noted
             }
-            Disposition::Done => {
-                acknowledge(held).await;
+            DeliveryDisposition::Done => {
+                acknowledge_delivery(held).await;
                 attempts.forget(place.sequence, place.delivered).await
             }
-            Disposition::Reject { reason } => {
+            DeliveryDisposition::Reject { reason } => {
                 let headers = message.headers.as_ref();
                 match self.reject(held, (id, reason), headers, body).await {
                     RejectionOutcome::Stored => attempts.forget(place.sequence, place.delivered).await,
@@ -308,15 +311,15 @@ impl Deliveries {
             }
         };
         if let Err(error) = noted {
-            tracing::warn!(error = %chain(&error), "the end of an attempt at a delivery is not noted");
+            tracing::warn!(error = %format_error_chain(&error), "the end of an attempt at a delivery is not noted");
         }
     }
 
     async fn decode(&self, message: &async_nats::Message) -> Result<WebhookDelivery, Error> {
         let headers = message.headers.as_ref();
-        let meta = Meta::read(headers, &message.subject)?;
-        let body = body::unpack(&self.objects(), headers, message.payload.clone()).await?;
-        let Meta {
+        let meta = DeliveryHeader::read(headers, &message.subject)?;
+        let body = body::unpack_body(&self.objects(), headers, message.payload.clone()).await?;
+        let DeliveryHeader {
             source,
             id,
             event,
@@ -335,7 +338,7 @@ impl Deliveries {
     /// a crash loses neither.
     async fn reject(
         &self,
-        held: Held,
+        held: HeldMessage,
         (id, reason): (String, String),
         meta: Option<&HeaderMap>,
         payload: Bytes,
@@ -346,15 +349,15 @@ impl Deliveries {
             id,
             ticket: None,
             reason,
-            at: clock(),
+            at: read_wall_clock(),
         };
         match letters.publish_delivery(&letter, meta, payload).await {
             Ok(()) => {
-                acknowledge(held).await;
+                acknowledge_delivery(held).await;
                 RejectionOutcome::Stored
             }
             Err(error) => {
-                tracing::warn!(id = letter.id, error = %chain(&error), "dead letter not stored; tried again");
+                tracing::warn!(id = letter.id, error = %format_error_chain(&error), "dead letter not stored; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 RejectionOutcome::Later
             }
@@ -370,8 +373,8 @@ enum RejectionOutcome {
     Later,
 }
 
-async fn acknowledge(held: Held) {
+async fn acknowledge_delivery(held: HeldMessage) {
     if let Err(error) = held.finish().await {
-        tracing::warn!(error = %chain(&error), "delivery not acknowledged; it comes again");
+        tracing::warn!(error = %format_error_chain(&error), "delivery not acknowledged; it comes again");
     }
 }

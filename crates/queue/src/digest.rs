@@ -11,11 +11,11 @@ pub(crate) fn key_hash(key: &str) -> String {
 
 /// SHA-256 in lower-case hexadecimal, 64 digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+    encode_hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
 /// Bytes in lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use domain::{Cause, RecordKind, Stored};
+use domain::{ErrorCause, RecordKind, StoredRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{Bucket, LogNames},
-    table::Table,
+    names::{KeyValueBucket, LogNames},
+    table::TypedTable,
 };
 
 /// Control record of one token stream.
@@ -21,14 +21,17 @@ struct EpochRecord {
     consumer_created: String,
 }
 
-impl Stored for EpochRecord {
+impl StoredRecord for EpochRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
 /// Current epoch of a log's tokens. Raises it if stream or consumer are not those of the record.
-pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> Result<u64, Error> {
-    let (stream_created, consumer_created) = created(connection, names).await?;
-    let table = Table::<EpochRecord>::new(connection.clone(), Bucket::Control);
+pub(crate) async fn read_current_epoch(
+    connection: &Arc<NatsConnection>,
+    names: &LogNames,
+) -> Result<u64, Error> {
+    let (stream_created, consumer_created) = read_creation_times(connection, names).await?;
+    let table = TypedTable::<EpochRecord>::new(connection.clone(), KeyValueBucket::Control);
     let key = names.epoch();
     // A conflict means that another process raised it; the next round reads that record.
     for _ in 0..10 {
@@ -56,8 +59,11 @@ pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> R
     Err(Error::Conflict)
 }
 
-async fn created(connection: &Connection, names: &LogNames) -> Result<(String, String), Error> {
-    let failed = |cause: Cause| Error::unavailable(format!("look at {}", names.wakeups), cause);
+async fn read_creation_times(
+    connection: &NatsConnection,
+    names: &LogNames,
+) -> Result<(String, String), Error> {
+    let failed = |cause: ErrorCause| Error::unavailable(format!("look at {}", names.wakeups), cause);
     let stream = connection
         .context
         .get_stream(names.wakeups)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Cause, RecordKind, Undecodable};
+use domain::{ErrorCause, RecordError, RecordKind};
 
 /// Reason why an operation on the queue failed.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum Error {
         /// Operation that was attempted.
         doing: String,
         /// Underlying error.
-        source: Cause,
+        source: ErrorCause,
     },
     /// A record has an unexpected type, format or content.
     #[error("{what} is not readable: {problem}")]
@@ -39,7 +39,7 @@ pub enum Error {
         /// Problem and its place.
         problem: String,
         /// Error of the server or the disk.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// The servers' file store has no room. It has again once an operator adds or frees some.
     #[error(
@@ -59,7 +59,7 @@ impl Error {
     pub const LEFT_FOR: Duration = Duration::from_secs(10);
 
     /// Makes an [`Error::Unavailable`] from the operation and its error or text.
-    pub fn unavailable(doing: impl Into<String>, source: impl Into<Cause>) -> Self {
+    pub fn unavailable(doing: impl Into<String>, source: impl Into<ErrorCause>) -> Self {
         Self::Unavailable {
             doing: doing.into(),
             source: source.into(),
@@ -75,21 +75,21 @@ impl Error {
         Self::Full { what: what.into() }
     }
 
-    pub(crate) fn topology(problem: impl Into<String>, source: Option<Cause>) -> Self {
+    pub(crate) fn topology(problem: impl Into<String>, source: Option<ErrorCause>) -> Self {
         Self::Topology {
             problem: problem.into(),
             source,
         }
     }
 
-    pub(crate) fn undecodable(what: String, kind: RecordKind, problem: Undecodable) -> Self {
+    pub(crate) fn undecodable(what: String, kind: RecordKind, problem: RecordError) -> Self {
         match problem {
-            Undecodable::Newer { version, .. } => Self::Newer {
+            RecordError::Newer { version, .. } => Self::Newer {
                 what,
                 kind,
                 format: version,
             },
-            Undecodable::Broken(problem) => Self::Corrupt { what, problem },
+            RecordError::Broken(problem) => Self::Corrupt { what, problem },
         }
     }
 

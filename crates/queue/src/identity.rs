@@ -4,14 +4,14 @@ use secrecy::SecretString;
 
 /// New key pair (nkey) of one user.
 #[derive(Debug)]
-pub struct Identity {
+pub struct NatsIdentity {
     /// Public key that names the user in the server's configuration.
     pub public_key: String,
     /// Seed with which the client signs: `nats.nkey_seed` of its settings.
     pub seed: SecretString,
 }
 
-impl Identity {
+impl NatsIdentity {
     /// Generates a pair from the system's random numbers.
     pub fn generate() -> Self {
         let pair = nkeys::KeyPair::new_user();

@@ -6,16 +6,16 @@ use async_nats::{
     HeaderMap, jetstream,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
-use domain::{Cause, Entry, Fact, RunId, TicketKey, Timestamp};
+use domain::{ErrorCause, Fact, JournalEntry, RunId, TicketKey, Timestamp};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future, stream, stream::BoxStream};
 
 use crate::{
     body,
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{self, Bucket, JOURNAL, Key},
-    objects::Objects,
-    wire::{Compared, Target},
+    names::{self, JOURNAL, KeyValueBucket, RecordKey},
+    objects::ContentStore,
+    wire::{CompareOutcome, PublishTarget},
 };
 
 /// Position in the stream of all journals.
@@ -31,24 +31,24 @@ pub enum JournalPlace {
 #[derive(Debug)]
 pub struct JournalPage {
     /// Entries with their runs, in the order of the stream.
-    pub entries: Vec<(RunId, Entry)>,
+    pub entries: Vec<(RunId, JournalEntry)>,
     /// Position of the next page; absent at the end.
     pub next: Option<JournalPlace>,
 }
 
 /// Journals of all runs. Cheap to clone.
 #[derive(Clone)]
-pub struct Journal {
-    connection: Arc<Connection>,
+pub struct RunJournals {
+    connection: Arc<NatsConnection>,
 }
 
-impl Journal {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl RunJournals {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self { connection }
     }
 
-    fn objects(&self) -> Objects {
-        Objects::new(self.connection.clone())
+    fn objects(&self) -> ContentStore {
+        ContentStore::new(self.connection.clone())
     }
 
     /// Runs of a ticket that have a journal, oldest first.
@@ -76,19 +76,19 @@ impl Journal {
     /// # Errors
     /// [`Error::Conflict`] when another writer's entry is the last. After [`Error::Unavailable`] the same
     /// entry may be appended again.
-    pub async fn append(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Error> {
-        let subject = names::journal(run);
+    pub async fn append(&self, run: &RunId, last: u64, entry: &JournalEntry) -> Result<u64, Error> {
+        let subject = names::build_journal_subject(run);
         let mut headers = HeaderMap::new();
-        let payload = body::encode(&subject, entry)?.into();
-        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
-        let target = Target::own(JOURNAL, &subject);
+        let payload = body::encode_record(&subject, entry)?.into();
+        let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
+        let target = PublishTarget::own(JOURNAL, &subject);
         let written = self
             .connection
             .compare_and_publish(&target, last, &entry.nonce, headers, payload);
         let outcome = failpoint::around_kind("queue.journal.append", entry.fact.name(), written).await?;
         match outcome {
-            Compared::Written(sequence) => Ok(sequence),
-            Compared::Lost(_) => Err(Error::Conflict),
+            CompareOutcome::Written(sequence) => Ok(sequence),
+            CompareOutcome::Lost(_) => Err(Error::Conflict),
         }
     }
 
@@ -96,13 +96,13 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Newer`], or [`Error::Corrupt`] when an entry cannot be read.
-    pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, Entry)>, Error> {
+    pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, JournalEntry)>, Error> {
         let mut entries = Vec::new();
-        let subject = names::journal(run);
+        let subject = names::build_journal_subject(run);
         let range = self.connection.range(JOURNAL, &subject, 0);
         for stored in failpoint::around("queue.journal.read", range).await? {
             let sequence = stored.sequence;
-            entries.push((sequence, body::record(&self.objects(), stored).await?));
+            entries.push((sequence, body::read_record(&self.objects(), stored).await?));
         }
         Ok(entries)
     }
@@ -110,9 +110,12 @@ impl Journal {
     /// Streams all entries with their stream sequences, oldest first, and ends at an error.
     ///
     /// Entries are read as the caller consumes them, so only one page (1 MiB) of a long journal is in memory.
-    pub fn entries(&self, run: &RunId) -> impl Stream<Item = Result<(u64, Entry), Error>> + Send + use<> {
+    pub fn entries(
+        &self,
+        run: &RunId,
+    ) -> impl Stream<Item = Result<(u64, JournalEntry), Error>> + Send + use<> {
         let (connection, objects) = (Arc::clone(&self.connection), self.objects());
-        let subject = names::journal(run);
+        let subject = names::build_journal_subject(run);
         let pages = stream::try_unfold(1, move |next| {
             let (connection, subject) = (Arc::clone(&connection), subject.clone());
             async move {
@@ -128,7 +131,7 @@ impl Journal {
             let objects = objects.clone();
             async move {
                 let sequence = stored.sequence;
-                Ok((sequence, body::record(&objects, stored).await?))
+                Ok((sequence, body::read_record(&objects, stored).await?))
             }
         })
     }
@@ -141,8 +144,8 @@ impl Journal {
     pub async fn read_kept(
         &self,
         run: &RunId,
-        is_kept: impl Fn(&Entry) -> bool + Send,
-    ) -> Result<Vec<Entry>, Error> {
+        is_kept: impl Fn(&JournalEntry) -> bool + Send,
+    ) -> Result<Vec<JournalEntry>, Error> {
         let mut kept = Vec::new();
         let mut entries = std::pin::pin!(self.entries(run));
         while let Some((_, entry)) = entries.try_next().await? {
@@ -159,7 +162,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn page(&self, place: JournalPlace) -> Result<JournalPage, Error> {
-        let subject = names::journals();
+        let subject = names::build_journal_filter();
         let stored = match place {
             JournalPlace::Since(instant) => self.connection.page_since(JOURNAL, &subject, instant).await?,
             JournalPlace::At(sequence) => self.connection.page(JOURNAL, &subject, sequence).await?,
@@ -170,7 +173,7 @@ impl Journal {
             let Some(run) = names::run_of(&stored.subject) else {
                 continue;
             };
-            match body::record_or_bytes::<Entry>(&self.objects(), JOURNAL, stored).await? {
+            match body::read_record_or_bytes::<JournalEntry>(&self.objects(), JOURNAL, stored).await? {
                 Ok(entry) => entries.push((run, entry)),
                 Err(unreadable) => tracing::warn!(%run, problem = unreadable.problem(), "entry left out"),
             }
@@ -192,11 +195,15 @@ impl Journal {
     /// [`Error::Unavailable`].
     pub async fn expire(&self, before: Timestamp) -> Result<u64, Error> {
         let mut expired = 0;
-        for subject in self.connection.subjects(JOURNAL, &names::journals()).await? {
+        for subject in self
+            .connection
+            .subjects(JOURNAL, &names::build_journal_filter())
+            .await?
+        {
             let Some(last) = self.connection.last(JOURNAL, &subject).await? else {
                 continue;
             };
-            let entry = body::record_or_bytes::<Entry>(&self.objects(), JOURNAL, last).await?;
+            let entry = body::read_record_or_bytes::<JournalEntry>(&self.objects(), JOURNAL, last).await?;
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(unreadable) => {
@@ -207,8 +214,10 @@ impl Journal {
             if matches!(entry.fact, Fact::RunFinished { .. }) && entry.at < before {
                 // The journal goes last: after a crash in between, the next round finds the run by it.
                 if let Some(run) = names::run_of(&subject) {
-                    let record = Bucket::Runs.subject(&Key::run(&run));
-                    self.connection.purge(&Bucket::Runs.stream(), &record).await?;
+                    let record = KeyValueBucket::Runs.subject(&RecordKey::run(&run));
+                    self.connection
+                        .purge(&KeyValueBucket::Runs.stream(), &record)
+                        .await?;
                 }
                 self.connection.purge(JOURNAL, &subject).await?;
                 expired += 1;
@@ -225,9 +234,11 @@ impl Journal {
         &self,
         run: &RunId,
         from: u64,
-    ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
-        let entries = self.ordered(names::journal(run), DeliverPolicy::All).await?;
-        let wanted = move |item: &Result<(RunId, Entry), Error>| {
+    ) -> Result<BoxStream<'static, Result<JournalEntry, Error>>, Error> {
+        let entries = self
+            .ordered(names::build_journal_subject(run), DeliverPolicy::All)
+            .await?;
+        let wanted = move |item: &Result<(RunId, JournalEntry), Error>| {
             future::ready(item.as_ref().map_or(true, |(_, entry)| entry.position >= from))
         };
         Ok(entries
@@ -243,8 +254,8 @@ impl Journal {
     pub async fn follow_newest(
         &self,
         run: &RunId,
-    ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
-        let subject = names::journal(run);
+    ) -> Result<BoxStream<'static, Result<JournalEntry, Error>>, Error> {
+        let subject = names::build_journal_subject(run);
         // By sequence: the client recreates an ordered consumer after an interruption, and with `New` it
         // would then miss the entries in between if it had not received a message before.
         let policy = match self.connection.last(JOURNAL, &subject).await? {
@@ -261,16 +272,19 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.
-    pub async fn follow_all(&self) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
-        self.ordered(names::journals(), DeliverPolicy::New).await
+    pub async fn follow_all(
+        &self,
+    ) -> Result<BoxStream<'static, Result<(RunId, JournalEntry), Error>>, Error> {
+        self.ordered(names::build_journal_filter(), DeliverPolicy::New)
+            .await
     }
 
     async fn ordered(
         &self,
         filter_subject: String,
         deliver_policy: DeliverPolicy,
-    ) -> Result<BoxStream<'static, Result<(RunId, Entry), Error>>, Error> {
-        let failed = |cause: Cause| Error::unavailable("follow a journal", cause);
+    ) -> Result<BoxStream<'static, Result<(RunId, JournalEntry), Error>>, Error> {
+        let failed = |cause: ErrorCause| Error::unavailable("follow a journal", cause);
         let config = OrderedConfig {
             filter_subject,
             deliver_policy,
@@ -288,18 +302,21 @@ impl Journal {
             let objects = objects.clone();
             async move {
                 let message = message.map_err(|error| Error::unavailable("follow a journal", error))?;
-                decode(&objects, message).await
+                decode_entry(&objects, message).await
             }
         });
         Ok(decoded.boxed())
     }
 }
 
-async fn decode(objects: &Objects, message: jetstream::Message) -> Result<(RunId, Entry), Error> {
+async fn decode_entry(
+    objects: &ContentStore,
+    message: jetstream::Message,
+) -> Result<(RunId, JournalEntry), Error> {
     let subject = message.subject.as_str();
     let run = names::run_of(subject);
     let run = run.ok_or_else(|| Error::corrupt(subject, "it names no run"))?;
-    let body = body::unpack(objects, message.headers.as_ref(), message.payload.clone()).await?;
-    let entry = body::decode(objects, &body, || subject.to_owned())?;
+    let body = body::unpack_body(objects, message.headers.as_ref(), message.payload.clone()).await?;
+    let entry = body::decode_record(objects, &body, || subject.to_owned())?;
     Ok((run, entry))
 }

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use domain::{Entry, Fact, PhaseOutput, ReportId, ReportOutcome, ReportRequest, RepositoryName, Snapshot};
+use domain::{
+    Fact, JournalEntry, OutboundId, OutboundOutcome, PhaseOutput, ReportRequest, RepositoryName,
+    WorkspaceSnapshot,
+};
 
 /// Packs of all runs, read from their journals in order.
 #[derive(Debug, Default)]
@@ -17,11 +20,11 @@ struct RunSnapshots {
     /// Packs that a proof or a review covered. The run may return to one of them.
     proven: Vec<String>,
     /// Packs that the reporter has been asked to push and has not settled yet.
-    reported: Vec<(ReportId, String)>,
+    reported: Vec<(OutboundId, String)>,
 }
 
 impl RunSnapshots {
-    fn take(&mut self, repository: Option<&RepositoryName>, snapshot: &Snapshot) {
+    fn take(&mut self, repository: Option<&RepositoryName>, snapshot: &WorkspaceSnapshot) {
         let pack = snapshot.pack.sha256.clone();
         match self.last.iter_mut().find(|(of, _)| of.as_ref() == repository) {
             Some((_, last)) => *last = pack,
@@ -33,7 +36,7 @@ impl RunSnapshots {
 impl JournalSnapshots {
     /// Reads an entry. Returns false when it is not about snapshots, so that every object that it names is
     /// needed.
-    pub(crate) fn take_in(&mut self, journal: &str, entry: &Entry) -> bool {
+    pub(crate) fn take_in(&mut self, journal: &str, entry: &JournalEntry) -> bool {
         let run = self.runs.entry(journal.to_owned()).or_default();
         match &entry.fact {
             Fact::SnapshotTaken { snapshot, repository }
@@ -54,7 +57,7 @@ impl JournalSnapshots {
             // A failed report may be revived from the dead letters, so its pack stays.
             Fact::ReportSettled {
                 id,
-                outcome: ReportOutcome::Done(_) | ReportOutcome::Refused(_),
+                outcome: OutboundOutcome::Done(_) | OutboundOutcome::Refused(_),
             } => {
                 run.reported.retain(|(report, _)| report != id);
                 return false;

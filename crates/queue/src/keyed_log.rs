@@ -12,16 +12,16 @@ use uuid::Uuid;
 
 use crate::{
     body,
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    keyed::Keyed,
     names::LogNames,
-    objects::Objects,
-    token::Tokens,
+    objects::ContentStore,
+    record::KeyedRecord,
+    token::TokenSource,
     trace,
-    unreadable::Unreadable,
-    watch::Watch,
-    wire::{Compared, Refusal, Stored, Target},
+    unreadable_record::UnreadableRecord,
+    watch::LogWatch,
+    wire::{CompareOutcome, PublishRefusal, PublishTarget, StoredMessage},
 };
 
 // Header of a token: the sequence of the newest record that its publisher knew.
@@ -36,7 +36,7 @@ const WAKE_PAUSES: [Duration; 4] = [
 ];
 
 /// Headers of a token that covers the records up to a sequence.
-pub(crate) fn covering(sequence: u64) -> HeaderMap {
+pub(crate) fn build_covering_headers(sequence: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(COVERED, sequence.to_string());
     headers
@@ -44,7 +44,7 @@ pub(crate) fn covering(sequence: u64) -> HeaderMap {
 
 /// Result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// The record was stored at this sequence.
     New(u64),
     /// The key existed already, at this sequence.
@@ -53,7 +53,7 @@ pub enum Appended {
 
 /// Log by ticket and semantic key, with at most one outstanding wake-up token per ticket. Cheap to clone.
 pub struct KeyedLog<T> {
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<NatsConnection>,
     pub(crate) names: &'static LogNames,
     record: PhantomData<fn() -> T>,
 }
@@ -68,8 +68,8 @@ impl<T> Clone for KeyedLog<T> {
     }
 }
 
-impl<T: Keyed> KeyedLog<T> {
-    pub(crate) fn new(connection: Arc<Connection>, names: &'static LogNames) -> Self {
+impl<T: KeyedRecord> KeyedLog<T> {
+    pub(crate) fn new(connection: Arc<NatsConnection>, names: &'static LogNames) -> Self {
         Self {
             connection,
             names,
@@ -81,7 +81,7 @@ impl<T: Keyed> KeyedLog<T> {
     ///
     /// # Errors
     /// [`Error::Unavailable`] after three attempts; the record may or may not be stored then.
-    pub async fn append(&self, record: &T) -> Result<Appended, Error> {
+    pub async fn append(&self, record: &T) -> Result<AppendOutcome, Error> {
         let span = self.publishing(record.ticket()).await;
         self.append_record(record).instrument(span).await
     }
@@ -92,19 +92,19 @@ impl<T: Keyed> KeyedLog<T> {
         let span = tracing::info_span!("publish", otel.name = name, otel.kind = "producer", %ticket);
         if trace::is_traced(&span) {
             let first = trace::first_origin(&self.connection, self.names, ticket).await;
-            trace::join(&span, &trace::current(), &first);
+            trace::join_ticket_trace(&span, &trace::read_current_context(), &first);
         }
         span
     }
 
-    async fn append_record(&self, record: &T) -> Result<Appended, Error> {
+    async fn append_record(&self, record: &T) -> Result<AppendOutcome, Error> {
         let subject = self.names.record(record.ticket(), record.key());
         let mut headers = HeaderMap::new();
-        let payload = body::encode(&subject, record)?.into();
-        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
+        let payload = body::encode_record(&subject, record)?.into();
+        let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
         let nonce = Uuid::new_v4().to_string();
         let stream = self.names.stream;
-        let target = Target::own(stream, &subject);
+        let target = PublishTarget::own(stream, &subject);
         // Expected sequence 0: the subject contains the key's hash, so the server refuses a second record of
         // the key.
         let written = self
@@ -112,9 +112,9 @@ impl<T: Keyed> KeyedLog<T> {
             .compare_and_publish(&target, 0, &nonce, headers, payload);
         let outcome = failpoint::around_kind("queue.log.append", stream, written).await?;
         match outcome {
-            Compared::Written(sequence) => Ok(Appended::New(sequence)),
-            Compared::Lost(Some(stored)) => Ok(Appended::Known(stored.sequence)),
-            Compared::Lost(None) => Err(Error::unavailable(
+            CompareOutcome::Written(sequence) => Ok(AppendOutcome::New(sequence)),
+            CompareOutcome::Lost(Some(stored)) => Ok(AppendOutcome::Known(stored.sequence)),
+            CompareOutcome::Lost(None) => Err(Error::unavailable(
                 format!("append to {}", self.names.stream),
                 "not settled",
             )),
@@ -143,13 +143,16 @@ impl<T: Keyed> KeyedLog<T> {
         &self,
         ticket: &TicketKey,
         cursor: u64,
-    ) -> Result<Vec<(u64, Result<T, Unreadable>)>, Error> {
+    ) -> Result<Vec<(u64, Result<T, UnreadableRecord>)>, Error> {
         let subject = self.names.records_of(ticket);
         let mut records = Vec::new();
         for stored in self.range(&subject, cursor).await? {
             let sequence = stored.sequence;
             let (objects, stream) = (self.objects(), self.names.stream);
-            records.push((sequence, body::record_or_bytes(&objects, stream, stored).await?));
+            records.push((
+                sequence,
+                body::read_record_or_bytes(&objects, stream, stored).await?,
+            ));
         }
         Ok(records)
     }
@@ -196,7 +199,9 @@ impl<T: Keyed> KeyedLog<T> {
     /// [`Error::Unavailable`].
     pub async fn wake_beyond(&self, ticket: &TicketKey, sequence: u64) -> Result<(), Error> {
         for pause in WAKE_PAUSES {
-            if self.token(ticket, covering(sequence)).await? || self.covered(ticket).await? >= sequence {
+            if self.token(ticket, build_covering_headers(sequence)).await?
+                || self.covered(ticket).await? >= sequence
+            {
                 return Ok(());
             }
             sleep(pause).await;
@@ -236,7 +241,7 @@ impl<T: Keyed> KeyedLog<T> {
         let appended = self.range(&subject, after).await?;
         let newest = appended.last().map_or(after, |stored| stored.sequence);
         let of_ticket =
-            |stored: &Stored| Some((self.names.ticket_of_record(&stored.subject)?, stored.sequence));
+            |stored: &StoredMessage| Some((self.names.ticket_of_record(&stored.subject)?, stored.sequence));
         Ok((appended.iter().filter_map(of_ticket).collect(), newest))
     }
 
@@ -267,7 +272,7 @@ impl<T: Keyed> KeyedLog<T> {
         let published = self.connection.publish(&subject, headers, Bytes::new());
         match failpoint::around_kind("queue.token.publish", self.names.wakeups, published).await {
             Ok(_) => Ok(true),
-            Err(Refusal::SubjectFull) => Ok(false),
+            Err(PublishRefusal::SubjectFull) => Ok(false),
             Err(refusal) => Err(refusal.into()),
         }
     }
@@ -276,8 +281,8 @@ impl<T: Keyed> KeyedLog<T> {
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the consumer cannot be reached.
-    pub async fn tokens(&self, shutdown: CancellationToken) -> Result<Tokens<T>, Error> {
-        Tokens::open(self.connection.clone(), self.names, shutdown).await
+    pub async fn tokens(&self, shutdown: CancellationToken) -> Result<TokenSource<T>, Error> {
+        TokenSource::open(self.connection.clone(), self.names, shutdown).await
     }
 
     /// Watches the log of one ticket for appends. Notifications may be lost or repeated, so read the log
@@ -285,8 +290,8 @@ impl<T: Keyed> KeyedLog<T> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn watch(&self, ticket: &TicketKey) -> Result<Watch, Error> {
-        Watch::open(
+    pub async fn watch(&self, ticket: &TicketKey) -> Result<LogWatch, Error> {
+        LogWatch::open(
             self.connection.clone(),
             self.names.stream,
             self.names.records_of(ticket),
@@ -294,12 +299,12 @@ impl<T: Keyed> KeyedLog<T> {
         .await
     }
 
-    async fn range(&self, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
+    async fn range(&self, subject: &str, after: u64) -> Result<Vec<StoredMessage>, Error> {
         let range = self.connection.range(self.names.stream, subject, after);
         failpoint::around_kind("queue.log.read_each", self.names.stream, range).await
     }
 
-    fn objects(&self) -> Objects {
-        Objects::new(self.connection.clone())
+    fn objects(&self) -> ContentStore {
+        ContentStore::new(self.connection.clone())
     }
 }

@@ -4,21 +4,21 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, Row, TicketKey, Timestamp,
-    cause::chain,
+    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, TicketKey, TicketRow,
+    Timestamp, cause::format_error_chain,
 };
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection,
-    dead::DeadLetters,
+    connection::NatsConnection,
+    dead_letters::DeadLetters,
     error::Error,
-    names::{Bucket, Key},
-    pull_request_calls::Taken,
+    names::{KeyValueBucket, RecordKey},
+    pull_request_calls::CallClaim,
     purge,
-    table::Table,
-    unreadable::{Found, Revision},
+    table::TypedTable,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 /// Time without an outcome after which a reporter counts as dead. Every task may be repeated.
@@ -30,16 +30,16 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Orders and their answers. Cheap to clone.
 #[derive(Clone)]
 pub struct MaintenanceOrders {
-    connection: Arc<Connection>,
-    orders: Table<MaintenanceOrder>,
-    answers: Table<MaintenanceAnswer>,
+    connection: Arc<NatsConnection>,
+    orders: TypedTable<MaintenanceOrder>,
+    answers: TypedTable<MaintenanceAnswer>,
 }
 
 impl MaintenanceOrders {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self {
-            orders: Table::new(connection.clone(), Bucket::Control),
-            answers: Table::new(connection.clone(), Bucket::Effects),
+            orders: TypedTable::new(connection.clone(), KeyValueBucket::Control),
+            answers: TypedTable::new(connection.clone(), KeyValueBucket::Effects),
             connection,
         }
     }
@@ -49,7 +49,10 @@ impl MaintenanceOrders {
     /// # Errors
     /// [`Error::Conflict`] when its id exists already; [`Error::Unavailable`].
     pub async fn ask(&self, order: &MaintenanceOrder) -> Result<(), Error> {
-        self.orders.put(key(&order.id), order, None).await.map(drop)
+        self.orders
+            .put(build_order_key(&order.id), order, None)
+            .await
+            .map(drop)
     }
 
     /// Outcome of an order; `None` until it is executed.
@@ -57,22 +60,25 @@ impl MaintenanceOrders {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn outcome(&self, id: &str) -> Result<Option<MaintenanceOutcome>, Error> {
-        let answer = self.answers.get(key(id)).await?;
+        let answer = self.answers.get(build_order_key(id)).await?;
         Ok(answer.and_then(|(answer, _)| answer.outcome))
     }
 
     /// Orders after a revision, oldest first, and the revision for the next call.
-    async fn changes_after(&self, after: Revision) -> Result<(Vec<MaintenanceOrder>, Revision), Error> {
-        let filter = Bucket::Control.under(&all());
+    async fn changes_after(
+        &self,
+        after: TableRevision,
+    ) -> Result<(Vec<MaintenanceOrder>, TableRevision), Error> {
+        let filter = KeyValueBucket::Control.under(&build_order_prefix());
         self.orders.changes_under(&filter, after).await
     }
 
     /// Claims an order, so that no other reporter executes it at the same time.
-    async fn take(&self, id: &str, now: Timestamp) -> Result<Taken, Error> {
-        let last = match self.answers.get(key(id)).await? {
+    async fn take(&self, id: &str, now: Timestamp) -> Result<CallClaim, Error> {
+        let last = match self.answers.get(build_order_key(id)).await? {
             None => None,
-            Some((known, _)) if known.outcome.is_some() => return Ok(Taken::Answered),
-            Some((known, _)) if now < known.taken_at.plus(TAKEN_FOR) => return Ok(Taken::Theirs),
+            Some((known, _)) if known.outcome.is_some() => return Ok(CallClaim::Answered),
+            Some((known, _)) if now < known.taken_at.plus(TAKEN_FOR) => return Ok(CallClaim::Theirs),
             Some((_, revision)) => Some(revision),
         };
         let ours = MaintenanceAnswer {
@@ -80,16 +86,19 @@ impl MaintenanceOrders {
             outcome: None,
             forgot_ticket: false,
         };
-        match self.answers.put(key(id), &ours, last).await {
-            Ok(revision) => Ok(Taken::Ours(revision)),
-            Err(Error::Conflict) => Ok(Taken::Theirs),
+        match self.answers.put(build_order_key(id), &ours, last).await {
+            Ok(revision) => Ok(CallClaim::Ours(revision)),
+            Err(Error::Conflict) => Ok(CallClaim::Theirs),
             Err(error) => Err(error),
         }
     }
 
     /// Number of tickets that were deleted since an instant.
     async fn forgotten_since(&self, since: Timestamp) -> Result<usize, Error> {
-        let answers = self.answers.list_under(&Bucket::Effects.under(&all())).await?;
+        let answers = self
+            .answers
+            .list_under(&KeyValueBucket::Effects.under(&build_order_prefix()))
+            .await?;
         let is_recent =
             |answer: &MaintenanceAnswer| answer.forgot_ticket && answer.taken_at.unix_ms() >= since.unix_ms();
         Ok(answers.iter().filter(|(_, answer)| is_recent(answer)).count())
@@ -101,13 +110,13 @@ impl MaintenanceOrders {
     /// # Errors
     /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_before(&self, before: Timestamp) -> Result<u64, Error> {
-        let (orders, _) = self.changes_after(Revision::default()).await?;
+        let (orders, _) = self.changes_after(TableRevision::default()).await?;
         let mut forgotten = 0;
         for order in orders.iter().filter(|order| order.at < before) {
             // The order goes last: it lists what a repeated call has to delete. Without its answer it is not
             // executed again, because orders past their retention are skipped.
-            for bucket in [Bucket::Effects, Bucket::Control] {
-                let subject = bucket.subject(&key(&order.id));
+            for bucket in [KeyValueBucket::Effects, KeyValueBucket::Control] {
+                let subject = bucket.subject(&build_order_key(&order.id));
                 self.connection.purge(&bucket.stream(), &subject).await?;
             }
             forgotten += 1;
@@ -118,12 +127,12 @@ impl MaintenanceOrders {
 
 /// Executes orders one after another.
 pub struct MaintenanceWorker {
-    connection: Arc<Connection>,
+    connection: Arc<NatsConnection>,
     now: fn() -> Timestamp,
 }
 
 impl MaintenanceWorker {
-    pub(crate) const fn new(connection: Arc<Connection>, now: fn() -> Timestamp) -> Self {
+    pub(crate) const fn new(connection: Arc<NatsConnection>, now: fn() -> Timestamp) -> Self {
         Self { connection, now }
     }
 
@@ -135,7 +144,7 @@ impl MaintenanceWorker {
         let orders = MaintenanceOrders::new(self.connection.clone());
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut seen, mut waiting) = (Revision::default(), Vec::new());
+        let (mut seen, mut waiting) = (TableRevision::default(), Vec::new());
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             let (new, newest) = orders.changes_after(seen).await?;
             waiting.extend(new);
@@ -158,7 +167,7 @@ impl MaintenanceWorker {
         match self.carry_out(orders, order).await {
             Ok(has_ended) => has_ended,
             Err(error) => {
-                tracing::warn!(order = order.id, error = %chain(&error), "maintenance not carried out; tried again");
+                tracing::warn!(order = order.id, error = %format_error_chain(&error), "maintenance not carried out; tried again");
                 false
             }
         }
@@ -172,9 +181,9 @@ impl MaintenanceWorker {
             return Ok(true);
         }
         let taken = match orders.take(&order.id, now).await? {
-            Taken::Answered => return Ok(true),
-            Taken::Theirs => return Ok(false),
-            Taken::Ours(revision) => revision,
+            CallClaim::Answered => return Ok(true),
+            CallClaim::Theirs => return Ok(false),
+            CallClaim::Ours(revision) => revision,
         };
         let outcome = match &order.task {
             MaintenanceTask::ForgetTicket { ticket } => self.forget_ticket(orders, ticket, now).await?,
@@ -188,7 +197,10 @@ impl MaintenanceWorker {
             forgot_ticket: is_ticket && outcome == MaintenanceOutcome::Done,
             outcome: Some(outcome),
         };
-        orders.answers.put(key(&order.id), &answer, Some(taken)).await?;
+        orders
+            .answers
+            .put(build_order_key(&order.id), &answer, Some(taken))
+            .await?;
         Ok(true)
     }
 
@@ -200,15 +212,15 @@ impl MaintenanceWorker {
         ticket: &TicketKey,
         now: Timestamp,
     ) -> Result<MaintenanceOutcome, Error> {
-        let rows: Table<Row> = Table::new(self.connection.clone(), Bucket::Tickets);
+        let rows: TypedTable<TicketRow> = TypedTable::new(self.connection.clone(), KeyValueBucket::Tickets);
         let row = rows.find(&ticket.to_string()).await?;
         match row {
-            Some(Found::Value(row, _)) if !row.pending.is_empty() => {
+            Some(FoundValue::Value(row, _)) if !row.pending.is_empty() => {
                 return Ok(MaintenanceOutcome::Refused {
                     reason: format!("{ticket} has live runs; stop them first"),
                 });
             }
-            Some(Found::Unreadable(unreadable)) => {
+            Some(FoundValue::Unreadable(unreadable)) => {
                 // A newer release may work on the ticket. A corrupt row must not prevent that the ticket is forgotten.
                 if let Err(newer) = unreadable.unless_newer() {
                     return Ok(MaintenanceOutcome::Refused {
@@ -216,7 +228,7 @@ impl MaintenanceWorker {
                     });
                 }
             }
-            Some(Found::Value(..)) | None => {}
+            Some(FoundValue::Value(..)) | None => {}
         }
         let most = MaintenanceOrder::TICKETS_AN_HOUR;
         if orders.forgotten_since(now.plus_ms(-HOUR_MS)).await? >= most {
@@ -250,10 +262,10 @@ const fn done_or_missing(is_done: bool) -> MaintenanceOutcome {
 }
 
 /// Common prefix of the keys, in both tables.
-fn all() -> Key {
-    Key::from("maintenance-order").and("id")
+fn build_order_prefix() -> RecordKey {
+    RecordKey::from("maintenance-order").and("id")
 }
 
-fn key(id: &str) -> Key {
-    all().and(id)
+fn build_order_key(id: &str) -> RecordKey {
+    build_order_prefix().and(id)
 }

@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use domain::Stored;
+use domain::StoredRecord;
 
 use crate::{
     error::Error,
-    names::Key,
-    table::{Extent, Table},
-    unreadable::Revision,
+    names::RecordKey,
+    table::{BucketExtent, TypedTable},
+    unreadable_record::TableRevision,
 };
 
 /// Copy of a bucket. Reading it needs no request. Catching up costs as much as the changes since the last
 /// time.
-pub struct Mirror<V> {
-    table: Table<V>,
+pub struct TableMirror<V> {
+    table: TypedTable<V>,
     /// Values by key. Keys whose value was removed or is unreadable stay, so that their number can be
     /// compared with the server's.
-    values: BTreeMap<Key, Option<V>>,
-    revision: Revision,
+    values: BTreeMap<RecordKey, Option<V>>,
+    revision: TableRevision,
 }
 
-impl<V: Stored + Send + Sync> Mirror<V> {
+impl<V: StoredRecord + Send + Sync> TableMirror<V> {
     /// Creates an empty copy.
-    pub fn new(table: Table<V>) -> Self {
+    pub fn new(table: TypedTable<V>) -> Self {
         Self {
             table,
             values: BTreeMap::new(),
-            revision: Revision::default(),
+            revision: TableRevision::default(),
         }
     }
 
@@ -42,7 +42,7 @@ impl<V: Stored + Send + Sync> Mirror<V> {
         }
         if extent.last < self.revision {
             // The bucket was created again, from a backup for instance.
-            self.revision = Revision::default();
+            self.revision = TableRevision::default();
             self.values.clear();
         }
         self.take_changes(&extent).await?;
@@ -50,7 +50,7 @@ impl<V: Stored + Send + Sync> Mirror<V> {
         let extent = self.table.extent().await?;
         if extent.last == self.revision && !self.is_at(&extent) {
             self.values.clear();
-            self.revision = Revision::default();
+            self.revision = TableRevision::default();
             self.take_changes(&extent).await?;
         }
         Ok(())
@@ -62,20 +62,20 @@ impl<V: Stored + Send + Sync> Mirror<V> {
     }
 
     /// Readable record of a key.
-    pub fn get(&self, key: impl Into<Key>) -> Option<&V> {
+    pub fn get(&self, key: impl Into<RecordKey>) -> Option<&V> {
         self.values.get(&key.into())?.as_ref()
     }
 
     /// Applies the changes after the copy's revision. `extent` is read before, so the result includes at
     /// least its last change.
-    async fn take_changes(&mut self, extent: &Extent) -> Result<(), Error> {
+    async fn take_changes(&mut self, extent: &BucketExtent) -> Result<(), Error> {
         let (changes, revision) = self.table.keyed_changes_after(self.revision).await?;
         self.values.extend(changes);
         self.revision = revision.max(extent.last);
         Ok(())
     }
 
-    fn is_at(&self, extent: &Extent) -> bool {
+    fn is_at(&self, extent: &BucketExtent) -> bool {
         extent.last == self.revision && extent.keys == self.values.len() as u64
     }
 }

@@ -12,12 +12,12 @@ use domain::{ObjectRef, RecordKind};
 use tokio::time::timeout;
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     digest::sha256_hex,
     error::Error,
     names::{OBJECTS, STORE, object_chunks, object_meta},
     store::StoreUse,
-    wire::{Refusal, succeeding},
+    wire::{PublishRefusal, build_succeeding_headers},
 };
 
 /// Limit of one upload or download.
@@ -28,12 +28,12 @@ pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Object store. Cheap to clone.
 #[derive(Clone)]
-pub struct Objects {
-    pub(crate) connection: Arc<Connection>,
+pub struct ContentStore {
+    pub(crate) connection: Arc<NatsConnection>,
 }
 
-impl Objects {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl ContentStore {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self { connection }
     }
 
@@ -83,7 +83,7 @@ impl Objects {
         let stored = timeout(TRANSFER_TIMEOUT, Box::pin(stored));
         failpoint::around("queue.object.put", stored)
             .await
-            .map_err(|_| late("store an object"))??;
+            .map_err(|_| report_late_transfer("store an object"))??;
         Ok(object)
     }
 
@@ -111,7 +111,7 @@ impl Objects {
         loop {
             let read = timeout(TRANSFER_TIMEOUT, Box::pin(self.read(object)));
             let read = failpoint::around("queue.object.get", read).await;
-            match read.map_err(|_| late("read an object"))? {
+            match read.map_err(|_| report_late_transfer("read an object"))? {
                 // A process that stores the same content at this moment replaces the chunks between two reads
                 // of ours.
                 Err(Error::Corrupt { .. }) if tries < TRIES => tries += 1,
@@ -167,11 +167,11 @@ impl Objects {
             if info.is_none_or(|info| info.deleted || info.size as u64 != object.size_bytes) {
                 return Ok(None);
             }
-            let headers = succeeding(stored.sequence);
+            let headers = build_succeeding_headers(stored.sequence);
             match self.connection.publish(&subject, headers, stored.payload).await {
                 Ok(ack) => return Ok(Some(ack.sequence)),
                 // Another process renewed or removed it at this moment.
-                Err(Refusal::WrongLast) => {}
+                Err(PublishRefusal::WrongLast) => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
@@ -214,6 +214,6 @@ pub(crate) fn meta_of(object: &ObjectRef) -> String {
     object_meta(&BASE64_URL_SAFE.encode(&object.sha256))
 }
 
-pub(crate) fn late(doing: &str) -> Error {
+pub(crate) fn report_late_transfer(doing: &str) -> Error {
     Error::unavailable(doing, format!("no end within {} s", TRANSFER_TIMEOUT.as_secs()))
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use domain::{NewerRecord, RecordKind};
 
 use crate::names::{
-    self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
-    ROUTER, TIMERS, TRIGGERS, WAKER,
+    self, DEAD, DELIVERIES, JOURNAL, KeyValueBucket, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
+    ROUTER, RecordKey, TIMERS, TRIGGERS, WAKER,
 };
 
 /// Name of the [`crate::Queue::singleton`] for maintenance, which one reporter does at a time.
@@ -14,7 +14,7 @@ pub const UPKEEP: &str = "upkeep";
 
 /// Services with their own NATS user. Executor and egress have none: they know neither the server nor a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum NatsRole {
     /// Stores deliveries, appends triggers and serves the API. It is exposed to the internet, so it deletes
     /// no record and requests only maintenance from the reporter.
     Ingest,
@@ -30,14 +30,14 @@ pub enum Role {
 
 /// Subjects that one user may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions {
+pub struct NatsPermissions {
     /// Subjects that the user may publish to.
     pub publish: Vec<String>,
     /// Subjects that the user may subscribe to.
     pub subscribe: Vec<String>,
 }
 
-impl Role {
+impl NatsRole {
     /// All users.
     pub const ALL: [Self; 4] = [Self::Ingest, Self::Planner, Self::Reporter, Self::Backup];
 
@@ -91,21 +91,21 @@ impl Role {
     }
 
     /// Buckets that the service reads.
-    const fn buckets(self) -> &'static [Bucket] {
+    const fn buckets(self) -> &'static [KeyValueBucket] {
         match self {
-            Self::Ingest => &Bucket::ALL,
+            Self::Ingest => &KeyValueBucket::ALL,
             Self::Planner => &[
-                Bucket::Tickets,
-                Bucket::Control,
-                Bucket::Slots,
-                Bucket::History,
-                Bucket::Pools,
+                KeyValueBucket::Tickets,
+                KeyValueBucket::Control,
+                KeyValueBucket::Slots,
+                KeyValueBucket::History,
+                KeyValueBucket::Pools,
             ],
             Self::Reporter => &[
-                Bucket::Effects,
-                Bucket::Branches,
-                Bucket::PullRequests,
-                Bucket::Control,
+                KeyValueBucket::Effects,
+                KeyValueBucket::Branches,
+                KeyValueBucket::PullRequests,
+                KeyValueBucket::Control,
             ],
             Self::Backup => &[],
         }
@@ -113,13 +113,18 @@ impl Role {
 
     /// True for the one service that writes a bucket. Rights for epochs and similar control records are added
     /// in [`Role::permissions`].
-    const fn writes(self, bucket: Bucket) -> bool {
+    const fn writes(self, bucket: KeyValueBucket) -> bool {
         match bucket {
-            Bucket::Tickets | Bucket::Slots | Bucket::History | Bucket::Pools => {
+            KeyValueBucket::Tickets
+            | KeyValueBucket::Slots
+            | KeyValueBucket::History
+            | KeyValueBucket::Pools => {
                 matches!(self, Self::Planner)
             }
-            Bucket::Effects | Bucket::Branches | Bucket::PullRequests => matches!(self, Self::Reporter),
-            Bucket::Control | Bucket::Runs => matches!(self, Self::Ingest),
+            KeyValueBucket::Effects | KeyValueBucket::Branches | KeyValueBucket::PullRequests => {
+                matches!(self, Self::Reporter)
+            }
+            KeyValueBucket::Control | KeyValueBucket::Runs => matches!(self, Self::Ingest),
         }
     }
 
@@ -147,8 +152,8 @@ impl Role {
     }
 
     /// Rights of the service: the subjects that it may publish and subscribe to.
-    pub fn permissions(self) -> Permissions {
-        let mut allowed = Permissions::default();
+    pub fn permissions(self) -> NatsPermissions {
+        let mut allowed = NatsPermissions::default();
         allowed.subscribe.push(format!("{}.>", self.inbox_prefix()));
         if self == Self::Backup {
             allowed.backup();
@@ -170,12 +175,14 @@ impl Role {
         }
         for kind in RecordKind::ALL {
             let met = NewerRecord::key(kind);
-            allowed.publish(Bucket::Control.subject(&Key::from(met.as_str())));
+            allowed.publish(KeyValueBucket::Control.subject(&RecordKey::from(met.as_str())));
         }
         for log in self.tokens() {
             allowed.publish(log.tokens());
         }
-        let buckets = Bucket::ALL.into_iter().filter(|bucket| self.writes(*bucket));
+        let buckets = KeyValueBucket::ALL
+            .into_iter()
+            .filter(|bucket| self.writes(*bucket));
         for bucket in buckets {
             allowed.publish(bucket.all());
         }
@@ -201,17 +208,17 @@ pub(crate) fn inbox_prefix(client_name: &str) -> String {
     format!("_INBOX.{client_name}")
 }
 
-impl Permissions {
+impl NatsPermissions {
     fn ingest(&mut self) {
-        self.publish(names::deliveries());
+        self.publish(names::build_delivery_filter());
         self.publish(TRIGGERS.records());
         self.follow(JOURNAL);
-        self.subscribe.push(names::lives());
+        self.subscribe.push(names::build_live_filter());
     }
 
     fn planner(&mut self) {
-        self.publish(names::journals());
-        self.publish(names::lives());
+        self.publish(names::build_journal_filter());
+        self.publish(names::build_live_filter());
         self.publish(REPORTS.records());
         self.publish(names::timers_set());
         self.epoch(&TRIGGERS);
@@ -234,7 +241,7 @@ impl Permissions {
         // The reporter migrates the stream of triggers' tokens too, and raises the epoch of a rebuilt one.
         self.read(TRIGGERS.wakeups);
         self.epoch(&TRIGGERS);
-        self.publish(Bucket::Control.subject(&Role::Reporter.credential_ends()));
+        self.publish(KeyValueBucket::Control.subject(&NatsRole::Reporter.credential_ends()));
         self.upkeep();
     }
 
@@ -242,7 +249,10 @@ impl Permissions {
     ///
     /// Objects are deleted message by message, so that no service needs the right to purge the object store.
     fn upkeep(&mut self) {
-        let (buckets, logs) = (Bucket::ALL.map(Bucket::stream), [&TRIGGERS, &REPORTS]);
+        let (buckets, logs) = (
+            KeyValueBucket::ALL.map(KeyValueBucket::stream),
+            [&TRIGGERS, &REPORTS],
+        );
         let held = [DELIVERIES, TIMERS].map(str::to_owned);
         for stream in buckets.iter().chain(&held) {
             self.read(stream);
@@ -251,12 +261,12 @@ impl Permissions {
             JOURNAL.to_owned(),
             TIMERS.to_owned(),
             DEAD.to_owned(),
-            Bucket::Tickets.stream(),
-            Bucket::Effects.stream(),
-            Bucket::Runs.stream(),
-            Bucket::Branches.stream(),
-            Bucket::PullRequests.stream(),
-            Bucket::Control.stream(),
+            KeyValueBucket::Tickets.stream(),
+            KeyValueBucket::Effects.stream(),
+            KeyValueBucket::Runs.stream(),
+            KeyValueBucket::Branches.stream(),
+            KeyValueBucket::PullRequests.stream(),
+            KeyValueBucket::Control.stream(),
         ];
         let of_logs = logs.iter().flat_map(|log| [log.stream, log.wakeups]);
         for stream in purged.into_iter().chain(of_logs.map(str::to_owned)) {
@@ -265,8 +275,8 @@ impl Permissions {
         for stream in [OBJECTS, DEAD] {
             self.publish(format!("$JS.API.STREAM.MSG.DELETE.{stream}"));
         }
-        let holder = Key::from(names::singleton(UPKEEP).as_str());
-        self.publish(Bucket::Control.subject(&holder));
+        let holder = RecordKey::from(names::build_singleton_key(UPKEEP).as_str());
+        self.publish(KeyValueBucket::Control.subject(&holder));
     }
 
     fn backup(&mut self) {
@@ -302,7 +312,7 @@ impl Permissions {
 
     /// Right to raise the epoch of a log, the first part of its tokens' fences.
     fn epoch(&mut self, log: &LogNames) {
-        self.publish(Bucket::Control.subject(&Key::from(log.epoch().as_str())));
+        self.publish(KeyValueBucket::Control.subject(&RecordKey::from(log.epoch().as_str())));
     }
 
     /// Rights for the ephemeral consumers of journals. A user that may create consumers can have one deliver
@@ -320,10 +330,10 @@ impl Permissions {
 /// Renders the server's `authorization` block with one user per role and its public key.
 ///
 /// A key may be a variable of the server's configuration (`$NAME`).
-pub fn authorization(users: &[(Role, &str)]) -> String {
+pub fn render_authorization(users: &[(NatsRole, &str)]) -> String {
     let mut text = String::from("authorization {\n  users: [\n");
     for (role, key) in users {
-        let Permissions { publish, subscribe } = role.permissions();
+        let NatsPermissions { publish, subscribe } = role.permissions();
         let _ = writeln!(text, "    {{ # {}\n      nkey: {key}", role.name());
         text.push_str("      permissions: {\n");
         for (what, subjects) in [("publish", publish), ("subscribe", subscribe)] {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, AckKind, consumer::PullConsumer, message::Acker};
-use domain::{Cause, cause::chain};
+use domain::{ErrorCause, cause::format_error_chain};
 use futures::StreamExt as _;
 use tokio::{
     sync::oneshot,
@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::{connection::Connection, error::Error};
+use crate::{connection::NatsConnection, error::Error};
 
 /// Time for which a pull request waits at the server.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
@@ -23,8 +23,8 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Fetches the next message; `None` if none arrived in time, or at shutdown. A message that arrives during
 /// shutdown is returned at once.
-pub(crate) async fn one(
-    connection: &Arc<Connection>,
+pub(crate) async fn pull_message(
+    connection: &Arc<NatsConnection>,
     consumer: &PullConsumer,
     shutdown: &CancellationToken,
 ) -> Result<Option<jetstream::Message>, Error> {
@@ -36,7 +36,7 @@ pub(crate) async fn one(
     // A task, because a pull that is dropped halfway would lose a message that the server has already sent.
     tokio::spawn(async move {
         let stream = consumer.cached_info().stream_name.as_str();
-        let pulling = pull(&connection, &consumer);
+        let pulling = request_message(&connection, &consumer);
         let pulled = failpoint::around_kind("queue.message.take", stream, pulling).await;
         if let Err(Ok(Some(message))) = sender.send(pulled) {
             give_back(&message).await;
@@ -55,8 +55,11 @@ pub(crate) async fn one(
     }
 }
 
-async fn pull(connection: &Connection, consumer: &PullConsumer) -> Result<Option<jetstream::Message>, Error> {
-    let failed = |cause: Cause| Error::unavailable("pull", cause);
+async fn request_message(
+    connection: &NatsConnection,
+    consumer: &PullConsumer,
+) -> Result<Option<jetstream::Message>, Error> {
+    let failed = |cause: ErrorCause| Error::unavailable("pull", cause);
     let batch = consumer
         .batch()
         .max_messages(1)
@@ -74,7 +77,7 @@ async fn pull(connection: &Connection, consumer: &PullConsumer) -> Result<Option
 
 async fn give_back(message: &jetstream::Message) {
     if let Err(error) = message.double_ack_with(AckKind::Nak(None)).await {
-        tracing::warn!(error = %chain(&*error), "message not given back; it comes again later");
+        tracing::warn!(error = %format_error_chain(&*error), "message not given back; it comes again later");
     }
 }
 
@@ -83,13 +86,13 @@ pub const PROGRESS: u32 = 4;
 
 /// Message in hand. A task reports progress until the message is settled or dropped. Dropping it sends
 /// nothing.
-pub(crate) struct Held {
+pub(crate) struct HeldMessage {
     what: &'static str,
     acker: Arc<Acker>,
     heartbeat: AbortOnDropHandle<()>,
 }
 
-impl Held {
+impl HeldMessage {
     pub(crate) fn new(what: &'static str, acker: Acker, ack_wait: Duration) -> Self {
         let acker = Arc::new(acker);
         let heartbeat =
@@ -114,7 +117,7 @@ impl Held {
         self.heartbeat.abort();
         let given_back = self.acker.double_ack_with(AckKind::Nak(after));
         if let Err(error) = failpoint::around_kind("queue.message.release", self.what, given_back).await {
-            tracing::warn!(error = %chain(&*error), "message not given back; it comes again later");
+            tracing::warn!(error = %format_error_chain(&*error), "message not given back; it comes again later");
         }
     }
 }
@@ -123,13 +126,13 @@ async fn report_progress(acker: Arc<Acker>, every: Duration) {
     loop {
         sleep(every).await;
         if let Err(error) = acker.ack_with(AckKind::Progress).await {
-            tracing::warn!(error = %chain(&*error), "progress not reported");
+            tracing::warn!(error = %format_error_chain(&*error), "progress not reported");
         }
     }
 }
 
 /// Logs an error of a consumer and waits for a second or until shutdown.
 pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
-    tracing::warn!(error = %chain(error), stream, "no messages for now; tried again in a second");
+    tracing::warn!(error = %format_error_chain(error), stream, "no messages for now; tried again in a second");
     let _ = timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;
 }

@@ -6,11 +6,11 @@ use std::{sync::Arc, time::Duration};
 use domain::{PullRequestAnswer, PullRequestCall, Timestamp};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{Bucket, Key},
-    table::Table,
-    unreadable::Revision,
+    names::{KeyValueBucket, RecordKey},
+    table::TypedTable,
+    unreadable_record::TableRevision,
 };
 
 // Time without an answer after which a reporter counts as dead. A repetition changes nothing, because every
@@ -19,9 +19,9 @@ const TAKEN_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Result of an attempt to claim a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum CallClaim {
     /// This process claimed it; the revision goes with the answer.
-    Ours(Revision),
+    Ours(TableRevision),
     /// Another reporter claimed it.
     Theirs,
     /// It already has its answer.
@@ -31,16 +31,16 @@ pub enum Taken {
 /// Calls and their answers. Cheap to clone.
 #[derive(Clone)]
 pub struct PullRequestCalls {
-    connection: Arc<Connection>,
-    calls: Table<PullRequestCall>,
-    answers: Table<PullRequestAnswer>,
+    connection: Arc<NatsConnection>,
+    calls: TypedTable<PullRequestCall>,
+    answers: TypedTable<PullRequestAnswer>,
 }
 
 impl PullRequestCalls {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self {
-            calls: Table::new(connection.clone(), Bucket::Control),
-            answers: Table::new(connection.clone(), Bucket::Effects),
+            calls: TypedTable::new(connection.clone(), KeyValueBucket::Control),
+            answers: TypedTable::new(connection.clone(), KeyValueBucket::Effects),
             connection,
         }
     }
@@ -50,7 +50,7 @@ impl PullRequestCalls {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn ask(&self, call: &PullRequestCall) -> Result<Option<PullRequestCall>, Error> {
-        match self.calls.put(key(&call.id), call, None).await {
+        match self.calls.put(build_call_key(&call.id), call, None).await {
             Ok(_) => Ok(None),
             Err(Error::Conflict) => self.call(&call.id).await,
             Err(error) => Err(error),
@@ -62,7 +62,7 @@ impl PullRequestCalls {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn call(&self, id: &str) -> Result<Option<PullRequestCall>, Error> {
-        Ok(self.calls.get(key(id)).await?.map(|(call, _)| call))
+        Ok(self.calls.get(build_call_key(id)).await?.map(|(call, _)| call))
     }
 
     /// State of a call; `None` until a reporter claims it.
@@ -70,15 +70,22 @@ impl PullRequestCalls {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn answer(&self, id: &str) -> Result<Option<PullRequestAnswer>, Error> {
-        Ok(self.answers.get(key(id)).await?.map(|(answer, _)| answer))
+        Ok(self
+            .answers
+            .get(build_call_key(id))
+            .await?
+            .map(|(answer, _)| answer))
     }
 
     /// Calls after a revision, oldest first, and the revision for the next call of this method.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn changes_after(&self, after: Revision) -> Result<(Vec<PullRequestCall>, Revision), Error> {
-        let filter = Bucket::Control.under(&all());
+    pub async fn changes_after(
+        &self,
+        after: TableRevision,
+    ) -> Result<(Vec<PullRequestCall>, TableRevision), Error> {
+        let filter = KeyValueBucket::Control.under(&build_call_prefix());
         self.calls.changes_under(&filter, after).await
     }
 
@@ -86,21 +93,21 @@ impl PullRequestCalls {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn take(&self, id: &str, now: Timestamp) -> Result<Taken, Error> {
-        let known = self.answers.get(key(id)).await?;
+    pub async fn take(&self, id: &str, now: Timestamp) -> Result<CallClaim, Error> {
+        let known = self.answers.get(build_call_key(id)).await?;
         let last = match known {
             None => None,
-            Some((known, _)) if known.answer.is_some() => return Ok(Taken::Answered),
-            Some((known, _)) if now < known.taken_at.plus(TAKEN_FOR) => return Ok(Taken::Theirs),
+            Some((known, _)) if known.answer.is_some() => return Ok(CallClaim::Answered),
+            Some((known, _)) if now < known.taken_at.plus(TAKEN_FOR) => return Ok(CallClaim::Theirs),
             Some((_, revision)) => Some(revision),
         };
         let ours = PullRequestAnswer {
             taken_at: now,
             answer: None,
         };
-        match self.answers.put(key(id), &ours, last).await {
-            Ok(revision) => Ok(Taken::Ours(revision)),
-            Err(Error::Conflict) => Ok(Taken::Theirs),
+        match self.answers.put(build_call_key(id), &ours, last).await {
+            Ok(revision) => Ok(CallClaim::Ours(revision)),
+            Err(Error::Conflict) => Ok(CallClaim::Theirs),
             Err(error) => Err(error),
         }
     }
@@ -113,9 +120,12 @@ impl PullRequestCalls {
         &self,
         id: &str,
         answer: &PullRequestAnswer,
-        taken: Revision,
+        taken: TableRevision,
     ) -> Result<(), Error> {
-        self.answers.put(key(id), answer, Some(taken)).await.map(drop)
+        self.answers
+            .put(build_call_key(id), answer, Some(taken))
+            .await
+            .map(drop)
     }
 
     /// Deletes the calls that were made before an instant, with their answers, and returns their number. Only
@@ -124,12 +134,12 @@ impl PullRequestCalls {
     /// # Errors
     /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_before(&self, before: Timestamp) -> Result<u64, Error> {
-        let (calls, _) = self.changes_after(Revision::default()).await?;
+        let (calls, _) = self.changes_after(TableRevision::default()).await?;
         let mut forgotten = 0;
         for call in calls.iter().filter(|call| call.at < before) {
             // The call goes last: it lists what a repeated deletion has to remove.
-            for bucket in [Bucket::Effects, Bucket::Control] {
-                let subject = bucket.subject(&key(&call.id));
+            for bucket in [KeyValueBucket::Effects, KeyValueBucket::Control] {
+                let subject = bucket.subject(&build_call_key(&call.id));
                 self.connection.purge(&bucket.stream(), &subject).await?;
             }
             forgotten += 1;
@@ -139,10 +149,10 @@ impl PullRequestCalls {
 }
 
 /// Common prefix of the keys, in both tables.
-fn all() -> Key {
-    Key::from("pull-request-call").and("id")
+fn build_call_prefix() -> RecordKey {
+    RecordKey::from("pull-request-call").and("id")
 }
 
-fn key(id: &str) -> Key {
-    all().and(id)
+fn build_call_key(id: &str) -> RecordKey {
+    build_call_prefix().and(id)
 }

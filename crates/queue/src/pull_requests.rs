@@ -5,23 +5,23 @@ use std::sync::Arc;
 use domain::{PullRequestRecord, PullRequestRef, RepositoryName};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{self, Bucket, Key},
-    table::Table,
-    unreadable::{Found, Revision},
+    names::{self, KeyValueBucket, RecordKey},
+    table::TypedTable,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 /// Records of Journeyman's pull requests. The reporter writes them, ingest reads them. Cheap to clone.
 #[derive(Clone)]
-pub struct PullRequests {
-    table: Table<PullRequestRecord>,
+pub struct PullRequestIndex {
+    table: TypedTable<PullRequestRecord>,
 }
 
-impl PullRequests {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl PullRequestIndex {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self {
-            table: Table::new(connection, Bucket::PullRequests),
+            table: TypedTable::new(connection, KeyValueBucket::PullRequests),
         }
     }
 
@@ -36,11 +36,11 @@ impl PullRequests {
     ) -> Result<Option<PullRequestRecord>, Error> {
         match self
             .table
-            .find_last(&names::pull_request(repository, number))
+            .find_last(&names::build_pull_request_filter(repository, number))
             .await?
         {
-            Some(Found::Value(record, _)) => Ok(Some(record)),
-            Some(Found::Unreadable(unreadable)) => Err(unreadable.into()),
+            Some(FoundValue::Value(record, _)) => Ok(Some(record)),
+            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
             None => Ok(None),
         }
     }
@@ -53,15 +53,15 @@ impl PullRequests {
         let PullRequestRef {
             repository, number, ..
         } = &record.pull_request;
-        let filter = names::pull_request(repository, *number);
+        let filter = names::build_pull_request_filter(repository, *number);
         let last = match self.table.find_last(&filter).await? {
-            Some(Found::Value(known, _)) if known == *record => return Ok(()),
-            Some(Found::Value(_, revision)) => Some(revision),
-            Some(Found::Unreadable(unreadable)) => Some(unreadable.unless_newer()?.revision()),
+            Some(FoundValue::Value(known, _)) if known == *record => return Ok(()),
+            Some(FoundValue::Value(_, revision)) => Some(revision),
+            Some(FoundValue::Unreadable(unreadable)) => Some(unreadable.unless_newer()?.revision()),
             None => None,
         };
-        let key = Key::pull_request(repository, *number, &record.ticket);
-        let subject = Bucket::PullRequests.subject(&key);
+        let key = RecordKey::pull_request(repository, *number, &record.ticket);
+        let subject = KeyValueBucket::PullRequests.subject(&key);
         self.table.put_last(&subject, &filter, record, last).await?;
         Ok(())
     }
@@ -73,7 +73,10 @@ impl PullRequests {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn changes_after(&self, after: Revision) -> Result<(Vec<PullRequestRecord>, Revision), Error> {
+    pub async fn changes_after(
+        &self,
+        after: TableRevision,
+    ) -> Result<(Vec<PullRequestRecord>, TableRevision), Error> {
         self.table.changes_after(after).await
     }
 }

@@ -3,17 +3,20 @@
 use domain::TicketKey;
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{self, Bucket, Key},
+    names::{self, KeyValueBucket, RecordKey},
 };
 
-pub(crate) async fn forget_ticket(connection: &Connection, ticket: &TicketKey) -> Result<(), Error> {
-    let key = Key::from(ticket);
+pub(crate) async fn forget_ticket(connection: &NatsConnection, ticket: &TicketKey) -> Result<(), Error> {
+    let key = RecordKey::from(ticket);
     let mut filters = vec![
         (names::JOURNAL.to_owned(), names::journals_of(ticket)),
-        (Bucket::Effects.stream(), Bucket::Effects.under(&key)),
-        (Bucket::Runs.stream(), Bucket::Runs.under(&key)),
+        (
+            KeyValueBucket::Effects.stream(),
+            KeyValueBucket::Effects.under(&key),
+        ),
+        (KeyValueBucket::Runs.stream(), KeyValueBucket::Runs.under(&key)),
     ];
     for names in [&names::TRIGGERS, &names::REPORTS] {
         filters.push((names.stream.to_owned(), names.records_of(ticket)));
@@ -22,9 +25,15 @@ pub(crate) async fn forget_ticket(connection: &Connection, ticket: &TicketKey) -
     filters.extend([
         (names::TIMERS.to_owned(), names::timer_set(ticket)),
         (names::TIMERS.to_owned(), names::timer_due(ticket)),
-        (Bucket::Tickets.stream(), Bucket::Tickets.subject(&key)),
-        (Bucket::Branches.stream(), names::branches_of(ticket)),
-        (Bucket::PullRequests.stream(), names::pull_requests_of(ticket)),
+        (
+            KeyValueBucket::Tickets.stream(),
+            KeyValueBucket::Tickets.subject(&key),
+        ),
+        (KeyValueBucket::Branches.stream(), names::branches_of(ticket)),
+        (
+            KeyValueBucket::PullRequests.stream(),
+            names::pull_requests_of(ticket),
+        ),
         (names::DEAD.to_owned(), names::letters_of(ticket)),
     ]);
     for (stream, filter) in filters {

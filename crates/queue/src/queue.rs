@@ -2,38 +2,38 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use domain::{Report, Stored, TicketKey, Timestamp, Trigger};
+use domain::{OutboundRequest, StoredRecord, TicketKey, Timestamp, Trigger};
 
 use crate::{
-    backup::{self, Kept},
-    branches::Branches,
-    connection::Connection,
-    dead::DeadLetters,
-    delivery::Deliveries,
+    backup::{self, StreamTransfer},
+    branches::BranchIndex,
+    connection::NatsConnection,
+    dead_letters::DeadLetters,
+    delivery::DeliveryQueue,
     error::Error,
-    journal::Journal,
+    journal::RunJournals,
     keyed_log::KeyedLog,
-    live::Live,
+    live_channel::LiveChannel,
     maintenance::{MaintenanceOrders, MaintenanceWorker},
-    names::{self, Bucket},
-    objects::Objects,
-    permissions::Role,
+    names::{self, KeyValueBucket},
+    objects::ContentStore,
+    permissions::NatsRole,
     pull_request_calls::PullRequestCalls,
-    pull_requests::PullRequests,
+    pull_requests::PullRequestIndex,
     purge,
-    runs::Runs,
+    runs::RunOverviews,
     settings::Settings,
-    singleton::Singleton,
+    singleton::SingletonWork,
     store::{StoreUse, StreamUse},
-    table::Table,
-    timers::Timers,
+    table::TypedTable,
+    timers::TicketTimers,
     topology,
 };
 
 /// Connection with its topology. Cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<NatsConnection>,
 }
 
 impl Queue {
@@ -43,7 +43,7 @@ impl Queue {
     /// [`Error::Unavailable`] with the address; [`Error::Topology`] for an old server or an unreadable
     /// credentials file.
     pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
-        let connection = Connection::open(settings, client_name).await?;
+        let connection = NatsConnection::open(settings, client_name).await?;
         Ok(Self {
             connection: Arc::new(connection),
         })
@@ -56,7 +56,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Topology`] with the fields that cannot be changed and the remedy.
     pub async fn ensure_topology(&self) -> Result<(), Error> {
-        let ensured = Box::pin(topology::ensure(&self.connection));
+        let ensured = Box::pin(topology::ensure_wanted_topology(&self.connection));
         at_topology(ensured).await
     }
 
@@ -65,8 +65,8 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the name of the missing stream.
-    pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
-        let checked = Box::pin(topology::check(&self.connection, role));
+    pub async fn check_topology(&self, role: NatsRole) -> Result<(), Error> {
+        let checked = Box::pin(topology::await_role_topology(&self.connection, role));
         at_topology(checked).await
     }
 
@@ -74,8 +74,8 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`] with the stream or file; the folder is then not a complete backup.
-    pub async fn back_up(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
-        backup::back_up(&self.connection, folder, done).await
+    pub async fn back_up(&self, folder: &Path, done: impl FnMut(&StreamTransfer)) -> Result<(), Error> {
+        backup::back_up_streams(&self.connection, folder, done).await
     }
 
     /// Restores a backup into a server without Journeyman's streams, while no service runs. Calls `done`
@@ -84,8 +84,8 @@ impl Queue {
     /// # Errors
     /// [`Error::Topology`] when a stream exists; [`Error::Unavailable`] with the missing stream or file. In
     /// both cases nothing is restored. If the connection is lost during the restore, some streams are.
-    pub async fn restore(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
-        backup::restore(&self.connection, folder, done).await
+    pub async fn restore(&self, folder: &Path, done: impl FnMut(&StreamTransfer)) -> Result<(), Error> {
+        backup::restore_streams(&self.connection, folder, done).await
     }
 
     /// True while the client considers the connection open. It notices a silent server within ten seconds.
@@ -107,7 +107,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`] without an answer within 5 s.
-    pub async fn probe(&self, role: Role) -> Result<(), Error> {
+    pub async fn probe(&self, role: NatsRole) -> Result<(), Error> {
         let asked = role
             .probed()
             .iter()
@@ -127,13 +127,13 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn stream_uses(&self, role: Role) -> Result<Vec<StreamUse>, Error> {
+    pub async fn stream_uses(&self, role: NatsRole) -> Result<Vec<StreamUse>, Error> {
         self.connection.stream_uses(&role.streams()).await
     }
 
     /// Verified webhook deliveries.
-    pub fn deliveries(&self) -> Deliveries {
-        Deliveries::new(self.connection.clone())
+    pub fn deliveries(&self) -> DeliveryQueue {
+        DeliveryQueue::new(self.connection.clone())
     }
 
     /// Log of triggers, by ticket.
@@ -142,33 +142,33 @@ impl Queue {
     }
 
     /// Log of requests to the reporter, by ticket.
-    pub fn reports(&self) -> KeyedLog<Report> {
+    pub fn reports(&self) -> KeyedLog<OutboundRequest> {
         KeyedLog::new(self.connection.clone(), &names::REPORTS)
     }
 
     /// Journals of the runs.
-    pub fn journal(&self) -> Journal {
-        Journal::new(self.connection.clone())
+    pub fn journal(&self) -> RunJournals {
+        RunJournals::new(self.connection.clone())
     }
 
     /// Live output of running tools.
-    pub fn live(&self) -> Live {
-        Live::new(self.connection.clone())
+    pub fn live(&self) -> LiveChannel {
+        LiveChannel::new(self.connection.clone())
     }
 
     /// Typed view of one key-value bucket.
-    pub fn table<V: Stored + Send + Sync>(&self, bucket: Bucket) -> Table<V> {
-        Table::new(self.connection.clone(), bucket)
+    pub fn table<V: StoredRecord + Send + Sync>(&self, bucket: KeyValueBucket) -> TypedTable<V> {
+        TypedTable::new(self.connection.clone(), bucket)
     }
 
     /// Index of head branches and their tickets.
-    pub fn branches(&self) -> Branches {
-        Branches::new(self.connection.clone())
+    pub fn branches(&self) -> BranchIndex {
+        BranchIndex::new(self.connection.clone())
     }
 
     /// Index of Journeyman's pull requests.
-    pub fn pull_requests(&self) -> PullRequests {
-        PullRequests::new(self.connection.clone())
+    pub fn pull_requests(&self) -> PullRequestIndex {
+        PullRequestIndex::new(self.connection.clone())
     }
 
     /// Pull requests that callers of the API request.
@@ -198,19 +198,19 @@ impl Queue {
     }
 
     /// Overviews of runs for the API and the console.
-    pub fn runs(&self) -> Runs {
-        Runs::new(self.connection.clone())
+    pub fn runs(&self) -> RunOverviews {
+        RunOverviews::new(self.connection.clone())
     }
 
     /// Work that one process of the cluster does at a time, identified by its name. After the holder dies,
     /// another process begins within `ttl`.
-    pub fn singleton(&self, name: &str, ttl: Duration) -> Singleton {
-        Singleton::new(self.table(Bucket::Control), name, ttl)
+    pub fn singleton(&self, name: &str, ttl: Duration) -> SingletonWork {
+        SingletonWork::new(self.table(KeyValueBucket::Control), name, ttl)
     }
 
     /// Object store for large bodies and packs.
-    pub fn objects(&self) -> Objects {
-        Objects::new(self.connection.clone())
+    pub fn objects(&self) -> ContentStore {
+        ContentStore::new(self.connection.clone())
     }
 
     /// Dead letters: records that could not be handled.
@@ -219,8 +219,8 @@ impl Queue {
     }
 
     /// Timers of the tickets.
-    pub fn timers(&self) -> Timers {
-        Timers::new(self.connection.clone())
+    pub fn timers(&self) -> TicketTimers {
+        TicketTimers::new(self.connection.clone())
     }
 
     /// Deletes all records of a ticket: triggers, reports, journals, row, ledger, branches, pull requests,

@@ -1,13 +1,13 @@
 //! Checks of the room in the store before writes, and its use for gauges.
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
     names::OBJECTS,
     store::{SMALL_OBJECT_BYTES, SMALL_OBJECTS_PERCENT, StoreUse, StreamUse, read_store_use},
 };
 
-impl Connection {
+impl NatsConnection {
     /// Refuses a message for which the store has no room.
     pub(crate) fn check_room(&self, subject: &str, bytes: usize) -> Result<(), Error> {
         let servers = (&self.context, self.settings.replicas);

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Entry, Overview, Place, RunId, cause::chain};
+use domain::{JournalEntry, ProjectionPosition, RunId, RunOverview, cause::format_error_chain};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    journal::{Journal, JournalPlace},
-    names::{Bucket, Key},
-    table::Table,
-    unreadable::Found,
+    journal::{JournalPlace, RunJournals},
+    names::{KeyValueBucket, RecordKey},
+    table::TypedTable,
+    unreadable_record::FoundValue,
 };
 
 // Attempts to write a record that another process writes at the same moment.
@@ -19,18 +19,18 @@ const TRIES: u32 = 3;
 /// Overviews of runs. They are derived from the journals, so lost or unreadable ones are rebuilt. Cheap to
 /// clone.
 #[derive(Clone)]
-pub struct Runs {
-    table: Table<Overview>,
-    places: Table<Place>,
-    journal: Journal,
+pub struct RunOverviews {
+    table: TypedTable<RunOverview>,
+    places: TypedTable<ProjectionPosition>,
+    journal: RunJournals,
 }
 
-impl Runs {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl RunOverviews {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self {
-            table: Table::new(connection.clone(), Bucket::Runs),
-            places: Table::new(connection.clone(), Bucket::Control),
-            journal: Journal::new(connection),
+            table: TypedTable::new(connection.clone(), KeyValueBucket::Runs),
+            places: TypedTable::new(connection.clone(), KeyValueBucket::Control),
+            journal: RunJournals::new(connection),
         }
     }
 
@@ -38,12 +38,16 @@ impl Runs {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Newer`], or [`Error::Corrupt`] when the record cannot be read.
-    pub async fn get(&self, run: &RunId) -> Result<Option<Overview>, Error> {
-        Ok(self.table.get(Key::run(run)).await?.map(|(overview, _)| overview))
+    pub async fn get(&self, run: &RunId) -> Result<Option<RunOverview>, Error> {
+        Ok(self
+            .table
+            .get(RecordKey::run(run))
+            .await?
+            .map(|(overview, _)| overview))
     }
 
     /// Table of all overviews, for a [`crate::Mirror`].
-    pub fn table(&self) -> Table<Overview> {
+    pub fn table(&self) -> TypedTable<RunOverview> {
         self.table.clone()
     }
 
@@ -57,7 +61,7 @@ impl Runs {
         if self.table.extent().await?.keys == 0 {
             return Ok(1);
         }
-        let kept = self.places.get(Place::KEY).await?;
+        let kept = self.places.get(ProjectionPosition::KEY).await?;
         let next = kept.map_or(1, |(place, _)| place.next);
         let last = self.journal.last_sequence().await?;
         // The stored place is beyond the end of the journals only if their stream was deleted and created
@@ -71,8 +75,16 @@ impl Runs {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn keep_place(&self, next: u64) -> Result<(), Error> {
-        let last = self.places.get(Place::KEY).await?.map(|(_, revision)| revision);
-        match self.places.put(Place::KEY, &Place { next }, last).await {
+        let last = self
+            .places
+            .get(ProjectionPosition::KEY)
+            .await?
+            .map(|(_, revision)| revision);
+        match self
+            .places
+            .put(ProjectionPosition::KEY, &ProjectionPosition { next }, last)
+            .await
+        {
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
@@ -87,7 +99,7 @@ impl Runs {
     /// [`Error::Unavailable`], or [`Error::Newer`] when a newer release wrote a record.
     pub async fn take_in(&self, from: u64) -> Result<Option<u64>, Error> {
         let page = self.journal.page(JournalPlace::At(from)).await?;
-        let mut by_run: BTreeMap<RunId, Vec<Entry>> = BTreeMap::new();
+        let mut by_run: BTreeMap<RunId, Vec<JournalEntry>> = BTreeMap::new();
         for (run, entry) in page.entries {
             by_run.entry(run).or_default().push(entry);
         }
@@ -100,12 +112,12 @@ impl Runs {
         }))
     }
 
-    async fn fold(&self, run: &RunId, entries: &[Entry]) -> Result<(), Error> {
+    async fn fold(&self, run: &RunId, entries: &[JournalEntry]) -> Result<(), Error> {
         for _ in 0..TRIES {
             match self.fold_once(run, entries).await {
                 Err(Error::Conflict) => {}
                 Err(error @ Error::Corrupt { .. }) => {
-                    tracing::error!(%run, error = %chain(&error), "run left out of listings");
+                    tracing::error!(%run, error = %format_error_chain(&error), "run left out of listings");
                     return Ok(());
                 }
                 folded => return folded,
@@ -114,15 +126,19 @@ impl Runs {
         Err(Error::Conflict)
     }
 
-    async fn fold_once(&self, run: &RunId, entries: &[Entry]) -> Result<(), Error> {
-        let (known, revision) = match self.table.find(Key::run(run)).await? {
-            Some(Found::Value(known, revision)) => (Some(known), Some(revision)),
-            Some(Found::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
+    async fn fold_once(&self, run: &RunId, entries: &[JournalEntry]) -> Result<(), Error> {
+        let (known, revision) = match self.table.find(RecordKey::run(run)).await? {
+            Some(FoundValue::Value(known, revision)) => (Some(known), Some(revision)),
+            Some(FoundValue::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
             None => (None, None),
         };
         let folded = self.folded(run, known.as_ref(), entries).await?;
         match folded.filter(|folded| known.as_ref() != Some(folded)) {
-            Some(folded) => self.table.put(Key::run(run), &folded, revision).await.map(drop),
+            Some(folded) => self
+                .table
+                .put(RecordKey::run(run), &folded, revision)
+                .await
+                .map(drop),
             None => Ok(()),
         }
     }
@@ -131,9 +147,9 @@ impl Runs {
     async fn folded(
         &self,
         run: &RunId,
-        known: Option<&Overview>,
-        entries: &[Entry],
-    ) -> Result<Option<Overview>, Error> {
+        known: Option<&RunOverview>,
+        entries: &[JournalEntry],
+    ) -> Result<Option<RunOverview>, Error> {
         let first = entries.first().map_or(0, |entry| entry.position);
         if let Some(known) = known.filter(|known| first <= known.entries) {
             let mut folded = known.clone();
@@ -141,9 +157,9 @@ impl Runs {
             return Ok(Some(folded));
         }
         if first == 0 {
-            return Ok(Overview::of(run, entries));
+            return Ok(RunOverview::of(run, entries));
         }
         let entries = self.journal.read(run).await?;
-        Ok(Overview::of(run, entries.iter().map(|(_, entry)| entry)))
+        Ok(RunOverview::of(run, entries.iter().map(|(_, entry)| entry)))
     }
 }

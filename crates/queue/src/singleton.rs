@@ -6,7 +6,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use domain::{RecordKind, Stored, cause::chain};
+use domain::{RecordKind, StoredRecord, cause::format_error_chain};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -15,50 +15,50 @@ use uuid::Uuid;
 use crate::{
     error::Error,
     names,
-    table::Table,
-    unreadable::{Found, Revision},
+    table::TypedTable,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 /// Record of the holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct HolderRecord {
     /// Random id of the process; empty after the holder gave up the work.
     holder: String,
     /// Number of renewals; each one changes the record's revision.
     renewals: u64,
 }
 
-impl Stored for Holder {
+impl StoredRecord for HolderRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
 /// Work that one of several ready processes does at a time.
-pub struct Singleton {
-    table: Table<Holder>,
+pub struct SingletonWork {
+    table: TypedTable<HolderRecord>,
     name: String,
     holder: String,
     ttl: Duration,
 }
 
 /// Record of another holder, and when this process first read it.
-struct Seen {
-    revision: Option<Revision>,
+struct SeenHolder {
+    revision: Option<TableRevision>,
     since: Instant,
 }
 
 /// Record that this process holds.
-struct Hold {
-    revision: Revision,
+struct HeldWork {
+    revision: TableRevision,
     renewals: u64,
     /// Time until which no other process begins.
     until: Instant,
 }
 
-impl Singleton {
-    pub(crate) fn new(table: Table<Holder>, name: &str, ttl: Duration) -> Self {
+impl SingletonWork {
+    pub(crate) fn new(table: TypedTable<HolderRecord>, name: &str, ttl: Duration) -> Self {
         Self {
             table,
-            name: names::singleton(name),
+            name: names::build_singleton_key(name),
             holder: Uuid::new_v4().to_string(),
             ttl,
         }
@@ -96,32 +96,32 @@ impl Singleton {
     }
 
     /// Waits until this process holds the record.
-    async fn acquire(&self) -> Hold {
-        let mut seen: Option<Seen> = None;
+    async fn acquire(&self) -> HeldWork {
+        let mut seen: Option<SeenHolder> = None;
         loop {
             match self.attempt(&mut seen).await {
                 Ok(Some(hold)) => return hold,
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::debug!(name = self.name, error = %chain(&error), "not known who does the work")
+                    tracing::debug!(name = self.name, error = %format_error_chain(&error), "not known who does the work")
                 }
             }
             sleep(self.ttl / 10).await;
         }
     }
 
-    async fn attempt(&self, seen: &mut Option<Seen>) -> Result<Option<Hold>, Error> {
+    async fn attempt(&self, seen: &mut Option<SeenHolder>) -> Result<Option<HeldWork>, Error> {
         let (revision, is_free) = match self.table.find(&self.name).await? {
             None => (None, true),
-            Some(Found::Value(holder, revision)) => (Some(revision), holder.holder.is_empty()),
+            Some(FoundValue::Value(holder, revision)) => (Some(revision), holder.holder.is_empty()),
             // It counts as held: a holder of another release renews it in the same way.
-            Some(Found::Unreadable(unreadable)) => (Some(unreadable.revision()), false),
+            Some(FoundValue::Unreadable(unreadable)) => (Some(unreadable.revision()), false),
         };
         let since = match seen {
             Some(seen) if seen.revision == revision => seen.since,
             _ => Instant::now(),
         };
-        *seen = Some(Seen { revision, since });
+        *seen = Some(SeenHolder { revision, since });
         if !is_free && since.elapsed() < self.patience() {
             return Ok(None);
         }
@@ -129,15 +129,15 @@ impl Singleton {
     }
 
     /// Writes this process's id with compare-and-set; returns `None` if another process was faster.
-    async fn put(&self, last: Option<Revision>, renewals: u64) -> Result<Option<Hold>, Error> {
+    async fn put(&self, last: Option<TableRevision>, renewals: u64) -> Result<Option<HeldWork>, Error> {
         // Before the request: the others count from when they read the record, which is later.
         let began = Instant::now();
-        let holder = Holder {
+        let holder = HolderRecord {
             holder: self.holder.clone(),
             renewals,
         };
         match self.table.put(&self.name, &holder, last).await {
-            Ok(revision) => Ok(Some(Hold {
+            Ok(revision) => Ok(Some(HeldWork {
                 revision,
                 renewals,
                 until: began + self.trusts(),
@@ -151,10 +151,10 @@ impl Singleton {
     /// down, `None` when the record is lost.
     async fn keep(
         &self,
-        mut hold: Hold,
+        mut hold: HeldWork,
         shutdown: &CancellationToken,
         work: impl Future<Output = ()> + Send,
-    ) -> Option<Revision> {
+    ) -> Option<TableRevision> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -168,13 +168,13 @@ impl Singleton {
 
     /// Renews the record. Returns `None` if no renewal succeeded before the time at which another process may
     /// begin.
-    async fn renewed(&self, hold: &Hold) -> Option<Hold> {
+    async fn renewed(&self, hold: &HeldWork) -> Option<HeldWork> {
         sleep(self.ttl / 6).await;
         while Instant::now() < hold.until {
             match timeout_at(hold.until, self.put(Some(hold.revision), hold.renewals + 1)).await {
                 Ok(Ok(renewed)) => return renewed,
                 Ok(Err(error)) => {
-                    tracing::debug!(name = self.name, error = %chain(&error), "not renewed, trying again");
+                    tracing::debug!(name = self.name, error = %format_error_chain(&error), "not renewed, trying again");
                     sleep_until(hold.until.min(Instant::now() + self.ttl / 20)).await;
                 }
                 Err(_) => return None,
@@ -184,15 +184,15 @@ impl Singleton {
     }
 
     /// Clears the record, so that another process begins at once.
-    async fn give_up(&self, last: Revision) {
-        let nobody = Holder {
+    async fn give_up(&self, last: TableRevision) {
+        let nobody = HolderRecord {
             holder: String::new(),
             renewals: 0,
         };
         if let Err(error) = self.table.put(&self.name, &nobody, Some(last)).await {
             tracing::debug!(
                 name = self.name,
-                error = %chain(&error),
+                error = %format_error_chain(&error),
                 "not given up; others wait until it runs out"
             );
         }

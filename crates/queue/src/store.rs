@@ -16,7 +16,7 @@ use std::{
 };
 
 use async_nats::jetstream;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::time::Instant;
 
 use crate::{
@@ -224,7 +224,7 @@ impl KnownRoom {
                 self.limit.store(limit, Ordering::Relaxed);
                 self.published.fetch_sub(published, Ordering::Relaxed);
             }
-            Err(error) => tracing::debug!(error = %chain(&error), "the store's use is unknown"),
+            Err(error) => tracing::debug!(error = %format_error_chain(&error), "the store's use is unknown"),
         }
         *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.is_reading.store(false, Ordering::Release);
@@ -282,7 +282,7 @@ pub(crate) fn has_limit(stream: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{self, Bucket};
+    use crate::names::{self, KeyValueBucket};
 
     #[test]
     fn scarce_room_refuses_bulk_first() {
@@ -292,8 +292,8 @@ mod tests {
         let by_priority = [
             names::object_chunks("nuid"),
             names::TRIGGERS.record(ticket, "key"),
-            names::journal(&run),
-            names::deliveries_of(&domain::Origin::GitHub(None)),
+            names::build_journal_subject(&run),
+            names::deliveries_of(&domain::ServiceOrigin::GitHub(None)),
             names::TRIGGERS.token(ticket),
         ];
         let priorities: Vec<MessagePriority> = by_priority
@@ -310,12 +310,12 @@ mod tests {
             names::REPORTS.token(ticket),
             names::timer_set(ticket),
             names::object_meta("name"),
-            Bucket::Tickets.subject(&crate::Key::from(ticket)),
+            KeyValueBucket::Tickets.subject(&crate::RecordKey::from(ticket)),
         ] {
             assert_eq!(MessagePriority::of(&vital), MessagePriority::Vital, "{vital}");
         }
         let report = names::REPORTS.record(ticket, "key");
-        let dead = names::letter(domain::RecordKind::Trigger, Some(ticket));
+        let dead = names::build_letter_subject(domain::RecordKind::Trigger, Some(ticket));
         assert_eq!(MessagePriority::of(&report), MessagePriority::Request);
         assert_eq!(MessagePriority::of(&dead), MessagePriority::Delivery);
     }

@@ -4,17 +4,17 @@ use std::{marker::PhantomData, sync::Arc};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::Stored;
+use domain::StoredRecord;
 use uuid::Uuid;
 
 use crate::{
     body,
-    connection::Connection,
+    connection::NatsConnection,
     error::Error,
-    names::{Bucket, Key},
-    objects::Objects,
-    unreadable::{Found, Revision},
-    wire::{self, Compared, Target},
+    names::{KeyValueBucket, RecordKey},
+    objects::ContentStore,
+    unreadable_record::{FoundValue, TableRevision},
+    wire::{self, CompareOutcome, PublishTarget},
 };
 
 const OPERATION: &str = "KV-Operation";
@@ -22,23 +22,23 @@ const DELETED: &str = "DEL";
 const PURGED: &str = "PURGE";
 
 /// Typed view of one bucket. Cheap to clone.
-pub struct Table<V> {
-    connection: Arc<Connection>,
-    bucket: Bucket,
+pub struct TypedTable<V> {
+    connection: Arc<NatsConnection>,
+    bucket: KeyValueBucket,
     stream: String,
     value: PhantomData<fn() -> V>,
 }
 
 /// Size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct BucketExtent {
     /// Number of keys, including those of removed values.
     pub(crate) keys: u64,
     /// Last revision.
-    pub(crate) last: Revision,
+    pub(crate) last: TableRevision,
 }
 
-impl<V> Clone for Table<V> {
+impl<V> Clone for TypedTable<V> {
     fn clone(&self) -> Self {
         Self {
             connection: self.connection.clone(),
@@ -49,8 +49,8 @@ impl<V> Clone for Table<V> {
     }
 }
 
-impl<V: Stored + Send + Sync> Table<V> {
-    pub(crate) fn new(connection: Arc<Connection>, bucket: Bucket) -> Self {
+impl<V: StoredRecord + Send + Sync> TypedTable<V> {
+    pub(crate) fn new(connection: Arc<NatsConnection>, bucket: KeyValueBucket) -> Self {
         Self {
             connection,
             bucket,
@@ -63,10 +63,10 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
-    pub async fn get(&self, key: impl Into<Key>) -> Result<Option<(V, Revision)>, Error> {
+    pub async fn get(&self, key: impl Into<RecordKey>) -> Result<Option<(V, TableRevision)>, Error> {
         match self.find(key).await? {
-            Some(Found::Value(value, revision)) => Ok(Some((value, revision))),
-            Some(Found::Unreadable(unreadable)) => Err(unreadable.into()),
+            Some(FoundValue::Value(value, revision)) => Ok(Some((value, revision))),
+            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
             None => Ok(None),
         }
     }
@@ -75,22 +75,22 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn find(&self, key: impl Into<Key>) -> Result<Option<Found<V>>, Error> {
+    pub async fn find(&self, key: impl Into<RecordKey>) -> Result<Option<FoundValue<V>>, Error> {
         self.find_last(&self.bucket.subject(&key.into())).await
     }
 
     /// Last written value under a filter.
-    pub(crate) async fn find_last(&self, filter: &str) -> Result<Option<Found<V>>, Error> {
+    pub(crate) async fn find_last(&self, filter: &str) -> Result<Option<FoundValue<V>>, Error> {
         let last = self.connection.last(&self.stream, filter);
         let last = failpoint::around_kind("queue.table.get", &self.stream, last).await?;
         let Some(stored) = last.filter(|stored| !is_tombstone(stored)) else {
             return Ok(None);
         };
-        let revision = Revision(stored.sequence);
-        let read = body::record_or_bytes(&self.objects(), &self.stream, stored).await?;
+        let revision = TableRevision(stored.sequence);
+        let read = body::read_record_or_bytes(&self.objects(), &self.stream, stored).await?;
         Ok(Some(match read {
-            Ok(value) => Found::Value(value, revision),
-            Err(unreadable) => Found::Unreadable(unreadable),
+            Ok(value) => FoundValue::Value(value, revision),
+            Err(unreadable) => FoundValue::Unreadable(unreadable),
         }))
     }
 
@@ -100,10 +100,10 @@ impl<V: Stored + Send + Sync> Table<V> {
     /// [`Error::Conflict`] when the revision is not the last; [`Error::Unavailable`].
     pub async fn put(
         &self,
-        key: impl Into<Key>,
+        key: impl Into<RecordKey>,
         value: &V,
-        last: Option<Revision>,
-    ) -> Result<Revision, Error> {
+        last: Option<TableRevision>,
+    ) -> Result<TableRevision, Error> {
         let subject = self.bucket.subject(&key.into());
         self.put_last(&subject, &subject, value, last).await
     }
@@ -114,18 +114,18 @@ impl<V: Stored + Send + Sync> Table<V> {
         subject: &str,
         filter: &str,
         value: &V,
-        last: Option<Revision>,
-    ) -> Result<Revision, Error> {
+        last: Option<TableRevision>,
+    ) -> Result<TableRevision, Error> {
         let mut headers = HeaderMap::new();
-        let payload = body::encode(subject, value)?.into();
-        let payload = body::pack(&self.objects(), &mut headers, payload).await?;
+        let payload = body::encode_record(subject, value)?.into();
+        let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
         let nonce = Uuid::new_v4().to_string();
-        let target = Target {
+        let target = PublishTarget {
             stream: &self.stream,
             subject,
             filter,
         };
-        let mut expected = last.map_or(0, |Revision(sequence)| sequence);
+        let mut expected = last.map_or(0, |TableRevision(sequence)| sequence);
         for _ in 0..3 {
             let (headers, payload) = (headers.clone(), payload.clone());
             let written = self
@@ -133,12 +133,12 @@ impl<V: Stored + Send + Sync> Table<V> {
                 .compare_and_publish(&target, expected, &nonce, headers, payload);
             let outcome = failpoint::around_kind("queue.table.put", &self.stream, written).await?;
             match outcome {
-                Compared::Written(sequence) => return Ok(Revision(sequence)),
+                CompareOutcome::Written(sequence) => return Ok(TableRevision(sequence)),
                 // A deleted key can be created again, on top of its tombstone.
-                Compared::Lost(Some(stored)) if last.is_none() && is_tombstone(&stored) => {
+                CompareOutcome::Lost(Some(stored)) if last.is_none() && is_tombstone(&stored) => {
                     expected = stored.sequence;
                 }
-                Compared::Lost(_) => return Err(Error::Conflict),
+                CompareOutcome::Lost(_) => return Err(Error::Conflict),
             }
         }
         Err(Error::Conflict)
@@ -148,7 +148,7 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn delete(&self, key: impl Into<Key>) -> Result<(), Error> {
+    pub async fn delete(&self, key: impl Into<RecordKey>) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(OPERATION, DELETED);
         self.connection
@@ -164,7 +164,7 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub(crate) async fn changes_after(&self, after: Revision) -> Result<(Vec<V>, Revision), Error> {
+    pub(crate) async fn changes_after(&self, after: TableRevision) -> Result<(Vec<V>, TableRevision), Error> {
         self.changes_under(&self.bucket.all(), after).await
     }
 
@@ -172,16 +172,16 @@ impl<V: Stored + Send + Sync> Table<V> {
     pub(crate) async fn changes_under(
         &self,
         filter: &str,
-        after: Revision,
-    ) -> Result<(Vec<V>, Revision), Error> {
+        after: TableRevision,
+    ) -> Result<(Vec<V>, TableRevision), Error> {
         let changed = self.range(filter, after.0).await?;
         let (mut values, mut newest) = (Vec::new(), after);
         for stored in changed {
-            newest = newest.max(Revision(stored.sequence));
+            newest = newest.max(TableRevision(stored.sequence));
             if is_tombstone(&stored) {
                 continue;
             }
-            match body::record_or_bytes(&self.objects(), &self.stream, stored).await? {
+            match body::read_record_or_bytes(&self.objects(), &self.stream, stored).await? {
                 Ok(value) => values.push(value),
                 Err(unreadable) => {
                     tracing::error!(problem = unreadable.problem(), "value left out");
@@ -192,13 +192,13 @@ impl<V: Stored + Send + Sync> Table<V> {
     }
 
     /// Size of the bucket, from the leader.
-    pub(crate) async fn extent(&self) -> Result<Extent, Error> {
+    pub(crate) async fn extent(&self) -> Result<BucketExtent, Error> {
         let asked = self.connection.context.get_stream(&self.stream).await;
         let stream = asked.map_err(|error| Error::unavailable(format!("look at {}", self.stream), error))?;
         let state = &stream.cached_info().state;
-        Ok(Extent {
+        Ok(BucketExtent {
             keys: state.messages,
-            last: Revision(state.last_sequence),
+            last: TableRevision(state.last_sequence),
         })
     }
 
@@ -206,12 +206,12 @@ impl<V: Stored + Send + Sync> Table<V> {
     /// The value is `None` if it was removed or is unreadable, which is logged.
     pub(crate) async fn keyed_changes_after(
         &self,
-        after: Revision,
-    ) -> Result<(Vec<(Key, Option<V>)>, Revision), Error> {
+        after: TableRevision,
+    ) -> Result<(Vec<(RecordKey, Option<V>)>, TableRevision), Error> {
         let changed = self.range(&self.bucket.all(), after.0).await?;
         let (mut changes, mut newest) = (Vec::with_capacity(changed.len()), after);
         for stored in changed {
-            newest = newest.max(Revision(stored.sequence));
+            newest = newest.max(TableRevision(stored.sequence));
             let Some(key) = self.bucket.key_of(&stored.subject) else {
                 tracing::error!(subject = stored.subject, "key is not encoded; left out");
                 continue;
@@ -221,11 +221,11 @@ impl<V: Stored + Send + Sync> Table<V> {
         Ok((changes, newest))
     }
 
-    async fn change(&self, stored: wire::Stored) -> Result<Option<V>, Error> {
+    async fn change(&self, stored: wire::StoredMessage) -> Result<Option<V>, Error> {
         if is_tombstone(&stored) {
             return Ok(None);
         }
-        let read = body::record_or_bytes(&self.objects(), &self.stream, stored).await?;
+        let read = body::read_record_or_bytes(&self.objects(), &self.stream, stored).await?;
         Ok(read
             .inspect_err(|unreadable| tracing::error!(problem = unreadable.problem(), "value left out"))
             .ok())
@@ -236,7 +236,7 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn list(&self) -> Result<Vec<(Key, V)>, Error> {
+    pub async fn list(&self) -> Result<Vec<(RecordKey, V)>, Error> {
         self.list_under(&self.bucket.all()).await
     }
 
@@ -244,12 +244,12 @@ impl<V: Stored + Send + Sync> Table<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn list_named(&self, name: &str) -> Result<Vec<(Key, V)>, Error> {
+    pub async fn list_named(&self, name: &str) -> Result<Vec<(RecordKey, V)>, Error> {
         self.list_under(&self.bucket.named(name)).await
     }
 
     /// Reads like [`Self::list`], under a filter.
-    pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(Key, V)>, Error> {
+    pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(RecordKey, V)>, Error> {
         let all = self.range(filter, 0).await?;
         let mut listed = Vec::with_capacity(all.len());
         for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
@@ -257,7 +257,7 @@ impl<V: Stored + Send + Sync> Table<V> {
                 tracing::error!(subject = stored.subject, "key is not encoded; left out");
                 continue;
             };
-            match body::record_or_bytes(&self.objects(), &self.stream, stored).await? {
+            match body::read_record_or_bytes(&self.objects(), &self.stream, stored).await? {
                 Ok(value) => listed.push((key, value)),
                 Err(unreadable) => {
                     tracing::error!(%key, problem = unreadable.problem(), "value left out");
@@ -267,17 +267,17 @@ impl<V: Stored + Send + Sync> Table<V> {
         Ok(listed)
     }
 
-    async fn range(&self, filter: &str, after: u64) -> Result<Vec<wire::Stored>, Error> {
+    async fn range(&self, filter: &str, after: u64) -> Result<Vec<wire::StoredMessage>, Error> {
         let range = self.connection.range(&self.stream, filter, after);
         failpoint::around_kind("queue.table.list", &self.stream, range).await
     }
 
-    fn objects(&self) -> Objects {
-        Objects::new(self.connection.clone())
+    fn objects(&self) -> ContentStore {
+        ContentStore::new(self.connection.clone())
     }
 }
 
-fn is_tombstone(stored: &wire::Stored) -> bool {
+fn is_tombstone(stored: &wire::StoredMessage) -> bool {
     stored
         .headers
         .get(OPERATION)

@@ -6,16 +6,16 @@ use async_nats::{HeaderMap, header};
 use bytes::Bytes;
 use domain::{TicketKey, Timestamp};
 
-use crate::{connection::Connection, error::Error, names};
+use crate::{connection::NatsConnection, error::Error, names};
 
 /// Timers of the tickets. Cheap to clone.
 #[derive(Clone)]
-pub struct Timers {
-    connection: Arc<Connection>,
+pub struct TicketTimers {
+    connection: Arc<NatsConnection>,
 }
 
-impl Timers {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+impl TicketTimers {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
         Self { connection }
     }
 

@@ -3,23 +3,23 @@
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, consumer::PullConsumer};
-use domain::{FenceStamp, TicketKey, cause::chain};
+use domain::{FenceStamp, TicketKey, cause::format_error_chain};
 use opentelemetry::trace::SpanContext;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     epoch,
     error::Error,
-    keyed::Keyed,
     names::LogNames,
-    pull::{self, Held, pause_after},
+    pull::{self, HeldMessage, pause_after},
+    record::KeyedRecord,
     trace,
 };
 
 /// Source of the tokens of a keyed log, one at a time.
-pub struct Tokens<T> {
-    connection: Arc<Connection>,
+pub struct TokenSource<T> {
+    connection: Arc<NatsConnection>,
     names: &'static LogNames,
     shutdown: CancellationToken,
     consumer: PullConsumer,
@@ -27,9 +27,9 @@ pub struct Tokens<T> {
     record: PhantomData<fn() -> T>,
 }
 
-impl<T: Keyed> Tokens<T> {
+impl<T: KeyedRecord> TokenSource<T> {
     pub(crate) async fn open(
-        connection: Arc<Connection>,
+        connection: Arc<NatsConnection>,
         names: &'static LogNames,
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
@@ -45,9 +45,9 @@ impl<T: Keyed> Tokens<T> {
     }
 
     /// Waits for the next token, fetching exactly one message; `None` at shutdown. Survives reconnects.
-    pub async fn next(&mut self) -> Option<Token<T>> {
+    pub async fn next(&mut self) -> Option<WakeupToken<T>> {
         while !self.shutdown.is_cancelled() {
-            match pull::one(&self.connection, &self.consumer, &self.shutdown).await {
+            match pull::pull_message(&self.connection, &self.consumer, &self.shutdown).await {
                 Ok(Some(message)) => match self.token(message).await {
                     Some(token) => return Some(token),
                     None => continue,
@@ -68,18 +68,18 @@ impl<T: Keyed> Tokens<T> {
         match open_consumer(&self.connection, self.names).await {
             Ok((consumer, epoch)) => (self.consumer, self.epoch) = (consumer, epoch),
             Err(error) => {
-                tracing::warn!(error = %chain(&error), stream = self.names.wakeups, "tokens are out of reach")
+                tracing::warn!(error = %format_error_chain(&error), stream = self.names.wakeups, "tokens are out of reach")
             }
         }
     }
 
-    async fn token(&self, message: jetstream::Message) -> Option<Token<T>> {
+    async fn token(&self, message: jetstream::Message) -> Option<WakeupToken<T>> {
         let place = message
             .info()
             .ok()
             .map(|info| (info.stream_sequence, info.delivered));
         let (message, acker) = message.split();
-        let held = Held::new(self.names.wakeups, acker, self.connection.ack_wait());
+        let held = HeldMessage::new(self.names.wakeups, acker, self.connection.ack_wait());
         let ticket = self.names.ticket_of_token(&message.subject);
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "token without a ticket; forgotten");
@@ -93,20 +93,23 @@ impl<T: Keyed> Tokens<T> {
             delivered,
         }
         .into();
-        Some(Token {
+        Some(WakeupToken {
             connection: self.connection.clone(),
             names: self.names,
             ticket,
             fence,
             held,
-            origin: trace::origin(message.headers.as_ref()),
+            origin: trace::read_origin_context(message.headers.as_ref()),
         })
     }
 }
 
-async fn open_consumer(connection: &Arc<Connection>, names: &LogNames) -> Result<(PullConsumer, u64), Error> {
+async fn open_consumer(
+    connection: &Arc<NatsConnection>,
+    names: &LogNames,
+) -> Result<(PullConsumer, u64), Error> {
     let consumer = connection.consumer(names.wakeups, names.workers).await?;
-    let epoch = epoch::current(connection, names).await?;
+    let epoch = epoch::read_current_epoch(connection, names).await?;
     Ok((consumer, epoch))
 }
 
@@ -114,16 +117,16 @@ async fn open_consumer(connection: &Arc<Connection>, names: &LogNames) -> Result
 /// abandoned or dropped.
 ///
 /// Dropping it is the same as [`Token::abandon`].
-pub struct Token<T: Keyed> {
-    connection: Arc<Connection>,
+pub struct WakeupToken<T: KeyedRecord> {
+    connection: Arc<NatsConnection>,
     names: &'static LogNames,
     ticket: TicketKey,
     fence: T::Fence,
-    held: Held,
+    held: HeldMessage,
     origin: SpanContext,
 }
 
-impl<T: Keyed> Token<T> {
+impl<T: KeyedRecord> WakeupToken<T> {
     /// Ticket to work on.
     pub fn ticket(&self) -> &TicketKey {
         &self.ticket
@@ -142,7 +145,7 @@ impl<T: Keyed> Token<T> {
         if trace::is_traced(span) {
             trace::set_parent(span, &self.origin);
             let first = trace::first_origin(&self.connection, self.names, &self.ticket).await;
-            trace::join(span, &self.origin, &first);
+            trace::join_ticket_trace(span, &self.origin, &first);
         }
     }
 

@@ -18,15 +18,15 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    connection::Connection,
+    connection::NatsConnection,
     epoch,
     error::Error,
-    migrate::{self, Change, Loss, Plan},
+    migration::{self, FieldChange, LossPolicy, MigrationPlan},
     names::{
-        self, Bucket, DEAD, DELIVERIES, JOURNAL, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
-        ROUTER, TIMERS, TRIGGERS, WAKER,
+        self, DEAD, DELIVERIES, JOURNAL, KeyValueBucket, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS,
+        REPORTS, ROUTER, TIMERS, TRIGGERS, WAKER,
     },
-    permissions::Role,
+    permissions::NatsRole,
     settings::Settings,
     store::{self, StoreLimits},
     wire::is_without_room,
@@ -80,7 +80,7 @@ const CONSUMER_FIELDS: [&str; 8] = [
     "backoff",
 ];
 
-fn log(name: &str, subjects: String) -> stream::Config {
+fn build_log_stream(name: &str, subjects: String) -> stream::Config {
     stream::Config {
         name: name.to_owned(),
         subjects: vec![subjects],
@@ -96,13 +96,13 @@ fn work_queue(name: &str, subjects: String) -> stream::Config {
     stream::Config {
         retention: RetentionPolicy::WorkQueue,
         allow_direct: false,
-        ..log(name, subjects)
+        ..build_log_stream(name, subjects)
     }
 }
 
 /// Stream of wake-up tokens, at most one per ticket. The server refuses a second one while the first is
 /// queued or in a worker's hands.
-fn tokens(names: &LogNames) -> stream::Config {
+fn build_wakeup_stream(names: &LogNames) -> stream::Config {
     stream::Config {
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
@@ -111,10 +111,10 @@ fn tokens(names: &LogNames) -> stream::Config {
     }
 }
 
-fn bucket(bucket: Bucket) -> stream::Config {
+fn build_bucket_stream(bucket: KeyValueBucket) -> stream::Config {
     stream::Config {
         // A planner that is gone does not remove its view of a pool, so the view expires.
-        max_age: if bucket == Bucket::Pools {
+        max_age: if bucket == KeyValueBucket::Pools {
             DAY
         } else {
             Duration::ZERO
@@ -122,7 +122,7 @@ fn bucket(bucket: Bucket) -> stream::Config {
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
         deny_delete: true,
-        ..log(&bucket.stream(), bucket.all())
+        ..build_log_stream(&bucket.stream(), bucket.all())
     }
 }
 
@@ -132,7 +132,7 @@ fn object_store(limits: StoreLimits) -> stream::Config {
         discard: DiscardPolicy::New,
         allow_rollup: true,
         max_bytes: limits.objects(),
-        ..log(OBJECTS, String::new())
+        ..build_log_stream(OBJECTS, String::new())
     }
 }
 
@@ -141,12 +141,12 @@ fn dead_letters(settings: &Settings) -> stream::Config {
     stream::Config {
         max_age: DAY * settings.dead_letter_days,
         max_bytes: if bytes == 0 { -1 } else { bytes },
-        ..log(DEAD, names::letters())
+        ..build_log_stream(DEAD, names::build_letter_filter())
     }
 }
 
 /// Configurations of all wanted streams, labeled with this release's version.
-fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
+fn list_wanted_streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
     let aged = |config: stream::Config, days: u32| stream::Config {
         max_age: DAY * days,
         ..config
@@ -156,13 +156,13 @@ fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
             // The message id of a delivery is its webhook's id, so a webhook that is sent again within a day
             // is stored once.
             duplicate_window: DAY,
-            ..work_queue(DELIVERIES, names::deliveries())
+            ..work_queue(DELIVERIES, names::build_delivery_filter())
         },
         // The key of a record is refused a second time for as long as the stream keeps the first.
-        aged(log(TRIGGERS.stream, TRIGGERS.records()), 30),
-        aged(log(REPORTS.stream, REPORTS.records()), 30),
-        tokens(&TRIGGERS),
-        tokens(&REPORTS),
+        aged(build_log_stream(TRIGGERS.stream, TRIGGERS.records()), 30),
+        aged(build_log_stream(REPORTS.stream, REPORTS.records()), 30),
+        build_wakeup_stream(&TRIGGERS),
+        build_wakeup_stream(&REPORTS),
         stream::Config {
             subjects: vec![names::timers_set(), names::timers_due()],
             max_messages_per_subject: 1,
@@ -171,21 +171,21 @@ fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
             allow_rollup: true,
             ..work_queue(TIMERS, String::new())
         },
-        log(JOURNAL, names::journals()),
+        build_log_stream(JOURNAL, names::build_journal_filter()),
         dead_letters(settings),
         object_store(limits),
     ];
-    wanted.extend(Bucket::ALL.map(bucket));
+    wanted.extend(KeyValueBucket::ALL.map(build_bucket_stream));
     wanted
         .into_iter()
-        .map(|config| labeled(settings, config))
+        .map(|config| label_config(settings, config))
         .collect()
 }
 
-fn labeled(settings: &Settings, config: stream::Config) -> stream::Config {
+fn label_config(settings: &Settings, config: stream::Config) -> stream::Config {
     stream::Config {
         num_replicas: settings.replicas,
-        metadata: migrate::label(),
+        metadata: migration::build_version_label(),
         ..config
     }
 }
@@ -207,12 +207,14 @@ pub(crate) fn names_for_backup() -> Vec<String> {
         DEAD,
         OBJECTS,
     ];
-    let lasting = Bucket::ALL.into_iter().filter(|bucket| *bucket != Bucket::Pools);
-    let buckets = lasting.map(Bucket::stream);
+    let lasting = KeyValueBucket::ALL
+        .into_iter()
+        .filter(|bucket| *bucket != KeyValueBucket::Pools);
+    let buckets = lasting.map(KeyValueBucket::stream);
     buckets.chain(logs.map(str::to_owned)).collect()
 }
 
-fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
+fn build_durable_consumer(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
     // `max_deliver` is -1 because a message is dead-lettered by its handler, never dropped by the server.
     pull::Config {
         durable_name: Some(name.to_owned()),
@@ -222,16 +224,16 @@ fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
         max_deliver: -1,
         max_ack_pending: MAX_ACK_PENDING,
         filter_subject: filter.to_owned(),
-        metadata: migrate::label(),
+        metadata: migration::build_version_label(),
         ..pull::Config::default()
     }
 }
 
 /// Wanted durable consumers, each with the name of its stream.
-fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
-    let durable = |name: &str, filter: &str| durable(name, filter, ack_wait);
+fn list_wanted_consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
+    let durable = |name: &str, filter: &str| build_durable_consumer(name, filter, ack_wait);
     let mut wanted = vec![
-        (DELIVERIES, durable(ROUTER, &names::deliveries())),
+        (DELIVERIES, durable(ROUTER, &names::build_delivery_filter())),
         (TIMERS, durable(WAKER, &names::timers_due())),
     ];
     for names in [&TRIGGERS, &REPORTS] {
@@ -251,14 +253,14 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
 
 /// Creates missing streams and consumers, migrates different ones and raises the epochs of rebuilt logs. Two
 /// services that do this at once reach the same result.
-pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
+pub(crate) async fn ensure_wanted_topology(connection: &Arc<NatsConnection>) -> Result<(), Error> {
     ensure_streams(connection).await?;
     // Consumers and epochs follow the streams: both are read from a stream that must exist.
-    for (stream, wanted) in consumers(connection.ack_wait()) {
+    for (stream, wanted) in list_wanted_consumers(connection.ack_wait()) {
         ensure_consumer(connection, stream, &wanted).await?;
     }
     for names in [&TRIGGERS, &REPORTS] {
-        epoch::current(connection, names).await?;
+        epoch::read_current_epoch(connection, names).await?;
     }
     Ok(())
 }
@@ -267,7 +269,7 @@ pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
 /// limits are those of a smaller store.
 ///
 /// A service that works with less room is preferred to one that does not start.
-async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
+async fn ensure_streams(connection: &NatsConnection) -> Result<(), Error> {
     let wanted = StoreLimits::new(&connection.settings);
     let limits = fit_limits(connection, wanted).await?;
     if limits != wanted {
@@ -277,7 +279,7 @@ async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
             "nats has less room than nats.store_mib: set it to at most 90 % of max_file_store of the servers"
         );
     }
-    for wanted in streams(&connection.settings, limits) {
+    for wanted in list_wanted_streams(&connection.settings, limits) {
         ensure_stream(connection, &wanted).await?;
     }
     Ok(())
@@ -287,7 +289,7 @@ async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
 ///
 /// A server reserves the limit of a stream when it accepts it, and reports missing room in no other way. So
 /// the objects' stream has the limit of the whole store for a moment.
-async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<StoreLimits, Error> {
+async fn fit_limits(connection: &NatsConnection, wanted: StoreLimits) -> Result<StoreLimits, Error> {
     let found = match connection.context.get_stream(OBJECTS).await {
         Ok(stream) => Some(stream.cached_info().config.clone()),
         Err(error) if is_missing_stream(&error.kind()) => None,
@@ -295,7 +297,7 @@ async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<Stor
     };
     // A settled limit is not probed again, so that a start does not reserve the whole store each time.
     let is_settled = |found: &stream::Config| {
-        found.max_bytes == wanted.objects() || migrate::is_of_newer_release(&found.metadata)
+        found.max_bytes == wanted.objects() || migration::is_of_newer_release(&found.metadata)
     };
     if found.as_ref().is_some_and(is_settled) {
         return Ok(wanted);
@@ -306,7 +308,7 @@ async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<Stor
             max_bytes: limits.required(),
             ..match &found {
                 Some(found) => found.clone(),
-                None => labeled(&connection.settings, object_store(limits)),
+                None => label_config(&connection.settings, object_store(limits)),
             }
         };
         let reserved = match found {
@@ -327,17 +329,17 @@ async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<Stor
 
 /// Checks that the streams and durable consumers of a role exist. Waits up to [`OWNER_PATIENCE`] for the
 /// reporter, which usually starts at the same time.
-pub(crate) async fn check(connection: &Connection, role: Role) -> Result<(), Error> {
+pub(crate) async fn await_role_topology(connection: &NatsConnection, role: NatsRole) -> Result<(), Error> {
     let give_up = Instant::now() + OWNER_PATIENCE;
     loop {
-        match look(connection, role).await {
+        match check_role_streams(connection, role).await {
             Err(Error::Unavailable { .. }) if Instant::now() < give_up => sleep(OWNER_PAUSE).await,
             looked => return looked,
         }
     }
 }
 
-async fn look(connection: &Connection, role: Role) -> Result<(), Error> {
+async fn check_role_streams(connection: &NatsConnection, role: NatsRole) -> Result<(), Error> {
     for name in role.streams() {
         match connection.context.get_stream(&name).await {
             Ok(_) => {}
@@ -357,7 +359,7 @@ async fn look(connection: &Connection, role: Role) -> Result<(), Error> {
     Ok(())
 }
 
-async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Result<(), Error> {
+async fn ensure_stream(connection: &NatsConnection, wanted: &stream::Config) -> Result<(), Error> {
     let name = &wanted.name;
     let found = match connection.context.get_stream(name).await {
         Ok(stream) => stream.cached_info().config.clone(),
@@ -379,11 +381,11 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     // A full object store refuses new objects and keeps the old ones, so a smaller limit loses no object. The
     // limit of dead letters is an operator's setting.
     let loss = if store::has_limit(name) {
-        Loss::Wanted
+        LossPolicy::Wanted
     } else {
-        Loss::Refused
+        LossPolicy::Refused
     };
-    let Some(config) = migrated::<stream::Config>(&what, fields, loss, &found, wanted)? else {
+    let Some(config) = plan_config_update::<stream::Config>(&what, fields, loss, &found, wanted)? else {
         return Ok(());
     };
     match connection.context.update_stream(&config).await {
@@ -397,7 +399,10 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
 ///
 /// A rollup replaces all other messages of its subject or of the whole stream. Processes of earlier releases
 /// write descriptions of objects with it.
-pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timestamp) -> Result<bool, Error> {
+pub(crate) async fn forbid_rollups(
+    connection: &NatsConnection,
+    quiet_since: Timestamp,
+) -> Result<bool, Error> {
     let what = format!("stream {OBJECTS}");
     let found = connection.context.get_stream(OBJECTS).await;
     let found = found.map_err(|error| Error::unavailable(format!("look for {what}"), error))?;
@@ -450,7 +455,10 @@ fn is_missing_stream(kind: &GetStreamErrorKind) -> bool {
     matches!(kind, GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
-async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Result<stream::Config, Error> {
+async fn create_stream(
+    connection: &NatsConnection,
+    wanted: &stream::Config,
+) -> Result<stream::Config, Error> {
     let name = &wanted.name;
     match connection.context.create_stream(wanted.clone()).await {
         Ok(created) => Ok(created.cached_info().config.clone()),
@@ -477,7 +485,11 @@ async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     }
 }
 
-async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::Config) -> Result<(), Error> {
+async fn ensure_consumer(
+    connection: &NatsConnection,
+    stream: &str,
+    wanted: &pull::Config,
+) -> Result<(), Error> {
     let name = wanted.durable_name.as_deref().unwrap_or_default();
     let handle = connection.context.get_stream_no_info(stream).await;
     let handle = handle.map_err(|error| Error::unavailable(format!("look for stream {stream}"), error))?;
@@ -487,7 +499,8 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
         .map_err(|error| Error::unavailable(format!("consumer {name} of {stream}"), error))?;
     let what = format!("consumer {name} of {stream}");
     let found = &consumer.cached_info().config;
-    let Some(config) = migrated::<consumer::Config>(&what, &CONSUMER_FIELDS, Loss::Refused, found, wanted)?
+    let Some(config) =
+        plan_config_update::<consumer::Config>(&what, &CONSUMER_FIELDS, LossPolicy::Refused, found, wanted)?
     else {
         return Ok(());
     };
@@ -503,24 +516,24 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
 }
 
 /// Config to update to, or `None` when no update is needed. Logs each changed field.
-fn migrated<C: DeserializeOwned>(
+fn plan_config_update<C: DeserializeOwned>(
     what: &str,
     fields: &[&'static str],
-    loss: Loss,
+    loss: LossPolicy,
     found: &impl Serialize,
     wanted: &impl Serialize,
 ) -> Result<Option<C>, Error> {
     let unreadable = |error: serde_json::Error| Error::corrupt(what, error);
     let found = serde_json::to_value(found).map_err(unreadable)?;
     let wanted: Value = serde_json::to_value(wanted).map_err(unreadable)?;
-    match migrate::plan(what, fields, loss, &found, &wanted) {
-        Plan::Leave => Ok(None),
-        Plan::Refuse(why) => Err(Error::topology(why, None)),
-        Plan::Migrate(changes) => {
-            for Change { field, found, wanted } in &changes {
+    match migration::plan_migration(what, fields, loss, &found, &wanted) {
+        MigrationPlan::Leave => Ok(None),
+        MigrationPlan::Refuse(why) => Err(Error::topology(why, None)),
+        MigrationPlan::Migrate(changes) => {
+            for FieldChange { field, found, wanted } in &changes {
                 tracing::info!(what, field, old = %found, new = %wanted, "changed in place");
             }
-            let config = serde_json::from_value(migrate::patched(found, &changes));
+            let config = serde_json::from_value(migration::patch_config(found, &changes));
             config.map(Some).map_err(unreadable)
         }
     }

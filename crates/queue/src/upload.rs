@@ -4,15 +4,15 @@ use std::{collections::VecDeque, future::IntoFuture as _};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use bytes::{Bytes, BytesMut};
-use domain::{ObjectRef, cause::chain};
+use domain::{ObjectRef, cause::format_error_chain};
 use tokio::time::timeout;
 
 use crate::{
-    collect::Garbage,
-    digest::hex,
+    digest::encode_hex,
     error::Error,
     names::object_chunks,
-    objects::{CHUNK_BYTES, Objects, TRANSFER_TIMEOUT, late},
+    object_collection::UnreferencedObject,
+    objects::{CHUNK_BYTES, ContentStore, TRANSFER_TIMEOUT, report_late_transfer},
 };
 
 // A window of 1 MiB on the way to the server.
@@ -36,7 +36,7 @@ pub struct StoredObject {
 ///
 /// The chunks of a dropped upload are removed with the torn objects, see [`Objects::remove_torn`].
 pub struct ObjectUpload {
-    objects: Objects,
+    objects: ContentStore,
     /// Last part of the subject of its chunks.
     id: String,
     rest: BytesMut,
@@ -46,7 +46,7 @@ pub struct ObjectUpload {
     unacknowledged: VecDeque<PublishAckFuture>,
 }
 
-impl Objects {
+impl ContentStore {
     /// Begins an upload.
     pub fn upload(&self) -> ObjectUpload {
         ObjectUpload {
@@ -69,7 +69,7 @@ impl Objects {
         if !stored.is_new {
             return Ok(false);
         }
-        let garbage = Garbage {
+        let garbage = UnreferencedObject {
             name: stored.object.sha256.clone(),
             size_bytes: stored.object.size_bytes,
             sequence: stored.sequence,
@@ -107,7 +107,7 @@ impl ObjectUpload {
     pub async fn finish(mut self) -> Result<StoredObject, Error> {
         let finished = timeout(TRANSFER_TIMEOUT, Box::pin(self.complete()));
         let finished = failpoint::around("queue.object.finish", finished).await;
-        match finished.map_err(|_| late(DOING)).flatten() {
+        match finished.map_err(|_| report_late_transfer(DOING)).flatten() {
             Ok(stored) => Ok(stored),
             Err(error) => {
                 self.discard().await;
@@ -129,7 +129,7 @@ impl ObjectUpload {
         let chunks = object_chunks(&self.id);
         if let Err(error) = self.objects.remove_chunks(&chunks).await {
             tracing::debug!(
-                error = %chain(&error),
+                error = %format_error_chain(&error),
                 "chunks of an object that is not wanted stay until they are collected"
             );
         }
@@ -147,7 +147,7 @@ impl ObjectUpload {
         // content.
         let digest = self.digest.clone().finish();
         let object = ObjectRef {
-            sha256: hex(digest.as_ref()),
+            sha256: encode_hex(digest.as_ref()),
             size_bytes: self.size,
         };
         if let Some(sequence) = self.objects.renew(&object).await? {
@@ -211,6 +211,6 @@ fn is_about_full_store(error: &PublishError) -> bool {
         "insufficient storage",
         "resource limits exceeded",
     ];
-    let words = chain(error);
+    let words = format_error_chain(error);
     WORDS.iter().any(|full| words.contains(full))
 }

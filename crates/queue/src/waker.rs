@@ -7,17 +7,17 @@
 use std::time::Duration;
 
 use async_nats::{HeaderMap, jetstream};
-use domain::{ReportCursor, Row, TicketKey, Timestamp, cause::chain};
+use domain::{OutboundCursor, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clock::clock,
+    clock::read_wall_clock,
     error::Error,
-    keyed::Keyed,
-    keyed_log::{KeyedLog, covering},
-    names::{self, Bucket, Key, TIMERS, WAKER},
-    pull::{self, Held, pause_after},
-    table::Table,
+    keyed_log::{KeyedLog, build_covering_headers},
+    names::{self, KeyValueBucket, RecordKey, TIMERS, WAKER},
+    pull::{self, HeldMessage, pause_after},
+    record::KeyedRecord,
+    table::TypedTable,
     trace,
 };
 
@@ -35,7 +35,7 @@ const CLOCKS_DIFFER_MS: i64 = 60_000;
 
 /// Reason why a ticket needs a token.
 #[derive(Clone, Copy, Debug)]
-enum Need {
+enum WakeupNeed {
     /// The record at this sequence was appended.
     Record(u64),
     /// The ticket's timer is due.
@@ -44,12 +44,12 @@ enum Need {
 
 /// Progress that a ticket's worker has stored.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct WorkerProgress {
     cursor: u64,
     due: Option<Timestamp>,
 }
 
-impl<T: Keyed> KeyedLog<T> {
+impl<T: KeyedRecord> KeyedLog<T> {
     /// Runs the waker until shutdown: a durable consumer of the log, and one of due timers. Any number of
     /// processes may run it.
     ///
@@ -57,9 +57,9 @@ impl<T: Keyed> KeyedLog<T> {
     /// [`Error::Unavailable`] when it cannot start; later errors are logged and retried.
     pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
         let of_record = |subject: &str| self.names.ticket_of_record(subject);
-        let appends = self.wake_from(self.names.stream, of_record, Need::Record, &shutdown);
+        let appends = self.wake_from(self.names.stream, of_record, WakeupNeed::Record, &shutdown);
         if self.names.takes_timers {
-            let timers = self.wake_from(TIMERS, names::ticket_of_timer, |_| Need::Timer, &shutdown);
+            let timers = self.wake_from(TIMERS, names::ticket_of_timer, |_| WakeupNeed::Timer, &shutdown);
             tokio::try_join!(appends, timers).map(drop)
         } else {
             appends.await
@@ -70,12 +70,12 @@ impl<T: Keyed> KeyedLog<T> {
         &self,
         stream: &str,
         ticket_of: impl Fn(&str) -> Option<TicketKey>,
-        need_of: impl Fn(u64) -> Need,
+        need_of: impl Fn(u64) -> WakeupNeed,
         shutdown: &CancellationToken,
     ) -> Result<(), Error> {
         let consumer = self.connection.consumer(stream, WAKER).await?;
         while !shutdown.is_cancelled() {
-            match pull::one(&self.connection, &consumer, shutdown).await {
+            match pull::pull_message(&self.connection, &consumer, shutdown).await {
                 Ok(Some(message)) => {
                     self.wake_for(ticket_of(&message.subject), &need_of, message)
                         .await
@@ -90,71 +90,71 @@ impl<T: Keyed> KeyedLog<T> {
     async fn wake_for(
         &self,
         ticket: Option<TicketKey>,
-        need_of: impl Fn(u64) -> Need,
+        need_of: impl Fn(u64) -> WakeupNeed,
         message: jetstream::Message,
     ) {
         let place = message.info().ok();
         let place = place.map(|info| (info.stream_sequence, info.delivered));
         let (message, acker) = message.split();
-        let held = Held::new("waker", acker, self.connection.ack_wait());
+        let held = HeldMessage::new("waker", acker, self.connection.ack_wait());
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
             // The subject never becomes a ticket, so a redelivery would not end.
-            forget(held).await;
+            acknowledge_message(held).await;
             return;
         };
         let need = need_of(sequence);
         let mut headers = match need {
-            Need::Record(sequence) => covering(sequence),
-            Need::Timer => HeaderMap::new(),
+            WakeupNeed::Record(sequence) => build_covering_headers(sequence),
+            WakeupNeed::Timer => HeaderMap::new(),
         };
-        trace::forward(message.headers.as_ref(), &mut headers);
+        trace::copy_trace_context(message.headers.as_ref(), &mut headers);
         let woken = match self.token(&ticket, headers).await {
             Ok(false) => self.is_met(&ticket, need).await,
             woken => woken,
         };
         match woken {
-            Ok(true) => forget(held).await,
+            Ok(true) => acknowledge_message(held).await,
             Ok(false) => {
                 let tries = usize::try_from(delivered).unwrap_or_default();
                 let pause = HOLD_PAUSES[tries.saturating_sub(1).min(HOLD_PAUSES.len() - 1)];
                 held.release(Some(pause)).await;
             }
             Err(error) => {
-                tracing::warn!(%ticket, error = %chain(&error), "ticket not woken; tried again in a second");
+                tracing::warn!(%ticket, error = %format_error_chain(&error), "ticket not woken; tried again in a second");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
             }
         }
     }
 
     /// True when the outstanding token or its worker covers the record or timer of a refused token.
-    async fn is_met(&self, ticket: &TicketKey, need: Need) -> Result<bool, Error> {
+    async fn is_met(&self, ticket: &TicketKey, need: WakeupNeed) -> Result<bool, Error> {
         match need {
-            Need::Record(sequence) => Ok(
+            WakeupNeed::Record(sequence) => Ok(
                 self.covered(ticket).await? >= sequence || self.progress(ticket).await?.cursor >= sequence
             ),
-            Need::Timer => {
+            WakeupNeed::Timer => {
                 let due = self.progress(ticket).await?.due;
                 // The worker sets a later timer, or none, once it has handled the due one.
-                Ok(due.is_none_or(|due| due > clock().plus_ms(CLOCKS_DIFFER_MS)))
+                Ok(due.is_none_or(|due| due > read_wall_clock().plus_ms(CLOCKS_DIFFER_MS)))
             }
         }
     }
 
     /// Stored progress of the ticket's worker; zero for a record that this release cannot read.
-    async fn progress(&self, ticket: &TicketKey) -> Result<Progress, Error> {
+    async fn progress(&self, ticket: &TicketKey) -> Result<WorkerProgress, Error> {
         let read = if self.names.takes_timers {
-            let rows = Table::<Row>::new(self.connection.clone(), Bucket::Tickets);
+            let rows = TypedTable::<TicketRow>::new(self.connection.clone(), KeyValueBucket::Tickets);
             rows.get(&ticket.to_string()).await.map(|row| {
-                row.map(|(row, _)| Progress {
+                row.map(|(row, _)| WorkerProgress {
                     cursor: row.cursor,
                     due: row.due,
                 })
             })
         } else {
-            let cursors = Table::<ReportCursor>::new(self.connection.clone(), Bucket::Effects);
-            cursors.get(Key::cursor(ticket)).await.map(|cursor| {
-                cursor.map(|(cursor, _)| Progress {
+            let cursors = TypedTable::<OutboundCursor>::new(self.connection.clone(), KeyValueBucket::Effects);
+            cursors.get(RecordKey::cursor(ticket)).await.map(|cursor| {
+                cursor.map(|(cursor, _)| WorkerProgress {
                     cursor: cursor.sequence,
                     due: None,
                 })
@@ -163,14 +163,14 @@ impl<T: Keyed> KeyedLog<T> {
         match read {
             Ok(progress) => Ok(progress.unwrap_or_default()),
             // Without known progress the message stays, so the waker tries again instead of losing a wake-up.
-            Err(Error::Corrupt { .. } | Error::Newer { .. }) => Ok(Progress::default()),
+            Err(Error::Corrupt { .. } | Error::Newer { .. }) => Ok(WorkerProgress::default()),
             Err(error) => Err(error),
         }
     }
 }
 
-async fn forget(held: Held) {
+async fn acknowledge_message(held: HeldMessage) {
     if let Err(error) = held.finish().await {
-        tracing::warn!(error = %chain(&error), "message not acknowledged; it comes again");
+        tracing::warn!(error = %format_error_chain(&error), "message not acknowledged; it comes again");
     }
 }

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use async_nats::Subscriber;
-use domain::Cause;
+use domain::ErrorCause;
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
-use crate::{connection::Connection, error::Error};
+use crate::{connection::NatsConnection, error::Error};
 
 // Core NATS delivers at most once. A lost notification is noticed after this time.
 const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);
@@ -15,21 +15,21 @@ const SETTLE_TRIES: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Notifications of appends to one ticket's log.
-pub struct Watch {
-    connection: Arc<Connection>,
+pub struct LogWatch {
+    connection: Arc<NatsConnection>,
     stream: &'static str,
     subject: String,
     subscriber: Subscriber,
     seen: u64,
 }
 
-impl Watch {
+impl LogWatch {
     pub(crate) async fn open(
-        connection: Arc<Connection>,
+        connection: Arc<NatsConnection>,
         stream: &'static str,
         subject: String,
     ) -> Result<Self, Error> {
-        let failed = |cause: Cause| Error::unavailable(format!("watch {stream}"), cause);
+        let failed = |cause: ErrorCause| Error::unavailable(format!("watch {stream}"), cause);
         let subscriber = connection
             .client
             .subscribe(subject.clone())

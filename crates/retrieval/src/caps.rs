@@ -11,14 +11,14 @@ const MAX_IN_FILE: usize = 2;
 
 /// Counter of the chosen chunks.
 #[derive(Debug)]
-pub(crate) struct Caps<'a> {
+pub(crate) struct ChunkCaps<'a> {
     modules: HashMap<&'a str, usize>,
     files: HashMap<u32, usize>,
     left: usize,
     in_module: usize,
 }
 
-impl<'a> Caps<'a> {
+impl<'a> ChunkCaps<'a> {
     pub(crate) fn new(max: usize, in_module: usize) -> Self {
         Self {
             modules: HashMap::new(),
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn caps_limit_each_module_and_file() {
-        let mut caps = Caps::new(6, MAX_IN_MODULE);
+        let mut caps = ChunkCaps::new(6, MAX_IN_MODULE);
         let taken: Vec<bool> = (0..4).map(|_| caps.take("a", 1)).collect();
         assert_eq!(taken, [true, true, false, false]);
         assert!(caps.take("a", 2) && caps.take("a", 3) && !caps.take("a", 4));

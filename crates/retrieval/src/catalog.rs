@@ -10,29 +10,29 @@ use std::{
 
 use crate::{
     file::{BlobId, TreeFile},
-    skip::Skip,
+    skip::IndexSkip,
 };
 
 /// Content at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogEntry {
     pub(crate) blob: BlobId,
     pub(crate) path: Arc<str>,
     /// Reason why the file has no chunks.
-    pub(crate) skip: Option<Skip>,
+    pub(crate) skip: Option<IndexSkip>,
 }
 
 /// Entries by number. A number is never reused.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Catalog {
-    entries: Vec<Option<Entry>>,
+pub(crate) struct FileCatalog {
+    entries: Vec<Option<CatalogEntry>>,
     by_blob: HashMap<BlobId, Vec<u32>>,
 }
 
 /// Line of the stored form: number, blob id, path, reason to skip.
-type Line = (u32, String, String, Option<Skip>);
+type CatalogLine = (u32, String, String, Option<IndexSkip>);
 
-impl Catalog {
+impl FileCatalog {
     pub(crate) fn find(&self, file: &TreeFile) -> Option<u32> {
         let numbers = self.by_blob.get(&file.blob)?;
         numbers
@@ -41,11 +41,11 @@ impl Catalog {
             .find(|number| self.get(*number).is_some_and(|entry| *entry.path == *file.path))
     }
 
-    pub(crate) fn get(&self, number: u32) -> Option<&Entry> {
+    pub(crate) fn get(&self, number: u32) -> Option<&CatalogEntry> {
         self.entries.get(number as usize)?.as_ref()
     }
 
-    pub(crate) fn add(&mut self, entry: Entry) -> u32 {
+    pub(crate) fn add(&mut self, entry: CatalogEntry) -> u32 {
         let number = self.next();
         self.put(number, entry);
         number
@@ -72,7 +72,7 @@ impl Catalog {
         (0..self.next()).filter(|number| self.get(*number).is_some())
     }
 
-    fn put(&mut self, number: u32, entry: Entry) {
+    fn put(&mut self, number: u32, entry: CatalogEntry) {
         let at = number as usize;
         if self.entries.len() <= at {
             self.entries.resize(at + 1, None);
@@ -89,7 +89,7 @@ impl Catalog {
         writeln!(file, "{} {}", self.next(), self.numbers().count())?;
         for number in self.numbers() {
             if let Some(entry) = self.get(number) {
-                let line: Line = (number, entry.blob.to_string(), entry.path.to_string(), entry.skip);
+                let line: CatalogLine = (number, entry.blob.to_string(), entry.path.to_string(), entry.skip);
                 serde_json::to_writer(&mut file, &line)?;
                 file.write_all(b"\n")?;
             }
@@ -115,12 +115,12 @@ impl Catalog {
         let mut catalog = Self::default();
         let mut read = 0_usize;
         for line in lines {
-            let (number, blob, path, skip): Line = serde_json::from_str(&line?)?;
+            let (number, blob, path, skip): CatalogLine = serde_json::from_str(&line?)?;
             let blob = BlobId::from_hex(&blob)
                 .filter(|_| number < next)
                 .ok_or_else(broken)?;
             let path = path.into();
-            catalog.put(number, Entry { blob, path, skip });
+            catalog.put(number, CatalogEntry { blob, path, skip });
             read += 1;
         }
         // Removed numbers at the end stay occupied, so that no later entry gets them.
@@ -137,26 +137,26 @@ mod tests {
     fn catalog_round_trips_unless_truncated() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("catalog");
-        let mut catalog = Catalog::default();
-        let entry = |byte, path: &str, skip| Entry {
+        let mut catalog = FileCatalog::default();
+        let entry = |byte, path: &str, skip| CatalogEntry {
             blob: BlobId([byte; 20]),
             path: path.into(),
             skip,
         };
         let gone = catalog.add(entry(1, "a", None));
         catalog.add(entry(1, "b\n\"", None));
-        let last = catalog.add(entry(2, "c", Some(Skip::Binary)));
+        let last = catalog.add(entry(2, "c", Some(IndexSkip::Binary)));
         catalog.remove(gone);
         catalog.remove(last);
         catalog.write(&path).unwrap();
-        let read = Catalog::read(&path).unwrap();
+        let read = FileCatalog::read(&path).unwrap();
         assert_eq!(read.entries, catalog.entries);
         assert_eq!(read.by_blob, catalog.by_blob);
         assert_eq!(read.next(), 3, "a number is not given twice");
         let whole = fs::read_to_string(&path).unwrap();
         for cut in 0..whole.len() - 1 {
             fs::write(&path, &whole[..cut]).unwrap();
-            Catalog::read(&path).unwrap_err();
+            FileCatalog::read(&path).unwrap_err();
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Division of a file into chunks of whole lines, each line in exactly one chunk.
 
 use crate::{
-    definition::Definition,
+    code_chunk::{ChunkDraft, CodeChunk, MAX_NAMES},
+    definition::CodeDefinition,
     markdown,
-    piece::{Chunk, MAX_NAMES, Piece},
-    text::Lines,
+    text::SharedTextLines,
 };
 
 /// Size above which a chunk is divided further where possible, in bytes.
@@ -24,28 +24,28 @@ const MAX_HEAD: usize = 800;
 
 /// Divides a file into chunks, in order: by definitions, by Markdown headings, otherwise windows of lines.
 #[must_use]
-pub fn chunks(path: &str, text: &str, definitions: &[Definition]) -> Vec<Chunk> {
-    let lines = Lines::new(text);
+pub fn divide_file(path: &str, text: &str, definitions: &[CodeDefinition]) -> Vec<CodeChunk> {
+    let lines = SharedTextLines::new(text);
     if lines.count() == 0 {
         return Vec::new();
     }
     let pieces = if markdown::is_markdown(path) {
-        markdown::sections(&lines)
+        markdown::divide_sections(&lines)
             .into_iter()
-            .flat_map(|section| small(&lines, section))
+            .flat_map(|section| limit_piece(&lines, section))
             .collect()
     } else if definitions.is_empty() {
-        windows(&lines, &Piece::of(0, lines.count()))
+        divide_into_windows(&lines, &ChunkDraft::of(0, lines.count()))
     } else {
-        let blocks = blocks(&lines, definitions);
-        cut(&lines, &Piece::of(0, lines.count()), &blocks, 0)
+        let blocks = build_definition_blocks(&lines, definitions);
+        divide_piece(&lines, &ChunkDraft::of(0, lines.count()), &blocks, 0)
     };
-    let merged = merge(&lines, pieces);
-    merged.into_iter().map(Piece::done).collect()
+    let merged = merge_pieces(&lines, pieces);
+    merged.into_iter().map(ChunkDraft::done).collect()
 }
 
 /// Definition with its lines, including the comment above it.
-struct Block {
+struct DefinitionBlock {
     name: String,
     start: usize,
     end: usize,
@@ -54,11 +54,14 @@ struct Block {
 }
 
 /// Blocks of the definitions, sorted by line. No block begins before its predecessor.
-fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
+fn build_definition_blocks(
+    lines: &SharedTextLines<'_>,
+    definitions: &[CodeDefinition],
+) -> Vec<DefinitionBlock> {
     let count = lines.count();
-    let mut sorted: Vec<&Definition> = definitions.iter().filter(|found| found.line >= 1).collect();
+    let mut sorted: Vec<&CodeDefinition> = definitions.iter().filter(|found| found.line >= 1).collect();
     sorted.sort_by_key(|found| (found.line, found.depth));
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<DefinitionBlock> = Vec::new();
     for found in sorted {
         let line = (found.line - 1).min(count - 1);
         // An inner definition may begin in the lines of the outer one, but not at its first line.
@@ -70,19 +73,19 @@ fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
         let comment = lines.text(start, line);
         let body = doc_string(lines, line + 1);
         let head = format!("{} {comment}{body}", found.signature);
-        blocks.push(Block {
+        blocks.push(DefinitionBlock {
             name: found.name.clone(),
             start,
             end: found.end.clamp(line + 1, count),
             depth: found.depth,
-            head: crate::text::cut(&head, MAX_HEAD).to_owned(),
+            head: crate::text::truncate_text(&head, MAX_HEAD).to_owned(),
         });
     }
     blocks
 }
 
 /// First line of the comment, decorators and attributes directly above a line.
-fn comment_start(lines: &Lines<'_>, line: usize, floor: usize) -> usize {
+fn comment_start(lines: &SharedTextLines<'_>, line: usize, floor: usize) -> usize {
     let belongs = |at: &usize| {
         let text = lines.line(*at).trim_start();
         ["//", "#", "/*", "*", "@", "--", "\"\"\""]
@@ -94,7 +97,7 @@ fn comment_start(lines: &Lines<'_>, line: usize, floor: usize) -> usize {
 }
 
 /// First lines of a Python function, if they are a docstring; otherwise empty.
-fn doc_string<'a>(lines: &Lines<'a>, line: usize) -> &'a str {
+fn doc_string<'a>(lines: &SharedTextLines<'a>, line: usize) -> &'a str {
     let opens = |text: &str| text.trim_start().starts_with("\"\"\"") || text.trim_start().starts_with("'''");
     if line < lines.count() && opens(lines.line(line)) {
         lines.text(line, (line + 5).min(lines.count()))
@@ -105,17 +108,22 @@ fn doc_string<'a>(lines: &Lines<'a>, line: usize) -> &'a str {
 
 /// Divides the lines of a piece at the outermost blocks, and pieces that are still too long at the inner
 /// ones.
-fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Vec<Piece> {
+fn divide_piece(
+    lines: &SharedTextLines<'_>,
+    whole: &ChunkDraft,
+    blocks: &[DefinitionBlock],
+    nesting: usize,
+) -> Vec<ChunkDraft> {
     if lines.bytes(whole.start, whole.end) <= MAX {
         let mut piece = whole.clone();
-        note(&mut piece, blocks);
+        add_names(&mut piece, blocks);
         return vec![piece];
     }
     let Some(depth) = blocks.iter().map(|block| block.depth).min() else {
-        return windows(lines, whole);
+        return divide_into_windows(lines, whole);
     };
     if nesting >= MAX_NESTING {
-        return windows(lines, whole);
+        return divide_into_windows(lines, whole);
     }
     let mut pieces = Vec::new();
     let mut at = whole.start;
@@ -129,10 +137,13 @@ fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Ve
         let start = block.start.clamp(at, whole.end);
         let end = block.end.clamp(start, whole.end);
         if start > at {
-            pieces.extend(windows(lines, &gap(at, start, whole, first.take())));
+            pieces.extend(divide_into_windows(
+                lines,
+                &build_gap_piece(at, start, whole, first.take()),
+            ));
         }
         if end > start {
-            pieces.extend(cut(
+            pieces.extend(divide_piece(
                 lines,
                 &piece_of(block, start, end, whole, first.take()),
                 inner,
@@ -140,19 +151,22 @@ fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Ve
             ));
         } else if let Some(last) = pieces.last_mut() {
             // Several definitions share the same lines.
-            note(last, std::slice::from_ref(block));
-            note(last, inner);
+            add_names(last, std::slice::from_ref(block));
+            add_names(last, inner);
         }
         at = end;
     }
     if at < whole.end {
-        pieces.extend(windows(lines, &gap(at, whole.end, whole, first.take())));
+        pieces.extend(divide_into_windows(
+            lines,
+            &build_gap_piece(at, whole.end, whole, first.take()),
+        ));
     }
-    merge(lines, pieces)
+    merge_pieces(lines, pieces)
 }
 
-fn gap(start: usize, end: usize, outer: &Piece, first: Option<&Piece>) -> Piece {
-    Piece {
+fn build_gap_piece(start: usize, end: usize, outer: &ChunkDraft, first: Option<&ChunkDraft>) -> ChunkDraft {
+    ChunkDraft {
         start,
         end,
         names: first.map(|first| first.names.clone()).unwrap_or_default(),
@@ -161,13 +175,19 @@ fn gap(start: usize, end: usize, outer: &Piece, first: Option<&Piece>) -> Piece 
     }
 }
 
-fn piece_of(block: &Block, start: usize, end: usize, outer: &Piece, first: Option<&Piece>) -> Piece {
-    let mut piece = gap(start, end, outer, first);
-    note(&mut piece, std::slice::from_ref(block));
+fn piece_of(
+    block: &DefinitionBlock,
+    start: usize,
+    end: usize,
+    outer: &ChunkDraft,
+    first: Option<&ChunkDraft>,
+) -> ChunkDraft {
+    let mut piece = build_gap_piece(start, end, outer, first);
+    add_names(&mut piece, std::slice::from_ref(block));
     piece
 }
 
-fn note(piece: &mut Piece, blocks: &[Block]) {
+fn add_names(piece: &mut ChunkDraft, blocks: &[DefinitionBlock]) {
     for block in blocks.iter().take(MAX_NAMES.saturating_sub(piece.names.len())) {
         piece.names.push(block.name.clone());
         piece.heads.push(block.head.clone());
@@ -176,21 +196,21 @@ fn note(piece: &mut Piece, blocks: &[Block]) {
 
 /// Returns a piece unchanged, or in windows if it is too long. Every window keeps the signature; the names
 /// stay with the first.
-fn small(lines: &Lines<'_>, piece: Piece) -> Vec<Piece> {
+fn limit_piece(lines: &SharedTextLines<'_>, piece: ChunkDraft) -> Vec<ChunkDraft> {
     if lines.bytes(piece.start, piece.end) <= MAX {
         vec![piece]
     } else {
-        windows(lines, &piece)
+        divide_into_windows(lines, &piece)
     }
 }
 
-fn windows(lines: &Lines<'_>, piece: &Piece) -> Vec<Piece> {
+fn divide_into_windows(lines: &SharedTextLines<'_>, piece: &ChunkDraft) -> Vec<ChunkDraft> {
     if piece.end - piece.start <= WINDOW && !piece.names.is_empty() {
         return vec![piece.clone()];
     }
     let step = WINDOW.max((piece.end - piece.start).div_ceil(MAX_WINDOWS));
     let starts = (piece.start..piece.end).step_by(step);
-    let window = |start: usize| Piece {
+    let window = |start: usize| ChunkDraft {
         start,
         end: (start + step).min(piece.end),
         names: if start == piece.start {
@@ -201,14 +221,14 @@ fn windows(lines: &Lines<'_>, piece: &Piece) -> Vec<Piece> {
         title: piece.title.clone(),
         heads: piece.heads.clone(),
     };
-    let windows: Vec<Piece> = starts.map(window).collect();
+    let windows: Vec<ChunkDraft> = starts.map(window).collect();
     debug_assert!(lines.count() >= piece.end);
     windows
 }
 
 /// Merges small neighboring pieces. Empty lines belong to the piece before them.
-fn merge(lines: &Lines<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut merged: Vec<Piece> = Vec::new();
+fn merge_pieces(lines: &SharedTextLines<'_>, pieces: Vec<ChunkDraft>) -> Vec<ChunkDraft> {
+    let mut merged: Vec<ChunkDraft> = Vec::new();
     for piece in pieces {
         match merged.last_mut() {
             Some(last) if lines.is_blank(piece.start, piece.end) => last.end = piece.end,
@@ -225,8 +245,8 @@ mod tests {
 
     use super::*;
 
-    fn definition(name: &str, line: usize, end: usize, depth: usize) -> Definition {
-        Definition {
+    fn definition(name: &str, line: usize, end: usize, depth: usize) -> CodeDefinition {
+        CodeDefinition {
             name: name.to_owned(),
             line,
             end,
@@ -253,7 +273,7 @@ mod tests {
             definition("one", 110, 110, 0),
             definition("two", 111, 111, 0),
         ];
-        let found = chunks("a.rs", &text, &found);
+        let found = divide_file("a.rs", &text, &found);
         let shown: Vec<_> = found
             .iter()
             .map(|chunk| (chunk.start, chunk.end, chunk.names.join(" ")))
@@ -276,7 +296,7 @@ mod tests {
             body(50),
             body(150)
         );
-        let found = chunks(
+        let found = divide_file(
             "a.ts",
             &text,
             &[
@@ -304,7 +324,7 @@ mod tests {
             body(50),
             body(50)
         );
-        let titles: Vec<String> = chunks("README.md", &text, &[])
+        let titles: Vec<String> = divide_file("README.md", &text, &[])
             .into_iter()
             .map(|chunk| chunk.title)
             .collect();
@@ -320,18 +340,18 @@ mod tests {
             name in prop::sample::select(vec!["a.rs", "b.md", "c.txt"]),
         ) {
             let text = lines.join("\n") + &end;
-            let definitions: Vec<Definition> = found
+            let definitions: Vec<CodeDefinition> = found
                 .into_iter()
                 .map(|(line, end, depth)| definition("f", line, end, depth))
                 .collect();
-            let chunks = chunks(name, &text, &definitions);
+            let chunks = divide_file(name, &text, &definitions);
             let mut next = 1;
             for chunk in &chunks {
                 prop_assert_eq!(chunk.start, next);
                 prop_assert!(chunk.end >= chunk.start);
                 next = chunk.end + 1;
             }
-            let lines = Lines::new(&text);
+            let lines = SharedTextLines::new(&text);
             prop_assert_eq!(next - 1, lines.count());
             // The lines together contain all bytes.
             let all: usize = (0..lines.count()).map(|at| lines.bytes(at, at + 1)).sum();

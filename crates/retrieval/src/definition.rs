@@ -2,7 +2,7 @@
 
 /// Function, class or type that a parser found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definition {
+pub struct CodeDefinition {
     /// Name of the definition.
     pub name: String,
     /// First line, from 1.

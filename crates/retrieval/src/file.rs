@@ -43,20 +43,20 @@ pub struct TreeFile {
 }
 
 /// Source of contents and their definitions.
-pub trait Source {
+pub trait ContentSource {
     /// Reads a content of at most `max` bytes.
     ///
     /// # Errors
     /// See [`Unread`].
-    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread>;
+    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, SharedReadFailure>;
 
     /// Definitions of a text in their order; empty when its language is unknown or parsing fails.
-    fn outline(&mut self, path: &str, text: &str) -> Vec<crate::Definition>;
+    fn outline(&mut self, path: &str, text: &str) -> Vec<crate::CodeDefinition>;
 }
 
 /// Reason why a content was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum SharedReadFailure {
     /// The content is longer than the limit.
     TooLarge,
     /// The content is missing or cannot be read now; the next update tries again.

@@ -2,14 +2,14 @@
 
 use std::{cmp::Ordering, collections::HashMap};
 
-use crate::ranking::Hit;
+use crate::ranking::ChunkHit;
 
 // Usual constant of reciprocal rank fusion: it limits the advantage of the first ranks.
 const K: f32 = 60.0;
 
 /// Reason why a chunk is on a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum MatchReason {
     Named,
     Defines(String),
     Quotes(String),
@@ -17,33 +17,33 @@ pub(crate) enum Why {
 }
 
 /// Chunk with its score and reasons.
-pub(crate) struct Scored {
-    pub(crate) hit: Hit,
+pub(crate) struct ScoredChunk {
+    pub(crate) hit: ChunkHit,
     pub(crate) score: f32,
-    pub(crate) why: Vec<Why>,
+    pub(crate) why: Vec<MatchReason>,
 }
 
 /// Reciprocal rank fusion of several lists.
 #[derive(Default)]
-pub(crate) struct Fusion {
-    chunks: HashMap<(u32, u32), Scored>,
+pub(crate) struct RankFusion {
+    chunks: HashMap<(u32, u32), ScoredChunk>,
     /// Score of a chunk that is first on every list.
     most: f32,
 }
 
-impl Fusion {
-    pub(crate) fn add(&mut self, weight: f32, hits: Vec<Hit>) {
+impl RankFusion {
+    pub(crate) fn add(&mut self, weight: f32, hits: Vec<ChunkHit>) {
         self.add_list(weight, hits.into_iter().map(|hit| (hit, None)).collect());
     }
 
-    pub(crate) fn add_for(&mut self, weight: f32, hits: Vec<(Hit, Why)>) {
+    pub(crate) fn add_for(&mut self, weight: f32, hits: Vec<(ChunkHit, MatchReason)>) {
         self.add_list(
             weight,
             hits.into_iter().map(|(hit, why)| (hit, Some(why))).collect(),
         );
     }
 
-    pub(crate) fn add_list(&mut self, weight: f32, hits: Vec<(Hit, Option<Why>)>) {
+    pub(crate) fn add_list(&mut self, weight: f32, hits: Vec<(ChunkHit, Option<MatchReason>)>) {
         if hits.is_empty() {
             return;
         }
@@ -51,7 +51,7 @@ impl Fusion {
         let mut rank = K;
         for (hit, why) in hits {
             rank += 1.0;
-            let empty = || Scored {
+            let empty = || ScoredChunk {
                 hit,
                 score: 0.0,
                 why: Vec::new(),
@@ -62,11 +62,11 @@ impl Fusion {
         }
     }
 
-    pub(crate) fn best_of_files(&self) -> HashMap<u32, Hit> {
-        let mut best: HashMap<u32, &Scored> = HashMap::new();
+    pub(crate) fn best_of_files(&self) -> HashMap<u32, ChunkHit> {
+        let mut best: HashMap<u32, &ScoredChunk> = HashMap::new();
         for scored in self.chunks.values() {
             let known = best.entry(scored.hit.place).or_insert(scored);
-            if first(scored, known) == Ordering::Less {
+            if compare_scores(scored, known) == Ordering::Less {
                 *known = scored;
             }
         }
@@ -77,12 +77,12 @@ impl Fusion {
 
     /// Files with scores of the chunks on lists of certain hits; without any, those of the best chunks.
     pub(crate) fn leading(&self, max: usize) -> Vec<(u32, f32)> {
-        let is_certain = |scored: &&Scored| !scored.why.is_empty();
-        let mut chunks: Vec<&Scored> = self.chunks.values().filter(is_certain).collect();
+        let is_certain = |scored: &&ScoredChunk| !scored.why.is_empty();
+        let mut chunks: Vec<&ScoredChunk> = self.chunks.values().filter(is_certain).collect();
         if chunks.is_empty() {
             chunks.extend(self.chunks.values());
         }
-        chunks.sort_by(|one, other| first(one, other));
+        chunks.sort_by(|one, other| compare_scores(one, other));
         chunks
             .into_iter()
             .take(max)
@@ -90,20 +90,20 @@ impl Fusion {
             .collect()
     }
 
-    pub(crate) fn done(self, weight: impl Fn(&Scored) -> f32) -> Vec<Scored> {
+    pub(crate) fn done(self, weight: impl Fn(&ScoredChunk) -> f32) -> Vec<ScoredChunk> {
         let most = self.most.max(f32::MIN_POSITIVE);
         let weighted = self.chunks.into_values().map(|mut scored| {
             scored.score = scored.score * weight(&scored) / most;
             scored
         });
-        let mut chunks: Vec<Scored> = weighted.collect();
-        chunks.sort_by(first);
+        let mut chunks: Vec<ScoredChunk> = weighted.collect();
+        chunks.sort_by(compare_scores);
         chunks
     }
 }
 
-fn first(one: &Scored, other: &Scored) -> Ordering {
-    let place = |scored: &Scored| (scored.hit.place, scored.hit.start);
+fn compare_scores(one: &ScoredChunk, other: &ScoredChunk) -> Ordering {
+    let place = |scored: &ScoredChunk| (scored.hit.place, scored.hit.start);
     other
         .score
         .total_cmp(&one.score)

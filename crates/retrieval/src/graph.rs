@@ -10,12 +10,12 @@ const STEPS: usize = 2;
 
 /// Neighbors of each file of a tree, in both directions.
 #[derive(Debug, Default)]
-pub(crate) struct Graph {
+pub(crate) struct NameGraph {
     starts: Vec<u32>,
     neighbours: Vec<u32>,
 }
 
-impl Graph {
+impl NameGraph {
     /// Builds the graph from pairs of files; a pair occurs once for each shared name.
     pub(crate) fn of_pairs(mut pairs: Vec<(u32, u32)>, files: usize) -> Self {
         pairs.sort_unstable();
@@ -63,7 +63,7 @@ impl Graph {
             let mut next: HashMap<u32, f32> = HashMap::new();
             for (file, weight) in &moving {
                 let neighbours = self.of(*file);
-                let share = DAMPING * weight / count(neighbours.len().max(1));
+                let share = DAMPING * weight / convert_count(neighbours.len().max(1));
                 for neighbour in neighbours {
                     *next.entry(*neighbour).or_default() += share;
                 }
@@ -78,7 +78,7 @@ impl Graph {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a small count")]
-fn count(number: usize) -> f32 {
+fn convert_count(number: usize) -> f32 {
     number as f32
 }
 
@@ -90,7 +90,7 @@ mod tests {
     fn weight_reaches_neighbors_of_neighbors_only() {
         let both = |one, other| [(one, other), (other, one)];
         let pairs = [both(0, 1), both(1, 2), both(2, 3), both(3, 4)].concat();
-        let graph = Graph::of_pairs(pairs, 5);
+        let graph = NameGraph::of_pairs(pairs, 5);
         let near = graph.near(&HashMap::from([(0, 1.0)]));
         assert!(near[&0] > near[&1] && near[&1] > near[&2]);
         assert_eq!(near.get(&3), None);
@@ -100,7 +100,7 @@ mod tests {
     fn file_keeps_closest_neighbors() {
         let mut pairs: Vec<(u32, u32)> = (1..100).map(|other| (0, other)).collect();
         pairs.extend([(0, 70), (0, 70)]);
-        let graph = Graph::of_pairs(pairs, 100);
+        let graph = NameGraph::of_pairs(pairs, 100);
         assert_eq!(graph.of(0).len(), MAX_NEIGHBOURS);
         assert_eq!(graph.of(0).first(), Some(&70));
     }

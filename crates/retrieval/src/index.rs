@@ -9,36 +9,36 @@ use std::{
 use tantivy::{IndexReader, ReloadPolicy, Searcher, directory::MmapDirectory, index::IndexBuilder};
 
 use crate::{
-    catalog::Catalog,
-    connect::connect,
+    catalog::FileCatalog,
     error::Error,
-    schema::{self, Fields},
-    tree::Tree,
+    name_links::connect_files,
+    schema::{self, ChunkFields},
+    tree::IndexedTree,
 };
 
 /// Index of one repository, in a separate folder.
-pub struct Index {
+pub struct CodeIndex {
     pub(crate) folder: PathBuf,
     pub(crate) tantivy: tantivy::Index,
     pub(crate) reader: IndexReader,
-    pub(crate) fields: Fields,
-    pub(crate) state: RwLock<State>,
+    pub(crate) fields: ChunkFields,
+    pub(crate) state: RwLock<IndexState>,
     /// Held by an update: one runs at a time.
     pub(crate) updating: Mutex<()>,
     /// Trees in use by callers.
-    pub(crate) trees: Mutex<Vec<Weak<Tree>>>,
+    pub(crate) trees: Mutex<Vec<Weak<IndexedTree>>>,
     graph: Mutex<()>,
 }
 
 /// State at the last commit of the index.
 #[derive(Clone, Default)]
-pub(crate) struct State {
-    pub(crate) catalog: Catalog,
+pub(crate) struct IndexState {
+    pub(crate) catalog: FileCatalog,
     /// Number in the name of the catalog's file. The payload of the index's commit contains the same number.
     pub(crate) generation: u64,
 }
 
-impl Index {
+impl CodeIndex {
     /// Opens the index in this folder or creates an empty one. A damaged one or one of another version is
     /// deleted. Blocks.
     ///
@@ -62,17 +62,17 @@ impl Index {
     fn open_at(folder: PathBuf) -> Result<Self, Error> {
         let inner = folder.join("index");
         fs::create_dir_all(&inner)?;
-        let (schema, fields) = schema::schema();
+        let (schema, fields) = schema::build_schema();
         let directory = MmapDirectory::open(&inner).map_err(tantivy::TantivyError::from)?;
         let builder = IndexBuilder::new()
             .schema(schema)
-            .tokenizers(schema::tokenizers());
+            .tokenizers(schema::build_tokenizers());
         let tantivy = builder.open_or_create(directory)?;
         let payload = tantivy.load_metas()?.payload;
         let state = match payload.as_deref().map(str::parse::<u64>) {
-            None => State::default(),
-            Some(Ok(generation)) => State {
-                catalog: Catalog::read(&catalog_path(&folder, generation))?,
+            None => IndexState::default(),
+            Some(Ok(generation)) => IndexState {
+                catalog: FileCatalog::read(&catalog_path(&folder, generation))?,
                 generation,
             },
             Some(Err(_)) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
@@ -110,10 +110,10 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn connect(&self, tree: &Tree) -> Result<(), Error> {
-        let _one = locked(&self.graph);
+    pub fn connect(&self, tree: &IndexedTree) -> Result<(), Error> {
+        let _one = lock_mutex(&self.graph);
         if tree.graph.get().is_none() {
-            let graph = connect(&self.searcher(), self.fields, tree)?;
+            let graph = connect_files(&self.searcher(), self.fields, tree)?;
             // The lock excludes another writer, so the result is ignored.
             let _ = tree.graph.set(graph);
         }
@@ -124,12 +124,12 @@ impl Index {
         self.reader.searcher()
     }
 
-    pub(crate) fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
+    pub(crate) fn read(&self) -> std::sync::RwLockReadGuard<'_, IndexState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

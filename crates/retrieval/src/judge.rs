@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use tantivy::{TantivyDocument, schema::Value};
 
 use crate::{
-    caps::Caps,
+    caps::ChunkCaps,
     error::Error,
     file::BlobId,
-    fusion::{Scored, Why},
-    ranking::{Ranking, Word},
-    request::{Answer, Candidate, Found, Read, Request},
-    schema::whole,
+    fusion::{MatchReason, ScoredChunk},
+    ranking::{ChunkRanking, QueryWord},
+    request::{FoundChunk, RankCandidate, ReadContent, SearchAnswer, SearchRequest},
+    schema::normalize_name,
     skip::{self, is_prose},
     tokens,
 };
@@ -26,22 +26,22 @@ const MIN_COVER_NEAR: f32 = 0.15;
 const MAX_SHOWN_WORDS: usize = 5;
 
 /// Selection of chunks for an answer.
-pub(crate) struct Judge<'a> {
-    pub(crate) ranking: &'a Ranking<'a>,
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) words: &'a [Word],
-    pub(crate) read: Read<'a>,
+pub(crate) struct ChunkJudge<'a> {
+    pub(crate) ranking: &'a ChunkRanking<'a>,
+    pub(crate) request: &'a SearchRequest<'a>,
+    pub(crate) words: &'a [QueryWord],
+    pub(crate) read: ReadContent<'a>,
     /// Number of different words in the query, including those that no file has.
     pub(crate) said: usize,
 }
 
-impl Judge<'_> {
-    pub(crate) fn answer(&self, fused: Vec<Scored>) -> Result<Answer, Error> {
+impl ChunkJudge<'_> {
+    pub(crate) fn answer(&self, fused: Vec<ScoredChunk>) -> Result<SearchAnswer, Error> {
         let tree = self.ranking.tree;
         let modules = Some(self.request.modules).filter(|modules| !modules.is_empty());
         let modules = modules.unwrap_or(&tree.modules);
-        let mut caps = Caps::new(self.request.max, self.request.max_in_module);
-        let mut answer = Answer::default();
+        let mut caps = ChunkCaps::new(self.request.max, self.request.max_in_module);
+        let mut answer = SearchAnswer::default();
         for (at, scored) in fused.into_iter().enumerate() {
             let is_candidate = answer.candidates.len() < self.request.candidates;
             if !is_candidate && (at >= MAX_READ || caps.is_full()) {
@@ -60,11 +60,11 @@ impl Judge<'_> {
             if takes || is_candidate {
                 let found = self.found(&scored, &matched)?;
                 if is_candidate {
-                    let plain = Found {
+                    let plain = FoundChunk {
                         reason: String::new(),
                         ..found.clone()
                     };
-                    answer.candidates.push(Candidate { found: plain, text });
+                    answer.candidates.push(RankCandidate { found: plain, text });
                 }
                 answer.found.extend(Some(found).filter(|_| takes));
             }
@@ -73,7 +73,7 @@ impl Judge<'_> {
     }
 
     /// Words of the query that a chunk contains, in the order of their weight.
-    fn matched(&self, path: &str, text: &str) -> Vec<&Word> {
+    fn matched(&self, path: &str, text: &str) -> Vec<&QueryWord> {
         let mut there: HashSet<String> = HashSet::new();
         for text in [path, text] {
             tokens::each_word(text, |word| {
@@ -82,15 +82,15 @@ impl Judge<'_> {
                 }
             });
         }
-        let has = |word: &&Word| {
+        let has = |word: &&QueryWord| {
             let other = word.other.as_ref().is_some_and(|other| there.contains(other));
             other || there.contains(&word.text)
         };
         self.words.iter().filter(has).collect()
     }
 
-    fn is_confident(&self, scored: &Scored, matched: &[&Word]) -> bool {
-        let is_certain = scored.why.iter().any(|why| *why != Why::Near);
+    fn is_confident(&self, scored: &ScoredChunk, matched: &[&QueryWord]) -> bool {
+        let is_certain = scored.why.iter().any(|why| *why != MatchReason::Near);
         let all: f32 = self.words.iter().map(|word| word.weight).sum();
         let shared: f32 = matched.iter().map(|word| word.weight).sum();
         // One shared word proves little, unless the query has no second one.
@@ -103,19 +103,19 @@ impl Judge<'_> {
         is_certain || (enough && shared >= cover * all)
     }
 
-    fn found(&self, scored: &Scored, matched: &[&Word]) -> Result<Found, Error> {
+    fn found(&self, scored: &ScoredChunk, matched: &[&QueryWord]) -> Result<FoundChunk, Error> {
         let file = self.ranking.tree.file(scored.hit.place);
         let document: TantivyDocument = self.ranking.searcher.doc(scored.hit.address)?;
         let shown = document.get_first(self.ranking.fields.shown);
         let shown = shown.and_then(|shown| shown.as_str()).unwrap_or_default();
         let path = file.map(|file| file.path.to_string()).unwrap_or_default();
-        Ok(Found {
+        Ok(FoundChunk {
             symbol: self.symbol(shown, scored, &path),
             blob: file.map_or(BlobId([0; 20]), |file| file.blob),
             start: scored.hit.start,
             end: scored.hit.end,
             score: scored.score.min(1.0),
-            reason: reason(scored, matched),
+            reason: describe_match(scored, matched),
             is_test: skip::is_test(&path),
             path,
         })
@@ -123,17 +123,19 @@ impl Judge<'_> {
 
     /// Name to show for a chunk: the defined name that the query has, otherwise the name with the most words
     /// of the query.
-    fn symbol(&self, shown: &str, scored: &Scored, path: &str) -> String {
+    fn symbol(&self, shown: &str, scored: &ScoredChunk, path: &str) -> String {
         if is_prose(path) {
             return shown.to_owned();
         }
         let names: Vec<&str> = shown.split(' ').collect();
         let defined = scored.why.iter().find_map(|why| match why {
-            Why::Defines(name) => names.iter().find(|shown| whole(shown) == whole(name)),
-            Why::Named | Why::Quotes(_) | Why::Near => None,
+            MatchReason::Defines(name) => names
+                .iter()
+                .find(|shown| normalize_name(shown) == normalize_name(name)),
+            MatchReason::Named | MatchReason::Quotes(_) | MatchReason::Near => None,
         });
         let fits = |name: &&&str| {
-            let words = tokens::tokens(name);
+            let words = tokens::collect_words(name);
             self.words
                 .iter()
                 .filter(|word| words.contains(&word.text))
@@ -148,15 +150,15 @@ impl Judge<'_> {
     }
 }
 
-fn reason(scored: &Scored, matched: &[&Word]) -> String {
+fn describe_match(scored: &ScoredChunk, matched: &[&QueryWord]) -> String {
     let mut parts: Vec<String> = scored
         .why
         .iter()
         .map(|why| match why {
-            Why::Named => "named in the text".to_owned(),
-            Why::Defines(name) => format!("defines {name}"),
-            Why::Quotes(message) => format!("has the message \"{message}\""),
-            Why::Near => "shares names with other results".to_owned(),
+            MatchReason::Named => "named in the text".to_owned(),
+            MatchReason::Defines(name) => format!("defines {name}"),
+            MatchReason::Quotes(message) => format!("has the message \"{message}\""),
+            MatchReason::Near => "shares names with other results".to_owned(),
         })
         .collect();
     let words: Vec<&str> = matched

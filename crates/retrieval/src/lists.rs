@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     error::Error,
-    fusion::{Fusion, Scored, Why},
+    fusion::{MatchReason, RankFusion, ScoredChunk},
     paths,
-    ranking::{Hit, Ranking, Word},
-    request::{Kind, Read, Request},
+    ranking::{ChunkHit, ChunkRanking, QueryWord},
+    request::{ChunkKind, ReadContent, SearchRequest},
     skip::is_prose,
     text::quoted_in,
 };
@@ -22,28 +22,28 @@ const TEST_WEIGHT: f32 = 0.5;
 const DOCS_WEIGHT: f32 = 0.7;
 
 /// Builder of the ranked lists.
-pub(crate) struct Lists<'a> {
-    pub(crate) ranking: &'a Ranking<'a>,
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) words: &'a [Word],
-    pub(crate) read: Read<'a>,
+pub(crate) struct RankedLists<'a> {
+    pub(crate) ranking: &'a ChunkRanking<'a>,
+    pub(crate) request: &'a SearchRequest<'a>,
+    pub(crate) words: &'a [QueryWord],
+    pub(crate) read: ReadContent<'a>,
 }
 
-impl Lists<'_> {
+impl RankedLists<'_> {
     /// Chunks of all lists, best first, with scores between 0 and 1.
-    pub(crate) fn fused(&self) -> Result<Vec<Scored>, Error> {
-        let mut fusion = Fusion::default();
+    pub(crate) fn fused(&self) -> Result<Vec<ScoredChunk>, Error> {
+        let mut fusion = RankFusion::default();
         let fields = self.ranking.fields;
         let query = self.request.query;
         let named = self.ranking.by_names(&query.identifiers, MAX_NAMED)?;
         match self.request.kind {
-            Kind::Definition => {
+            ChunkKind::Definition => {
                 fusion.add(
                     1.0,
                     self.ranking.by_field(fields.symbols, self.words, MAX_LISTED)?,
                 );
             }
-            Kind::Usage => {
+            ChunkKind::Usage => {
                 let defined: HashSet<_> = named.iter().map(|(_, hit)| hit.address).collect();
                 let using = self.ranking.by_field(fields.body, self.words, MAX_LISTED)?;
                 fusion.add(
@@ -56,7 +56,7 @@ impl Lists<'_> {
                 // The other lists would add the definitions again.
                 return Ok(fusion.done(|scored| self.weight(scored)));
             }
-            Kind::Any | Kind::Test | Kind::Docs => {
+            ChunkKind::Any | ChunkKind::Test | ChunkKind::Docs => {
                 fusion.add(1.0, self.ranking.by_words(self.words, MAX_LISTED)?);
                 fusion.add(
                     0.7,
@@ -70,19 +70,19 @@ impl Lists<'_> {
             1.5,
             named
                 .into_iter()
-                .map(|(name, hit)| (hit, Why::Defines(name)))
+                .map(|(name, hit)| (hit, MatchReason::Defines(name)))
                 .collect(),
         );
         self.add_near(&mut fusion);
         Ok(fusion.done(|scored| self.weight(scored)))
     }
 
-    fn weight(&self, scored: &Scored) -> f32 {
+    fn weight(&self, scored: &ScoredChunk) -> f32 {
         let Some(file) = self.ranking.tree.file(scored.hit.place) else {
             return 0.0;
         };
-        let is_named = scored.why.contains(&Why::Named);
-        if self.request.kind != Kind::Any || is_named {
+        let is_named = scored.why.contains(&MatchReason::Named);
+        if self.request.kind != ChunkKind::Any || is_named {
             1.0
         } else if file.is_test {
             TEST_WEIGHT
@@ -94,17 +94,22 @@ impl Lists<'_> {
     }
 
     /// Adds chunks of files that the text names, at the named line.
-    fn add_pinned(&self, fusion: &mut Fusion) -> Result<(), Error> {
+    fn add_pinned(&self, fusion: &mut RankFusion) -> Result<(), Error> {
         let mut hits = Vec::new();
-        let best: HashMap<u32, Hit> = fusion.best_of_files();
+        let best: HashMap<u32, ChunkHit> = fusion.best_of_files();
         for mention in &self.request.query.paths {
-            for place in paths::resolve(&mention.path, |name| self.ranking.tree.of_name(name)) {
+            for place in paths::resolve_mention(&mention.path, |name| self.ranking.tree.of_name(name)) {
                 let chunks = self.ranking.of_file(place)?;
                 let at_line = mention
                     .line
                     .and_then(|line| chunks.iter().find(|hit| (hit.start..=hit.end).contains(&line)));
                 let best = best.get(&place).filter(|_| at_line.is_none());
-                hits.extend(at_line.or(best).or(chunks.first()).map(|hit| (*hit, Why::Named)));
+                hits.extend(
+                    at_line
+                        .or(best)
+                        .or(chunks.first())
+                        .map(|hit| (*hit, MatchReason::Named)),
+                );
             }
         }
         fusion.add_for(4.0, hits);
@@ -112,13 +117,13 @@ impl Lists<'_> {
     }
 
     /// Adds chunks that contain a message literally.
-    fn add_messages(&self, fusion: &mut Fusion) -> Result<(), Error> {
+    fn add_messages(&self, fusion: &mut RankFusion) -> Result<(), Error> {
         let mut hits = Vec::new();
         for message in &self.request.query.messages {
             for hit in self.ranking.with_all(message, MAX_QUOTING)? {
                 let text = self.ranking.text(self.read, &hit);
                 if text.is_some_and(|text| quoted_in(&text, message)) {
-                    hits.push((hit, Why::Quotes(message.clone())));
+                    hits.push((hit, MatchReason::Quotes(message.clone())));
                 }
             }
         }
@@ -127,7 +132,7 @@ impl Lists<'_> {
     }
 
     /// Adds chunks of files that are close to the best hits in the graph of names.
-    fn add_near(&self, fusion: &mut Fusion) {
+    fn add_near(&self, fusion: &mut RankFusion) {
         const SEEDS: usize = 8;
         let Some(graph) = self.ranking.tree.graph.get() else {
             return;
@@ -135,7 +140,7 @@ impl Lists<'_> {
         let seeds: HashMap<u32, f32> = fusion.leading(SEEDS).into_iter().collect();
         let near = graph.near(&seeds);
         let best = fusion.best_of_files();
-        let mut files: Vec<(f32, Hit)> = best
+        let mut files: Vec<(f32, ChunkHit)> = best
             .into_iter()
             .filter_map(|(place, hit)| Some((*near.get(&place)?, hit)))
             .collect();
@@ -145,13 +150,13 @@ impl Lists<'_> {
                 .total_cmp(&one.0)
                 .then_with(|| one.1.place.cmp(&other.1.place))
         });
-        let why = |hit: Hit| {
+        let why = |hit: ChunkHit| {
             (
                 hit,
                 if seeds.contains_key(&hit.place) {
                     None
                 } else {
-                    Some(Why::Near)
+                    Some(MatchReason::Near)
                 },
             )
         };
@@ -161,7 +166,7 @@ impl Lists<'_> {
 }
 
 /// First hit of each file.
-fn first_of_each(hits: Vec<Hit>) -> Vec<Hit> {
+fn first_of_each(hits: Vec<ChunkHit>) -> Vec<ChunkHit> {
     let mut seen = HashSet::new();
     hits.into_iter().filter(|hit| seen.insert(hit.place)).collect()
 }

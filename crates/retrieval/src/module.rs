@@ -17,9 +17,9 @@ const MANIFESTS: &[&str] = &[
 
 /// Folders of modules, as rules name them or as manifests show them.
 #[derive(Clone, Debug, Default)]
-pub struct Modules(Vec<String>);
+pub struct ModuleFolders(Vec<String>);
 
-impl Modules {
+impl ModuleFolders {
     /// Creates modules from their folders.
     pub fn new(folders: impl IntoIterator<Item = String>) -> Self {
         let trimmed = folders
@@ -83,7 +83,7 @@ mod tests {
             "crates/a/web/package.json",
             "src/x/y/z.rs",
         ];
-        let modules = Modules::detected(paths.into_iter());
+        let modules = ModuleFolders::detected(paths.into_iter());
         for (path, module) in [
             ("crates/a/src/lib.rs", "crates/a"),
             ("crates/a/web/src/x.ts", "crates/a/web"),

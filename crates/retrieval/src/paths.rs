@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::{query::Query, skip, tokens};
+use crate::{query::SearchQuery, skip, tokens};
 
 // A name that more files share is not specific.
 const MAX_SAME: usize = 3;
@@ -11,7 +11,10 @@ const MAX_SAME: usize = 3;
 /// parts.
 ///
 /// Returns no file if more than [`MAX_SAME`] match. `of_name` returns the paths of all files with a name.
-pub(crate) fn resolve<'a, T: Copy>(mention: &str, of_name: impl Fn(&str) -> Vec<(&'a str, T)>) -> Vec<T> {
+pub(crate) fn resolve_mention<'a, T: Copy>(
+    mention: &str,
+    of_name: impl Fn(&str) -> Vec<(&'a str, T)>,
+) -> Vec<T> {
     let mention = mention.trim_start_matches('/');
     let name = mention.rsplit('/').next().unwrap_or_default();
     let files = of_name(name);
@@ -50,33 +53,33 @@ fn ends_with(path: &str, end: &str) -> bool {
 ///
 /// Returns at most `max` files, best first, each with a score between 0 and 1 and the reason.
 #[must_use]
-pub fn match_paths<'a>(query: &Query, paths: &[&'a str], max: usize) -> Vec<(&'a str, f32, String)> {
+pub fn match_paths<'a>(query: &SearchQuery, paths: &[&'a str], max: usize) -> Vec<(&'a str, f32, String)> {
     let of_name = |name: &str| -> Vec<(&'a str, &'a str)> {
         let has_name = |path: &&&str| path.rsplit('/').next() == Some(name);
         paths.iter().filter(has_name).map(|path| (*path, *path)).collect()
     };
     let mut found: Vec<(&str, f32, String)> = Vec::new();
     for mention in &query.paths {
-        for path in resolve(&mention.path, of_name) {
+        for path in resolve_mention(&mention.path, of_name) {
             if !found.iter().any(|(known, ..)| *known == path) {
                 found.push((path, 1.0, "named in the text".to_owned()));
             }
         }
     }
     let named = found.len();
-    let wanted: HashSet<String> = wanted(query);
+    let wanted: HashSet<String> = collect_query_words(query);
     for path in paths {
         if skip::by_path(path).is_some() || found[..named].iter().any(|(known, ..)| known == path) {
             continue;
         }
-        let words: HashSet<String> = tokens::tokens(path).into_iter().collect();
+        let words: HashSet<String> = tokens::collect_words(path).into_iter().collect();
         let mut matched: Vec<&str> = words.intersection(&wanted).map(String::as_str).collect();
         matched.sort_unstable();
         let letters: usize = matched.iter().map(|word| word.len()).sum();
         // A single short word matches too many paths.
         if matched.len() >= 2 || letters >= 6 {
             let test = if skip::is_test(path) { 0.5 } else { 1.0 };
-            let score = test * 0.9 * share(matched.len(), words.len());
+            let score = test * 0.9 * compute_share(matched.len(), words.len());
             found.push((path, score, format!("path has {}", matched.join(", "))));
         }
     }
@@ -85,13 +88,16 @@ pub fn match_paths<'a>(query: &Query, paths: &[&'a str], max: usize) -> Vec<(&'a
     found
 }
 
-fn wanted(query: &Query) -> HashSet<String> {
-    let names = query.identifiers.iter().flat_map(|name| tokens::tokens(name));
+fn collect_query_words(query: &SearchQuery) -> HashSet<String> {
+    let names = query
+        .identifiers
+        .iter()
+        .flat_map(|name| tokens::collect_words(name));
     names.chain(query.words.iter().cloned()).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of words of one path")]
-fn share(part: usize, whole: usize) -> f32 {
+fn compute_share(part: usize, whole: usize) -> f32 {
     part as f32 / whole.max(1) as f32
 }
 
@@ -110,7 +116,7 @@ mod tests {
             "d/__init__.py",
         ];
         let found = |text: &str| -> Vec<&str> {
-            let query = Query::from_text(text);
+            let query = SearchQuery::from_text(text);
             match_paths(&query, &paths, 10)
                 .into_iter()
                 .filter(|(_, score, _)| *score >= 1.0)
@@ -125,7 +131,7 @@ mod tests {
 
     #[test]
     fn path_words_score_and_tests_half() {
-        let query = Query::from_text("Refund of a discounted order is wrong");
+        let query = SearchQuery::from_text("Refund of a discounted order is wrong");
         let found = match_paths(
             &query,
             &["src/order/refund.rs", "tests/order/refund.rs", "src/user.rs"],

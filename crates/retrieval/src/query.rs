@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use crate::{stop_words::is_stop_word, text::cut, tokens};
+use crate::{stop_words::is_stop_word, text::truncate_text, tokens};
 
 /// Maximum length of the text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = 200;
 
 /// Search terms of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     /// Files, with the line if the text has one.
     pub paths: Vec<PathMention>,
     /// Names of code, spelled as in the text.
@@ -39,36 +39,37 @@ pub struct PathMention {
 }
 
 /// Compiles a pattern. An invalid one matches nothing, which the tests below would detect.
-fn pattern(text: &str) -> Option<Regex> {
+fn compile_pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
 
-static URL: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"https?://[^\s<>)\]]+"));
+static URL: LazyLock<Option<Regex>> = LazyLock::new(|| compile_pattern(r"https?://[^\s<>)\]]+"));
 static BLOB: LazyLock<Option<Regex>> =
-    LazyLock::new(|| pattern(r"/(?:blob|src|raw)/[^/\s]+/([^\s?#]+)(?:#L([0-9]+))?"));
+    LazyLock::new(|| compile_pattern(r"/(?:blob|src|raw)/[^/\s]+/([^\s?#]+)(?:#L([0-9]+))?"));
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(concat!(
+    compile_pattern(concat!(
         r"((?:[A-Za-z0-9_.@+\[\]-]*/)*[A-Za-z0-9_.@+\[\]-]*(?:\.[A-Za-z][A-Za-z0-9]{0,9}|Makefile|Dockerfile|Jenkinsfile|Gemfile|Rakefile))",
         // Lines as in tracebacks of Python, messages of compilers, links of GitHub, and messages of MSBuild.
         r#"(?:"?,? (?:on )?line ([0-9]{1,7})|:([0-9]{1,7})|#L([0-9]{1,7})|\(([0-9]{1,7})[,)])?"#
     ))
 });
-static SPAN: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"`([^`\n]{1,200})`"));
-static NAME: LazyLock<Option<Regex>> =
-    LazyLock::new(|| pattern(r"[A-Za-z_$][A-Za-z0-9_$]*(?:(?:::|\.|->|#)[A-Za-z_$][A-Za-z0-9_$]*)*(\()?"));
+static SPAN: LazyLock<Option<Regex>> = LazyLock::new(|| compile_pattern(r"`([^`\n]{1,200})`"));
+static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    compile_pattern(r"[A-Za-z_$][A-Za-z0-9_$]*(?:(?:::|\.|->|#)[A-Za-z_$][A-Za-z0-9_$]*)*(\()?")
+});
 static QUOTE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| pattern(r#""([^"\n]{12,200})"|“([^”\n]{12,200})”|'([^'\n]{12,200})'"#));
+    LazyLock::new(|| compile_pattern(r#""([^"\n]{12,200})"|“([^”\n]{12,200})”|'([^'\n]{12,200})'"#));
 static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?m)(?:\b[A-Za-z.]*(?:Error|Exception)\b|\bpanic(?:ked)?\b[^:\n]*|\b[Ee]rror|\bFATAL|\bERROR)\s*:\s*([^\n]{12,300})",
     )
 });
 
-impl Query {
+impl SearchQuery {
     /// Builds the query of a text.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
-        let text = cut(text, MAX_TEXT);
+        let text = truncate_text(text, MAX_TEXT);
         let mut query = Self::default();
         query.read_urls(text);
         // URLs are removed after their paths were read, so that their parts do not become names and words.
@@ -94,13 +95,13 @@ impl Query {
 
     fn read_urls(&mut self, text: &str) {
         for found in BLOB.iter().flat_map(|blob| blob.captures_iter(text)) {
-            self.mention(&found[1], number(&found, &[2]));
+            self.mention(&found[1], parse_line_number(&found, &[2]));
         }
     }
 
     fn read_paths(&mut self, text: &str) {
         for found in PATH.iter().flat_map(|path| path.captures_iter(text)) {
-            self.mention(&found[1], number(&found, &[2, 3, 4, 5]));
+            self.mention(&found[1], parse_line_number(&found, &[2, 3, 4, 5]));
         }
     }
 
@@ -132,7 +133,7 @@ impl Query {
                 && !is_known
                 && self.messages.len() < MAX_ERRORS
             {
-                self.messages.push(cut(message, MAX_MESSAGE).to_owned());
+                self.messages.push(truncate_text(message, MAX_MESSAGE).to_owned());
             }
         }
     }
@@ -173,7 +174,7 @@ impl Query {
     }
 
     fn read_words(&mut self, text: &str) {
-        let words = tokens::tokens(text).into_iter();
+        let words = tokens::collect_words(text).into_iter();
         let said = |word: &String| {
             word.len() >= 3 && !is_stop_word(word) && !word.bytes().all(|byte| byte.is_ascii_digit())
         };
@@ -181,7 +182,7 @@ impl Query {
     }
 }
 
-fn number(found: &Captures<'_>, groups: &[usize]) -> Option<u32> {
+fn parse_line_number(found: &Captures<'_>, groups: &[usize]) -> Option<u32> {
     let text = groups.iter().find_map(|group| found.get(*group))?;
     text.as_str().parse().ok().filter(|line| *line > 0)
 }
@@ -242,7 +243,7 @@ mod tests {
     use super::*;
 
     fn paths(text: &str) -> Vec<(String, Option<u32>)> {
-        let query = Query::from_text(text);
+        let query = SearchQuery::from_text(text);
         query
             .paths
             .into_iter()
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn names_come_from_spans_and_spelling() {
-        let query = Query::from_text(
+        let query = SearchQuery::from_text(
             "When `Cart` is empty, total_price() fails in CartService.applyDiscount of cart.py. Checkout shows nothing, e.g. for guests.",
         );
         assert_eq!(
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn messages_lose_their_values() {
-        let query = Query::from_text(
+        let query = SearchQuery::from_text(
             "ValueError: cannot apply discount of 17 to an empty cart\nIt also says \"connection refused by upstream 10.0.0.1:80\".",
         );
         assert_eq!(
@@ -319,7 +320,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_can_be_read_within_bounds(text in "(\\PC|\n|`|/|\\.|:|[0-9]|\"){0,400}") {
-            let query = Query::from_text(&text);
+            let query = SearchQuery::from_text(&text);
             proptest::prop_assert!(query.paths.len() <= MAX_PATHS && query.identifiers.len() <= MAX_IDENTIFIERS);
             proptest::prop_assert!(query.messages.len() <= MAX_ERRORS && query.words.len() <= MAX_WORDS);
         }

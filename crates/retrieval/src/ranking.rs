@@ -11,11 +11,11 @@ use tantivy::{
 
 use crate::{
     error::Error,
-    query::Query,
-    request::Read,
-    schema::{FILE, Fields, LINES, WEIGHTS, unpack, whole},
+    query::SearchQuery,
+    request::ReadContent,
+    schema::{ChunkFields, FILE, LINES, WEIGHTS, normalize_name, unpack_lines},
     tokens,
-    tree::Tree,
+    tree::IndexedTree,
 };
 
 /// Maximum number of words of a query that are searched, the rarest first.
@@ -32,7 +32,7 @@ const NAME_WEIGHT: f32 = 2.0;
 
 /// Chunk of a tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hit {
+pub(crate) struct ChunkHit {
     pub(crate) place: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Hit {
 
 /// Word of a query with its weight.
 #[derive(Clone, Debug)]
-pub(crate) struct Word {
+pub(crate) struct QueryWord {
     pub(crate) text: String,
     pub(crate) weight: f32,
     /// Other form under which the word is also searched: the singular of a plural.
@@ -49,18 +49,21 @@ pub(crate) struct Word {
 }
 
 /// Input of the lists: the current index, a tree, and the files that may be shown.
-pub(crate) struct Ranking<'a> {
+pub(crate) struct ChunkRanking<'a> {
     pub(crate) searcher: &'a Searcher,
-    pub(crate) fields: Fields,
-    pub(crate) tree: &'a Arc<Tree>,
+    pub(crate) fields: ChunkFields,
+    pub(crate) tree: &'a Arc<IndexedTree>,
     /// For each file of the tree, by its position; absent: all files.
     pub(crate) allowed: Option<Arc<[bool]>>,
 }
 
-impl Ranking<'_> {
+impl ChunkRanking<'_> {
     /// Most specific words of a query, with their weights.
-    pub(crate) fn words(&self, query: &Query) -> Result<Vec<Word>, Error> {
-        let names = query.identifiers.iter().flat_map(|name| tokens::tokens(name));
+    pub(crate) fn words(&self, query: &SearchQuery) -> Result<Vec<QueryWord>, Error> {
+        let names = query
+            .identifiers
+            .iter()
+            .flat_map(|name| tokens::collect_words(name));
         let names = names.map(|word| (word, NAME_WEIGHT));
         let prose = query.words.iter().map(|word| (word.clone(), 1.0));
         let mut counted: Vec<(String, f32)> = Vec::new();
@@ -71,24 +74,24 @@ impl Ranking<'_> {
                 None => counted.push((word, weight)),
             }
         }
-        let all = approximate(self.searcher.num_docs().max(1));
+        let all = convert_count(self.searcher.num_docs().max(1));
         let mut words = Vec::new();
         for (text, weight) in counted {
-            let other = singular(&text);
+            let other = derive_singular(&text);
             let mut found = self.frequency(&text)?;
             if let Some(other) = &other {
                 found += self.frequency(other)?;
             }
             if found > 0 {
-                let rarity = (1.0 + all / approximate(found)).ln();
+                let rarity = (1.0 + all / convert_count(found)).ln();
                 let share = if found > FEW {
-                    approximate(found) / all
+                    convert_count(found) / all
                 } else {
                     0.0
                 };
                 words.push((
                     share,
-                    Word {
+                    QueryWord {
                         text,
                         weight: weight * rarity,
                         other,
@@ -122,7 +125,7 @@ impl Ranking<'_> {
     }
 
     /// Chunks that match the words in any field.
-    pub(crate) fn by_words(&self, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
+    pub(crate) fn by_words(&self, words: &[QueryWord], max: usize) -> Result<Vec<ChunkHit>, Error> {
         let weighted = [
             (self.fields.path, WEIGHTS.path),
             (self.fields.symbols, WEIGHTS.symbols),
@@ -130,22 +133,30 @@ impl Ranking<'_> {
             (self.fields.body, WEIGHTS.body),
         ];
         let fields = weighted.into_iter();
-        let queries =
-            fields.flat_map(|(field, boost)| words.iter().flat_map(move |word| clauses(field, word, boost)));
+        let queries = fields.flat_map(|(field, boost)| {
+            words
+                .iter()
+                .flat_map(move |word| build_word_clauses(field, word, boost))
+        });
         self.collect(&BooleanQuery::union(queries.collect()), max)
     }
 
     /// Chunks that match the words in one field.
-    pub(crate) fn by_field(&self, field: Field, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
-        let queries = words.iter().flat_map(|word| clauses(field, word, 1.0));
+    pub(crate) fn by_field(
+        &self,
+        field: Field,
+        words: &[QueryWord],
+        max: usize,
+    ) -> Result<Vec<ChunkHit>, Error> {
+        let queries = words.iter().flat_map(|word| build_word_clauses(field, word, 1.0));
         self.collect(&BooleanQuery::union(queries.collect()), max)
     }
 
     /// Chunks that define one of the names.
-    pub(crate) fn by_names(&self, names: &[String], max: usize) -> Result<Vec<(String, Hit)>, Error> {
+    pub(crate) fn by_names(&self, names: &[String], max: usize) -> Result<Vec<(String, ChunkHit)>, Error> {
         let mut found = Vec::new();
         for name in names {
-            let term = Term::from_field_text(self.fields.names, &whole(name));
+            let term = Term::from_field_text(self.fields.names, &normalize_name(name));
             let hits = self.collect(&TermQuery::new(term, IndexRecordOption::Basic), max)?;
             found.extend(hits.into_iter().map(|hit| (name.clone(), hit)));
         }
@@ -153,11 +164,11 @@ impl Ranking<'_> {
     }
 
     /// Chunks that contain every word of a text.
-    pub(crate) fn with_all(&self, text: &str, max: usize) -> Result<Vec<Hit>, Error> {
-        let mut words = tokens::tokens(text);
+    pub(crate) fn with_all(&self, text: &str, max: usize) -> Result<Vec<ChunkHit>, Error> {
+        let mut words = tokens::collect_words(text);
         words.sort_unstable();
         words.dedup();
-        let term = |word: &String| boxed(self.fields.body, word);
+        let term = |word: &String| build_term_query(self.fields.body, word);
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -165,7 +176,7 @@ impl Ranking<'_> {
     }
 
     /// Chunks of a file, in order.
-    pub(crate) fn of_file(&self, place: u32) -> Result<Vec<Hit>, Error> {
+    pub(crate) fn of_file(&self, place: u32) -> Result<Vec<ChunkHit>, Error> {
         const MAX: usize = 2000;
         let Some(file) = self.tree.file(place) else {
             return Ok(Vec::new());
@@ -177,7 +188,7 @@ impl Ranking<'_> {
     }
 
     /// Text of a chunk; `None` when its file cannot be read.
-    pub(crate) fn text(&self, read: Read<'_>, hit: &Hit) -> Option<String> {
+    pub(crate) fn text(&self, read: ReadContent<'_>, hit: &ChunkHit) -> Option<String> {
         let content = read(self.tree.file(hit.place)?.blob)?;
         let skipped = (hit.start as usize).saturating_sub(1);
         let lines = content.split_inclusive(|byte| *byte == b'\n').skip(skipped);
@@ -186,7 +197,7 @@ impl Ranking<'_> {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn collect(&self, query: &dyn TantivyQuery, max: usize) -> Result<Vec<Hit>, Error> {
+    fn collect(&self, query: &dyn TantivyQuery, max: usize) -> Result<Vec<ChunkHit>, Error> {
         let (tree, allowed) = (Arc::clone(self.tree), self.allowed.clone());
         let live = move |segment: &SegmentReader| {
             let files = segment.fast_fields().column_first_or_default::<u64>(FILE).ok();
@@ -215,14 +226,14 @@ impl Ranking<'_> {
         Ok(hits)
     }
 
-    fn hit(&self, address: DocAddress) -> Result<Option<Hit>, Error> {
+    fn hit(&self, address: DocAddress) -> Result<Option<ChunkHit>, Error> {
         let fast = self.searcher.segment_reader(address.segment_ord).fast_fields();
         let file = fast.column_first_or_default::<u64>(FILE)?.get_val(address.doc_id);
-        let (start, end) = unpack(
+        let (start, end) = unpack_lines(
             fast.column_first_or_default::<u64>(LINES)?
                 .get_val(address.doc_id),
         );
-        Ok(self.tree.place(file).map(|place| Hit {
+        Ok(self.tree.place(file).map(|place| ChunkHit {
             place,
             start,
             end,
@@ -231,23 +242,27 @@ impl Ranking<'_> {
     }
 }
 
-fn clauses(field: Field, word: &Word, boost: f32) -> impl Iterator<Item = Box<dyn TantivyQuery>> + use<> {
+fn build_word_clauses(
+    field: Field,
+    word: &QueryWord,
+    boost: f32,
+) -> impl Iterator<Item = Box<dyn TantivyQuery>> + use<> {
     let boost = boost * word.weight;
     let texts: Vec<String> = std::iter::once(word.text.clone())
         .chain(word.other.clone())
         .collect();
-    texts
-        .into_iter()
-        .map(move |text| -> Box<dyn TantivyQuery> { Box::new(BoostQuery::new(boxed(field, &text), boost)) })
+    texts.into_iter().map(move |text| -> Box<dyn TantivyQuery> {
+        Box::new(BoostQuery::new(build_term_query(field, &text), boost))
+    })
 }
 
-fn boxed(field: Field, word: &str) -> Box<dyn TantivyQuery> {
+fn build_term_query(field: Field, word: &str) -> Box<dyn TantivyQuery> {
     let term = Term::from_field_text(field, word);
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
 }
 
 /// Singular of an English plural: code contains `refund` where a ticket has `refunds`.
-pub(crate) fn singular(word: &str) -> Option<String> {
+pub(crate) fn derive_singular(word: &str) -> Option<String> {
     let stem = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let stem = stem.or_else(|| {
         let stem = word.strip_suffix('s')?;
@@ -257,6 +272,6 @@ pub(crate) fn singular(word: &str) -> Option<String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rarity needs no more")]
-fn approximate(count: u64) -> f32 {
+fn convert_count(count: u64) -> f32 {
     count as f32
 }

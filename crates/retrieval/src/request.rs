@@ -3,13 +3,13 @@
 use crate::{
     caps::{MAX_CHUNKS, MAX_IN_MODULE},
     file::BlobId,
-    module::Modules,
-    query::Query,
+    module::ModuleFolders,
+    query::SearchQuery,
 };
 
 /// Kind of the requested chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChunkKind {
     /// Any chunk; code ranks before tests and prose.
     #[default]
     Any,
@@ -24,18 +24,18 @@ pub enum Kind {
 }
 
 /// Function that reads a content; `None` when it cannot be read.
-pub type Read<'a> = &'a dyn Fn(BlobId) -> Option<Vec<u8>>;
+pub type ReadContent<'a> = &'a dyn Fn(BlobId) -> Option<Vec<u8>>;
 
 /// Request to search a tree.
-pub struct Request<'a> {
+pub struct SearchRequest<'a> {
     /// Search terms.
-    pub query: &'a Query,
+    pub query: &'a SearchQuery,
     /// Kind of the requested chunks.
-    pub kind: Kind,
+    pub kind: ChunkKind,
     /// Filter of paths; absent: all paths.
     pub scope: Option<&'a dyn Fn(&str) -> bool>,
     /// Modules to search, which also limit the number of chunks. Empty: all packages of the tree.
-    pub modules: &'a Modules,
+    pub modules: &'a ModuleFolders,
     /// Maximum number of chunks in the answer.
     pub max: usize,
     /// Maximum number of chunks of one module in the answer.
@@ -44,13 +44,13 @@ pub struct Request<'a> {
     pub candidates: usize,
 }
 
-impl<'a> Request<'a> {
+impl<'a> SearchRequest<'a> {
     /// Request with the default limits for a ticket.
     #[must_use]
-    pub const fn new(query: &'a Query, modules: &'a Modules) -> Self {
+    pub const fn new(query: &'a SearchQuery, modules: &'a ModuleFolders) -> Self {
         Self {
             query,
-            kind: Kind::Any,
+            kind: ChunkKind::Any,
             scope: None,
             modules,
             max: MAX_CHUNKS,
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
 
 /// Chunk in an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundChunk {
     /// Path of its file.
     pub path: String,
     /// Content of its file.
@@ -83,20 +83,20 @@ pub struct Found {
 
 /// Chunk for callers that rank again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct RankCandidate {
     /// Chunk; its reason is empty.
-    pub found: Found,
+    pub found: FoundChunk,
     /// Text of its lines.
     pub text: String,
 }
 
 /// Answer of a search. It is empty without a confident match.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct SearchAnswer {
     /// Chunks, best first.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundChunk>,
     /// Candidates, best first, as many as the request asks for.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<RankCandidate>,
     /// True when more chunks matched than the answer contains.
     pub is_cut: bool,
 }

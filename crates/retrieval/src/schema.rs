@@ -6,7 +6,7 @@ use tantivy::{
     tokenizer::{RawTokenizer, TokenizerManager},
 };
 
-use crate::{piece::Chunk, tokens::CodeTokenizer};
+use crate::{code_chunk::CodeChunk, tokens::CodeTokenizer};
 
 // Part of the folder's name. Raise it with every change of fields, tokens, chunks or grammars, so that the
 // index is built again.
@@ -16,14 +16,14 @@ const CODE: &str = "code";
 const RAW: &str = "raw";
 
 /// Weights of a word by the field that contains it.
-pub(crate) const WEIGHTS: Weights = Weights {
+pub(crate) const WEIGHTS: FieldWeights = FieldWeights {
     path: 4.0,
     symbols: 3.0,
     head: 2.0,
     body: 1.0,
 };
 
-pub(crate) struct Weights {
+pub(crate) struct FieldWeights {
     pub(crate) path: f32,
     pub(crate) symbols: f32,
     pub(crate) head: f32,
@@ -31,7 +31,7 @@ pub(crate) struct Weights {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Fields {
+pub(crate) struct ChunkFields {
     /// Number of the file in the catalog.
     pub(crate) file: Field,
     /// First and last line, 32 bits each.
@@ -50,7 +50,7 @@ pub(crate) struct Fields {
 pub(crate) const FILE: &str = "file";
 pub(crate) const LINES: &str = "lines";
 
-pub(crate) fn schema() -> (Schema, Fields) {
+pub(crate) fn build_schema() -> (Schema, ChunkFields) {
     let mut builder = Schema::builder();
     let words = |tokenizer: &str, option, has_norms| {
         let indexing = TextFieldIndexing::default()
@@ -60,7 +60,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
         TextOptions::default().set_indexing_options(indexing)
     };
     let code = || words(CODE, IndexRecordOption::WithFreqs, true);
-    let fields = Fields {
+    let fields = ChunkFields {
         file: builder.add_u64_field(FILE, FAST | INDEXED),
         lines: builder.add_u64_field(LINES, FAST),
         shown: builder.add_text_field("shown", STORED),
@@ -73,7 +73,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (builder.build(), fields)
 }
 
-pub(crate) fn tokenizers() -> TokenizerManager {
+pub(crate) fn build_tokenizers() -> TokenizerManager {
     // The default manager has the tokenizers of fields that are not text.
     let manager = TokenizerManager::default();
     manager.register(CODE, CodeTokenizer::default());
@@ -81,13 +81,13 @@ pub(crate) fn tokenizers() -> TokenizerManager {
     manager
 }
 
-impl Fields {
-    pub(crate) fn document(&self, file: u32, path: &str, chunk: &Chunk, body: &str) -> TantivyDocument {
+impl ChunkFields {
+    pub(crate) fn document(&self, file: u32, path: &str, chunk: &CodeChunk, body: &str) -> TantivyDocument {
         let mut document = TantivyDocument::default();
         document.add_u64(self.file, file.into());
-        document.add_u64(self.lines, pack(chunk.start, chunk.end));
+        document.add_u64(self.lines, pack_lines(chunk.start, chunk.end));
         for name in &chunk.names {
-            document.add_text(self.names, whole(name));
+            document.add_text(self.names, normalize_name(name));
         }
         let names = chunk.names.join(" ");
         document.add_text(self.shown, if names.is_empty() { &chunk.title } else { &names });
@@ -100,18 +100,18 @@ impl Fields {
 }
 
 /// Search form of a definition's name: `total` for `exports.total`, `cart` for `Cart<T>`.
-pub(crate) fn whole(name: &str) -> String {
+pub(crate) fn normalize_name(name: &str) -> String {
     let plain = name.split(['<', '(', ' ']).next().unwrap_or_default();
     let last = plain.rsplit(['.', ':']).next().unwrap_or_default();
     last.trim_matches(['_', '$', '&', '*']).to_lowercase()
 }
 
-fn pack(start: usize, end: usize) -> u64 {
+fn pack_lines(start: usize, end: usize) -> u64 {
     let narrow = |line: usize| u64::from(u32::try_from(line).unwrap_or(u32::MAX));
     narrow(start) << 32 | narrow(end)
 }
 
-pub(crate) fn unpack(lines: u64) -> (u32, u32) {
+pub(crate) fn unpack_lines(lines: u64) -> (u32, u32) {
     let narrow = |half: u64| u32::try_from(half & u64::from(u32::MAX)).unwrap_or(u32::MAX);
     (narrow(lines >> 32), narrow(lines))
 }

@@ -4,37 +4,42 @@ use std::{collections::HashSet, sync::Arc};
 
 use crate::{
     error::Error,
-    index::Index,
-    judge::Judge,
-    lists::Lists,
-    ranking::Ranking,
-    request::{Answer, Kind, Read, Request},
+    index::CodeIndex,
+    judge::ChunkJudge,
+    lists::RankedLists,
+    ranking::ChunkRanking,
+    request::{ChunkKind, ReadContent, SearchAnswer, SearchRequest},
     skip::is_prose,
-    tree::{File, Tree},
+    tree::{IndexedFile, IndexedTree},
 };
 
-impl Index {
+impl CodeIndex {
     /// Searches a tree. Blocks for some milliseconds.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn search(&self, tree: &Arc<Tree>, request: &Request<'_>, read: Read<'_>) -> Result<Answer, Error> {
+    pub fn search(
+        &self,
+        tree: &Arc<IndexedTree>,
+        request: &SearchRequest<'_>,
+        read: ReadContent<'_>,
+    ) -> Result<SearchAnswer, Error> {
         let searcher = self.searcher();
-        let ranking = Ranking {
+        let ranking = ChunkRanking {
             searcher: &searcher,
             fields: self.fields,
             tree,
-            allowed: allowed(tree, request),
+            allowed: select_allowed_files(tree, request),
         };
         let words = ranking.words(request.query)?;
-        let fused = Lists {
+        let fused = RankedLists {
             ranking: &ranking,
             request,
             words: &words,
             read,
         }
         .fused()?;
-        let judge = Judge {
+        let judge = ChunkJudge {
             ranking: &ranking,
             request,
             words: &words,
@@ -46,16 +51,16 @@ impl Index {
 }
 
 /// Files that may be shown, by position; `None`: all.
-fn allowed(tree: &Tree, request: &Request<'_>) -> Option<Arc<[bool]>> {
+fn select_allowed_files(tree: &IndexedTree, request: &SearchRequest<'_>) -> Option<Arc<[bool]>> {
     let is_free = request.scope.is_none() && request.modules.is_empty();
-    if is_free && !matches!(request.kind, Kind::Test | Kind::Docs) {
+    if is_free && !matches!(request.kind, ChunkKind::Test | ChunkKind::Docs) {
         return None;
     }
-    let may = |file: &File| {
+    let may = |file: &IndexedFile| {
         let fits = match request.kind {
-            Kind::Test => file.is_test,
-            Kind::Docs => is_prose(&file.path),
-            Kind::Any | Kind::Definition | Kind::Usage => true,
+            ChunkKind::Test => file.is_test,
+            ChunkKind::Docs => is_prose(&file.path),
+            ChunkKind::Any | ChunkKind::Definition | ChunkKind::Usage => true,
         };
         fits && request.scope.is_none_or(|scope| scope(&file.path)) && request.modules.hold(&file.path)
     };

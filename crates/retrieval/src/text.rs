@@ -1,13 +1,13 @@
 //! Lines of a text, and search for a quotation.
 
 /// Text with the positions of its lines; each line keeps its line break.
-pub(crate) struct Lines<'a> {
+pub(crate) struct SharedTextLines<'a> {
     text: &'a str,
     /// Start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> SharedTextLines<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let mut starts: Vec<usize> = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
 }
 
 /// Truncates a text to at most `max` bytes, at a character boundary.
-pub(crate) fn cut(text: &str, max: usize) -> &str {
+pub(crate) fn truncate_text(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end));

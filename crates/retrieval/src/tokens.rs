@@ -21,7 +21,7 @@ pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
         if is_whole(word) {
             continue;
         }
-        for part in parts(word) {
+        for part in split_identifier(word) {
             if part.len() >= MIN_WORD && part.len() < word.len() {
                 lower_into(part, &mut buffer);
                 each(&buffer);
@@ -32,7 +32,7 @@ pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
 
 /// Words of a text, each as often as it occurs.
 #[must_use]
-pub fn tokens(text: &str) -> Vec<String> {
+pub fn collect_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_word(text, |word| words.push(word.to_owned()));
     words
@@ -59,7 +59,7 @@ fn lower_into(word: &str, buffer: &mut String) {
 }
 
 /// Parts of an identifier: `HTTP`, `Server`, `2`, `name` for `HTTPServer2_name`.
-pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split_identifier(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(['_', '$']);
@@ -71,34 +71,37 @@ pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Upper,
     Lower,
     Digit,
     Joint,
 }
 
-fn class(c: char) -> Class {
+fn classify_char(c: char) -> CharClass {
     match c {
-        '_' | '$' => Class::Joint,
-        c if c.is_uppercase() => Class::Upper,
-        c if c.is_numeric() => Class::Digit,
-        _ => Class::Lower,
+        '_' | '$' => CharClass::Joint,
+        c if c.is_uppercase() => CharClass::Upper,
+        c if c.is_numeric() => CharClass::Digit,
+        _ => CharClass::Lower,
     }
 }
 
 /// End of the first part; `None` for an empty text.
 fn part_end(text: &str) -> Option<usize> {
-    let mut chars = text.char_indices().map(|(at, c)| (at, class(c))).peekable();
+    let mut chars = text
+        .char_indices()
+        .map(|(at, c)| (at, classify_char(c)))
+        .peekable();
     let (_, mut last) = chars.next()?;
     let mut run = 1;
     while let Some((at, now)) = chars.next() {
         let next = chars.peek().map(|(_, class)| *class);
         let ends = match (last, now) {
-            (_, Class::Joint) => true,
-            (Class::Upper, Class::Lower) => false,
+            (_, CharClass::Joint) => true,
+            (CharClass::Upper, CharClass::Lower) => false,
             // The last of several capitals begins the next part.
-            (Class::Upper, Class::Upper) => run >= 1 && next == Some(Class::Lower),
+            (CharClass::Upper, CharClass::Upper) => run >= 1 && next == Some(CharClass::Lower),
             (before, now) => before != now,
         };
         if ends {
@@ -113,11 +116,11 @@ fn part_end(text: &str) -> Option<usize> {
 /// Tokenizer of the index, based on [`each_word`].
 #[derive(Clone, Default)]
 pub(crate) struct CodeTokenizer {
-    words: Words,
+    words: WordBuffer,
 }
 
 #[derive(Clone, Default)]
-struct Words {
+struct WordBuffer {
     /// All words in sequence, and the end of each.
     text: String,
     ends: Vec<usize>,
@@ -135,7 +138,7 @@ impl Tokenizer for CodeTokenizer {
         words.ends.clear();
         words.next = 0;
         words.token.reset();
-        let Words { text: all, ends, .. } = words;
+        let WordBuffer { text: all, ends, .. } = words;
         each_word(text, |word| {
             all.push_str(word);
             ends.push(all.len());
@@ -146,7 +149,7 @@ impl Tokenizer for CodeTokenizer {
 
 /// Token stream of one text.
 pub(crate) struct CodeStream<'a> {
-    words: &'a mut Words,
+    words: &'a mut WordBuffer,
 }
 
 impl TokenStream for CodeStream<'_> {
@@ -199,13 +202,13 @@ mod tests {
             ("__init__", vec!["init"]),
             ("Größe_neu", vec!["größe_neu", "größe", "neu"]),
         ] {
-            assert_eq!(tokens(text), words, "{text}");
+            assert_eq!(collect_words(text), words, "{text}");
         }
     }
 
     #[test]
     fn a_very_long_word_is_left_out() {
-        assert!(tokens(&"x".repeat(MAX_WORD + 1)).is_empty());
+        assert!(collect_words(&"x".repeat(MAX_WORD + 1)).is_empty());
     }
 
     proptest::proptest! {
@@ -217,7 +220,7 @@ mod tests {
             while stream.advance() {
                 seen.push(stream.token().text.clone());
             }
-            proptest::prop_assert_eq!(&seen, &tokens(&text));
+            proptest::prop_assert_eq!(&seen, &collect_words(&text));
             for word in seen {
                 proptest::prop_assert!(word.len() >= 2);
                 let lower: String = word.chars().flat_map(char::to_lowercase).collect();

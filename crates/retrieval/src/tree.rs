@@ -4,36 +4,36 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     file::BlobId,
-    graph::Graph,
-    module::Modules,
-    skip::{self, Skip},
+    graph::NameGraph,
+    module::ModuleFolders,
+    skip::{self, IndexSkip},
 };
 
 /// File of a tree.
 #[derive(Clone, Debug)]
-pub(crate) struct File {
+pub(crate) struct IndexedFile {
     pub(crate) path: Arc<str>,
     pub(crate) blob: BlobId,
     pub(crate) number: u32,
-    pub(crate) skip: Option<Skip>,
+    pub(crate) skip: Option<IndexSkip>,
     pub(crate) is_test: bool,
 }
 
 /// Files of one commit, in the order of their paths.
-pub struct Tree {
-    pub(crate) files: Vec<File>,
+pub struct IndexedTree {
+    pub(crate) files: Vec<IndexedFile>,
     /// Position in `files` by number in the catalog, or [`NOWHERE`].
     pub(crate) places: Vec<u32>,
     /// Positions in `files`, ordered by the files' names.
     by_name: Vec<u32>,
-    pub(crate) modules: Modules,
-    pub(crate) graph: OnceLock<Graph>,
+    pub(crate) modules: ModuleFolders,
+    pub(crate) graph: OnceLock<NameGraph>,
 }
 
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-impl Tree {
-    pub(crate) fn new(mut files: Vec<File>) -> Self {
+impl IndexedTree {
+    pub(crate) fn new(mut files: Vec<IndexedFile>) -> Self {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let highest = files
             .iter()
@@ -53,7 +53,7 @@ impl Tree {
         let name = |place: &u32| files.get(*place as usize).map_or("", |file| name_of(&file.path));
         let mut by_name: Vec<u32> = (0_u32..).zip(&files).map(|(place, _)| place).collect();
         by_name.sort_by(|one, other| name(one).cmp(name(other)));
-        let modules = Modules::detected(files.iter().map(|file| &*file.path));
+        let modules = ModuleFolders::detected(files.iter().map(|file| &*file.path));
         Self {
             files,
             places,
@@ -69,7 +69,7 @@ impl Tree {
         Some(*place).filter(|place| *place != NOWHERE)
     }
 
-    pub(crate) fn file(&self, place: u32) -> Option<&File> {
+    pub(crate) fn file(&self, place: u32) -> Option<&IndexedFile> {
         self.files.get(place as usize)
     }
 
@@ -92,7 +92,7 @@ impl Tree {
 
     /// Reason why a file is not indexed; `None` for an indexed or unknown file.
     #[must_use]
-    pub fn skip(&self, path: &str) -> Option<Skip> {
+    pub fn skip(&self, path: &str) -> Option<IndexSkip> {
         let at = self.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
         self.files.get(at)?.skip
     }
@@ -105,8 +105,13 @@ impl Tree {
     }
 }
 
-pub(crate) fn file(path: &Arc<str>, blob: BlobId, number: u32, skip: Option<Skip>) -> File {
-    File {
+pub(crate) fn build_indexed_file(
+    path: &Arc<str>,
+    blob: BlobId,
+    number: u32,
+    skip: Option<IndexSkip>,
+) -> IndexedFile {
+    IndexedFile {
         path: Arc::clone(path),
         blob,
         number,

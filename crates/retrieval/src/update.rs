@@ -13,14 +13,14 @@ use tantivy::{
 };
 
 use crate::{
-    attributes::Attributes,
-    catalog::{Catalog, Entry},
-    chunk::chunks,
+    attributes::AttributeRules,
+    catalog::{CatalogEntry, FileCatalog},
+    chunk::divide_file,
     error::Error,
-    file::{Source, TreeFile, Unread},
-    index::{self, Index, State, locked},
+    file::{ContentSource, SharedReadFailure, TreeFile},
+    index::{self, CodeIndex, IndexState, lock_mutex},
     skip::{self, MAX_FILE_BYTES},
-    tree::{self, Tree},
+    tree::{self, IndexedTree},
 };
 
 /// Memory for chunks that are not written yet, in bytes.
@@ -34,7 +34,7 @@ const MIN_UNUSED: usize = 1000;
 
 /// Progress of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct UpdateProgress {
     /// Number of new files that are done.
     pub done: usize,
     /// Number of all new files.
@@ -43,7 +43,7 @@ pub struct Progress {
 
 /// Result of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Updated {
+pub struct UpdateSummary {
     /// Files of the tree that the index already had.
     pub known: usize,
     /// Files that were read and divided into chunks.
@@ -54,7 +54,7 @@ pub struct Updated {
     pub unread: usize,
 }
 
-impl Index {
+impl CodeIndex {
     /// Makes a tree searchable. Blocks.
     ///
     /// `progress` is called before each new file and can interrupt the update. Committed files are kept then.
@@ -64,21 +64,21 @@ impl Index {
     pub fn update(
         &self,
         files: &[TreeFile],
-        attributes: &Attributes,
-        source: &mut dyn Source,
-        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<(Arc<Tree>, Updated), Error> {
-        let _one = locked(&self.updating);
+        attributes: &AttributeRules,
+        source: &mut dyn ContentSource,
+        progress: &mut dyn FnMut(UpdateProgress) -> ControlFlow<()>,
+    ) -> Result<(Arc<IndexedTree>, UpdateSummary), Error> {
+        let _one = lock_mutex(&self.updating);
         let mut catalog = self.read().catalog.clone();
         let new: Vec<&TreeFile> = files.iter().filter(|file| catalog.find(file).is_none()).collect();
-        let mut updated = Updated {
+        let mut updated = UpdateSummary {
             known: files.len() - new.len(),
-            ..Updated::default()
+            ..UpdateSummary::default()
         };
         if !new.is_empty() {
             let mut writer = self.writer()?;
             for (done, file) in new.iter().enumerate() {
-                if progress(Progress { done, all: new.len() }).is_break() {
+                if progress(UpdateProgress { done, all: new.len() }).is_break() {
                     return Err(Error::Cut);
                 }
                 self.add(&writer, &mut catalog, file, source, &mut updated)?;
@@ -89,7 +89,7 @@ impl Index {
             self.commit(&mut writer, &catalog)?;
         }
         let tree = Arc::new(tree_of(&catalog, files, attributes));
-        let mut trees = locked(&self.trees);
+        let mut trees = lock_mutex(&self.trees);
         trees.retain(|tree| tree.strong_count() > 0);
         trees.push(Arc::downgrade(&tree));
         Ok((tree, updated))
@@ -101,7 +101,7 @@ impl Index {
     /// # Errors
     /// When the disk fails.
     pub fn tidy(&self) -> Result<(), Error> {
-        let _one = locked(&self.updating);
+        let _one = lock_mutex(&self.updating);
         let mut catalog = self.read().catalog.clone();
         let unused = self.unused(&catalog);
         let segments = self.tantivy.searchable_segment_ids()?;
@@ -139,17 +139,17 @@ impl Index {
     fn add(
         &self,
         writer: &IndexWriter,
-        catalog: &mut Catalog,
+        catalog: &mut FileCatalog,
         file: &TreeFile,
-        source: &mut dyn Source,
-        updated: &mut Updated,
+        source: &mut dyn ContentSource,
+        updated: &mut UpdateSummary,
     ) -> Result<(), Error> {
         let content = match skip::by_path(&file.path) {
             Some(skip) => Err(skip),
             None => match source.read(file.blob, MAX_FILE_BYTES) {
                 Ok(content) => skip::by_content(&content).map_or(Ok(content), Err),
-                Err(Unread::TooLarge) => Err(skip::Skip::TooLarge),
-                Err(Unread::Missing) => {
+                Err(SharedReadFailure::TooLarge) => Err(skip::IndexSkip::TooLarge),
+                Err(SharedReadFailure::Missing) => {
                     // Without an entry in the catalog, the next update reads the file again.
                     updated.unread += 1;
                     return Ok(());
@@ -161,8 +161,8 @@ impl Index {
             Ok(content) => {
                 let text = String::from_utf8_lossy(content);
                 let outline = source.outline(&file.path, &text);
-                let lines = crate::text::Lines::new(&text);
-                for chunk in chunks(&file.path, &text, &outline) {
+                let lines = crate::text::SharedTextLines::new(&text);
+                for chunk in divide_file(&file.path, &text, &outline) {
                     let body = lines.text(chunk.start - 1, chunk.end);
                     writer.add_document(self.fields.document(number, &file.path, &chunk, body))?;
                 }
@@ -170,7 +170,7 @@ impl Index {
             }
             Err(_) => updated.skipped += 1,
         }
-        catalog.add(Entry {
+        catalog.add(CatalogEntry {
             blob: file.blob,
             path: file.path.as_str().into(),
             skip: content.err(),
@@ -179,7 +179,7 @@ impl Index {
     }
 
     /// Stores catalog and chunks together: the commit of the index names the generation of its catalog.
-    fn commit(&self, writer: &mut IndexWriter, catalog: &Catalog) -> Result<(), Error> {
+    fn commit(&self, writer: &mut IndexWriter, catalog: &FileCatalog) -> Result<(), Error> {
         let before = self.read().generation;
         let generation = before + 1;
         // The catalog first: a commit without its catalog would be a damaged index.
@@ -189,15 +189,15 @@ impl Index {
         prepared.commit()?;
         self.reader.reload()?;
         let catalog = catalog.clone();
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = State { catalog, generation };
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = IndexState { catalog, generation };
         // A file that stays is overwritten later or deleted with the folder.
         let _ = fs::remove_file(index::catalog_path(&self.folder, before));
         Ok(())
     }
 
-    fn unused(&self, catalog: &Catalog) -> Vec<u32> {
-        let trees = locked(&self.trees);
-        let trees: Vec<Arc<Tree>> = trees.iter().filter_map(std::sync::Weak::upgrade).collect();
+    fn unused(&self, catalog: &FileCatalog) -> Vec<u32> {
+        let trees = lock_mutex(&self.trees);
+        let trees: Vec<Arc<IndexedTree>> = trees.iter().filter_map(std::sync::Weak::upgrade).collect();
         if trees.is_empty() {
             // Without a tree in use, no file is known to be unused.
             return Vec::new();
@@ -215,12 +215,12 @@ impl Index {
     }
 }
 
-fn tree_of(catalog: &Catalog, files: &[TreeFile], attributes: &Attributes) -> Tree {
+fn tree_of(catalog: &FileCatalog, files: &[TreeFile], attributes: &AttributeRules) -> IndexedTree {
     let known = files.iter().filter_map(|file| {
         let number = catalog.find(file)?;
         let entry = catalog.get(number)?;
         let skip = entry.skip.or_else(|| attributes.skip(&file.path));
-        Some(tree::file(&entry.path, entry.blob, number, skip))
+        Some(tree::build_indexed_file(&entry.path, entry.blob, number, skip))
     });
-    Tree::new(known.collect())
+    IndexedTree::new(known.collect())
 }

@@ -10,8 +10,9 @@ use std::{
 };
 
 use retrieval::{
-    Answer, Attributes, BlobId, Definition, Error, Index, Kind, Modules, Progress, Query, Request, Skip,
-    Source, Tree, TreeFile, Unread, Updated,
+    AttributeRules, BlobId, ChunkKind, CodeDefinition, CodeIndex, ContentSource, Error, IndexSkip,
+    IndexedTree, ModuleFolders, SearchAnswer, SearchQuery, SearchRequest, SharedReadFailure, TreeFile,
+    UpdateProgress, UpdateSummary,
 };
 use tempfile::TempDir;
 
@@ -57,18 +58,18 @@ fn id(content: &[u8]) -> BlobId {
     BlobId(id)
 }
 
-impl Source for Memory {
-    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread> {
+impl ContentSource for Memory {
+    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, SharedReadFailure> {
         self.reads += 1;
-        let content = self.contents.get(&blob).ok_or(Unread::Missing)?;
+        let content = self.contents.get(&blob).ok_or(SharedReadFailure::Missing)?;
         if content.len() as u64 > max {
-            return Err(Unread::TooLarge);
+            return Err(SharedReadFailure::TooLarge);
         }
         Ok(content.clone())
     }
 
     /// Finds `fn name` up to the next line that is `}`.
-    fn outline(&mut self, _path: &str, text: &str) -> Vec<Definition> {
+    fn outline(&mut self, _path: &str, text: &str) -> Vec<CodeDefinition> {
         let lines: Vec<&str> = text.lines().collect();
         let mut found = Vec::new();
         for (at, line) in lines.iter().enumerate() {
@@ -77,7 +78,7 @@ impl Source for Memory {
                     .iter()
                     .position(|line| *line == "}")
                     .map_or(at, |end| at + end);
-                found.push(Definition {
+                found.push(CodeDefinition {
                     name: rest.split('(').next().unwrap().to_owned(),
                     line: at + 1,
                     end: end + 1,
@@ -92,7 +93,7 @@ impl Source for Memory {
 
 struct World {
     memory: Memory,
-    index: Index,
+    index: CodeIndex,
     folder: TempDir,
 }
 
@@ -101,33 +102,38 @@ impl World {
         let folder = TempDir::new().unwrap();
         Self {
             memory: Memory::default(),
-            index: Index::open(folder.path()).unwrap(),
+            index: CodeIndex::open(folder.path()).unwrap(),
             folder,
         }
     }
 
-    fn update(&mut self, files: &Files) -> (Arc<Tree>, Updated) {
+    fn update(&mut self, files: &Files) -> (Arc<IndexedTree>, UpdateSummary) {
         let tree = self.memory.tree(files);
-        let attributes = Attributes::default();
+        let attributes = AttributeRules::default();
         let go_on = &mut |_| ControlFlow::Continue(());
         self.index
             .update(&tree, &attributes, &mut self.memory, go_on)
             .unwrap()
     }
 
-    fn search(&self, tree: &Arc<Tree>, text: &str) -> Answer {
+    fn search(&self, tree: &Arc<IndexedTree>, text: &str) -> SearchAnswer {
         self.search_with(tree, text, |_| {})
     }
 
-    fn search_with(&self, tree: &Arc<Tree>, text: &str, change: impl FnOnce(&mut Request<'_>)) -> Answer {
-        let (query, modules) = (Query::from_text(text), Modules::default());
+    fn search_with(
+        &self,
+        tree: &Arc<IndexedTree>,
+        text: &str,
+        change: impl FnOnce(&mut SearchRequest<'_>),
+    ) -> SearchAnswer {
+        let (query, modules) = (SearchQuery::from_text(text), ModuleFolders::default());
         let read = |blob: BlobId| self.memory.contents.get(&blob).cloned();
-        let mut request = Request::new(&query, &modules);
+        let mut request = SearchRequest::new(&query, &modules);
         change(&mut request);
         self.index.search(tree, &request, &read).unwrap()
     }
 
-    fn paths(&self, tree: &Arc<Tree>, text: &str) -> Vec<String> {
+    fn paths(&self, tree: &Arc<IndexedTree>, text: &str) -> Vec<String> {
         let found = self.search(tree, text).found;
         found.into_iter().map(|found| found.path).collect()
     }
@@ -209,7 +215,7 @@ fn unrelated_text_has_no_confident_match() {
         "Kubernetes ingress annotations",
         "src/nowhere.rs is broken",
     ] {
-        assert_eq!(world.search(&tree, text), Answer::default(), "{text}");
+        assert_eq!(world.search(&tree, text), SearchAnswer::default(), "{text}");
     }
 }
 
@@ -221,9 +227,9 @@ fn unchanged_file_is_read_once() {
     let (again, updated) = world.update(&shop());
     assert_eq!(
         updated,
-        Updated {
+        UpdateSummary {
             known: 6,
-            ..Updated::default()
+            ..UpdateSummary::default()
         }
     );
     assert_eq!(world.memory.reads, reads);
@@ -254,7 +260,7 @@ fn unchanged_file_is_read_once() {
     let memory = std::mem::take(&mut world.memory);
     let folder = world.folder;
     drop(world.index);
-    let index = Index::open(folder.path()).unwrap();
+    let index = CodeIndex::open(folder.path()).unwrap();
     let mut world = World {
         memory,
         index,
@@ -289,7 +295,7 @@ fn a_broken_index_is_built_again() {
             for path in find(world.folder.path(), wanted) {
                 fs::write(path, content).unwrap();
             }
-            world.index = Index::open(world.folder.path()).unwrap();
+            world.index = CodeIndex::open(world.folder.path()).unwrap();
             let (tree, updated) = world.update(&shop());
             assert_eq!(updated.indexed, 6, "{wanted} {content}");
             assert_eq!(world.paths(&tree, "`cart_total`").first().unwrap(), "src/cart.rs");
@@ -301,7 +307,7 @@ fn a_broken_index_is_built_again() {
 fn another_version_of_the_index_goes() {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("v0/index")).unwrap();
-    let index = Index::open(folder.path()).unwrap();
+    let index = CodeIndex::open(folder.path()).unwrap();
     assert!(!folder.path().join("v0").exists());
     assert_eq!((index.files(), index.chunks()), (0, 0));
 }
@@ -310,10 +316,14 @@ fn another_version_of_the_index_goes() {
 fn hostile_files_are_indexed_or_skipped() {
     let mut world = World::new();
     let mut all = shop();
-    let hostile: Vec<(&str, Vec<u8>, Option<Skip>)> = vec![
-        ("binary.rs", b"fn a() {\0}".to_vec(), Some(Skip::Binary)),
-        ("line.js", vec![b'x'; 400_000], Some(Skip::LongLines)),
-        ("large.txt", b"word word\n".repeat(60_000), Some(Skip::TooLarge)),
+    let hostile: Vec<(&str, Vec<u8>, Option<IndexSkip>)> = vec![
+        ("binary.rs", b"fn a() {\0}".to_vec(), Some(IndexSkip::Binary)),
+        ("line.js", vec![b'x'; 400_000], Some(IndexSkip::LongLines)),
+        (
+            "large.txt",
+            b"word word\n".repeat(60_000),
+            Some(IndexSkip::TooLarge),
+        ),
         ("latin.rs", b"fn caf\xe9() {\n    \xff\xfe\n}\n".to_vec(), None),
         (
             "deep.rs",
@@ -321,7 +331,7 @@ fn hostile_files_are_indexed_or_skipped() {
             None,
         ),
         ("breaks.md", b"#\n# \n#######\n\r\n```\n".repeat(4000), None),
-        ("empty.rs", b"\n \n".to_vec(), Some(Skip::Empty)),
+        ("empty.rs", b"\n \n".to_vec(), Some(IndexSkip::Empty)),
         ("same.rs", "fn same() {}\n".repeat(5000).into_bytes(), None),
         ("bidi\u{202e}\n.rs", b"fn bidi() {\n}\n".to_vec(), None),
     ];
@@ -344,7 +354,7 @@ fn interrupted_update_leaves_index_unchanged() {
     let mut world = World::new();
     let tree = world.memory.tree(&shop());
     let mut seen = Vec::new();
-    let mut stop = |progress: Progress| {
+    let mut stop = |progress: UpdateProgress| {
         seen.push((progress.done, progress.all));
         if progress.done == 3 {
             ControlFlow::Break(())
@@ -354,7 +364,7 @@ fn interrupted_update_leaves_index_unchanged() {
     };
     let cut = world
         .index
-        .update(&tree, &Attributes::default(), &mut world.memory, &mut stop);
+        .update(&tree, &AttributeRules::default(), &mut world.memory, &mut stop);
     assert!(matches!(cut, Err(Error::Cut)));
     assert_eq!(seen, [(0, 6), (1, 6), (2, 6), (3, 6)]);
     assert_eq!((world.index.files(), world.index.chunks()), (0, 0));
@@ -369,7 +379,7 @@ fn unreadable_file_is_retried_by_next_update() {
     let missing = tree.iter().find(|file| file.path == "src/cart.rs").unwrap().blob;
     let content = world.memory.contents.remove(&missing).unwrap();
     let go_on = &mut |_| ControlFlow::Continue(());
-    let attributes = Attributes::default();
+    let attributes = AttributeRules::default();
     let (_, updated) = world
         .index
         .update(&tree, &attributes, &mut world.memory, go_on)
@@ -426,12 +436,12 @@ fn module_cap_follows_rules_or_packages() {
             .count();
         assert!((2..=4).contains(&of_module), "{module}: {of_module}");
     }
-    let modules = Modules::new(["beta/".to_owned()]);
-    let query = Query::from_text("Currency amounts are converted with a wrong rate");
+    let modules = ModuleFolders::new(["beta/".to_owned()]);
+    let query = SearchQuery::from_text("Currency amounts are converted with a wrong rate");
     let read = |blob: BlobId| world.memory.contents.get(&blob).cloned();
     let answer = world
         .index
-        .search(&tree, &Request::new(&query, &modules), &read)
+        .search(&tree, &SearchRequest::new(&query, &modules), &read)
         .unwrap();
     assert_eq!(answer.found.len(), 4);
     assert!(answer.found.iter().all(|found| found.path.starts_with("beta/")));
@@ -447,15 +457,15 @@ fn kinds_and_scopes_narrow_a_search() {
             .found;
         found.into_iter().map(|found| found.path).collect()
     };
-    assert_eq!(of(Kind::Test), ["tests/refund.rs"]);
-    assert_eq!(of(Kind::Docs), ["docs/refunds.md"]);
-    assert_eq!(of(Kind::Definition).first().unwrap(), "src/refund.rs");
+    assert_eq!(of(ChunkKind::Test), ["tests/refund.rs"]);
+    assert_eq!(of(ChunkKind::Docs), ["docs/refunds.md"]);
+    assert_eq!(of(ChunkKind::Definition).first().unwrap(), "src/refund.rs");
     assert!(
-        !of(Kind::Usage).contains(&"src/refund.rs".to_owned()),
+        !of(ChunkKind::Usage).contains(&"src/refund.rs".to_owned()),
         "{:?}",
-        of(Kind::Usage)
+        of(ChunkKind::Usage)
     );
-    assert!(of(Kind::Usage).contains(&"tests/refund.rs".to_owned()));
+    assert!(of(ChunkKind::Usage).contains(&"tests/refund.rs".to_owned()));
     let scoped = world.search_with(&tree, "refund_order", |request| {
         request.scope = Some(&|path| path.starts_with("docs/"))
     });

@@ -1,18 +1,18 @@
 //! Launchers of real NATS and Redis servers: each is found, started on a loopback port, awaited, and reaped
 //! on drop.
 
+mod cleanup;
 mod cluster;
-mod find;
 mod nats;
 mod process;
+mod program_search;
 mod redis;
-mod remains;
 
+pub use cleanup::{ScratchFolder, ServerRemains};
 pub use cluster::NatsCluster;
-pub use find::find_program;
 pub use nats::{ClusterMember, FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
+pub use program_search::find_program;
 pub use redis::{RedisOptions, RedisServer, redis_version};
-pub use remains::{ScratchFolder, ServerRemains};
 
 use std::path::PathBuf;
 

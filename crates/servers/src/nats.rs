@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::process::{DataDir, Process, write_private};
+use crate::process::{DataDir, ServerProcess, write_private};
 use crate::{Error, ServerRemains, find_program};
 
 const NAME: &str = "nats-server";
@@ -69,9 +69,9 @@ pub struct TlsFiles {
 
 /// Running `nats-server` with a file store. Dropping it kills and reaps the process.
 pub struct NatsServer {
-    process: Process,
+    process: ServerProcess,
     program: PathBuf,
-    settings: Settings,
+    settings: NatsServerSettings,
     port: u16,
     // Declared last: the directory may be deleted only after the process has ended.
     data: DataDir,
@@ -105,14 +105,14 @@ impl NatsServer {
     pub async fn start_with(options: NatsOptions) -> Result<Self, Error> {
         let program = find_program(NAME, options.program.as_deref(), VARIABLE)?;
         let data = DataDir::new(options.data_dir.as_deref())?;
-        let settings = Settings {
+        let settings = NatsServerSettings {
             sync: options.sync,
             authorization: options.authorization,
             tls: options.tls,
             max_file_store: options.max_file_store,
             cluster: options.cluster,
         };
-        let (process, port) = launch(&program, data.path(), options.port, &settings).await?;
+        let (process, port) = launch_nats(&program, data.path(), options.port, &settings).await?;
         Ok(Self {
             process,
             program,
@@ -200,7 +200,7 @@ impl NatsServer {
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await;
         (self.process, self.port) =
-            launch(&self.program, self.data.path(), Some(self.port), &self.settings).await?;
+            launch_nats(&self.program, self.data.path(), Some(self.port), &self.settings).await?;
         Ok(())
     }
 }
@@ -210,25 +210,25 @@ impl NatsServer {
 /// # Errors
 /// When the program is missing, or prints no version.
 pub fn nats_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
-    crate::find::version_of(&find_program(NAME, explicit, VARIABLE)?)
+    crate::program_search::version_of(&find_program(NAME, explicit, VARIABLE)?)
 }
 
-async fn launch(
+async fn launch_nats(
     program: &Path,
     data: &Path,
     port: Option<u16>,
-    settings: &Settings,
-) -> Result<(Process, u16), Error> {
+    settings: &NatsServerSettings,
+) -> Result<(ServerProcess, u16), Error> {
     let file = data.join("nats.conf");
     write_private(&file, &settings.text(data, port))?;
     let args = [Path::new("--config"), file.as_path()];
-    let mut process = Process::spawn(NAME, program, &args, &data.join("nats.log"))?;
+    let mut process = ServerProcess::spawn(NAME, program, &args, &data.join("nats.log"))?;
     let port = process.ready(async |pid| answering_port(data, pid).await).await?;
     Ok((process, port))
 }
 
 /// Settings that a restart keeps.
-struct Settings {
+struct NatsServerSettings {
     sync: FileSync,
     authorization: Option<String>,
     tls: Option<TlsFiles>,
@@ -236,7 +236,7 @@ struct Settings {
     cluster: Option<ClusterMember>,
 }
 
-impl Settings {
+impl NatsServerSettings {
     fn text(&self, data: &Path, port: Option<u16>) -> String {
         let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
         let sync = match self.sync {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::Error;
-use crate::remains::{Record, ServerRemains, Watcher};
+use crate::cleanup::{OwnerWatcher, ServerRecord, ServerRemains};
 
 /// Time in which a server must answer.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -30,15 +30,17 @@ impl DataDir {
     pub(crate) fn new(given: Option<&Path>) -> Result<Self, Error> {
         match given {
             Some(path) => {
-                std::fs::create_dir_all(path).map_err(|source| files(path, source))?;
-                let path = path.canonicalize().map_err(|source| files(path, source))?;
+                std::fs::create_dir_all(path).map_err(|source| map_file_error(path, source))?;
+                let path = path
+                    .canonicalize()
+                    .map_err(|source| map_file_error(path, source))?;
                 Ok(Self::Given(path))
             }
             None => tempfile::Builder::new()
                 .prefix("journeyman-")
                 .tempdir()
                 .map(Self::Temporary)
-                .map_err(|source| files(&std::env::temp_dir(), source)),
+                .map_err(|source| map_file_error(&std::env::temp_dir(), source)),
         }
     }
 
@@ -50,7 +52,7 @@ impl DataDir {
     }
 }
 
-pub(crate) fn files(path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn map_file_error(path: &Path, source: std::io::Error) -> Error {
     Error::Files {
         path: path.to_path_buf(),
         source,
@@ -70,22 +72,22 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())
     };
-    written().map_err(|source| files(path, source))
+    written().map_err(|source| map_file_error(path, source))
 }
 
 /// Running child process. Dropping it kills and reaps it.
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     name: &'static str,
     child: Child,
     /// Kills the child when this process ends in any way.
-    watcher: Option<Watcher>,
-    record: Record,
+    watcher: Option<OwnerWatcher>,
+    record: ServerRecord,
     /// Server that an earlier start left running.
     remains: Option<ServerRemains>,
     log: PathBuf,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts `program` in a separate process group. So Ctrl-C reaches only the owner, which stops the server
     /// in order.
     pub(crate) fn spawn(
@@ -98,11 +100,11 @@ impl Process {
             .create(true)
             .append(true)
             .open(log)
-            .map_err(|source| files(log, source))?;
+            .map_err(|source| map_file_error(log, source))?;
         // The record of an earlier start is read before it is overwritten.
-        let record = Record::of(name, log);
+        let record = ServerRecord::of(name, log);
         let remains = record.clean_up(name);
-        let errors = output.try_clone().map_err(|source| files(log, source))?;
+        let errors = output.try_clone().map_err(|source| map_file_error(log, source))?;
         let child = Command::new(program)
             .args(args)
             .stdin(Stdio::null())
@@ -118,7 +120,7 @@ impl Process {
         record.write(child.id());
         Ok(Self {
             name,
-            watcher: Watcher::start(name, child.id()),
+            watcher: OwnerWatcher::start(name, child.id()),
             record,
             remains,
             child,
@@ -206,7 +208,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }

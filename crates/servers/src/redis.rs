@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::process::{DataDir, Process, files, write_private};
+use crate::process::{DataDir, ServerProcess, map_file_error, write_private};
 use crate::{Error, ServerRemains, TlsFiles, find_program};
 
 const NAME: &str = "redis-server";
@@ -31,9 +31,9 @@ pub struct RedisOptions {
 
 /// Running `redis-server` without persistence. Dropping it kills and reaps the process.
 pub struct RedisServer {
-    process: Process,
+    process: ServerProcess,
     program: PathBuf,
-    settings: Settings,
+    settings: RedisServerSettings,
     port: u16,
     // Declared last: the directory may be deleted only after the process has ended.
     data: DataDir,
@@ -65,14 +65,14 @@ impl RedisServer {
     /// # Errors
     /// See [`RedisServer::start`].
     pub async fn start_with(options: RedisOptions) -> Result<Self, Error> {
-        let program = program(options.program.as_deref())?;
+        let program = find_redis_program(options.program.as_deref())?;
         let data = DataDir::new(options.data_dir.as_deref())?;
-        let settings = Settings {
+        let settings = RedisServerSettings {
             acl: options.acl,
             tls: options.tls,
         };
         let (process, port) = match options.port {
-            Some(port) => (launch(&program, data.path(), port, &settings).await?, port),
+            Some(port) => (launch_redis(&program, data.path(), port, &settings).await?, port),
             None => launch_anywhere(&program, data.path(), &settings).await?,
         };
         Ok(Self {
@@ -128,9 +128,9 @@ impl RedisServer {
     /// # Errors
     /// [`Error::Files`] when the server does not answer.
     pub async fn flush(&self) -> Result<(), Error> {
-        match ask(self.port, "FLUSHALL").await {
+        match send_redis_command(self.port, "FLUSHALL").await {
             Some(answer) if answer.starts_with("+OK") => Ok(()),
-            _ => Err(files(
+            _ => Err(map_file_error(
                 self.data_dir(),
                 std::io::Error::other("redis did not answer FLUSHALL"),
             )),
@@ -143,7 +143,7 @@ impl RedisServer {
     /// See [`RedisServer::start`].
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await;
-        self.process = launch(&self.program, self.data.path(), self.port, &self.settings).await?;
+        self.process = launch_redis(&self.program, self.data.path(), self.port, &self.settings).await?;
         Ok(())
     }
 }
@@ -153,26 +153,30 @@ impl RedisServer {
 /// # Errors
 /// When the program is missing, or prints no version.
 pub fn redis_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
-    crate::find::version_of(&program(explicit)?)
+    crate::program_search::version_of(&find_redis_program(explicit)?)
 }
 
-fn program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
+fn find_redis_program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
     find_program(NAME, explicit, VARIABLE)
         .or_else(|missing| find_program(OTHER_NAME, explicit, VARIABLE).map_err(|_| missing))
 }
 
 /// Settings that a restart keeps.
-struct Settings {
+struct RedisServerSettings {
     acl: Option<String>,
     tls: Option<TlsFiles>,
 }
 
-async fn launch_anywhere(program: &Path, data: &Path, settings: &Settings) -> Result<(Process, u16), Error> {
+async fn launch_anywhere(
+    program: &Path,
+    data: &Path,
+    settings: &RedisServerSettings,
+) -> Result<(ServerProcess, u16), Error> {
     let mut tries = 0;
     loop {
         tries += 1;
         let port = free_port(data).await?;
-        match launch(program, data, port, settings).await {
+        match launch_redis(program, data, port, settings).await {
             Ok(process) => return Ok((process, port)),
             Err(error) if tries == PORT_TRIES => return Err(error),
             Err(error) => tracing::debug!(port, %error, "trying another port"),
@@ -180,7 +184,12 @@ async fn launch_anywhere(program: &Path, data: &Path, settings: &Settings) -> Re
     }
 }
 
-async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> Result<Process, Error> {
+async fn launch_redis(
+    program: &Path,
+    data: &Path,
+    port: u16,
+    settings: &RedisServerSettings,
+) -> Result<ServerProcess, Error> {
     let file = data.join("redis.conf");
     let port_lines = match &settings.tls {
         None => format!("port {port}\n"),
@@ -201,7 +210,7 @@ async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> 
         text.push_str(&format!("aclfile \"{}\"\n", users.display()));
     }
     write_private(&file, &text)?;
-    let mut process = Process::spawn(NAME, program, &[file.as_path()], &data.join("redis.log"))?;
+    let mut process = ServerProcess::spawn(NAME, program, &[file.as_path()], &data.join("redis.log"))?;
     let is_secure = settings.tls.is_some();
     process
         .ready(async |_| {
@@ -210,7 +219,7 @@ async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> 
                 // authority.
                 TcpStream::connect(("127.0.0.1", port)).await.ok().map(drop)
             } else {
-                answers(port).await
+                await_redis_answer(port).await
             }
         })
         .await?;
@@ -220,21 +229,21 @@ async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> 
 async fn free_port(data: &Path) -> Result<u16, Error> {
     let listener = TcpListener::bind("127.0.0.1:0")
         .await
-        .map_err(|source| files(data, source))?;
+        .map_err(|source| map_file_error(data, source))?;
     Ok(listener
         .local_addr()
-        .map_err(|source| files(data, source))?
+        .map_err(|source| map_file_error(data, source))?
         .port())
 }
 
-async fn answers(port: u16) -> Option<()> {
-    let answer = ask(port, "PING").await?;
+async fn await_redis_answer(port: u16) -> Option<()> {
+    let answer = send_redis_command(port, "PING").await?;
     // A server with users requires authentication first.
     (answer.starts_with("+PONG") || answer.starts_with("-NOAUTH")).then_some(())
 }
 
 /// First line of the answer to one command.
-async fn ask(port: u16, command: &str) -> Option<String> {
+async fn send_redis_command(port: u16, command: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     stream.write_all(format!("{command}\r\n").as_bytes()).await.ok()?;
     let mut answer = String::new();
@@ -260,10 +269,25 @@ mod tests {
     #[tokio::test]
     async fn flushed_redis_has_no_keys() {
         let server = RedisServer::start().await.unwrap();
-        assert!(ask(server.port, "SET a 1").await.unwrap().starts_with("+OK"));
-        assert!(ask(server.port, "EXISTS a").await.unwrap().starts_with(":1"));
+        assert!(
+            send_redis_command(server.port, "SET a 1")
+                .await
+                .unwrap()
+                .starts_with("+OK")
+        );
+        assert!(
+            send_redis_command(server.port, "EXISTS a")
+                .await
+                .unwrap()
+                .starts_with(":1")
+        );
         server.flush().await.unwrap();
-        assert!(ask(server.port, "EXISTS a").await.unwrap().starts_with(":0"));
+        assert!(
+            send_redis_command(server.port, "EXISTS a")
+                .await
+                .unwrap()
+                .starts_with(":0")
+        );
     }
 
     #[test]

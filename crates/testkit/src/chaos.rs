@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::fault::{Fault, FaultPoint};
+use crate::fault::{FaultPoint, ServiceFault};
 
 /// `retry-after` of a rate-limited answer, in seconds.
 const LIMITED_S: u32 = 1;
 
 /// Returns the generator for a label, such as the third write to one path. Equal seeds and labels give equal
 /// generators.
-pub(crate) fn draw(seed: u64, label: &str) -> fastrand::Rng {
+pub(crate) fn create_generator(seed: u64, label: &str) -> fastrand::Rng {
     // A digest spreads similar labels over all seeds; its first eight bytes are enough.
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{seed} {label}").as_bytes());
     let first = digest.as_ref().iter().take(8);
@@ -17,7 +17,7 @@ pub(crate) fn draw(seed: u64, label: &str) -> fastrand::Rng {
 }
 
 /// Decides an event that has a probability of `per_thousand` in 1,000.
-pub(crate) fn happens(draw: &mut fastrand::Rng, per_thousand: u32) -> bool {
+pub(crate) fn is_event_drawn(draw: &mut fastrand::Rng, per_thousand: u32) -> bool {
     draw.u32(0..1000) < per_thousand
 }
 
@@ -36,21 +36,21 @@ pub struct WriteFaults {
 impl WriteFaults {
     /// Returns the fault that the nth write (from 0) to a path meets. `limit` is the HTTP status of the
     /// service's rate limit.
-    pub(crate) fn of(&self, method: &str, path: &str, nth: u64, limit: u16) -> Option<Fault> {
-        let mut draw = draw(self.seed, &format!("{method} {path} {nth}"));
-        if !is_write(method, path) || !happens(&mut draw, self.per_thousand) {
+    pub(crate) fn of(&self, method: &str, path: &str, nth: u64, limit: u16) -> Option<ServiceFault> {
+        let mut draw = create_generator(self.seed, &format!("{method} {path} {nth}"));
+        if !is_write(method, path) || !is_event_drawn(&mut draw, self.per_thousand) {
             return None;
         }
-        let applied = Fault::new(path, 1, 502).after_effect();
+        let applied = ServiceFault::new(path, 1, 502).after_effect();
         Some(match draw.u32(0..5) {
             0 => applied,
             1 => applied.cut(),
             2 => applied.cut().held(self.hold),
-            3 => Fault::new(path, 1, 502),
+            3 => ServiceFault::new(path, 1, 502),
             // Git takes a 403 as rejected credentials and does not retry, so a rate-limited push gets a 429
             // instead.
-            _ if path.contains("git-receive-pack") => Fault::new(path, 1, 429).retry_after(LIMITED_S),
-            _ => Fault::new(path, 1, limit).retry_after(LIMITED_S),
+            _ if path.contains("git-receive-pack") => ServiceFault::new(path, 1, 429).retry_after(LIMITED_S),
+            _ => ServiceFault::new(path, 1, limit).retry_after(LIMITED_S),
         })
     }
 }
@@ -62,7 +62,7 @@ fn is_write(method: &str, path: &str) -> bool {
 }
 
 /// Returns the name under which faults of this kind are counted.
-pub(crate) fn name(fault: &Fault) -> String {
+pub(crate) fn describe_fault(fault: &ServiceFault) -> String {
     match (fault.point, fault.cut, fault.hold.is_zero()) {
         (FaultPoint::AfterEffect, true, false) => "applied, then silence".to_owned(),
         (FaultPoint::AfterEffect, true, true) => "applied, then cut".to_owned(),
@@ -90,9 +90,9 @@ pub struct DeliveryFaults {
 impl DeliveryFaults {
     /// Returns the delays after which the nth delivery is sent, one for each copy.
     pub(crate) fn delays(&self, nth: u64) -> Vec<Duration> {
-        let mut draw = draw(self.seed, &format!("delivery {nth}"));
-        let is_late = happens(&mut draw, self.late_per_thousand);
-        let copies = if happens(&mut draw, self.repeated_per_thousand) {
+        let mut draw = create_generator(self.seed, &format!("delivery {nth}"));
+        let is_late = is_event_drawn(&mut draw, self.late_per_thousand);
+        let copies = if is_event_drawn(&mut draw, self.repeated_per_thousand) {
             self.copies.max(1)
         } else {
             1
@@ -121,8 +121,8 @@ pub struct EarlyChecks {
 
 impl EarlyChecks {
     pub(crate) fn strikes(&self, branch: &str) -> bool {
-        happens(
-            &mut draw(self.seed, &format!("checks of {branch}")),
+        is_event_drawn(
+            &mut create_generator(self.seed, &format!("checks of {branch}")),
             self.per_thousand,
         )
     }
@@ -138,7 +138,12 @@ mod tests {
             per_thousand: 500,
             hold: Duration::from_secs(1),
         };
-        let of = |nth| faults.of("POST", "/comments", nth, 403).as_ref().map(name);
+        let of = |nth| {
+            faults
+                .of("POST", "/comments", nth, 403)
+                .as_ref()
+                .map(describe_fault)
+        };
         (0..200).map(of).collect()
     }
 

@@ -12,8 +12,8 @@ use axum::routing::post;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
-use crate::http::{RequestLog, Server, answer, header_text, lock};
+use crate::fault::ServiceFault;
+use crate::http::{HttpServer, RequestLog, header_text, lock_state, render_json_answer};
 use crate::model::MODEL_API_KEY;
 
 // Maximum number of texts in one request, as `OpenAI` documents it.
@@ -24,11 +24,11 @@ const LONGEST: usize = 32 * 1024;
 
 /// Server of the embeddings API. Dropping it stops the server.
 pub struct FakeEmbeddings {
-    server: Server,
-    desk: Arc<Desk>,
+    server: HttpServer,
+    desk: Arc<EmbeddingsState>,
 }
 
-struct Desk {
+struct EmbeddingsState {
     log: Arc<RequestLog>,
     concepts: Vec<Vec<String>>,
     inputs: Mutex<Vec<Vec<String>>>,
@@ -37,7 +37,7 @@ struct Desk {
 #[derive(Deserialize)]
 // Unknown fields are refused, so that a typo of our client fails a test.
 #[serde(deny_unknown_fields)]
-struct Request {
+struct EmbeddingsRequest {
     model: String,
     input: Vec<String>,
     #[serde(default)]
@@ -54,15 +54,15 @@ impl FakeEmbeddings {
     pub async fn start(concepts: &[&[&str]]) -> anyhow::Result<Self> {
         let log = Arc::new(RequestLog::default());
         let owned = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(EmbeddingsState {
             log: Arc::clone(&log),
             concepts: concepts.iter().map(owned).collect(),
             inputs: Mutex::default(),
         });
         let router = Router::new()
-            .route("/v1/embeddings", post(embed))
+            .route("/v1/embeddings", post(embed_texts))
             .with_state(Arc::clone(&desk));
-        let server = Server::start(log, |_| Ok(router)).await?;
+        let server = HttpServer::start(log, |_| Ok(router)).await?;
         Ok(Self { server, desk })
     }
 
@@ -75,11 +75,11 @@ impl FakeEmbeddings {
     /// Texts of each request, in order of arrival.
     #[must_use]
     pub fn inputs(&self) -> Vec<Vec<String>> {
-        lock(&self.desk.inputs).clone()
+        lock_state(&self.desk.inputs).clone()
     }
 
     /// Answers the next matching requests with an error.
-    pub fn fail_next(&self, fault: Fault) {
+    pub fn fail_next(&self, fault: ServiceFault) {
         self.desk.log.fail_next(fault);
     }
 
@@ -95,7 +95,7 @@ impl FakeEmbeddings {
     }
 }
 
-impl Desk {
+impl EmbeddingsState {
     /// Counts the occurrences of each concept. The constant first component makes any two texts slightly
     /// similar, as real embeddings are.
     fn vector(&self, text: &str) -> Vec<f32> {
@@ -112,16 +112,16 @@ impl Desk {
     fn refused(&self, problem: &str) -> Response {
         self.log.violation(format!("embeddings: {problem}"));
         let error = json!({"message": problem, "type": "invalid_request_error", "param": null, "code": null});
-        answer(StatusCode::BAD_REQUEST, json!({"error": error}))
+        render_json_answer(StatusCode::BAD_REQUEST, json!({"error": error}))
     }
 }
 
-async fn embed(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn embed_texts(State(desk): State<Arc<EmbeddingsState>>, headers: HeaderMap, body: Bytes) -> Response {
     if header_text(&headers, "authorization") != format!("Bearer {MODEL_API_KEY}") {
         let error = json!({"message": "Incorrect API key provided", "type": "invalid_request_error"});
-        return answer(StatusCode::UNAUTHORIZED, json!({"error": error}));
+        return render_json_answer(StatusCode::UNAUTHORIZED, json!({"error": error}));
     }
-    let request: Request = match serde_json::from_slice(&body) {
+    let request: EmbeddingsRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) => return desk.refused(&error.to_string()),
     };
@@ -144,8 +144,8 @@ async fn embed(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -
     let data: Vec<Value> = vectors.collect();
     // An estimate of four bytes per token, like `LONGEST`.
     let tokens = request.input.iter().map(|text| text.len() / 4 + 1).sum::<usize>();
-    lock(&desk.inputs).push(request.input);
-    answer(
+    lock_state(&desk.inputs).push(request.input);
+    render_json_answer(
         StatusCode::OK,
         json!({
             "object": "list", "data": data, "model": request.model,

@@ -15,7 +15,7 @@ const FILE: &str = "JOURNEYMAN_EXCHANGES";
 /// Records a request with its answer and returns the answer unchanged.
 pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: Response) -> Response {
     // Without a published description, or without the variable, the body is not copied.
-    let Some(service) = service.filter(|_| file().is_some()) else {
+    let Some(service) = service.filter(|_| exchange_file().is_some()) else {
         return answer;
     };
     let kind = answer.headers().get(header::CONTENT_TYPE);
@@ -32,7 +32,7 @@ pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: R
     let body = std::str::from_utf8(&bytes).unwrap_or_default();
     let body = if body.is_empty() { "null" } else { body };
     let (service, status) = (json!(service), parts.status.as_u16());
-    write(&format!(
+    write_exchange(&format!(
         r#"{{"service":{service},"request":{request},"answer":{{"status":{status},"body":{body}}}}}"#
     ));
     Response::from_parts(parts, Body::from(bytes))
@@ -40,18 +40,18 @@ pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: R
 
 /// Records an outgoing webhook.
 pub(crate) fn note_webhook(service: &str, event: &str, payload: &Value) {
-    if file().is_some() {
-        write(&json!({"service": service, "webhook": event, "body": payload}).to_string());
+    if exchange_file().is_some() {
+        write_exchange(&json!({"service": service, "webhook": event, "body": payload}).to_string());
     }
 }
 
-fn file() -> Option<PathBuf> {
+fn exchange_file() -> Option<PathBuf> {
     std::env::var_os(FILE).map(PathBuf::from)
 }
 
 /// Appends a line with one `write`, so that lines of several processes do not mix.
-fn write(line: &str) {
-    let Some(path) = file() else { return };
+fn write_exchange(line: &str) {
+    let Some(path) = exchange_file() else { return };
     let written = OpenOptions::new()
         .create(true)
         .append(true)

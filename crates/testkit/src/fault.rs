@@ -19,7 +19,7 @@ pub enum FaultPoint {
 
 /// Error answer for the next matching requests.
 #[derive(Debug, Clone)]
-pub struct Fault {
+pub struct ServiceFault {
     /// HTTP method that the fault applies to; every method if absent.
     pub method: Option<String>,
     /// Part of the path that the fault applies to; every path if empty.
@@ -43,7 +43,7 @@ pub struct Fault {
     pub page: Option<(&'static str, &'static str)>,
 }
 
-impl Fault {
+impl ServiceFault {
     /// Creates a fault without effect for the next `times` requests whose path contains `path_contains`.
     #[must_use]
     pub fn new(path_contains: &str, times: u32, status: u16) -> Self {

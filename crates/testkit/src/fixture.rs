@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::model::Step;
+use crate::model::ScriptStep;
 
 /// Full name of the demo repository on GitHub.
 pub const REPOSITORY: &str = "acme/shop";
@@ -20,7 +20,7 @@ const REPLACE: &str = "        full = sum(line.price * line.quantity for line in
 
 /// Path and content of each file of the repository.
 #[must_use]
-pub fn files() -> Vec<(&'static str, &'static str)> {
+pub fn list_shop_files() -> Vec<(&'static str, &'static str)> {
     vec![
         (".gitignore", include_str!("../data/shop/gitignore")),
         ("AGENTS.md", include_str!("../data/shop/AGENTS.md")),
@@ -40,7 +40,7 @@ pub fn files() -> Vec<(&'static str, &'static str)> {
 
 /// Summary and description of the ticket.
 #[must_use]
-pub fn ticket() -> (&'static str, &'static str) {
+pub fn describe_shop_ticket() -> (&'static str, &'static str) {
     (
         "Cart total ignores the quantity",
         "Three mugs at 8.50 and a poster at 12.00 should cost 37.50, the cart says 20.50.\n\n\
@@ -50,10 +50,10 @@ pub fn ticket() -> (&'static str, &'static str) {
 
 /// Model replies that fix the ticket.
 #[must_use]
-pub fn script() -> Vec<Step> {
+pub fn build_shop_script() -> Vec<ScriptStep> {
     let edits = format!("<<<<<<< SEARCH\n{SEARCH}\n=======\n{REPLACE}\n>>>>>>> REPLACE");
     vec![
-        Step::call(
+        ScriptStep::call(
             "search_content",
             json!({"pattern": "def total", "file_pattern": "*.py"}),
         )
@@ -61,20 +61,20 @@ pub fn script() -> Vec<Step> {
         // `ignores the quantity` comes from the ticket: the step proves that the prompt contains the
         // description.
         .expecting("ignores the quantity"),
-        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("FAILED"),
-        Step::call("edit_file", json!({"path": "shop/cart.py", "edits": edits}))
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})).expecting("FAILED"),
+        ScriptStep::call("edit_file", json!({"path": "shop/cart.py", "edits": edits}))
             .expecting("line.price for line"),
-        Step::call("run_command", json!({"command": TEST_COMMAND, "timeout_s": 60})),
-        finish("cart", "Count every piece in the cart's total").expecting("OK"),
+        ScriptStep::call("run_command", json!({"command": TEST_COMMAND, "timeout_s": 60})),
+        build_finish_step("cart", "Count every piece in the cart's total").expecting("OK"),
     ]
 }
 
 /// Returns the `finish` call of a bug fix with this scope and title.
 #[must_use]
-pub fn finish(scope: &str, title: &str) -> Step {
+pub fn build_finish_step(scope: &str, title: &str) -> ScriptStep {
     let summary = "The total added each line's price once, whatever its quantity. It now multiplies by the quantity, \
                    before the discount.\n\nThe tests in `tests/test_cart.py` failed before and pass now.";
-    Step::call(
+    ScriptStep::call(
         "finish",
         json!({
             "type": "fix",
@@ -93,8 +93,8 @@ pub fn finish(scope: &str, title: &str) -> Step {
 
 /// Returns the `give_up` call of a ticket that needs no change.
 #[must_use]
-pub fn nothing_to_do() -> Step {
-    Step::call(
+pub fn nothing_to_do() -> ScriptStep {
+    ScriptStep::call(
         "give_up",
         json!({"kind": "already_done", "evidence": "There is nothing to do."}),
     )
@@ -103,7 +103,7 @@ pub fn nothing_to_do() -> Step {
 /// Path and content of the file that a ticket's note adds. Each ticket has another path, so notes of many
 /// tickets never conflict.
 #[must_use]
-pub fn note(key: &str) -> (String, String) {
+pub fn describe_note_file(key: &str) -> (String, String) {
     (format!("notes/{key}.md"), format!("This is the note of {key}.\n"))
 }
 
@@ -115,19 +115,19 @@ pub fn note_branch(key: &str) -> String {
 
 /// Model replies that add a ticket's [`note`]. Each reply is idempotent, so a replayed turn changes nothing.
 #[must_use]
-pub fn note_script(key: &str) -> Vec<Step> {
+pub fn note_script(key: &str) -> Vec<ScriptStep> {
     note_script_with(key, "sleep 0.3; ls notes")
 }
 
 /// [`note_script`] with another test command.
 #[must_use]
-pub fn note_script_with(key: &str, command: &str) -> Vec<Step> {
-    let (path, content) = note(key);
+pub fn note_script_with(key: &str, command: &str) -> Vec<ScriptStep> {
+    let (path, content) = describe_note_file(key);
     vec![
-        Step::call("read_file", json!({"path": "README.md"})),
-        Step::call("write_file", json!({"path": path, "content": content})),
-        Step::call("run_command", json!({"command": command})),
-        Step::call(
+        ScriptStep::call("read_file", json!({"path": "README.md"})),
+        ScriptStep::call("write_file", json!({"path": path, "content": content})),
+        ScriptStep::call("run_command", json!({"command": command})),
+        ScriptStep::call(
             "finish",
             json!({
                 "type": "feat",

@@ -11,7 +11,7 @@ pub fn fuzz_cases() -> u32 {
 }
 
 /// Edit of a text: the operation and two numbers that select position and content.
-pub type Edit = (u8, u16, u16);
+pub type InputEdit = (u8, u16, u16);
 
 /// Tokens that break parsers: structure, lone surrogates, huge numbers, invalid UTF-8, hidden characters and
 /// markup.
@@ -43,13 +43,13 @@ const TOKENS: [&[u8]; 24] = [
 ];
 
 /// Applies the edits to the text, in order.
-pub fn mutated(text: &[u8], edits: &[Edit]) -> Vec<u8> {
+pub fn apply_edits(text: &[u8], edits: &[InputEdit]) -> Vec<u8> {
     edits
         .iter()
-        .fold(text.to_vec(), |text, edit| changed(text, *edit))
+        .fold(text.to_vec(), |text, edit| apply_edit(text, *edit))
 }
 
-fn changed(mut text: Vec<u8>, (what, first, second): Edit) -> Vec<u8> {
+fn apply_edit(mut text: Vec<u8>, (what, first, second): InputEdit) -> Vec<u8> {
     // Positions wrap around, so that any two numbers are a valid edit.
     let at = usize::from(first) % (text.len() + 1);
     let end = (at + usize::from(second) % 40).min(text.len());

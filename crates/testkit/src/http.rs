@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chaos::{self, WriteFaults};
 use crate::exchanges;
-use crate::fault::{Fault, FaultPoint};
+use crate::fault::{FaultPoint, ServiceFault};
 
 // Maximum size of a request body in bytes. Pushed packs are the largest bodies.
 const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -47,17 +47,17 @@ pub struct RecordedRequest {
 pub(crate) struct RequestLog {
     /// Service name under which exchanges are recorded, for services with a published description.
     service: Option<&'static str>,
-    inner: Mutex<Inner>,
+    inner: Mutex<RequestRecords>,
     delay: watch::Sender<Duration>,
     /// Frozen value of the header `Date`.
     date: Mutex<Option<HeaderValue>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct RequestRecords {
     requests: Vec<RecordedRequest>,
     violations: Vec<String>,
-    faults: Vec<Fault>,
+    faults: Vec<ServiceFault>,
     /// Start and length of the lists' delay.
     list_lag: Option<(Instant, Duration)>,
     write_faults: Option<(WriteFaults, u16)>,
@@ -75,26 +75,26 @@ impl RequestLog {
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
-        lock(&self.inner).requests.clone()
+        lock_state(&self.inner).requests.clone()
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {
-        lock(&self.inner).violations.clone()
+        lock_state(&self.inner).violations.clone()
     }
 
     pub(crate) fn violation(&self, what: impl Into<String>) {
         let what = what.into();
         tracing::warn!(violation = what, "a caller broke the protocol");
-        lock(&self.inner).violations.push(what);
+        lock_state(&self.inner).violations.push(what);
     }
 
-    pub(crate) fn fail_next(&self, fault: Fault) {
-        lock(&self.inner).faults.push(fault);
+    pub(crate) fn fail_next(&self, fault: ServiceFault) {
+        lock_state(&self.inner).faults.push(fault);
     }
 
     /// Number of faults that wait for a matching request.
     pub(crate) fn faults_left(&self) -> usize {
-        lock(&self.inner)
+        lock_state(&self.inner)
             .faults
             .iter()
             .filter(|fault| fault.times > 0)
@@ -106,29 +106,29 @@ impl RequestLog {
     }
 
     pub(crate) fn set_list_lag(&self, lag: Duration) {
-        lock(&self.inner).list_lag = Some((Instant::now(), lag));
+        lock_state(&self.inner).list_lag = Some((Instant::now(), lag));
     }
 
     /// Sets the random faults of later writes. `limit` is the HTTP status of the service's rate limit.
     pub(crate) fn set_write_faults(&self, faults: Option<WriteFaults>, limit: u16) {
-        lock(&self.inner).write_faults = faults.map(|faults| (faults, limit));
+        lock_state(&self.inner).write_faults = faults.map(|faults| (faults, limit));
     }
 
     /// Number of faults met so far, by name.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
-        lock(&self.inner).faults_met.clone()
+        lock_state(&self.inner).faults_met.clone()
     }
 
     /// True if lists already show an object that was created at `made`. Objects older than the delay's start
     /// are always shown.
     pub(crate) fn lists(&self, made: Instant) -> bool {
-        let lag = lock(&self.inner).list_lag;
+        let lag = lock_state(&self.inner).list_lag;
         lag.is_none_or(|(since, lag)| made < since || made.elapsed() >= lag)
     }
 
     /// Freezes the header `Date` of answers.
     pub(crate) fn set_date(&self, date: &'static str) {
-        *lock(&self.date) = Some(HeaderValue::from_static(date));
+        *lock_state(&self.date) = Some(HeaderValue::from_static(date));
     }
 
     /// Waits for the delay of answers. A change of the delay also affects requests that are already waiting.
@@ -144,29 +144,29 @@ impl RequestLog {
     }
 
     fn record(&self, request: RecordedRequest) {
-        lock(&self.inner).requests.push(request);
+        lock_state(&self.inner).requests.push(request);
     }
 
-    fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<Fault> {
+    fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<ServiceFault> {
         // Ordered faults come first, so that a test gets its fault at the request that it names.
-        let mut inner = lock(&self.inner);
+        let mut inner = lock_state(&self.inner);
         let fault = inner
             .ordered(method, path, body)
             .or_else(|| inner.drawn(method, path))?;
-        *inner.faults_met.entry(chaos::name(&fault)).or_default() += 1;
+        *inner.faults_met.entry(chaos::describe_fault(&fault)).or_default() += 1;
         Some(fault)
     }
 }
 
-impl Inner {
-    fn ordered(&mut self, method: &str, path: &str, body: &[u8]) -> Option<Fault> {
+impl RequestRecords {
+    fn ordered(&mut self, method: &str, path: &str, body: &[u8]) -> Option<ServiceFault> {
         let mut faults = self.faults.iter_mut();
         let fault = faults.find(|fault| fault.times > 0 && fault.matches(method, path, body))?;
         fault.times -= 1;
         Some(fault.clone())
     }
 
-    fn drawn(&mut self, method: &str, path: &str) -> Option<Fault> {
+    fn drawn(&mut self, method: &str, path: &str) -> Option<ServiceFault> {
         let (faults, limit) = self.write_faults.as_ref()?;
         // The count of earlier writes selects the fault, so that a repeated test meets the same faults.
         let met = self.writes.entry(format!("{method} {path}")).or_default();
@@ -176,18 +176,18 @@ impl Inner {
 }
 
 /// Locks even after a panic of another holder, because tests inspect a stand-in after failures.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// HTTP server on a free loopback port. Dropping it stops the server.
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     address: SocketAddr,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Server {
+impl HttpServer {
     /// Binds the port before it builds the router, which may contain its own address.
     pub(crate) async fn start(
         log: Arc<RequestLog>,
@@ -195,7 +195,7 @@ impl Server {
     ) -> anyhow::Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let router = router(address)?.layer(middleware::from_fn_with_state(log, record));
+        let router = router(address)?.layer(middleware::from_fn_with_state(log, record_request));
         let shutdown = CancellationToken::new();
         let stopped = shutdown.clone();
         let task = tokio::spawn(async move {
@@ -234,13 +234,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
 }
 
-async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next) -> Response {
+async fn record_request(State(log): State<Arc<RequestLog>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
@@ -280,7 +280,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         body: recorded,
         status: response.status().as_u16(),
     });
-    if let Some(date) = lock(&log.date).clone() {
+    if let Some(date) = lock_state(&log.date).clone() {
         response.headers_mut().insert(header::DATE, date);
     }
     response
@@ -310,12 +310,12 @@ pub(crate) fn basic_auth(headers: &HeaderMap) -> Option<(String, String)> {
 }
 
 /// Builds a JSON answer.
-pub(crate) fn answer(status: StatusCode, body: Value) -> Response {
+pub(crate) fn render_json_answer(status: StatusCode, body: Value) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
 /// Parses a JSON body. The error is serde's message.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(body: &Bytes) -> Result<T, String> {
+pub(crate) fn parse_json<T: serde::de::DeserializeOwned>(body: &Bytes) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 

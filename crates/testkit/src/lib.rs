@@ -2,7 +2,6 @@
 
 mod chaos;
 mod embeddings;
-mod eventually;
 mod exchanges;
 mod fault;
 pub mod fixture;
@@ -11,21 +10,22 @@ pub mod github;
 mod http;
 pub mod jira;
 pub mod model;
-mod named;
+mod named_front;
 pub mod oidc;
-mod plant;
+mod polling;
+mod raw_publish;
 pub mod tls;
 mod webhook;
 
 pub use chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
 pub use embeddings::FakeEmbeddings;
-pub use eventually::eventually;
-pub use fault::{Fault, FaultPoint};
-pub use fuzz::{Edit, fuzz_cases, mutated};
+pub use fault::{FaultPoint, ServiceFault};
+pub use fuzz::{InputEdit, apply_edits, fuzz_cases};
 pub use github::{FakeGitHub, GitHubOptions};
 pub use http::RecordedRequest;
 pub use jira::{FakeJira, JiraKind, JiraOptions, JiraTransition};
-pub use model::{ScriptedModel, Step};
-pub use named::NamedFront;
-pub use plant::plant;
+pub use model::{ScriptStep, ScriptedModel};
+pub use named_front::NamedFront;
+pub use polling::poll_until;
+pub use raw_publish::publish_raw;
 pub use servers::{FileSync, NatsCluster, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};

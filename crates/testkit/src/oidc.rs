@@ -33,7 +33,7 @@ pub const CLIENT_SECRET: &str = "secret-of-the-console";
 
 /// Fault of the next ID token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Twist {
+pub enum IdTokenFault {
     /// Nonce of another login.
     Nonce,
     /// Expiry in the past.
@@ -51,24 +51,24 @@ pub enum Twist {
 /// `OpenID` provider with one logged-in user.
 pub struct FakeOidc {
     url: String,
-    shared: Arc<Shared>,
+    shared: Arc<OidcState>,
     server: JoinHandle<()>,
 }
 
-struct Shared {
+struct OidcState {
     url: String,
     key: EcdsaKeyPair,
     other_key: EcdsaKeyPair,
-    inner: Mutex<Inner>,
+    inner: Mutex<OidcRecords>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct OidcRecords {
     /// Claims of the logged-in user.
     person: Value,
     redirect_uri: String,
-    twist: Option<Twist>,
-    codes: HashMap<String, Login>,
+    twist: Option<IdTokenFault>,
+    codes: HashMap<String, StandInLogin>,
     /// True if it issues refresh tokens. `refresh` has the valid ones, each with its subject.
     gives_refresh: bool,
     refresh: HashMap<String, Value>,
@@ -78,13 +78,13 @@ struct Inner {
     violations: Vec<String>,
 }
 
-struct Login {
+struct StandInLogin {
     nonce: String,
     challenge: String,
     person: Value,
 }
 
-type Fields = BTreeMap<String, String>;
+type FormFields = BTreeMap<String, String>;
 
 impl FakeOidc {
     /// Starts on a free loopback port.
@@ -94,17 +94,17 @@ impl FakeOidc {
     pub async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OidcState {
             url: url.clone(),
             key: new_key()?,
             other_key: new_key()?,
             inner: Mutex::default(),
         });
         let routes = Router::new()
-            .route("/.well-known/openid-configuration", get(configuration))
-            .route("/keys", get(keys))
-            .route("/authorize", get(authorize))
-            .route("/token", post(token))
+            .route("/.well-known/openid-configuration", get(serve_discovery))
+            .route("/keys", get(serve_keys))
+            .route("/authorize", get(authorize_login))
+            .route("/token", post(exchange_token))
             .with_state(Arc::clone(&shared));
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, routes).await;
@@ -128,7 +128,7 @@ impl FakeOidc {
     }
 
     /// Sets the fault of the next ID token.
-    pub fn twist(&self, twist: Twist) {
+    pub fn twist(&self, twist: IdTokenFault) {
         self.shared.lock().twist = Some(twist);
     }
 
@@ -160,8 +160,8 @@ impl Drop for FakeOidc {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl OidcState {
+    fn lock(&self) -> MutexGuard<'_, OidcRecords> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,36 +170,44 @@ impl Shared {
         (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_request"}))).into_response()
     }
 
-    fn id_token(&self, login: Login) -> anyhow::Result<String> {
+    fn id_token(&self, login: StandInLogin) -> anyhow::Result<String> {
         // `take` limits the fault to one token.
         let twist = self.lock().twist.take();
         let is = |wanted| twist == Some(wanted);
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let mut claims = login.person;
-        claims["iss"] = match is(Twist::Issuer) {
+        claims["iss"] = match is(IdTokenFault::Issuer) {
             true => json!("http://127.0.0.1:1"),
             false => json!(self.url),
         };
-        claims["aud"] = match is(Twist::Audience) {
+        claims["aud"] = match is(IdTokenFault::Audience) {
             true => json!("somebody-else"),
             false => json!(CLIENT_ID),
         };
         // `iat` is an hour ago, so that the fault `Expired` still has a valid order of times.
         claims["iat"] = json!(now - 3_600);
-        claims["exp"] = match is(Twist::Expired) {
+        claims["exp"] = match is(IdTokenFault::Expired) {
             true => json!(now - 1_800),
             false => json!(now + 600),
         };
-        if is(Twist::Nonce) {
+        if is(IdTokenFault::Nonce) {
             claims["nonce"] = json!("of-another-login");
         // A refreshed token has no nonce.
         } else if !login.nonce.is_empty() {
             claims["nonce"] = json!(login.nonce);
         }
-        let algorithm = if is(Twist::Unsigned) { "none" } else { "ES256" };
+        let algorithm = if is(IdTokenFault::Unsigned) {
+            "none"
+        } else {
+            "ES256"
+        };
         let head = json!({"alg": algorithm, "kid": "one", "typ": "JWT"});
-        let text = format!("{}.{}", encoded(head.to_string()), encoded(claims.to_string()));
-        let key = if is(Twist::Key) {
+        let text = format!(
+            "{}.{}",
+            encode_base64url(head.to_string()),
+            encode_base64url(claims.to_string())
+        );
+        let key = if is(IdTokenFault::Key) {
             &self.other_key
         } else {
             &self.key
@@ -207,9 +215,9 @@ impl Shared {
         let signature = key
             .sign(&SystemRandom::new(), text.as_bytes())
             .map_err(|_| anyhow::anyhow!("cannot sign"))?;
-        let signature = match is(Twist::Unsigned) {
+        let signature = match is(IdTokenFault::Unsigned) {
             true => String::new(),
-            false => encoded(signature),
+            false => encode_base64url(signature),
         };
         Ok(format!("{text}.{signature}"))
     }
@@ -224,11 +232,11 @@ fn new_key() -> anyhow::Result<EcdsaKeyPair> {
         .map_err(|_| anyhow::anyhow!("cannot read a key"))
 }
 
-fn encoded(text: impl AsRef<[u8]>) -> String {
+fn encode_base64url(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-async fn configuration(State(shared): State<Arc<Shared>>) -> Json<Value> {
+async fn serve_discovery(State(shared): State<Arc<OidcState>>) -> Json<Value> {
     shared.lock().discoveries += 1;
     let url = &shared.url;
     Json(
@@ -239,17 +247,17 @@ async fn configuration(State(shared): State<Arc<Shared>>) -> Json<Value> {
     )
 }
 
-async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
+async fn serve_keys(State(shared): State<Arc<OidcState>>) -> Json<Value> {
     // The key is an uncompressed point: the byte 4, then x and y with 32 bytes each.
     let (x, y) = shared.key.public_key().as_ref()[1..].split_at(32);
     Json(
         json!({"keys": [{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "one",
-        "x": encoded(x), "y": encoded(y)}]}),
+        "x": encode_base64url(x), "y": encode_base64url(y)}]}),
     )
 }
 
 /// Answers the authorization request with a code; the user is logged in and agrees.
-async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields>) -> Response {
+async fn authorize_login(State(shared): State<Arc<OidcState>>, Query(asked): Query<FormFields>) -> Response {
     let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
     for (name, wanted) in [
         ("response_type", "code"),
@@ -274,7 +282,7 @@ async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields
     }
     let code = uuid::Uuid::new_v4().simple().to_string();
     let mut inner = shared.lock();
-    let login = Login {
+    let login = StandInLogin {
         nonce: field("nonce"),
         challenge: field("code_challenge"),
         person: inner.person.clone(),
@@ -284,7 +292,11 @@ async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields
     Redirect::to(&back).into_response()
 }
 
-async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked): Form<Fields>) -> Response {
+async fn exchange_token(
+    State(shared): State<Arc<OidcState>>,
+    headers: HeaderMap,
+    Form(asked): Form<FormFields>,
+) -> Response {
     let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
     let wanted = format!(
         "Basic {}",
@@ -298,7 +310,7 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     }
     shared.lock().token_calls += 1;
     if field("grant_type") == "refresh_token" {
-        return refreshed(&shared, &field("refresh_token"));
+        return refresh_tokens(&shared, &field("refresh_token"));
     }
     // OAuth requires the same `redirect_uri` in both requests.
     let uri = shared.lock().redirect_uri.clone();
@@ -310,13 +322,13 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     let Some(login) = login else {
         return shared.refuse("the code is unknown or used");
     };
-    if encoded(digest(&SHA256, field("code_verifier").as_bytes())) != login.challenge {
+    if encode_base64url(digest(&SHA256, field("code_verifier").as_bytes())) != login.challenge {
         return shared.refuse("the code_verifier is not that of the challenge");
     }
-    answer(&shared, login)
+    answer_tokens(&shared, login)
 }
 
-fn answer(shared: &Shared, login: Login) -> Response {
+fn answer_tokens(shared: &OidcState, login: StandInLogin) -> Response {
     let mut fields = json!({"access_token": "unused", "token_type": "Bearer", "expires_in": 600});
     if shared.lock().gives_refresh {
         let token = uuid::Uuid::new_v4().simple().to_string();
@@ -334,7 +346,7 @@ fn answer(shared: &Shared, login: Login) -> Response {
 
 /// Exchanges a refresh token, which is valid once. The new ID token has the user's current claims; the one
 /// for a code has those of the login.
-fn refreshed(shared: &Shared, token: &str) -> Response {
+fn refresh_tokens(shared: &OidcState, token: &str) -> Response {
     let mut inner = shared.lock();
     let Some(subject) = inner.refresh.remove(token) else {
         return (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"}))).into_response();
@@ -342,10 +354,10 @@ fn refreshed(shared: &Shared, token: &str) -> Response {
     let mut person = inner.person.clone();
     drop(inner);
     person["sub"] = subject;
-    let login = Login {
+    let login = StandInLogin {
         nonce: String::new(),
         challenge: String::new(),
         person,
     };
-    answer(shared, login)
+    answer_tokens(shared, login)
 }

@@ -11,19 +11,19 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 /// Certificate authority that only explicitly configured clients trust.
-pub struct Authority {
+pub struct TestAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 /// Certificate and private key of a server, as PEM.
-pub struct Certificate {
+pub struct TestCertificate {
     /// Certificate in PEM form.
     pub certificate: String,
     /// Private key in PEM form.
     pub key: String,
 }
 
-impl Authority {
+impl TestAuthority {
     /// Generates a key and a self-signed certificate.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl Authority {
     ///
     /// # Errors
     /// When the name is not valid.
-    pub fn issue(&self, host: &str) -> anyhow::Result<Certificate> {
+    pub fn issue(&self, host: &str) -> anyhow::Result<TestCertificate> {
         let key = KeyPair::generate()?;
         let signed = CertificateParams::new([host.to_owned()])?.signed_by(&key, &self.issuer)?;
-        Ok(Certificate {
+        Ok(TestCertificate {
             certificate: signed.pem(),
             key: key.serialize_pem(),
         })
@@ -74,18 +74,18 @@ impl Authority {
 }
 
 /// Bound address that is not yet served, so that the server behind it can be configured with its public URL.
-pub struct Front {
+pub struct TlsFront {
     listener: TcpListener,
     address: SocketAddr,
     acceptor: TlsAcceptor,
 }
 
-impl Front {
+impl TlsFront {
     /// Binds an address with a certificate of the authority. Port 0 selects a free port.
     ///
     /// # Errors
     /// When the address cannot be bound.
-    pub async fn bind(authority: &Authority, address: SocketAddr) -> anyhow::Result<Self> {
+    pub async fn bind(authority: &TestAuthority, address: SocketAddr) -> anyhow::Result<Self> {
         let acceptor = authority.acceptor(&address.ip().to_string())?;
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;

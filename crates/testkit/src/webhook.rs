@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::chaos::DeliveryFaults;
 use crate::exchanges;
-use crate::http::{iso_now, lock};
+use crate::http::{iso_now, lock_state};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DRAIN: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const JIRA_PAUSE: Duration = Duration::from_millis(300);
 
 /// Vendor whose headers, signature and retries are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum WebhookStyle {
     /// Signature in `X-Hub-Signature-256`; one attempt.
     GitHub,
     /// Signature in `X-Hub-Signature`; several attempts.
@@ -28,7 +28,7 @@ pub(crate) enum Style {
     JiraDataCenter { signs: bool },
 }
 
-impl Style {
+impl WebhookStyle {
     /// Service name under which webhooks are recorded.
     fn service(self) -> Option<&'static str> {
         match self {
@@ -41,7 +41,7 @@ impl Style {
 
 /// Webhook that is queued or sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct SentDelivery {
     pub(crate) id: u64,
     pub(crate) guid: String,
     pub(crate) event: String,
@@ -53,21 +53,21 @@ pub(crate) struct Delivery {
 }
 
 #[derive(Clone)]
-struct Target {
+struct WebhookTarget {
     url: String,
     secret: String,
 }
 
 /// Random faults of deliveries and their counts.
 #[derive(Default)]
-struct Trouble {
+struct DeliveryTrouble {
     faults: Option<DeliveryFaults>,
     met: BTreeMap<String, usize>,
 }
 
-impl Trouble {
+impl DeliveryTrouble {
     /// Returns the delays of a delivery, one for each copy; `None` without random faults.
-    fn delays(&mut self, delivery: &Delivery) -> Option<Vec<Duration>> {
+    fn delays(&mut self, delivery: &SentDelivery) -> Option<Vec<Duration>> {
         let delays = self.faults.as_ref()?.delays(delivery.id);
         if delays.len() > 1 {
             *self.met.entry("delivery repeated".to_owned()).or_default() += 1;
@@ -80,35 +80,35 @@ impl Trouble {
 }
 
 /// Sender of webhooks. Dropping it stops the background task.
-pub(crate) struct Webhooks {
-    trouble: Arc<Mutex<Trouble>>,
-    target: Mutex<Option<Target>>,
-    deliveries: Arc<Mutex<Vec<Delivery>>>,
-    queue: Mutex<Option<mpsc::UnboundedSender<(Delivery, Target)>>>,
+pub(crate) struct SentWebhooks {
+    trouble: Arc<Mutex<DeliveryTrouble>>,
+    target: Mutex<Option<WebhookTarget>>,
+    deliveries: Arc<Mutex<Vec<SentDelivery>>>,
+    queue: Mutex<Option<mpsc::UnboundedSender<(SentDelivery, WebhookTarget)>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Webhooks {
-    pub(crate) fn start(style: Style) -> anyhow::Result<Self> {
+impl SentWebhooks {
+    pub(crate) fn start(style: WebhookStyle) -> anyhow::Result<Self> {
         // The call fails if another part of the process has already installed a provider, which serves as
         // well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // The receiver is on loopback, which a proxy of the environment cannot reach.
         let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
-        let (queue, mut waiting) = mpsc::unbounded_channel::<(Delivery, Target)>();
-        let deliveries = Arc::new(Mutex::new(Vec::<Delivery>::new()));
-        let sender = Sender {
+        let (queue, mut waiting) = mpsc::unbounded_channel::<(SentDelivery, WebhookTarget)>();
+        let deliveries = Arc::new(Mutex::new(Vec::<SentDelivery>::new()));
+        let sender = DeliverySender {
             client,
             style,
             known: Arc::clone(&deliveries),
         };
-        let trouble = Arc::new(Mutex::new(Trouble::default()));
+        let trouble = Arc::new(Mutex::new(DeliveryTrouble::default()));
         let met = Arc::clone(&trouble);
         let task = tokio::spawn(async move {
             // Deliveries with faults are sent concurrently, so that others can overtake late ones.
             let mut apart = JoinSet::new();
             while let Some((delivery, target)) = waiting.recv().await {
-                let delays = lock(&met).delays(&delivery);
+                let delays = lock_state(&met).delays(&delivery);
                 match delays {
                     // Without faults, deliveries stay in order: each one ends before the next begins.
                     None => sender.clone().deliver(delivery, target, Duration::ZERO).await,
@@ -132,7 +132,7 @@ impl Webhooks {
     }
 
     pub(crate) fn set_target(&self, url: &str, secret: &str) {
-        *lock(&self.target) = Some(Target {
+        *lock_state(&self.target) = Some(WebhookTarget {
             url: url.to_owned(),
             secret: secret.to_owned(),
         });
@@ -140,12 +140,12 @@ impl Webhooks {
 
     /// Sets the random faults of later deliveries.
     pub(crate) fn set_faults(&self, faults: Option<DeliveryFaults>) {
-        lock(&self.trouble).faults = faults;
+        lock_state(&self.trouble).faults = faults;
     }
 
     /// Number of late and of repeated deliveries.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
-        lock(&self.trouble).met.clone()
+        lock_state(&self.trouble).met.clone()
     }
 
     /// Sends an event if a target is set.
@@ -173,17 +173,17 @@ impl Webhooks {
         }
     }
 
-    pub(crate) fn deliveries(&self) -> Vec<Delivery> {
-        lock(&self.deliveries).clone()
+    pub(crate) fn deliveries(&self) -> Vec<SentDelivery> {
+        lock_state(&self.deliveries).clone()
     }
 
     fn enqueue(&self, event: &str, payload: Value, guid: String, redelivery: bool) {
         // Without a target the event is lost, as on a site without webhooks.
-        let Some(target) = lock(&self.target).clone() else {
+        let Some(target) = lock_state(&self.target).clone() else {
             return;
         };
-        let mut deliveries = lock(&self.deliveries);
-        let delivery = Delivery {
+        let mut deliveries = lock_state(&self.deliveries);
+        let delivery = SentDelivery {
             id: deliveries.len() as u64 + 1,
             guid,
             event: event.to_owned(),
@@ -194,15 +194,15 @@ impl Webhooks {
         };
         deliveries.push(delivery.clone());
         // The queue is absent and its receiver closed only after `stop`, when webhooks no longer matter.
-        if let Some(queue) = lock(&self.queue).as_ref() {
+        if let Some(queue) = lock_state(&self.queue).as_ref() {
             let _ = queue.send((delivery, target));
         }
     }
 
     /// Sends the queued webhooks within a few seconds and stops the task.
     pub(crate) async fn stop(&self) {
-        drop(lock(&self.queue).take());
-        let task = lock(&self.task).take();
+        drop(lock_state(&self.queue).take());
+        let task = lock_state(&self.task).take();
         if let Some(mut task) = task
             && tokio::time::timeout(DRAIN, &mut task).await.is_err()
         {
@@ -211,9 +211,9 @@ impl Webhooks {
     }
 }
 
-impl Drop for Webhooks {
+impl Drop for SentWebhooks {
     fn drop(&mut self) {
-        if let Some(task) = lock(&self.task).take() {
+        if let Some(task) = lock_state(&self.task).take() {
             task.abort();
         }
     }
@@ -221,17 +221,17 @@ impl Drop for Webhooks {
 
 /// Sends deliveries and records their status.
 #[derive(Clone)]
-struct Sender {
+struct DeliverySender {
     client: reqwest::Client,
-    style: Style,
-    known: Arc<Mutex<Vec<Delivery>>>,
+    style: WebhookStyle,
+    known: Arc<Mutex<Vec<SentDelivery>>>,
 }
 
-impl Sender {
-    async fn deliver(self, delivery: Delivery, target: Target, delay: Duration) {
+impl DeliverySender {
+    async fn deliver(self, delivery: SentDelivery, target: WebhookTarget, delay: Duration) {
         tokio::time::sleep(delay).await;
-        let status = send(&self.client, self.style, &delivery, &target).await;
-        let mut known = lock(&self.known);
+        let status = send_with_retries(&self.client, self.style, &delivery, &target).await;
+        let mut known = lock_state(&self.known);
         let entry = known.iter_mut().find(|entry| entry.id == delivery.id);
         // A delivery with several copies has succeeded if one of them has.
         if let Some(entry) = entry.filter(|entry| !(200..300).contains(&entry.status)) {
@@ -240,13 +240,18 @@ impl Sender {
     }
 }
 
-async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+async fn send_with_retries(
+    client: &reqwest::Client,
+    style: WebhookStyle,
+    delivery: &SentDelivery,
+    target: &WebhookTarget,
+) -> u16 {
     if let Some(service) = style.service() {
         exchanges::note_webhook(service, &delivery.event, &delivery.payload);
     }
     let tries = match style {
-        Style::GitHub | Style::JiraDataCenter { .. } => 1,
-        Style::Jira => JIRA_TRIES,
+        WebhookStyle::GitHub | WebhookStyle::JiraDataCenter { .. } => 1,
+        WebhookStyle::Jira => JIRA_TRIES,
     };
     let mut status = 0;
     for attempt in 0..tries {
@@ -263,25 +268,30 @@ async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, targe
     status
 }
 
-async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
+async fn send_once(
+    client: &reqwest::Client,
+    style: WebhookStyle,
+    delivery: &SentDelivery,
+    target: &WebhookTarget,
+) -> u16 {
     // The signature covers exactly these bytes, so the body is rendered once.
     let body = delivery.payload.to_string();
-    let signature = format!("sha256={}", sign(&target.secret, body.as_bytes()));
+    let signature = format!("sha256={}", sign_body(&target.secret, body.as_bytes()));
     let request = client
         .post(&target.url)
         .header("content-type", "application/json");
     let request = match style {
-        Style::GitHub => request
+        WebhookStyle::GitHub => request
             .header("user-agent", "GitHub-Hookshot/0000000")
             .header("x-github-event", &delivery.event)
             .header("x-github-delivery", &delivery.guid)
             .header("x-github-hook-id", "1")
             .header("x-hub-signature-256", signature),
-        Style::Jira => request
+        WebhookStyle::Jira => request
             .header("user-agent", "Atlassian Webhook HTTP Client")
             .header("x-atlassian-webhook-identifier", &delivery.guid)
             .header("x-hub-signature", signature),
-        Style::JiraDataCenter { signs } => {
+        WebhookStyle::JiraDataCenter { signs } => {
             let request = request.header("user-agent", "Atlassian HttpClient");
             match signs && !target.secret.is_empty() {
                 true => request.header("x-hub-signature", signature),
@@ -297,7 +307,7 @@ async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, 
 }
 
 /// Returns the HMAC-SHA256 of a body in hexadecimal.
-pub(crate) fn sign(secret: &str, body: &[u8]) -> String {
+pub(crate) fn sign_body(secret: &str, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     ring::hmac::sign(&key, body)
         .as_ref()

@@ -16,7 +16,7 @@ async fn demo(arguments: &[&str]) -> Ran {
 /// Creates the fixture's project with a replaced text in one file.
 fn changed_project(path: &str, from: &str, to: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (name, text) in fixture::files() {
+    for (name, text) in fixture::list_shop_files() {
         let text = if name == path {
             assert!(text.contains(from), "{path}");
             text.replace(from, to)

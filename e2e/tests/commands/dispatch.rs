@@ -1,7 +1,7 @@
 //! `journeyman dispatch`: jobs by hand, their additional text and their results.
 
 use serde_json::{Value, json};
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::{stage::Stage, up::Up};
 
@@ -41,7 +41,7 @@ async fn dispatched_jobs_pass_words_to_model() {
     );
     assert_eq!(up.told(&["runs"]).await, "");
 
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     script[0].expect = Some("Mind the posters.".to_owned());
     up.stage.model.set_script("", script);
     let keyed = [&work[..], &["--key", "monday", "-o", "json"]].concat();
@@ -69,12 +69,12 @@ async fn dispatched_jobs_pass_words_to_model() {
         "A review of the pull request",
         "",
         vec![
-            Step::call(
+            ScriptStep::call(
                 "write_file",
                 json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
             )
             .expecting("Add a note on rounding."),
-            Step::call(
+            ScriptStep::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                     "summary": "Adds the note that was asked for.", "replies": []}),
@@ -191,7 +191,7 @@ async fn dispatch_reviews_foreign_pull_request() {
     up.stage.model.set_script_of(
         "Review this pull request",
         "",
-        vec![Step::call("submit_comments", found).expecting("Mind empty carts.")],
+        vec![ScriptStep::call("submit_comments", found).expecting("Mind empty carts.")],
     );
     let context = write(
         &up,
@@ -234,8 +234,8 @@ async fn discussion_dispatch_accepts_foreign_job_names() {
         "Sum this discussion up",
         "",
         vec![
-            Step::call("read_file", json!({"path": "shop/cart.py"})),
-            Step::call(
+            ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+            ScriptStep::call(
                 "submit_answer",
                 json!({"answer": "Rita asks how we round.", "citations": [{"path": "shop/cart.py", "line": 36,
                     "quote": "return full * (100 - discount_percent) // 100"}]}),

@@ -1,6 +1,6 @@
 //! `journeyman doctor`: success, and one line for each problem.
 
-use journeyman::local::{Local, Plan, Prepared};
+use journeyman::local::{LocalServices, PreparedServices, StartPlan};
 
 use crate::{
     program::{Ran, run},
@@ -11,20 +11,20 @@ use crate::{
 struct Ward {
     stage: Stage,
     environment: Vec<(String, String)>,
-    local: Local,
+    local: LocalServices,
 }
 
 impl Ward {
     async fn open() -> Self {
         let stage = Stage::start("").await;
-        let plan = Plan {
+        let plan = StartPlan {
             file: None,
             environment: stage.environment(),
             data: stage.path().join("data"),
             free_ports: true,
-            ..Plan::default()
+            ..StartPlan::default()
         };
-        let prepared = Prepared::new(plan).await.unwrap();
+        let prepared = PreparedServices::new(plan).await.unwrap();
         let mut environment = prepared.environment.clone();
         // `doctor` connects to NATS as ingest and to Redis as the planner.
         let of_planner = prepared.credentials.of("planner").iter();

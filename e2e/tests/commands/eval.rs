@@ -9,7 +9,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::{ScriptedModel, Step, eventually, fixture, model::MODEL_API_KEY};
+use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY, poll_until};
 
 use crate::program::{Program, Ran, run};
 
@@ -35,7 +35,7 @@ impl Scene {
         bootstrap::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let shop = root.path().join("shop");
-        for (path, content) in fixture::files() {
+        for (path, content) in fixture::list_shop_files() {
             let file = shop.join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, content).unwrap();
@@ -54,8 +54,11 @@ impl Scene {
         git(&shop, &["commit", "-q", "-a", "-m", "Later solution"]);
         let later = git(&shop, &["rev-parse", "HEAD"]);
         let model = ScriptedModel::start(Vec::new()).await.unwrap();
-        let mut solves = vec![Step::call("run_command", json!({ "command": search(&later) }))];
-        solves.extend(fixture::script());
+        let mut solves = vec![ScriptStep::call(
+            "run_command",
+            json!({ "command": search(&later) }),
+        )];
+        solves.extend(fixture::build_shop_script());
         // The searched commit is in no repository that the command can read.
         solves[1].expect = Some("Base\nnot here\nBase\nnot there\nnot there".to_owned());
         model.set_script("ignores the quantity", solves);
@@ -80,11 +83,16 @@ impl Scene {
             })
         };
         let mut lines = [
-            line("cart-1", fixture::ticket().0, FAILS),
+            line("cart-1", fixture::describe_shop_ticket().0, FAILS),
             line("cart-2", "Postage is missing\n\nAdd it.", FAILS),
             line("cart-3", "Nothing is wrong", PASSES),
         ];
-        lines[0]["problem_statement"] = format!("{}\n\n{}", fixture::ticket().0, fixture::ticket().1).into();
+        lines[0]["problem_statement"] = format!(
+            "{}\n\n{}",
+            fixture::describe_shop_ticket().0,
+            fixture::describe_shop_ticket().1
+        )
+        .into();
         lines[0]["PASS_TO_PASS"] = json!([PASSES]);
         let file = self.root.path().join("set.jsonl");
         std::fs::write(&file, lines.map(|line| format!("{line}\n")).concat()).unwrap();
@@ -253,7 +261,11 @@ async fn eval_stops_at_budget_and_resumes() {
         .iter()
         .filter(|call| call.marker == "ignores the quantity")
         .count();
-    assert_eq!(solved, fixture::script().len() + 1, "it was played once");
+    assert_eq!(
+        solved,
+        fixture::build_shop_script().len() + 1,
+        "it was played once"
+    );
     let compared = &summary["comparison"];
     assert_eq!(
         (&compared["gained"], &compared["lost"]),
@@ -269,12 +281,12 @@ async fn an_interruption_ends_with_what_is_there() {
     let waits = json!({"command": "sleep 50", "timeout_s": 60});
     scene
         .model
-        .set_script("Postage", vec![Step::call("run_command", waits)]);
+        .set_script("Postage", vec![ScriptStep::call("run_command", waits)]);
     let dataset = scene.dataset();
     let arguments = ["eval", &dataset, "--model", "claude-haiku-4-5"];
     let evaluation = Program::start("journeyman", &arguments, &scene.environment(), scene.root.path());
     let timeline = scene.results().join("runs/cart-2.1/timeline.txt");
-    let begun = eventually("the second task's command", Duration::from_secs(60), async || {
+    let begun = poll_until("the second task's command", Duration::from_secs(60), async || {
         let text = std::fs::read_to_string(&timeline).unwrap_or_default();
         text.contains("run_command sleep 50").then_some(())
     });

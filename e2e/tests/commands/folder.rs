@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use testkit::{
-    ScriptedModel, Step, fixture,
-    model::{MODEL_API_KEY, around},
+    ScriptStep, ScriptedModel, fixture,
+    model::{MODEL_API_KEY, surrounding_replies},
 };
 use tokio::io::AsyncWriteExt;
 
@@ -27,14 +27,14 @@ struct Scene {
 }
 
 impl Scene {
-    async fn start(script: Vec<Step>) -> Self {
+    async fn start(script: Vec<ScriptStep>) -> Self {
         bootstrap::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let scene = Self {
             model: ScriptedModel::start(script).await.unwrap(),
             root,
         };
-        for (path, content) in fixture::files() {
+        for (path, content) in fixture::list_shop_files() {
             let file = scene.folder().join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, content).unwrap();
@@ -102,7 +102,7 @@ fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn try_writes_branch_and_patch_only() {
-    let scene = Scene::start(fixture::script()).await;
+    let scene = Scene::start(fixture::build_shop_script()).await;
     std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
     scene.git(&["config", "user.name", "Ada Lovelace"]);
     scene.git(&["config", "user.email", "ada@acme.example"]);
@@ -132,7 +132,7 @@ async fn try_writes_branch_and_patch_only() {
     scene.git(&["worktree", "add", "-q", "--detach", place, "trunk"]);
     scene.git(&["-C", place, "am", "-q", told(&ran, "patch ")]);
     assert_eq!(scene.git(&["-C", place, "diff", "HEAD", BRANCH]), "");
-    let (passed, output) = e2e::ci(&checkout).await.unwrap();
+    let (passed, output) = e2e::run_ci_tests(&checkout).await.unwrap();
     assert!(passed, "{output}");
     let text = std::fs::read_to_string(told(&ran, "text ")).unwrap();
     assert!(text.starts_with("# fix(cart): Count every piece"), "{text}");
@@ -141,7 +141,7 @@ async fn try_writes_branch_and_patch_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn try_dry_run_leaves_folder_unchanged() {
-    let scene = Scene::start(fixture::script()).await;
+    let scene = Scene::start(fixture::build_shop_script()).await;
     let git = scene.folder().join(".git");
     let before = (scene.mine(), files_beneath(&git));
     let file = scene.root.path().join("ticket.md");
@@ -187,7 +187,7 @@ fn files_beneath(folder: &Path) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn accept_checks_out_branch_of_clean_folder() {
-    let scene = Scene::start(fixture::script()).await;
+    let scene = Scene::start(fixture::build_shop_script()).await;
     std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
     let refused = scene.try_with(&["--accept"]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -204,7 +204,7 @@ async fn accept_checks_out_branch_of_clean_folder() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(scene.git(&["symbolic-ref", "--short", "HEAD"]), BRANCH);
     assert_eq!(scene.git(&["status", "--porcelain", "-uno"]), "");
-    let (passed, output) = e2e::ci(&scene.folder()).await.unwrap();
+    let (passed, output) = e2e::run_ci_tests(&scene.folder()).await.unwrap();
     assert!(passed, "{output}");
 }
 
@@ -295,7 +295,7 @@ async fn try_without_answer_names_address_and_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn try_ends_at_question_without_terminal() {
     let question = json!({"questions": [{"text": "Which rounding?"}]});
-    let scene = Scene::start(vec![Step::call("ask", question)]).await;
+    let scene = Scene::start(vec![ScriptStep::call("ask", question)]).await;
     let ran = scene.try_with(&[]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.out.contains("question: Which rounding?"), "{ran:?}");
@@ -307,7 +307,7 @@ async fn try_ends_at_question_without_terminal() {
 async fn interrupted_try_leaves_folder_unchanged() {
     for signal in [Signal::INT, Signal::HUP] {
         let waits = json!({"command": "sleep 50", "timeout_s": 60});
-        let scene = Scene::start(vec![Step::call("run_command", waits)]).await;
+        let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
         let arguments = ["try", TEXT];
         let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
         first.says("run_command sleep 50").await;
@@ -328,7 +328,7 @@ async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
     std::fs::write(&file, rules).unwrap();
     let mut child = tokio::process::Command::new("python3")
         .args(["-c", TERMINAL])
-        .arg(e2e::binary("journeyman").unwrap())
+        .arg(e2e::find_binary("journeyman").unwrap())
         .args(["try", TEXT, "--config"])
         .arg(&file)
         .envs(scene.environment())
@@ -353,8 +353,8 @@ async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
 async fn terminal_user_answers_question_and_approves_change() {
     let question = json!({"questions": [{"text": "Are prices gross or net?",
         "options": ["They are gross.", "They are net."]}]});
-    let mut script = vec![Step::call("ask", question)];
-    script.extend(fixture::script());
+    let mut script = vec![ScriptStep::call("ask", question)];
+    script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
     let scene = Scene::start(script).await;
     let shown = typed(&scene, "agent: {approval: before_push}\n", "2\nyes\n").await;
@@ -382,11 +382,14 @@ async fn terminal_user_returns_plan_and_approves_it() {
             "risks": ["Rounding moves."]
         })
     };
-    let scene = Scene::start(fixture::script()).await;
-    let again = Step::call("submit_plan", plan("Every piece counts, the free ones too."))
+    let scene = Scene::start(fixture::build_shop_script()).await;
+    let again = ScriptStep::call("submit_plan", plan("Every piece counts, the free ones too."))
         .expecting("count free pieces");
-    let planning = vec![Step::call("submit_plan", plan("Every piece counts.")), again];
-    scene.model.set_script_of(around::PLAN, "", planning);
+    let planning = vec![
+        ScriptStep::call("submit_plan", plan("Every piece counts.")),
+        again,
+    ];
+    scene.model.set_script_of(surrounding_replies::PLAN, "", planning);
     let shown = typed(&scene, "agent: {approval: plan}\n", "count free pieces\nyes\n").await;
     for said in [
         "goal: Every piece counts.",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::eventually;
+use testkit::poll_until;
 
 use crate::{terminal::at_terminal_with, up::Up};
 
@@ -45,7 +45,7 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
 
 /// Checks the forms of this machine's pool, after the planner has reported its executor.
 pub(crate) async fn assert_pools(up: &Up) {
-    let ready = eventually("the executor is told of", Duration::from_secs(30), async || {
+    let ready = poll_until("the executor is told of", Duration::from_secs(30), async || {
         let told = up.told(&["pools"]).await;
         told.starts_with("default  1 of 1 executors ready")
             .then_some(told)

@@ -23,7 +23,7 @@ fn pages_match_help_and_run_examples() {
     let nowhere = tempfile::tempdir().unwrap();
     let home = nowhere.path().display().to_string();
     let cases = trycmd::TestCases::new();
-    cases.register_bin("journeyman", e2e::binary("journeyman").unwrap());
+    cases.register_bin("journeyman", e2e::find_binary("journeyman").unwrap());
     // Without a home there is no login, and no settings of the machine apply.
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
         cases.env(name, &home);
@@ -49,7 +49,7 @@ fn every_command_has_help_on_page() {
 fn command_ends_silently_when_reader_closes() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(e2e::binary("journeyman").unwrap());
+    let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
     let command = command.args(["token", "ada", "--role", "viewer"]);
     let ran = command.stdout(writer).stderr(std::process::Stdio::piped());
     let ran = ran.spawn().unwrap().wait_with_output().unwrap();

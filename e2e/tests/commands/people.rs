@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use serde_json::Value;
-use testkit::eventually;
+use testkit::poll_until;
 
 use crate::{
     stage::Stage,
@@ -14,7 +14,7 @@ const GATE: &str = "agent: {approval: before_push}\n";
 
 /// Returns the date in this number of days.
 fn day_in(days: i64) -> String {
-    let at: Timestamp = bootstrap::now().plus_ms(days * 86_400_000);
+    let at: Timestamp = bootstrap::read_wall_clock().plus_ms(days * 86_400_000);
     at.to_string()[..10].to_owned()
 }
 
@@ -57,7 +57,7 @@ async fn expiring_tokens_appear_under_needs_you() {
         ("JIRA_WRITER__EXPIRES", &soon),
     ];
     let up = Up::start_with(Stage::start("").await, &settings).await;
-    let told = eventually("the end of the writer's token", PATIENCE, async || {
+    let told = poll_until("the end of the writer's token", PATIENCE, async || {
         let pending = up.told(&["pending"]).await;
         pending.contains("jira_writer").then_some(pending)
     });

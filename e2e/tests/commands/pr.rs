@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{
-    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, fixture, github,
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ServiceFault, fixture, github,
     jira::{self, JiraTransition},
 };
 use tokio::io::AsyncWriteExt;
@@ -30,7 +30,7 @@ impl Scene {
     async fn start(transitions: &[(&str, &str)]) -> Self {
         bootstrap::install_tls_provider();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
-        let files = fixture::files();
+        let files = fixture::list_shop_files();
         github.create_repository(fixture::REPOSITORY, &files).unwrap();
         let named = transitions.iter().map(|(name, to)| JiraTransition {
             name: (*name).to_owned(),
@@ -125,7 +125,7 @@ impl Scene {
         succeeded(&self.pr(&input, arguments).await)
     }
 
-    fn pull_requests(&self) -> Vec<testkit::github::PullRequestState> {
+    fn pull_requests(&self) -> Vec<testkit::github::StandInPullRequest> {
         self.github.pull_requests(fixture::REPOSITORY)
     }
 
@@ -224,7 +224,7 @@ async fn pr_finds_its_pull_request_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_reads_request_from_standard_input() {
     let scene = Scene::start(&[]).await;
-    let mut child = tokio::process::Command::new(e2e::binary("journeyman").unwrap())
+    let mut child = tokio::process::Command::new(e2e::find_binary("journeyman").unwrap())
         .args(["pr", "--input", "-"])
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
@@ -256,7 +256,7 @@ async fn pr_reads_request_from_standard_input() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_lost_answer_creates_no_second_one() {
     let scene = Scene::start(&[]).await;
-    let lost = Fault::new("/pulls", 1, 502).on("POST").after_effect();
+    let lost = ServiceFault::new("/pulls", 1, 502).on("POST").after_effect();
     scene.github.fail_next(lost);
     let answer = succeeded(&scene.pr(&scene.input_with(json!({"draft": false})), &[]).await);
     assert_eq!(answer["errors"], json!([]));
@@ -268,7 +268,9 @@ async fn pr_lost_answer_creates_no_second_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_survives_jira_failures() {
     let scene = Scene::start(&[("Block", "In Progress"), ("Finish", "Done")]).await;
-    scene.jira.fail_next(Fault::new("/remotelink", 1, 400).on("POST"));
+    scene
+        .jira
+        .fail_next(ServiceFault::new("/remotelink", 1, 400).on("POST"));
     let answer = scene.about_issue(&[]).await;
     assert_eq!(
         answer["jira_status"]["linked"], true,
@@ -292,8 +294,10 @@ async fn pr_survives_jira_failures() {
     );
     assert_eq!(answer["jira_status"]["current_state"], "To Do");
 
-    scene.jira.fail_next(Fault::new("/remotelink", 3, 502).on("POST"));
-    scene.jira.fail_next(Fault::new("/comment", 30, 400));
+    scene
+        .jira
+        .fail_next(ServiceFault::new("/remotelink", 3, 502).on("POST"));
+    scene.jira.fail_next(ServiceFault::new("/comment", 30, 400));
     let answer = scene.about_issue(&[]).await;
     assert_eq!(answer["jira_status"]["linked"], false);
     let error = &answer["errors"][0];
@@ -510,7 +514,9 @@ async fn somebody_elses_pull_request_is_not_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_retries_transient_errors_by_type() {
     let scene = Scene::start(&[]).await;
-    scene.github.fail_next(Fault::new("git-receive-pack", 4, 502));
+    scene
+        .github
+        .fail_next(ServiceFault::new("git-receive-pack", 4, 502));
     let error = failed(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(
         (&error["type"], &error["context"]["retries"]),
@@ -518,7 +524,9 @@ async fn pr_retries_transient_errors_by_type() {
     );
     assert_eq!(scene.github.faults_left(), 0);
 
-    scene.github.fail_next(Fault::new("/pulls", 4, 502).on("POST"));
+    scene
+        .github
+        .fail_next(ServiceFault::new("/pulls", 4, 502).on("POST"));
     let error = failed(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(
         (&error["type"], &error["context"]["retries"]),
@@ -526,7 +534,7 @@ async fn pr_retries_transient_errors_by_type() {
     );
     assert_eq!(scene.github.faults_left(), 0);
 
-    scene.github.fail_next(Fault::new("/graphql", 3, 502));
+    scene.github.fail_next(ServiceFault::new("/graphql", 3, 502));
     let answer = succeeded(
         &scene
             .pr(&scene.input_with(json!({"mark_ready": true})), &[])

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::eventually;
+use testkit::poll_until;
 use tokio::process::{Child, Command};
 
 /// Time limit of a command on a loaded machine.
@@ -63,7 +63,7 @@ impl Program {
     ) -> Self {
         let (file, err) = tempfile::NamedTempFile::new_in(folder).unwrap().keep().unwrap();
         let out = err.with_extension("out");
-        let child = Command::new(e2e::binary(name).unwrap())
+        let child = Command::new(e2e::find_binary(name).unwrap())
             .args(arguments)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER"))
@@ -92,7 +92,7 @@ impl Program {
 
     /// Waits until the output contains a text.
     pub(crate) async fn says(&mut self, text: &str) {
-        let said = eventually(text, PATIENCE, async || {
+        let said = poll_until(text, PATIENCE, async || {
             self.note_family();
             (self.out().contains(text) || self.err().contains(text)).then_some(())
         });
@@ -115,7 +115,7 @@ impl Program {
 
     /// Waits for the command's end and for the end of all descendants.
     pub(crate) async fn ended(mut self) -> Ran {
-        let status = eventually("the end of the command", PATIENCE, async || {
+        let status = poll_until("the end of the command", PATIENCE, async || {
             self.note_family();
             self.child.try_wait().unwrap()
         });
@@ -123,7 +123,7 @@ impl Program {
         let (out, err) = (self.out(), self.err());
         let status = status.unwrap_or_else(|error| panic!("{error}; it says\n{out}\n{err}"));
         let left = async || (!self.family.iter().any(is_alive)).then_some(());
-        let gone = eventually("the end of its processes", GONE_WITHIN, left).await;
+        let gone = poll_until("the end of its processes", GONE_WITHIN, left).await;
         gone.unwrap_or_else(|error| panic!("{error}: {:?}\n{out}\n{err}", self.family));
         Ran {
             code: status.code(),

@@ -43,7 +43,7 @@ class PiecesTest(unittest.TestCase):
 "#;
 
 fn release(folder: &Path, repaired: bool) {
-    for (path, content) in fixture::files() {
+    for (path, content) in fixture::list_shop_files() {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         let content = match repaired {

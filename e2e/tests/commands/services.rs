@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use journeyman::local::{Plan, Prepared};
+use journeyman::local::{PreparedServices, StartPlan};
 use rustix::process::Signal;
-use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, eventually};
+use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, poll_until};
 use tokio::net::TcpSocket;
 
 use crate::{
@@ -22,14 +22,14 @@ async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)>
         &format!("nats://127.0.0.1:{nats}"),
     );
     let environment = with(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
-    let plan = Plan {
+    let plan = StartPlan {
         file: None,
         environment,
         data: stage.path().join("data"),
         free_ports: true,
-        ..Plan::default()
+        ..StartPlan::default()
     };
-    Prepared::new(plan).await.unwrap().environment
+    PreparedServices::new(plan).await.unwrap().environment
 }
 
 /// Port without an answer. No other process gets it while it is held.
@@ -140,7 +140,7 @@ async fn start_early(service: &str, environment: &[(String, String)], stage: &St
         let err = program.err();
         err.lines().filter(|line| line.contains("not reachable")).count()
     };
-    let twice = eventually("the second try", Duration::from_secs(20), async || {
+    let twice = poll_until("the second try", Duration::from_secs(20), async || {
         (tries() == 2).then_some(())
     });
     twice.await.unwrap();
@@ -183,7 +183,7 @@ async fn servers_may_come_late() {
     .await
     .unwrap();
     for (service, program) in programs {
-        let is_ready = eventually(service, Duration::from_secs(15), async || {
+        let is_ready = poll_until(service, Duration::from_secs(15), async || {
             (ready(service, &environment).await? == 200).then_some(())
         });
         let is_ready = is_ready.await;

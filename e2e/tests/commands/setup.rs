@@ -474,7 +474,7 @@ async fn setup_configures_everything_for_first_ticket() {
     up.says("console at ").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let opened = testkit::eventually("a pull request", PATIENCE, async || {
+    let opened = testkit::poll_until("a pull request", PATIENCE, async || {
         let pulls = stage.github.pull_requests(testkit::fixture::REPOSITORY);
         pulls.into_iter().next()
     });

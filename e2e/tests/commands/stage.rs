@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use e2e::{Dialect, Outside};
+use e2e::{ProviderDialect, VendorAddresses};
 use tempfile::TempDir;
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture};
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptStep, ScriptedModel, fixture};
 
 pub(crate) struct Stage {
     pub(crate) github: FakeGitHub,
@@ -24,12 +24,12 @@ impl Stage {
         bootstrap::install_tls_provider();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
         github
-            .create_repository(fixture::REPOSITORY, &fixture::files())
+            .create_repository(fixture::REPOSITORY, &fixture::list_shop_files())
             .unwrap();
         let jira = FakeJira::start(jira).await.unwrap();
-        let model = ScriptedModel::start(fixture::script()).await.unwrap();
+        let model = ScriptedModel::start(fixture::build_shop_script()).await.unwrap();
         // `setup` and `doctor` send this prompt.
-        model.set_script("Reply with the one word", vec![Step::say("ok")]);
+        model.set_script("Reply with the one word", vec![ScriptStep::say("ok")]);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();
         let text = format!("repo: {{owner: acme, name: shop}}\njira: {{project_key: ENG}}\n{rules}");
@@ -48,18 +48,18 @@ impl Stage {
 
     /// Returns the settings of the external services.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let outside = Outside {
+        let outside = VendorAddresses {
             github_api: self.github.api_url(),
             github_git: self.github.git_url(),
             jira: self.jira.url(),
             model: self.model.url(),
         };
-        outside.environment(Dialect::Anthropic, &self.path().join("configs"))
+        outside.environment(ProviderDialect::Anthropic, &self.path().join("configs"))
     }
 
     /// Creates the fixture's ticket, `ENG-1`.
     pub(crate) fn file_ticket(&self) -> String {
-        let (summary, description) = fixture::ticket();
+        let (summary, description) = fixture::describe_shop_ticket();
         self.jira
             .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::StopReason;
-use e2e::{Mode, Note, Options, World};
+use e2e::{NoteTicket, Options, ServiceMode, TestWorld};
 use opentelemetry_proto::tonic::{
     collector::{
         metrics::v1::{
@@ -143,8 +143,8 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 /// Returns the first ticket, its first run, the second ticket, and the logs. The untraced processes have no
 /// collector.
 async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, String, String) {
-    let world = World::start(Options {
-        mode: Mode::Processes,
+    let world = TestWorld::start(Options {
+        mode: ServiceMode::Processes,
         untraced: untraced.to_vec(),
         // No server listens at the mirror; the request alone creates the span.
         rules: "executor:\n  setup:\n    - |\n      curl -sf $JOURNEYMAN_MIRRORS/team/rates.py || true\n"
@@ -170,7 +170,7 @@ async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, S
     world.github.merge(fixture::REPOSITORY, number, "grace").unwrap();
     let end = world.run(&key, 2).await.unwrap();
     world.finished(&end).await.unwrap();
-    let other = Note::ask(&world, 1).unwrap().key;
+    let other = NoteTicket::ask(&world, 1).unwrap().key;
     let others = world.run(&other, 0).await.unwrap();
     world.finished(&others).await.unwrap();
     let mut logs = String::new();
@@ -304,7 +304,7 @@ fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
 
     let chats = spans("planner", "chat scripted-model");
     // Intake and review add two replies to those of the work.
-    let replies = fixture::script().len() + 2;
+    let replies = fixture::build_shop_script().len() + 2;
     assert_eq!(chats.len(), replies, "one for each reply");
     assert!(
         chats
@@ -330,7 +330,7 @@ fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
 }
 
 fn assert_nothing_private(what: &str, text: &str) {
-    let (_, description) = fixture::ticket();
+    let (_, description) = fixture::describe_shop_ticket();
     for private in [
         testkit::github::READER_TOKEN,
         testkit::github::WRITER_TOKEN,

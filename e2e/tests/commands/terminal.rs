@@ -65,7 +65,7 @@ pub(crate) async fn at_terminal_with(
 ) -> Ran {
     let ran = Command::new("python3")
         .args(["-c", DRIVER, &json!(steps).to_string()])
-        .arg(e2e::binary("journeyman").unwrap())
+        .arg(e2e::find_binary("journeyman").unwrap())
         .args(arguments)
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER"))

@@ -2,10 +2,10 @@
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
-use domain::Entry;
+use domain::JournalEntry;
 use rustix::process::Signal;
 use serde_json::json;
-use testkit::{Step, eventually, fixture};
+use testkit::{ScriptStep, fixture, poll_until};
 
 use crate::{
     forms,
@@ -79,7 +79,7 @@ impl Up {
 
     /// Waits until `journeyman runs` contains `text` and returns the id of the first run.
     pub(crate) async fn until_runs_say(&self, text: &str) -> String {
-        let listed = eventually(text, PATIENCE, async || {
+        let listed = poll_until(text, PATIENCE, async || {
             let runs = self.told(&["runs"]).await;
             runs.contains(text).then_some(runs)
         });
@@ -111,7 +111,7 @@ async fn restart_keeps_run_at_decided_gate() {
     let text = up.told(&["journal", &run]).await;
     assert_eq!(text, followed);
     let json = up.told(&["journal", &run, "--json"]).await;
-    let entries: Vec<Entry> = json
+    let entries: Vec<JournalEntry> = json
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
@@ -206,17 +206,20 @@ async fn a_run_is_stopped_by_its_ticket() {
 async fn gate_commands_accept_ticket_as_run() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
     let key = up.stage.file_ticket();
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     let note = json!({"path": "notes/rounding.md", "content": "Rounded.\n"});
-    script.push(Step::call("write_file", note).expecting("Say how it is rounded."));
-    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    script.push(ScriptStep::call("write_file", note).expecting("Say how it is rounded."));
+    script.push(fixture::build_finish_step(
+        "cart",
+        "Count every piece in the cart's total",
+    ));
     up.stage.model.set_script("", script);
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
     let before = up.asked_about(&run).await;
     let said = up.told(&["say", &run, "Mind the Swiss franc."]).await;
     assert_eq!(said, format!("said to jira:{key}\n"));
-    let journal = eventually("the words in the journal", PATIENCE, async || {
+    let journal = poll_until("the words in the journal", PATIENCE, async || {
         let journal = up.told(&["journal", &run]).await;
         journal.contains("Swiss franc").then_some(journal)
     });
@@ -231,7 +234,7 @@ async fn gate_commands_accept_ticket_as_run() {
     assert_eq!(up.told(&["journal", &run]).await, journal, "nothing happened");
     let said = up.told(&["feedback", &key, "Say how it is rounded."]).await;
     assert_eq!(said, format!("decided: {run}\n"));
-    let after = eventually("another question", PATIENCE, async || {
+    let after = poll_until("another question", PATIENCE, async || {
         let journal = up.told(&["journal", &run]).await;
         let asked = journal.matches("asked a person about ").count();
         (asked == 2).then_some(journal)

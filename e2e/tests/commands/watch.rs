@@ -1,7 +1,7 @@
 //! `journeyman watch` and `serve`: all services in one process, with reports on the command line.
 
 use rustix::process::Signal;
-use testkit::{Fault, fixture};
+use testkit::{ServiceFault, fixture};
 
 use crate::{
     program::{Program, run},
@@ -70,7 +70,7 @@ async fn watch_dry_run_lists_candidates_once() {
     stage.assert_kept_protocols();
 
     // A failed search must not count as an empty one.
-    stage.jira.fail_next(Fault::new("/search", 50, 403));
+    stage.jira.fail_next(ServiceFault::new("/search", 50, 403));
     let blind = run("journeyman", &arguments, &environment, stage.path()).await;
     assert_eq!(blind.code, Some(1), "{blind:?}");
     assert!(

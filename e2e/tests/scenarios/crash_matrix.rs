@@ -33,7 +33,7 @@ async fn stories_survive_crashes_with_three_servers() {
 
 async fn expect_survival(arguments: &[&str]) {
     let _machine = lock_machine().await;
-    let mut matrix = Command::new(e2e::binary("scenarios").unwrap());
+    let mut matrix = Command::new(e2e::find_binary("scenarios").unwrap());
     let command = matrix.arg("crash-matrix").args(arguments).kill_on_drop(true);
     let played = command.output().await.unwrap();
     let table = String::from_utf8_lossy(&played.stdout);

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const END: Duration = Duration::from_secs(20);
 
 fn faults(arguments: &[&str]) -> Child {
-    Command::new(e2e::binary("scenarios").unwrap())
+    Command::new(e2e::find_binary("scenarios").unwrap())
         .arg("faults")
         .args(arguments)
         .stdin(Stdio::null())

@@ -5,11 +5,11 @@
     reason = "a runner that is not installed is reported as not run"
 )]
 
-use domain::check::{CheckOutcome, Finding, Level, Severity};
+use domain::check::{ChangeFinding, CheckOutcome, EvidenceLevel, FindingSeverity};
 use domain::{Fact, StopReason};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
@@ -97,8 +97,8 @@ fn disguises() -> Vec<TestDisguise> {
     ]
 }
 
-async fn world() -> World {
-    let world = World::start(Options::default()).await.unwrap();
+async fn world() -> TestWorld {
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let files = [("shop/cart.py", PRODUCT), ("tests/test_cart.py", TESTS)];
     let made = world
         .github
@@ -107,15 +107,15 @@ async fn world() -> World {
     world
 }
 
-fn write(path: &str, content: &str) -> Step {
-    Step::call("write_file", json!({"path": path, "content": content}))
+fn write(path: &str, content: &str) -> ScriptStep {
+    ScriptStep::call("write_file", json!({"path": path, "content": content}))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn adversary_insists_without_false_evidence() {
     let world = world().await;
     for disguise in disguises() {
-        let hand_over = || fixture::finish("cart", "Make the total quicker");
+        let hand_over = || fixture::build_finish_step("cart", "Make the total quicker");
         let mut script = vec![
             write("shop/cart.py", BROKEN),
             write(disguise.path, &disguise.content),
@@ -137,7 +137,7 @@ async fn adversary_insists_without_false_evidence() {
             } => Some(proof.level),
             _ => None,
         });
-        assert!(levels.max() <= Some(Level::E1), "{name}");
+        assert!(levels.max() <= Some(EvidenceLevel::E1), "{name}");
     }
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     assert_eq!(world.model.violations(), Vec::<String>::new());
@@ -146,10 +146,10 @@ async fn adversary_insists_without_false_evidence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn change_that_breaks_everything_is_not_completed() {
-    let world = World::start(Options::default()).await.unwrap();
-    let hand_over = || fixture::finish("cart", "Count every piece in the cart's total");
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    let hand_over = || fixture::build_finish_step("cart", "Count every piece in the cart's total");
     let broken = json!({"path": "shop/cart.py", "content": "def total(:\n", "force": true});
-    let mut script = vec![Step::call("write_file", broken)];
+    let mut script = vec![ScriptStep::call("write_file", broken)];
     script.extend((0..4).map(|_| hand_over()));
     script[2].expect = Some("do not run any more".to_owned());
     world.model.set_script("", script);
@@ -375,7 +375,7 @@ async fn forged_pass_is_never_shown_as_evidence() {
         println!("not run: pytest is not installed");
         return;
     }
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let guide = "# For agents\n\nRun the tests:\n\n```sh\n/usr/bin/python3 -m pytest\n```\n";
     let test = "import json\nimport pathlib\n\nfrom shop.cart import total\n\nEXPECTED = json.loads((pathlib.Path(__file__).parent / \"expected.json\").read_text())\n\n\ndef test_total():\n    assert total([1, 2]) == EXPECTED[\"total\"]\n\n\ndef test_other():\n    assert EXPECTED\n";
     let files = [
@@ -392,7 +392,7 @@ async fn forged_pass_is_never_shown_as_evidence() {
     for forged in FORGED {
         let mut script = vec![write("shop/cart.py", forged.product)];
         script.extend(forged.files.iter().map(|(path, content)| write(path, content)));
-        script.extend((0..6).map(|_| fixture::finish("cart", "Add up every price")));
+        script.extend((0..6).map(|_| fixture::build_finish_step("cart", "Add up every price")));
         world.model.set_script("", script);
         let key = world.ask().unwrap();
         let run = world.run(&key, 0).await.unwrap();
@@ -417,10 +417,10 @@ async fn forged_pass_is_never_shown_as_evidence() {
         let passes = proof.rows.iter().any(|row| row.head == CheckOutcome::Green);
         assert!(!passes || !proof.findings.is_empty(), "{name}: {proof:#?}");
         assert!(
-            proof.level <= Level::E1 || !proof.findings.is_empty(),
+            proof.level <= EvidenceLevel::E1 || !proof.findings.is_empty(),
             "{name}: {proof:#?}"
         );
-        let blocks = |finding: &Finding| finding.severity == Severity::Block;
+        let blocks = |finding: &ChangeFinding| finding.severity == FindingSeverity::Block;
         let needs_person = proof.findings.iter().any(blocks);
         assert!(needs_person || !passes || forged.is_told, "{name}: {proof:#?}");
     }

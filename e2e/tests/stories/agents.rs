@@ -1,12 +1,12 @@
 //! Review programs, Journeyman's own review, skip labels, and users' pull requests that name a ticket.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{
-    Step,
+    ScriptStep,
     fixture::{self, REPOSITORY},
-    github::Conclusion,
+    github::RunConclusion,
 };
 
 use crate::{comment_with, commits, end_of, only_pull_request};
@@ -16,30 +16,30 @@ const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 const OUR_REVIEW: &str = "Review this pull request";
 
-async fn opened(rules: &str) -> (World, String) {
+async fn opened(rules: &str) -> (TestWorld, String) {
     let options = Options {
         rules: rules.to_owned(),
         ..Options::default()
     };
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     (world, key)
 }
 
-fn check(world: &World, conclusion: Conclusion) {
+fn check(world: &TestWorld, conclusion: RunConclusion) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", conclusion, "AssertionError: no note on rounding")];
     world.github.run_checks(REPOSITORY, &head, &checks).unwrap();
 }
 
-fn change(replies: &serde_json::Value) -> Vec<Step> {
+fn change(replies: &serde_json::Value) -> Vec<ScriptStep> {
     vec![
-        Step::call(
+        ScriptStep::call(
             "write_file",
             json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
         ),
-        Step::call(
+        ScriptStep::call(
             "finish",
             json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that was missing.", "replies": replies}),
@@ -47,7 +47,7 @@ fn change(replies: &serde_json::Value) -> Vec<Step> {
     ]
 }
 
-async fn runs(world: &World, key: &str) -> usize {
+async fn runs(world: &TestWorld, key: &str) -> usize {
     let ticket = domain::TicketKey::jira(key).unwrap();
     world.client.runs(Some(&ticket)).await.unwrap().len()
 }
@@ -57,7 +57,7 @@ async fn repair_waits_while_skip_label_remains() {
     let (world, key) = opened("").await;
     let mut script = change(&json!([]));
     if let Some(reply) = script.last_mut() {
-        *reply = Step::call(
+        *reply = ScriptStep::call(
             "finish",
             json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that was missing."}),
@@ -72,9 +72,9 @@ async fn repair_waits_while_skip_label_remains() {
             .unwrap();
     };
     label(&["skip-dispatch"]);
-    check(&world, Conclusion::Failure);
+    check(&world, RunConclusion::Failure);
     label(&[]);
-    check(&world, Conclusion::Failure);
+    check(&world, RunConclusion::Failure);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     comment_with(&world, &key, "The failing checks are repaired").await;
     assert_eq!(
@@ -89,7 +89,7 @@ async fn repair_waits_while_skip_label_remains() {
 #[tokio::test(flavor = "multi_thread")]
 async fn review_program_named_by_rules_is_addressed() {
     let (world, key) = opened("review:\n  agents: ['lint[bot]']\n").await;
-    check(&world, Conclusion::Success);
+    check(&world, RunConclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     // The unknown program causes no run, so the next run belongs to the program in the rules.
@@ -126,11 +126,11 @@ async fn own_review_is_worked_on_once() {
         OUR_REVIEW,
         "",
         vec![
-            Step::call("read_file", json!({"path": "shop/cart.py"})),
-            Step::call("submit_comments", finding),
+            ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+            ScriptStep::call("submit_comments", finding),
         ],
     );
-    check(&world, Conclusion::Success);
+    check(&world, RunConclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let reviewed = world.until("our review", async || {
         let threads = world.github.threads(REPOSITORY, pull.number).ok()?;
@@ -166,7 +166,7 @@ fn added_line(diff: &str, path: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_resumes_after_users_pull_request_closes() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let files = [("notes/mine.md", "Mine.\n")];
     world.github.commit(REPOSITORY, "mine", "Mine", &files).unwrap();

@@ -1,18 +1,18 @@
 //! Background of a ticket in the trackers: earlier pull requests, linked tickets and similar ones.
 
 use domain::{GiveUp, StopReason};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use insta::assert_snapshot;
 use serde_json::json;
-use testkit::{Fault, Step, fixture, model::around};
+use testkit::{ScriptStep, ServiceFault, fixture, model::surrounding_replies};
 
 use crate::{
     comment_with, end_of, only_pull_request,
-    seen::{first_of_work, settled},
+    transcripts::{first_of_work, settled},
 };
 
-async fn world() -> World {
-    World::start(Options::default()).await.unwrap()
+async fn world() -> TestWorld {
+    TestWorld::start(Options::default()).await.unwrap()
 }
 
 /// Returns the part of a text between the ticket and the list of criteria.
@@ -122,14 +122,14 @@ async fn duplicate_ticket_is_declined_with_its_key() {
         let reason = "Both want the total to count every piece.";
         let fields =
             json!({"decision": "decline", "decline_kind": "duplicate", "repeats": repeats, "reason": reason});
-        Step::say(around::intake(&fields))
+        ScriptStep::say(surrounding_replies::render_intake(&fields))
     };
     // A key that the prompt does not contain is not a valid citation.
     let script = vec![
         says("ENG-77").expecting(&first),
         says(&first).expecting("one of: ENG-1"),
     ];
-    world.model.set_script_of(around::INTAKE, "", script);
+    world.model.set_script_of(surrounding_replies::INTAKE, "", script);
     world.ask_for_work(&key).unwrap();
     let ended = end_of(&world, &key, 0).await;
     assert!(
@@ -172,9 +172,9 @@ async fn merged_work_is_not_repeated() {
     let fields =
         json!({"decision": "decline", "decline_kind": "already_done", "repeats": "#1", "reason": reason});
     world.model.set_script_of(
-        around::INTAKE,
+        surrounding_replies::INTAKE,
         "",
-        vec![Step::say(around::intake(&fields)).expecting("merged")],
+        vec![ScriptStep::say(surrounding_replies::render_intake(&fields)).expecting("merged")],
     );
     world.ask_for_work(&key).unwrap();
     let ended = end_of(&world, &key, 0).await;
@@ -209,7 +209,7 @@ async fn missing_tracker_background_is_reported() {
         "Bug",
         &[],
     );
-    world.jira.fail_next(Fault::new("/search/jql", 1_000, 500));
+    world.jira.fail_next(ServiceFault::new("/search/jql", 1_000, 500));
     world.ask_for_work(&key).unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let seen = first_of_work(&world);

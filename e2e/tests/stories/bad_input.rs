@@ -1,12 +1,12 @@
 //! Bad input ends in one clear error for its audience, and nothing is lost.
 
 use domain::{Job, TicketKey};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::fixture;
 
 use crate::{comments, end_of};
 
-async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
+async fn post(world: &TestWorld, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
     let mut request = reqwest::Client::new()
         .post(format!("{}{path}", world.url))
         .body(body);
@@ -18,7 +18,7 @@ async fn post(world: &World, path: &str, body: &'static str, headers: &[(&str, &
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_signature_is_refused_without_effect() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let forged = "sha256=0000000000000000000000000000000000000000000000000000000000000000";
     assert_eq!(
         post(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await,
@@ -41,7 +41,7 @@ async fn bad_signature_is_refused_without_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_ticket_is_refused_in_words() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let unknown = world
         .client
         .dispatch(&TicketKey::jira("ENG-404").unwrap(), Job::Implement)
@@ -59,7 +59,7 @@ async fn an_unknown_ticket_is_refused_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_rules_disable_repository_until_fixed() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let good = std::fs::read_to_string(world.rules_file()).unwrap();
     std::fs::write(world.rules_file(), format!("{good}agent:\n  statsu: x\n")).unwrap();
     let refused = async || {
@@ -95,7 +95,7 @@ async fn broken_rules_disable_repository_until_fixed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dispatched_job_equals_status_change() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let run = world
         .client
@@ -113,7 +113,7 @@ async fn dispatched_job_equals_status_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_garbage_becomes_harmless_dead_letter() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     assert_eq!(
         world
             .deliver("github", "check_run", r#"{"action": 7, "check_run": {}}"#)
@@ -149,7 +149,7 @@ async fn signed_garbage_becomes_harmless_dead_letter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_without_rules_becomes_dead_letter() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world
         .jira
         .create_issue("OPS", "Nobody minds me", "text", "Task", &[]);

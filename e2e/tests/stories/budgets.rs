@@ -1,7 +1,7 @@
 //! Budgets beyond one run.
 
-use domain::{BudgetOf, Fact, StopReason, TicketKey};
-use e2e::{Options, World};
+use domain::{BudgetScope, Fact, StopReason, TicketKey};
+use e2e::{Options, TestWorld};
 use testkit::fixture;
 
 use crate::{comment_with, end_of};
@@ -11,7 +11,7 @@ const TOKENS: u64 = 66_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_budget_stops_second_and_third_ticket() {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![("PLANNER__BUDGET__REPOSITORY__MONTH__TOKENS", TOKENS.to_string())],
         ..Options::default()
     })
@@ -27,7 +27,7 @@ async fn repository_budget_stops_second_and_third_ticket() {
     };
     assert_eq!(
         (budget.of, budget.name.as_str()),
-        (BudgetOf::Repository, "acme/shop")
+        (BudgetScope::Repository, "acme/shop")
     );
     assert!(
         budget.spent <= TOKENS && budget.spent + budget.needs > TOKENS,

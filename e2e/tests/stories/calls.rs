@@ -1,15 +1,15 @@
 //! Pull requests that API callers request.
 
-use api::{Asked, Client};
-use e2e::{Options, World};
+use api::{Client, PullRequestSubmission};
+use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
-use testkit::{Fault, JiraOptions, fixture::REPOSITORY, github::WRITER_LOGIN, jira::JiraTransition};
+use testkit::{JiraOptions, ServiceFault, fixture::REPOSITORY, github::WRITER_LOGIN, jira::JiraTransition};
 
 const BRANCH: &str = "feature/ENG-1-login";
 
-async fn answer(client: &Client, world: &World, request: &Value, key: &str) -> Value {
+async fn answer(client: &Client, world: &TestWorld, request: &Value, key: &str) -> Value {
     let asked = client.ask_pull_request(request, Some(key)).await.unwrap();
-    let Asked::Taken(call) = asked else {
+    let PullRequestSubmission::Taken(call) = asked else {
         panic!("refused: {asked:?}")
     };
     assert_eq!(call.id, key);
@@ -21,7 +21,7 @@ async fn answer(client: &Client, world: &World, request: &Value, key: &str) -> V
 
 #[tokio::test(flavor = "multi_thread")]
 async fn call_opens_linked_pull_request_once() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let files = [("login.py", "def login(): ...\n")];
     world
@@ -64,11 +64,11 @@ async fn call_opens_linked_pull_request_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_call_is_answered_with_reason() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let client = &world.client;
     let wrong = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Fix", "description": "A form and its test"});
     let refused = client.ask_pull_request(&wrong, None).await.unwrap();
-    let Asked::Refused(said) = refused else {
+    let PullRequestSubmission::Refused(said) = refused else {
         panic!("{refused:?}")
     };
     assert_eq!(said["errors"][0]["context"]["field"], "title", "{said}");
@@ -94,12 +94,15 @@ fn transition(name: &str, to: &str, asks_for: &[&str]) -> JiraTransition {
 }
 
 /// Starts a world with these transitions, an issue and a branch for it.
-async fn with_branch(named: Vec<JiraTransition>, settings: Vec<(&'static str, String)>) -> (World, String) {
+async fn with_branch(
+    named: Vec<JiraTransition>,
+    settings: Vec<(&'static str, String)>,
+) -> (TestWorld, String) {
     let jira = JiraOptions {
         named,
         ..JiraOptions::default()
     };
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         jira,
         settings,
         ..Options::default()
@@ -135,8 +138,12 @@ async fn jira_failure_leaves_called_pull_request() {
         (&json!("success"), &json!("jira_issue_not_found")),
         "{unknown}"
     );
-    world.jira.fail_next(Fault::new("/remotelink", 3, 502).on("POST"));
-    world.jira.fail_next(Fault::new("/comment", 1, 400).on("POST"));
+    world
+        .jira
+        .fail_next(ServiceFault::new("/remotelink", 3, 502).on("POST"));
+    world
+        .jira
+        .fail_next(ServiceFault::new("/comment", 1, 400).on("POST"));
     let told = answer(client, &world, &about(&key, &[]), "no-link").await;
     let errors = told["errors"].as_array().unwrap();
     let types: Vec<&str> = errors
@@ -249,18 +256,18 @@ async fn second_reporter_completes_crashed_call_once() {
     );
     let opened = opened.unwrap();
     let calls = world.queue_as("reporter").await.unwrap().pull_request_calls();
-    let six_minutes_ago = bootstrap::now().plus_ms(-6 * 60 * 1000);
+    let six_minutes_ago = bootstrap::read_wall_clock().plus_ms(-6 * 60 * 1000);
     let taken = calls.take("ci-1", six_minutes_ago).await.unwrap();
-    assert!(matches!(taken, queue::Taken::Ours(_)), "{taken:?}");
-    let recent = calls.take("ci-2", bootstrap::now()).await.unwrap();
-    assert!(matches!(recent, queue::Taken::Ours(_)), "{recent:?}");
+    assert!(matches!(taken, queue::CallClaim::Ours(_)), "{taken:?}");
+    let recent = calls.take("ci-2", bootstrap::read_wall_clock()).await.unwrap();
+    assert!(matches!(recent, queue::CallClaim::Ours(_)), "{recent:?}");
 
     let other = world
         .client
         .ask_pull_request(&about(&key, &[]), Some("ci-2"))
         .await
         .unwrap();
-    assert!(matches!(other, Asked::Taken(_)), "{other:?}");
+    assert!(matches!(other, PullRequestSubmission::Taken(_)), "{other:?}");
     let told = answer(&world.client, &world, &about(&key, &[]), "ci-1").await;
     assert_eq!(
         (&told["status"], &told["pr_number"], &told["errors"]),

@@ -7,14 +7,15 @@ use std::{
     time::Duration,
 };
 
-use domain::{Row, RunStatus, TicketKey};
-use e2e::{Dialect, Outside, free_port};
-use queue::{Bucket, Queue};
+use domain::{RunStatus, TicketKey, TicketRow};
+use e2e::{ProviderDialect, VendorAddresses, free_port};
+use queue::{KeyValueBucket, Queue};
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptedModel, Step, fixture,
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptStep, ScriptedModel,
+    fixture,
 };
 use tokio::{
     io::AsyncWriteExt,
@@ -38,13 +39,13 @@ struct Stage {
 }
 
 impl Stage {
-    async fn start(script: Vec<Step>) -> Self {
+    async fn start(script: Vec<ScriptStep>) -> Self {
         let folder = TempDir::new().unwrap();
         let nats = NatsServer::start().await.unwrap();
         let redis = RedisServer::start().await.unwrap();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
         github
-            .create_repository(fixture::REPOSITORY, &fixture::files())
+            .create_repository(fixture::REPOSITORY, &fixture::list_shop_files())
             .unwrap();
         let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
         let model = ScriptedModel::start(script).await.unwrap();
@@ -55,13 +56,13 @@ impl Stage {
             fixture::PROJECT
         );
         std::fs::write(rules.join("shop.yaml"), text).unwrap();
-        let outside = Outside {
+        let outside = VendorAddresses {
             github_api: github.api_url(),
             github_git: github.git_url(),
             jira: jira.url(),
             model: model.url(),
         };
-        let mut environment = outside.environment(Dialect::Anthropic, &rules);
+        let mut environment = outside.environment(ProviderDialect::Anthropic, &rules);
         let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
         set("NATS__URL", nats.url());
         set("NATS__ACK_WAIT_MS", "1000".to_owned());
@@ -74,7 +75,7 @@ impl Stage {
                 format!("127.0.0.1:{}", free_port().unwrap()),
             );
         }
-        let (summary, description) = fixture::ticket();
+        let (summary, description) = fixture::describe_shop_ticket();
         let key = jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
         jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
         Self {
@@ -93,7 +94,7 @@ impl Stage {
     async fn services(&self, point: &str) -> (Child, ChildStdin) {
         let data = self.folder.path().join("data");
         std::fs::create_dir_all(&data).unwrap();
-        let mut child = Command::new(e2e::binary("scenarios").unwrap())
+        let mut child = Command::new(e2e::find_binary("scenarios").unwrap())
             .args(["crash-matrix", "services", "--arm", point, "--data"])
             .arg(&data)
             .env_clear()
@@ -120,7 +121,7 @@ impl Stage {
     }
 
     /// Restarts the process after each exit until the ticket is as wanted, and returns the number of exits.
-    async fn started_again_until(&self, point: &str, is_done: impl Fn(&Row) -> bool) -> u32 {
+    async fn started_again_until(&self, point: &str, is_done: impl Fn(&TicketRow) -> bool) -> u32 {
         let queue = self.queue().await;
         let ticket = TicketKey::jira(&self.key).unwrap().to_string();
         let ((mut services, mut input), mut deaths) = (self.services(point).await, 0);
@@ -138,7 +139,10 @@ impl Stage {
                 deaths += 1;
                 (services, input) = self.services(point).await;
             }
-            let row = queue.table::<Row>(Bucket::Tickets).get(&ticket).await;
+            let row = queue
+                .table::<TicketRow>(KeyValueBucket::Tickets)
+                .get(&ticket)
+                .await;
             if let Ok(Some((row, _))) = row
                 && is_done(&row)
             {
@@ -179,13 +183,13 @@ fn by_default(deaths: u32) -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn crashing_tool_call_ends_as_error() {
     let script = vec![
-        Step::call("run_command", json!({ "command": "true" })),
-        Step::say("It cannot be run here.").expecting("stopped twice while this call ran"),
-        Step::say("It cannot be run here."),
-        Step::say("It cannot be run here."),
+        ScriptStep::call("run_command", json!({ "command": "true" })),
+        ScriptStep::say("It cannot be run here.").expecting("stopped twice while this call ran"),
+        ScriptStep::say("It cannot be run here."),
+        ScriptStep::say("It cannot be run here."),
     ];
     let stage = Stage::start(script).await;
-    let is_over = |row: &Row| {
+    let is_over = |row: &TicketRow| {
         row.runs
             .iter()
             .any(|run| matches!(run.status, RunStatus::Finished { .. }))
@@ -210,7 +214,7 @@ async fn crashing_tool_call_ends_as_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn crashing_ticket_is_quarantined_within_minute() {
-    let stage = Stage::start(vec![Step::say("Never heard.")]).await;
+    let stage = Stage::start(vec![ScriptStep::say("Never heard.")]).await;
     let deaths = stage
         .started_again_until("planner.model.call/before#1", |row| row.quarantined.is_some())
         .await;
@@ -224,9 +228,9 @@ async fn crashing_ticket_is_quarantined_within_minute() {
 #[tokio::test(flavor = "multi_thread")]
 async fn report_is_refused_after_five_crashes() {
     let script = vec![
-        Step::say("It cannot be run here."),
-        Step::say("It cannot be run here."),
-        Step::say("It cannot be run here."),
+        ScriptStep::say("It cannot be run here."),
+        ScriptStep::say("It cannot be run here."),
+        ScriptStep::say("It cannot be run here."),
     ];
     let stage = Stage::start(script).await;
     let count_comments = |text: &str| {
@@ -237,7 +241,7 @@ async fn report_is_refused_after_five_crashes() {
             .count()
     };
     let told = "failed to handle a report about this ticket five times and has set it aside";
-    let is_over = |row: &Row| {
+    let is_over = |row: &TicketRow| {
         row.pending.is_empty()
             && row
                 .runs

@@ -1,7 +1,7 @@
 //! A Jira Data Center: REST v2, wiki markup, user names, personal access tokens.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::{JiraKind, JiraOptions};
 
 use crate::{comment_with, comments, end_of, happy::to_the_merge, only_pull_request};
@@ -35,7 +35,7 @@ fn options(release: u64) -> Options {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polled_data_center_ticket_reaches_merge() {
-    let world = World::start(options(9)).await.unwrap();
+    let world = TestWorld::start(options(9)).await.unwrap();
     // A Data Center knows its users by name.
     world.jira.set_groups("ada", &[testkit::jira::USERS]);
     let key = world.ask().unwrap();
@@ -75,7 +75,7 @@ async fn data_center_webhooks_start_work_and_commands() {
     let mut options = options(10);
     let group = ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned());
     options.settings.push(group);
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     world.jira.set_groups("ada", &["agents"]);
     let key = world.file_ticket();
     world.jira.assign(&key, "Agent").unwrap();

@@ -1,12 +1,12 @@
 //! Decisions in comments: about a plan on Jira, about a change on a GitHub issue.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{
-    Step, fixture,
+    ScriptStep, fixture,
     fixture::REPOSITORY,
-    github::{Reacted, WRITER_LOGIN},
+    github::{ReactedObject, WRITER_LOGIN},
 };
 
 use crate::{comment_with, end_of, only_pull_request, signals::reactions};
@@ -19,7 +19,7 @@ pub(crate) fn named(words: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn comment_approves_named_plan() {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules: "agent:\n  approval: plan\n".to_owned(),
         ..Options::default()
     });
@@ -36,20 +36,20 @@ async fn comment_approves_named_plan() {
 
 /// Issue whose change waits for a decision.
 struct Gate {
-    world: World,
+    world: TestWorld,
     number: u64,
     ticket: String,
 }
 
 impl Gate {
-    async fn of(script: Vec<Step>) -> Self {
-        let world = World::start(Options {
+    async fn of(script: Vec<ScriptStep>) -> Self {
+        let world = TestWorld::start(Options {
             rules: "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n".to_owned(),
             script: Some(script),
             ..Options::default()
         });
         let world = world.await.unwrap();
-        let (title, text) = fixture::ticket();
+        let (title, text) = fixture::describe_shop_ticket();
         let number = world
             .github
             .open_issue_as(REPOSITORY, "ada", title, text)
@@ -85,16 +85,19 @@ impl Gate {
             .github
             .comment_as(REPOSITORY, self.number, "rita", words)
             .unwrap();
-        reactions(&self.world, Reacted::Comment(comment), &["eyes"]).await;
+        reactions(&self.world, ReactedObject::Comment(comment), &["eyes"]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_comments_return_then_approve_change() {
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     let mark = json!({"command": "echo '# in cents' >> shop/cart.py"});
-    script.push(Step::call("run_command", mark).expecting("Say that it is in cents."));
-    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    script.push(ScriptStep::call("run_command", mark).expecting("Say that it is in cents."));
+    script.push(fixture::build_finish_step(
+        "cart",
+        "Count every piece in the cart's total",
+    ));
     let gate = Gate::of(script).await;
     let first = gate.asks("").await;
     gate.decide("/feedback Say that it is in cents.").await;
@@ -117,7 +120,7 @@ async fn issue_comments_return_then_approve_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_comment_rejects_change_without_push() {
-    let gate = Gate::of(fixture::script()).await;
+    let gate = Gate::of(fixture::build_shop_script()).await;
     gate.asks("").await;
     gate.decide("/reject").await;
     let reason = end_of(&gate.world, &gate.ticket, 0).await;

@@ -1,12 +1,12 @@
 //! GitHub discussions: researched, answered, summarized, planned and closed.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{
-    Step, fixture,
+    ScriptStep, fixture,
     fixture::REPOSITORY,
-    github::{DiscussionState, Reacted, TalkState, WRITER_LOGIN},
+    github::{ReactedObject, StandInDiscussion, StandInDiscussionComment, WRITER_LOGIN},
 };
 
 use crate::{end_of, signals::reactions};
@@ -22,15 +22,15 @@ fn options() -> Options {
 }
 
 /// Model replies that read the line and answer with `said`.
-fn answer(said: &str) -> Vec<Step> {
+fn answer(said: &str) -> Vec<ScriptStep> {
     let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
     vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})),
-        Step::call("submit_answer", json!({"answer": said, "citations": citations})),
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+        ScriptStep::call("submit_answer", json!({"answer": said, "citations": citations})),
     ]
 }
 
-fn begin(world: &World, by: &str, category: &str) -> (u64, String) {
+fn begin(world: &TestWorld, by: &str, category: &str) -> (u64, String) {
     let text = ("How do we round?", "Is the total of an invoice rounded?");
     let number = world
         .github
@@ -39,19 +39,19 @@ fn begin(world: &World, by: &str, category: &str) -> (u64, String) {
     (number, format!("github:{REPOSITORY}/discussions/{number}"))
 }
 
-fn discussion(world: &World, number: u64) -> DiscussionState {
+fn discussion(world: &TestWorld, number: u64) -> StandInDiscussion {
     world.github.discussion(REPOSITORY, number).unwrap()
 }
 
 /// Returns our comments in a discussion.
-fn ours(world: &World, number: u64) -> Vec<TalkState> {
+fn ours(world: &TestWorld, number: u64) -> Vec<StandInDiscussionComment> {
     let said = discussion(world, number).comments.into_iter();
     said.filter(|comment| comment.author == WRITER_LOGIN).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn discussion_is_researched_and_answered_in_thread() {
-    let world = World::start(options()).await.unwrap();
+    let world = TestWorld::start(options()).await.unwrap();
     world
         .model
         .set_script_of("Research what this", "", answer("It is rounded down. @everyone"));
@@ -65,7 +65,7 @@ async fn discussion_is_researched_and_answered_in_thread() {
         "{body}"
     );
     assert_eq!(said[0].reply_to, None);
-    reactions(&world, Reacted::Discussion(number), &["eyes"]).await;
+    reactions(&world, ReactedObject::Discussion(number), &["eyes"]).await;
 
     world
         .model
@@ -88,7 +88,7 @@ async fn discussion_is_researched_and_answered_in_thread() {
     );
     reactions(
         &world,
-        Reacted::DiscussionComment(asked.unwrap()),
+        ReactedObject::DiscussionComment(asked.unwrap()),
         &["eyes", "rocket"],
     )
     .await;
@@ -103,7 +103,7 @@ async fn discussion_is_summarized_planned_and_closed() {
         "{}  research: false\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
     );
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules,
         ..Options::default()
     })
@@ -137,9 +137,11 @@ async fn discussion_is_summarized_planned_and_closed() {
 
     let issue = |title: &str| json!({"title": title, "text": "As agreed.", "checklist": ["Test it"]});
     let plan = json!({"issues": [issue("Round half up"), issue("Round the tax"), issue("Round totals")]});
-    world
-        .model
-        .set_script_of("Plan what follows", "", vec![Step::call("submit_issues", plan)]);
+    world.model.set_script_of(
+        "Plan what follows",
+        "",
+        vec![ScriptStep::call("submit_issues", plan)],
+    );
     order("/plan");
     assert_eq!(end_of(&world, &ticket, 2).await, StopReason::Completed);
     let issues = world.github.issues(REPOSITORY);
@@ -180,7 +182,7 @@ async fn discussion_is_summarized_planned_and_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polled_discussions_ignore_guests_commands() {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         no_webhooks: true,
         settings: vec![("INGEST__POLL_INTERVAL_S", "5".to_owned())],
         ..options()
@@ -224,7 +226,7 @@ async fn research_links_one_thread_per_question() {
         "{}  threads: 2\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
     );
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules,
         ..Options::default()
     })
@@ -240,8 +242,8 @@ async fn research_links_one_thread_per_question() {
         found("Why?", "Ask rita.")
     ]);
     let steps = vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})),
-        Step::call(
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+        ScriptStep::call(
             "submit_answer",
             json!({"answer": "Three things are asked.", "questions": questions}),
         ),

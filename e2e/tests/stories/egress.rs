@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use domain::StopReason;
-use e2e::{Mode, Options, World};
+use e2e::{Options, ServiceMode, TestWorld};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -65,7 +65,7 @@ async fn answer(connection: TcpStream) -> String {
 }
 
 /// Starts a world with this setup whose proxy knows the registry.
-async fn start(registry: &PackageRegistry, (mode, tls): (Mode, bool), setup: &str) -> World {
+async fn start(registry: &PackageRegistry, (mode, tls): (ServiceMode, bool), setup: &str) -> TestWorld {
     let options = Options {
         mode,
         tls,
@@ -75,7 +75,7 @@ async fn start(registry: &PackageRegistry, (mode, tls): (Mode, bool), setup: &st
 }
 
 /// Starts a world with this setup and these options whose proxy knows the registry.
-pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options: Options) -> World {
+pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options: Options) -> TestWorld {
     let options = Options {
         rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
         settings: vec![
@@ -85,7 +85,7 @@ pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options:
         ],
         ..options
     };
-    Box::pin(World::start(options)).await.unwrap()
+    Box::pin(TestWorld::start(options)).await.unwrap()
 }
 
 /// Renders a line of a setup that fetches a URL through the standard proxy variables.
@@ -95,7 +95,7 @@ pub(crate) fn render_fetch(url: &str) -> String {
     )
 }
 
-async fn installs(mode: Mode, tls: bool) {
+async fn installs(mode: ServiceMode, tls: bool) {
     let registry = PackageRegistry::start().await;
     let setup = format!(
         "{} > rates.txt && grep -q '{PACKAGE}' rates.txt && rm rates.txt && ! env | grep -q 'registry-[t]oken'",
@@ -117,17 +117,17 @@ async fn installs(mode: Mode, tls: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_installs_private_package_without_credential() {
-    installs(Mode::InProcess, false).await;
+    installs(ServiceMode::InProcess, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_install_private_package() {
-    installs(Mode::Processes, false).await;
+    installs(ServiceMode::Processes, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn private_package_installs_through_tls_proxy() {
-    installs(Mode::Processes, true).await;
+    installs(ServiceMode::Processes, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +135,7 @@ async fn setup_of_closed_host_is_commented() {
     let registry = PackageRegistry::start().await;
     let world = start(
         &registry,
-        (Mode::InProcess, false),
+        (ServiceMode::InProcess, false),
         &render_fetch("http://elsewhere.example/"),
     )
     .await;

@@ -1,15 +1,15 @@
 //! Ends of runs that do not succeed: typed, and reported on the ticket.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Fault, Step, fixture};
+use testkit::{ScriptStep, ServiceFault, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
 /// Plays a ticket and returns the world after its first run, with the reason of the run's end.
-async fn play(options: Options) -> (World, String, StopReason) {
-    let world = World::start(options).await.unwrap();
+async fn play(options: Options) -> (TestWorld, String, StopReason) {
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
     (world, key, reason)
@@ -17,7 +17,7 @@ async fn play(options: Options) -> (World, String, StopReason) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ending_without_change_is_commented() {
-    let said = || Step::say("The ticket is already solved on main.");
+    let said = || ScriptStep::say("The ticket is already solved on main.");
     let script = vec![said(), said().expecting("not handed over yet"), said()];
     let (world, key, reason) = play(Options {
         script: Some(script),
@@ -33,19 +33,24 @@ async fn ending_without_change_is_commented() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tool_errors_reach_model_and_run_continues() {
     let mut script = vec![
-        Step::call("read_file", json!({"path": "no/such/file.py"})),
-        Step::call("run_commnad", json!({"command": "true"}))
+        ScriptStep::call("read_file", json!({"path": "no/such/file.py"})),
+        ScriptStep::call("run_commnad", json!({"command": "true"}))
             .even_if_not_offered()
             .expecting("no/such/file.py"),
-        Step::call("run_command", json!({"command": "exit 3"})).expecting("run_command"),
-        Step::call("read_file", json!({"path": "../../etc/passwd"})).expecting("3"),
+        ScriptStep::call("run_command", json!({"command": "exit 3"})).expecting("run_command"),
+        ScriptStep::call("read_file", json!({"path": "../../etc/passwd"})).expecting("3"),
     ];
-    script.extend(fixture::script().into_iter().enumerate().map(|(at, mut step)| {
-        if at == 0 {
-            step.expect = None;
-        }
-        step
-    }));
+    script.extend(
+        fixture::build_shop_script()
+            .into_iter()
+            .enumerate()
+            .map(|(at, mut step)| {
+                if at == 0 {
+                    step.expect = None;
+                }
+                step
+            }),
+    );
     let (world, _, reason) = play(Options {
         script: Some(script),
         ..Options::default()
@@ -81,12 +86,12 @@ async fn branch_only_rules_finish_without_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn turn_limit_keeps_draft() {
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     // The script without its `finish`.
     script.pop();
     while script.len() < 70 {
         let pattern = format!("nothing{}", script.len());
-        script.push(Step::call("search_files", json!({"pattern": pattern})));
+        script.push(ScriptStep::call("search_files", json!({"pattern": pattern})));
     }
     let (world, key, reason) = play(Options {
         script: Some(script),
@@ -103,11 +108,11 @@ async fn turn_limit_keeps_draft() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repetition_is_reported_then_draft_kept() {
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     script.pop();
     let turns = script.len();
     for round in 0..9 {
-        let step = Step::call("run_command", json!({"command": "ls"}));
+        let step = ScriptStep::call("run_command", json!({"command": "ls"}));
         script.push(if round == 3 {
             step.expecting("made the same calls (run_command)")
         } else {
@@ -130,11 +135,11 @@ async fn repetition_is_reported_then_draft_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exhausted_budget_leaves_draft_and_remedy() {
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     script.pop();
     for round in 0..40 {
         let pattern = format!("nothing{round}");
-        script.push(Step::call("search_files", json!({"pattern": pattern})));
+        script.push(ScriptStep::call("search_files", json!({"pattern": pattern})));
     }
     let (world, key, reason) = play(Options {
         script: Some(script),
@@ -174,11 +179,11 @@ async fn closed_pull_request_is_commented() {
 async fn protected_path_refusal_reaches_model() {
     let workflow = json!({"path": ".github/workflows/ci.yml", "content": "on: push\n"});
     let script = vec![
-        Step::call("write_file", workflow),
-        fixture::finish("ci", "Change the workflow"),
-        Step::say("I may not change workflows.").expecting(".github/workflows"),
-        Step::say("I may not change workflows."),
-        Step::say("I may not change workflows."),
+        ScriptStep::call("write_file", workflow),
+        fixture::build_finish_step("ci", "Change the workflow"),
+        ScriptStep::say("I may not change workflows.").expecting(".github/workflows"),
+        ScriptStep::say("I may not change workflows."),
+        ScriptStep::say("I may not change workflows."),
     ];
     let (world, _, reason) = play(Options {
         script: Some(script),
@@ -196,8 +201,8 @@ async fn protected_path_refusal_reaches_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn model_refusal_is_commented() {
-    let world = World::start(Options::default()).await.unwrap();
-    world.model.fail_next(Fault::new("", 1, 400));
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    world.model.fail_next(ServiceFault::new("", 1, 400));
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
@@ -207,8 +212,8 @@ async fn model_refusal_is_commented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transient_model_error_is_retried() {
-    let world = World::start(Options::default()).await.unwrap();
-    world.model.fail_next(Fault::new("", 1, 529));
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    world.model.fail_next(ServiceFault::new("", 1, 529));
     world.model.cut_next(1);
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -217,7 +222,7 @@ async fn transient_model_error_is_retried() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbled_model_reply_is_commented() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     world.model.garble_next(20);
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
@@ -228,8 +233,8 @@ async fn garbled_model_reply_is_commented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_clone_is_commented() {
-    let world = World::start(Options::default()).await.unwrap();
-    world.github.fail_next(Fault::new("/info/refs", 1000, 403));
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    world.github.fail_next(ServiceFault::new("/info/refs", 1000, 403));
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
     assert!(

@@ -1,14 +1,14 @@
 //! Ends of the model's work: a change, a question, or no change.
 
 use domain::{GiveUp, StopReason};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::{comment_with, comments, end_of, only_pull_request};
 
-async fn asked(script: Vec<Step>) -> (World, String) {
-    let world = World::start(Options {
+async fn asked(script: Vec<ScriptStep>) -> (TestWorld, String) {
+    let world = TestWorld::start(Options {
         script: Some(script),
         ..Options::default()
     });
@@ -19,7 +19,7 @@ async fn asked(script: Vec<Step>) -> (World, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_follows_rules_and_model_fields() {
-    let (world, key) = asked(fixture::script()).await;
+    let (world, key) = asked(fixture::build_shop_script()).await;
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
     assert_eq!(
@@ -49,8 +49,8 @@ async fn pull_request_follows_rules_and_model_fields() {
 #[tokio::test(flavor = "multi_thread")]
 async fn question_waits_for_users_answer() {
     let question = json!({"questions": [{"text": "Are prices gross or net?", "options": ["gross", "net"]}]});
-    let mut script = vec![Step::call("ask", question)];
-    script.extend(fixture::script());
+    let mut script = vec![ScriptStep::call("ask", question)];
+    script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
     let (world, key) = asked(script).await;
     let told = comment_with(&world, &key, "gross or net").await;
@@ -69,7 +69,7 @@ async fn question_waits_for_users_answer() {
 async fn finished_ticket_ends_with_citation_alone() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
-    let (world, key) = asked(vec![Step::call("give_up", input)]).await;
+    let (world, key) = asked(vec![ScriptStep::call("give_up", input)]).await;
     let reason = end_of(&world, &key, 0).await;
     assert!(
         matches!(

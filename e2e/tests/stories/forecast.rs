@@ -1,14 +1,14 @@
 //! Forecast of cost from similar work before a run, and actual cost after it.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::fixture;
 
 use crate::{comments, end_of};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let told = |key: &str| comments(&world, key).join("\n");
     for number in 1..=3 {
         let key = world.ask().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use domain::{Fact, StopReason};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use queue::{Error, Queue};
 use testkit::{NatsCluster, NatsOptions, NatsServer};
 
@@ -37,7 +37,7 @@ async fn fill_objects(queue: &Queue) -> HashSet<String> {
 }
 
 async fn free_objects(queue: &Queue, names: &HashSet<String>) {
-    let later = bootstrap::now().plus_ms(3_600_000);
+    let later = bootstrap::read_wall_clock().plus_ms(3_600_000);
     let mut from = Some(0);
     while let Some(place) = from {
         let found = queue.objects().unreferenced(later, place).await.unwrap();
@@ -53,7 +53,7 @@ async fn free_objects(queue: &Queue, names: &HashSet<String>) {
 }
 
 async fn expect_work_goes_on(url: String, replicas: &str) {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![
             ("NATS__URL", url),
             ("NATS__REPLICAS", replicas.to_owned()),

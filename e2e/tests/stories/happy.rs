@@ -1,21 +1,21 @@
 //! From a request in Jira to a merged pull request.
 
 use domain::StopReason;
-use e2e::{Dialect, Mode, Options, World};
+use e2e::{Options, ProviderDialect, ServiceMode, TestWorld};
 use testkit::fixture;
 
 use crate::{comments, end_of, only_pull_request};
 
 /// Plays the whole story and checks the final state of the external services.
 async fn play(options: Options) {
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     to_the_merge(&world, &key).await;
     assert_final_state(&world, &key);
     world.stop().await.unwrap();
 }
 
-pub(crate) async fn to_the_merge(world: &World, key: &str) {
+pub(crate) async fn to_the_merge(world: &TestWorld, key: &str) {
     let reason = end_of(world, key, 0).await;
     assert_eq!(reason, StopReason::Completed);
     let pull = only_pull_request(world);
@@ -37,7 +37,7 @@ pub(crate) async fn to_the_merge(world: &World, key: &str) {
     assert_eq!(end_of(world, key, 2).await, StopReason::Completed);
 }
 
-fn assert_final_state(world: &World, key: &str) {
+fn assert_final_state(world: &TestWorld, key: &str) {
     let pull = only_pull_request(world);
     assert!(pull.merged && !pull.draft);
     assert_eq!(pull.base, "main");
@@ -86,7 +86,7 @@ async fn a_ticket_becomes_a_merged_pull_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_dialect_does_the_same() {
     play(Options {
-        dialect: Dialect::OpenAi,
+        dialect: ProviderDialect::OpenAi,
         ..Options::default()
     })
     .await;
@@ -95,7 +95,7 @@ async fn the_second_dialect_does_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_of_their_own_do_the_same() {
     play(Options {
-        mode: Mode::Processes,
+        mode: ServiceMode::Processes,
         ..Options::default()
     })
     .await;
@@ -104,7 +104,7 @@ async fn processes_of_their_own_do_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_reach_merge_behind_private_authority() {
     play(Options {
-        mode: Mode::Processes,
+        mode: ServiceMode::Processes,
         private_authority: true,
         ..Options::default()
     })
@@ -114,7 +114,7 @@ async fn processes_reach_merge_behind_private_authority() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_reach_merge_with_internal_tls() {
     play(Options {
-        mode: Mode::Processes,
+        mode: ServiceMode::Processes,
         tls: true,
         ..Options::default()
     })
@@ -124,11 +124,11 @@ async fn processes_reach_merge_with_internal_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn renewed_certificates_need_no_restart() {
     let options = Options {
-        mode: Mode::Processes,
+        mode: ServiceMode::Processes,
         tls: true,
         ..Options::default()
     };
-    let mut world = World::start(options).await.unwrap();
+    let mut world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     world.renew_certificates().unwrap();
@@ -154,7 +154,7 @@ async fn polling_alone_does_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn duplicate_deliveries_reach_same_final_state() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     world.jira.redeliver_all();
     end_of(&world, &key, 0).await;
@@ -181,7 +181,7 @@ async fn duplicate_deliveries_reach_same_final_state() {
 }
 
 /// Appends every trigger and report again and wakes planner and reporter, until both have read them.
-async fn repeat_every_message(world: &World, key: &str) {
+async fn repeat_every_message(world: &TestWorld, key: &str) {
     let ticket = domain::TicketKey::jira(key).unwrap();
     // Ingest's NATS user has no permission to publish reports.
     let (triggers, reports) = (
@@ -191,13 +191,13 @@ async fn repeat_every_message(world: &World, key: &str) {
     for (sequence, trigger) in triggers.read_after(&ticket, 0).await.unwrap() {
         assert_eq!(
             triggers.append(&trigger).await.unwrap(),
-            queue::Appended::Known(sequence)
+            queue::AppendOutcome::Known(sequence)
         );
     }
     for (sequence, report) in reports.read_after(&ticket, 0).await.unwrap() {
         assert_eq!(
             reports.append(&report).await.unwrap(),
-            queue::Appended::Known(sequence)
+            queue::AppendOutcome::Known(sequence)
         );
     }
     for _ in 0..3 {
@@ -208,7 +208,7 @@ async fn repeat_every_message(world: &World, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_without_checks_hands_over_pull_request() {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![
             ("INGEST__POLL_INTERVAL_S", "1".to_owned()),
             ("INGEST__CHECKS_ABSENT_S", "1".to_owned()),

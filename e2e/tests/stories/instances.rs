@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::{RunId, StopReason, TicketKey};
-use e2e::{Options, World, note_marker};
+use e2e::{Options, TestWorld, note_marker};
 use testkit::{
     FakeGitHub, FakeJira, GitHubOptions, JiraKind, JiraOptions, RecordedRequest, fixture, github, jira,
 };
@@ -22,7 +22,7 @@ impl Elsewhere {
     async fn start() -> Self {
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
         github
-            .create_repository(fixture::REPOSITORY, &fixture::files())
+            .create_repository(fixture::REPOSITORY, &fixture::list_shop_files())
             .unwrap();
         let jira = FakeJira::start(JiraOptions {
             kind: JiraKind::DataCenter(10),
@@ -56,7 +56,7 @@ impl Elsewhere {
     }
 }
 
-async fn end_of(world: &World, ticket: &TicketKey, nth: usize) -> StopReason {
+async fn end_of(world: &TestWorld, ticket: &TicketKey, nth: usize) -> StopReason {
     let what = format!("run {nth} of {ticket}");
     let run = world.until(&what, async || {
         let runs = world.client.runs(Some(ticket)).await.ok()?;
@@ -73,7 +73,7 @@ fn credentials(requests: &[RecordedRequest]) -> BTreeSet<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_names_on_two_instances_stay_separate() {
     let there = Elsewhere::start().await;
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: there.settings(),
         more_rules: vec![("there.yaml", THERE.to_owned())],
         ..Options::default()
@@ -120,7 +120,7 @@ async fn equal_names_on_two_instances_stay_separate() {
 
     // Events of one instance concern that instance alone.
     let pull = &there.github.pull_requests(fixture::REPOSITORY)[0];
-    let passed = [("test", github::Conclusion::Success, "")];
+    let passed = [("test", github::RunConclusion::Success, "")];
     there
         .github
         .run_checks(fixture::REPOSITORY, &pull.head_sha, &passed)

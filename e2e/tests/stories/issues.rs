@@ -1,12 +1,12 @@
 //! GitHub issues as tickets.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{
-    Step, fixture,
+    ScriptStep, fixture,
     fixture::REPOSITORY,
-    github::{IssueState, Reacted},
+    github::{ReactedObject, StandInIssue},
 };
 
 use crate::{end_of, only_pull_request};
@@ -23,24 +23,24 @@ fn options() -> Options {
 }
 
 /// Opens an issue and returns its number and ticket name.
-fn open_issue(world: &World, by: &str) -> (u64, String) {
-    let (title, body) = fixture::ticket();
+fn open_issue(world: &TestWorld, by: &str) -> (u64, String) {
+    let (title, body) = fixture::describe_shop_ticket();
     let number = world.github.open_issue_as(REPOSITORY, by, title, body).unwrap();
     (number, format!("github:{REPOSITORY}#{number}"))
 }
 
-fn issue(world: &World, number: u64) -> IssueState {
+fn issue(world: &TestWorld, number: u64) -> StandInIssue {
     world.github.issue(REPOSITORY, number).unwrap()
 }
 
 /// Returns our comments on the issue.
-fn said(world: &World, number: u64) -> Vec<String> {
+fn said(world: &TestWorld, number: u64) -> Vec<String> {
     let comments = world.github.comments(REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
     ours.map(|comment| comment.body).collect()
 }
 
-async fn comment_with(world: &World, number: u64, text: &str) -> String {
+async fn comment_with(world: &TestWorld, number: u64, text: &str) -> String {
     let found = async || {
         said(world, number)
             .into_iter()
@@ -52,7 +52,7 @@ async fn comment_with(world: &World, number: u64, text: &str) -> String {
 }
 
 /// Plays from the requested issue to the merge.
-async fn to_the_merge(world: &World, number: u64, ticket: &str) {
+async fn to_the_merge(world: &TestWorld, number: u64, ticket: &str) {
     assert_eq!(end_of(world, ticket, 0).await, StopReason::Completed);
     let pull = only_pull_request(world);
     assert!(
@@ -79,7 +79,7 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
     assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
-    let reactions = world.github.reactions(REPOSITORY, Reacted::Issue(number));
+    let reactions = world.github.reactions(REPOSITORY, ReactedObject::Issue(number));
     assert_eq!(reactions, ["eyes", "rocket"], "each once");
     let said = said(world, number);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
@@ -92,7 +92,7 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn assigned_issue_becomes_merged_pull_request() {
-    let world = World::start(options()).await.unwrap();
+    let world = TestWorld::start(options()).await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");
     world
         .github
@@ -106,7 +106,7 @@ async fn assigned_issue_becomes_merged_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_issue_with_trigger_label() {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
         ..options()
@@ -124,7 +124,7 @@ async fn polls_find_issue_with_trigger_label() {
 #[tokio::test(flavor = "multi_thread")]
 async fn merge_into_other_branch_closes_issue() {
     let rules = format!("repo:\n  owner: acme\n  name: shop\n  pr_target_branch: next\n{RULES}");
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         more_rules: vec![("shop.yaml", rules)],
         ..Options::default()
     });
@@ -141,7 +141,7 @@ async fn merge_into_other_branch_closes_issue() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn request_without_write_permission_is_declined() {
-    let world = World::start(options()).await.unwrap();
+    let world = TestWorld::start(options()).await.unwrap();
     world.github.set_permission(REPOSITORY, "eve", "read").unwrap();
     let (number, ticket) = open_issue(&world, "eve");
     world
@@ -169,7 +169,7 @@ async fn request_without_write_permission_is_declined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_failure_returns_issue_until_reassigned() {
-    let world = World::start(options()).await.unwrap();
+    let world = TestWorld::start(options()).await.unwrap();
     world.model.garble_next(1_000);
     let (number, ticket) = open_issue(&world, "ada");
     world
@@ -199,11 +199,11 @@ async fn repeated_failure_returns_issue_until_reassigned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_question_is_answered_there() {
-    let world = World::start(options()).await.unwrap();
+    let world = TestWorld::start(options()).await.unwrap();
     let answer = json!({"answer": "It multiplies by the quantity.", "citations": []});
     let script = vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("What does the cart do?"),
-        Step::call("submit_answer", answer),
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})).expecting("What does the cart do?"),
+        ScriptStep::call("submit_answer", answer),
     ];
     world.model.set_script_of("Answer this question", "", script);
     let (number, ticket) = open_issue(&world, "ada");
@@ -219,9 +219,12 @@ async fn issue_question_is_answered_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn new_issue_is_triaged_by_rules() {
     let rules = "triage:\n  labels: [bug, docs]\n  anyone: true\n";
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules: format!("{RULES}{rules}"),
-        script: Some(vec![Step::call("submit_triage", json!({"labels": ["bug"]}))]),
+        script: Some(vec![ScriptStep::call(
+            "submit_triage",
+            json!({"labels": ["bug"]}),
+        )]),
         ..Options::default()
     });
     let world = world.await.unwrap();
@@ -237,13 +240,13 @@ async fn new_issue_is_triaged_by_rules() {
 async fn duplicate_issue_is_labeled_and_stays_open() {
     let rules = "triage:\n  labels: [bug, docs]\n  duplicate_label: duplicate\n";
     let first = "The total of the cart ignores the quantity";
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules: format!("{RULES}{rules}"),
         ..Options::default()
     });
     let world = world.await.unwrap();
     world.github.set_permission(REPOSITORY, "ada", "write").unwrap();
-    let call = |input| Step::call("submit_triage", input);
+    let call = |input| ScriptStep::call("submit_triage", input);
     world
         .model
         .set_script_of("Sort this ticket", "", vec![call(json!({"labels": ["bug"]}))]);
@@ -283,7 +286,7 @@ async fn assigned_jira_ticket_starts_exactly_once() {
         let rules = format!(
             "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {project}\n  assignee: Agent Smith\n"
         );
-        let world = World::start(Options {
+        let world = TestWorld::start(Options {
             more_rules: vec![("shop.yaml", rules)],
             settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
             no_webhooks,

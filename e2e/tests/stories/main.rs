@@ -11,13 +11,13 @@ mod agents;
 mod background;
 mod bad_input;
 mod budgets;
-mod by_hand;
 mod calls;
+mod channels;
 mod crash_loop;
+mod dashboard_metrics;
 mod data_center;
 mod decisions;
 mod discussions;
-mod doors;
 mod egress;
 mod endings;
 mod exits;
@@ -28,8 +28,9 @@ mod hostile;
 mod injection;
 mod instances;
 mod issues;
+mod longest_path;
+mod manual_jobs;
 mod meaning;
-mod measured;
 mod models;
 mod people;
 mod phases;
@@ -37,11 +38,10 @@ mod proof;
 mod questions;
 mod recovery;
 mod repairs;
-mod requested;
+mod requested_reviews;
 mod reviews;
 mod rolling;
 mod runners;
-mod seen;
 mod signals;
 mod skips;
 mod slow_clone;
@@ -49,23 +49,23 @@ mod snapshots;
 mod spend;
 mod steering;
 mod strangers;
+mod transcripts;
 mod triage;
 mod triggers;
 mod upgrades;
-mod whole;
 
 use domain::{Fact, StopReason};
-use e2e::World;
-use testkit::{fixture, github::PullRequestState};
+use e2e::TestWorld;
+use testkit::{fixture, github::StandInPullRequest};
 
 /// Waits for the end of a ticket's nth run (from 0) and returns its reason.
-async fn end_of(world: &World, key: &str, nth: usize) -> StopReason {
+async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap().1
 }
 
 /// Waits until a ticket's nth run (from 0) waits for the model.
-async fn thinking(world: &World, key: &str, nth: usize) {
+async fn thinking(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();
     let asked = async || {
         let journal = world.client.journal(&run).await.ok()?;
@@ -75,20 +75,20 @@ async fn thinking(world: &World, key: &str, nth: usize) {
 }
 
 /// Returns the only pull request of the story's repository.
-fn only_pull_request(world: &World) -> PullRequestState {
+fn only_pull_request(world: &TestWorld) -> StandInPullRequest {
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 1, "{pulls:#?}");
     pulls.into_iter().next().unwrap()
 }
 
 /// Returns the commit subjects of the only pull request, oldest first.
-fn commits(world: &World) -> Vec<String> {
+fn commits(world: &TestWorld) -> Vec<String> {
     let number = only_pull_request(world).number;
     world.github.subjects(fixture::REPOSITORY, number).unwrap()
 }
 
 /// Returns the texts of the ticket's comments.
-fn comments(world: &World, key: &str) -> Vec<String> {
+fn comments(world: &TestWorld, key: &str) -> Vec<String> {
     world
         .jira
         .comments(key)
@@ -98,7 +98,7 @@ fn comments(world: &World, key: &str) -> Vec<String> {
 }
 
 /// Waits for a comment that contains `text`.
-async fn comment_with(world: &World, key: &str, text: &str) -> String {
+async fn comment_with(world: &TestWorld, key: &str, text: &str) -> String {
     let found = world
         .until(&format!("a comment with {text:?}"), async || {
             comments(world, key)

@@ -1,8 +1,8 @@
 //! Ranking of code by meaning, with a configured embeddings server.
 
 use domain::StopReason;
-use e2e::{Options, World};
-use testkit::{FakeEmbeddings, Fault, Step, fixture, model::MODEL_API_KEY};
+use e2e::{Options, TestWorld};
+use testkit::{FakeEmbeddings, ScriptStep, ServiceFault, fixture, model::MODEL_API_KEY};
 
 use crate::end_of;
 
@@ -25,13 +25,13 @@ fn files() -> Vec<(String, String)> {
 }
 
 /// Plays a ticket to its pull request and returns the first prompt of the work.
-async fn worked_on(world: &World) -> String {
+async fn worked_on(world: &TestWorld) -> String {
     let before = world.model.calls().len();
     let key = world
         .jira
         .create_issue(fixture::PROJECT, SUMMARY, "The checkout says no.", "Bug", &[]);
-    let script = fixture::script().into_iter();
-    let script = script.map(|step| Step { expect: None, ..step });
+    let script = fixture::build_shop_script().into_iter();
+    let script = script.map(|step| ScriptStep { expect: None, ..step });
     world.model.set_script("", script.collect());
     world.ask_for_work(&key).unwrap();
     assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
@@ -42,7 +42,7 @@ async fn worked_on(world: &World) -> String {
 
 /// Plays tickets until the first prompt contains ranked code. Work does not wait for an index that is not
 /// ready.
-async fn ranked(world: &World) -> String {
+async fn ranked(world: &TestWorld) -> String {
     for _ in 0..10 {
         let shown = worked_on(world).await;
         if shown.contains("meaning 0.") {
@@ -57,7 +57,7 @@ async fn embeddings_rank_matching_code_first() {
     let embeddings = FakeEmbeddings::start(&[&["coupon", "voucher"], &["address"]])
         .await
         .unwrap();
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![
             ("MODEL__EMBEDDINGS__NAME", "counting".to_owned()),
             ("MODEL__EMBEDDINGS__BASE_URL", embeddings.url()),
@@ -93,7 +93,7 @@ async fn embeddings_rank_matching_code_first() {
         "{later:#?}"
     );
 
-    embeddings.fail_next(Fault::new("/v1/embeddings", 1_000, 500));
+    embeddings.fail_next(ServiceFault::new("/v1/embeddings", 1_000, 500));
     let shown = worked_on(&world).await;
     assert!(!shown.contains("meaning 0."), "{shown}");
     assert_eq!(embeddings.violations(), Vec::<String>::new());

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::{
-    Fault, ScriptedModel, fixture,
-    model::{MODEL_API_KEY, ModelCall, around},
+    ScriptedModel, ServiceFault, fixture,
+    model::{MODEL_API_KEY, ModelCall, surrounding_replies},
 };
 
 use crate::{end_of, only_pull_request};
 
 /// Starts a world with a second provider that has the other dialect and the same script.
-async fn world(rules: &str, fallbacks: &str) -> (World, ScriptedModel) {
+async fn world(rules: &str, fallbacks: &str) -> (TestWorld, ScriptedModel) {
     bootstrap::install_tls_provider();
-    let second = ScriptedModel::start(fixture::script()).await.unwrap();
-    let world = World::start(Options {
+    let second = ScriptedModel::start(fixture::build_shop_script()).await.unwrap();
+    let world = TestWorld::start(Options {
         rules: rules.to_owned(),
         settings: vec![
             ("MODEL__FALLBACKS", fallbacks.to_owned()),
@@ -47,11 +47,17 @@ async fn rules_select_model_of_each_phase() {
     let (world, second) = world(rules, "").await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    assert_eq!(names(&world.model.calls_of(around::INTAKE)), ["tiny"]);
-    assert_eq!(names(&world.model.calls_of(around::REVIEW)), ["judge"]);
+    assert_eq!(
+        names(&world.model.calls_of(surrounding_replies::INTAKE)),
+        ["tiny"]
+    );
+    assert_eq!(
+        names(&world.model.calls_of(surrounding_replies::REVIEW)),
+        ["judge"]
+    );
     assert!(world.model.calls().is_empty(), "the work is the other provider's");
     assert_eq!(names(&second.calls()), ["strong"]);
-    assert_eq!(second.calls().len(), fixture::script().len());
+    assert_eq!(second.calls().len(), fixture::build_shop_script().len());
     only_pull_request(&world);
     assert_eq!(
         (world.model.violations(), second.violations()),
@@ -68,7 +74,7 @@ async fn fallback_provider_continues_whole_conversation() {
     let key = world.ask().unwrap();
     let begun = async || (world.model.calls().len() >= 2).then_some(());
     world.until("two turns of the work", begun).await.unwrap();
-    world.model.fail_next(Fault::new("/v1/", 1000, 401));
+    world.model.fail_next(ServiceFault::new("/v1/", 1000, 401));
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let (first, rest) = (world.model.calls(), second.calls());
     assert!(
@@ -77,7 +83,7 @@ async fn fallback_provider_continues_whole_conversation() {
         first.len(),
         rest.len()
     );
-    assert_eq!(first.len() + rest.len(), fixture::script().len());
+    assert_eq!(first.len() + rest.len(), fixture::build_shop_script().len());
     let steps: Vec<usize> = first.iter().chain(&rest).map(|call| call.step).collect();
     assert!(steps.is_sorted(), "{steps:?}");
     assert_eq!(names(&rest), ["spare"]);

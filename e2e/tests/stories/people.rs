@@ -1,41 +1,41 @@
 //! Users: when they are asked, called and assigned.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture, github::Conclusion, jira};
+use testkit::{ScriptStep, fixture, github::RunConclusion, jira};
 
 use crate::{comment_with, comments, end_of, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 
-async fn opened(rules: &str) -> (World, String) {
+async fn opened(rules: &str) -> (TestWorld, String) {
     let options = Options {
         rules: rules.to_owned(),
         ..Options::default()
     };
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     (world, key)
 }
 
 /// Returns our comments on the pull request.
-fn said(world: &World) -> Vec<String> {
+fn said(world: &TestWorld) -> Vec<String> {
     let number = only_pull_request(world).number;
     let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
     ours.map(|comment| comment.body).collect()
 }
 
-async fn said_with(world: &World, text: &str) -> String {
+async fn said_with(world: &TestWorld, text: &str) -> String {
     let found = async || said(world).into_iter().find(|comment| comment.contains(text));
     let found = world.until(&format!("a comment with {text:?}"), found).await;
     found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world)))
 }
 
-fn check(world: &World, conclusion: Conclusion, log: &str) {
+fn check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", conclusion, log)];
     world
@@ -56,8 +56,8 @@ async fn third_failed_repair_calls_maintainer() {
         let evidence = json!({"kind": "cannot_reproduce", "evidence": "It passes here."});
         world
             .model
-            .set_script_of(REPAIR, "", vec![Step::call("give_up", evidence)]);
-        check(&world, Conclusion::Failure, log);
+            .set_script_of(REPAIR, "", vec![ScriptStep::call("give_up", evidence)]);
+        check(&world, RunConclusion::Failure, log);
         let reason = end_of(&world, &key, run).await;
         assert!(matches!(reason, StopReason::GivenUp { .. }), "{reason:?}");
     }
@@ -66,7 +66,7 @@ async fn third_failed_repair_calls_maintainer() {
         "nobody is called while repairs are tried"
     );
     let calls = world.model.calls().len();
-    check(&world, Conclusion::Failure, "AssertionError: four");
+    check(&world, RunConclusion::Failure, "AssertionError: four");
     let called = said_with(&world, "@grace").await;
     assert!(
         called.contains("as often as it may") && called.contains("`notes` ([log](<"),
@@ -82,7 +82,7 @@ async fn third_failed_repair_calls_maintainer() {
     );
     assert_eq!(world.model.calls().len(), calls, "no model is asked");
     // A user fixes it, and the work continues.
-    check(&world, Conclusion::Success, "");
+    check(&world, RunConclusion::Success, "");
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     let asked = async || (only_pull_request(&world).requested_reviewers == ["grace"]).then_some(());
@@ -94,7 +94,7 @@ async fn third_failed_repair_calls_maintainer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn contradicting_review_request_goes_to_owner() {
     let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
-    check(&world, Conclusion::Success, "");
+    check(&world, RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
@@ -102,7 +102,7 @@ async fn contradicting_review_request_goes_to_owner() {
         "replies": [{"id": thread, "disposition": "asked", "reply": "The ticket asks for a percentage."}]});
     world
         .model
-        .set_script_of(REVIEW, "", vec![Step::call("finish", finish)]);
+        .set_script_of(REVIEW, "", vec![ScriptStep::call("finish", finish)]);
     let lines = [("shop/cart.py", 4, "Make the discount an amount.")];
     let review = ("changes_requested", "");
     world
@@ -129,7 +129,7 @@ async fn contradicting_review_request_goes_to_owner() {
 async fn unassigned_ticket_is_ours_during_work() {
     let (world, key) = opened("agent:\n  assign: true\n").await;
     assert_eq!(world.jira.assignee(&key).as_deref(), Some(jira::WRITER_NAME));
-    check(&world, Conclusion::Success, "");
+    check(&world, RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let runs = world
         .client

@@ -1,18 +1,18 @@
 //! Phases around the work: intake, plan and review.
 
 use domain::{GiveUp, StopReason};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
-use testkit::{Step, fixture, model::around};
+use testkit::{ScriptStep, fixture, model::surrounding_replies};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-async fn world() -> World {
-    World::start(Options::default()).await.unwrap()
+async fn world() -> TestWorld {
+    TestWorld::start(Options::default()).await.unwrap()
 }
 
-fn look(fields: &Value) -> Vec<Step> {
-    vec![Step::say(around::intake(fields))]
+fn look(fields: &Value) -> Vec<ScriptStep> {
+    vec![ScriptStep::say(surrounding_replies::render_intake(fields))]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,10 +20,10 @@ async fn ordinary_ticket_costs_two_extra_calls() {
     let world = world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    assert_eq!(world.model.calls_of(around::INTAKE).len(), 1);
-    assert_eq!(world.model.calls_of(around::PLAN).len(), 0);
-    assert_eq!(world.model.calls_of(around::REVIEW).len(), 1);
-    assert_eq!(world.model.calls().len(), fixture::script().len());
+    assert_eq!(world.model.calls_of(surrounding_replies::INTAKE).len(), 1);
+    assert_eq!(world.model.calls_of(surrounding_replies::PLAN).len(), 0);
+    assert_eq!(world.model.calls_of(surrounding_replies::REVIEW).len(), 1);
+    assert_eq!(world.model.calls().len(), fixture::build_shop_script().len());
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
@@ -31,9 +31,11 @@ async fn ordinary_ticket_costs_two_extra_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn trivial_ticket_costs_one_extra_call() {
     let world = world().await;
-    world
-        .model
-        .set_script_of(around::INTAKE, "", look(&json!({"class": "trivial"})));
+    world.model.set_script_of(
+        surrounding_replies::INTAKE,
+        "",
+        look(&json!({"class": "trivial"})),
+    );
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let around_the_work = world.model.all_calls().len() - world.model.calls().len();
@@ -48,8 +50,8 @@ async fn unclear_ticket_is_asked_about_first() {
     let world = world().await;
     let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);
     let asks = look(&json!({"decision": "ask", "questions": questions}));
-    world.model.set_script_of(around::INTAKE, "", asks);
-    let mut script = fixture::script();
+    world.model.set_script_of(surrounding_replies::INTAKE, "", asks);
+    let mut script = fixture::build_shop_script();
     script[0].expect = Some("They are net.".to_owned());
     world.model.set_script("", script);
     let key = world.ask().unwrap();
@@ -67,7 +69,9 @@ async fn oversized_ticket_is_declined_with_proposal() {
     let world = world().await;
     let reason = "These are three changes: the cart, the invoices and the reports.";
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": reason});
-    world.model.set_script_of(around::INTAKE, "", look(&fields));
+    world
+        .model
+        .set_script_of(surrounding_replies::INTAKE, "", look(&fields));
     let key = world.ask().unwrap();
     let ended = end_of(&world, &key, 0).await;
     assert!(
@@ -92,19 +96,19 @@ async fn large_ticket_is_planned_before_work() {
     let world = world().await;
     world
         .model
-        .set_script_of(around::INTAKE, "", look(&json!({"class": "large"})));
+        .set_script_of(surrounding_replies::INTAKE, "", look(&json!({"class": "large"})));
     let plan = json!({
         "goal": "The total counts every piece.",
         "approach": "Multiply before the discount.",
         "steps": [{"what": "Multiply by the quantity.", "files": ["shop/cart.py"]}]
     });
     let planning = vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"}))
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"}))
             .and_call("write_file", json!({"path": "plan.md", "content": "No.\n"})),
-        Step::call("submit_plan", plan).expecting("nothing may be changed"),
+        ScriptStep::call("submit_plan", plan).expecting("nothing may be changed"),
     ];
-    world.model.set_script_of(around::PLAN, "", planning);
-    let mut script = fixture::script();
+    world.model.set_script_of(surrounding_replies::PLAN, "", planning);
+    let mut script = fixture::build_shop_script();
     script[0].expect = Some("1. Multiply by the quantity. (shop/cart.py)".to_owned());
     world.model.set_script("", script);
     let key = world.ask().unwrap();
@@ -122,13 +126,16 @@ async fn repeated_objection_reaches_pull_request() {
         "weight": "blocking"
     }]});
     let reviewing = vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("line.price * line.quantity"),
-        Step::call("submit_review", objection),
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"}))
+            .expecting("line.price * line.quantity"),
+        ScriptStep::call("submit_review", objection),
     ];
-    world.model.set_script_of(around::REVIEW, "", reviewing);
-    let mut script = fixture::script();
+    world
+        .model
+        .set_script_of(surrounding_replies::REVIEW, "", reviewing);
+    let mut script = fixture::build_shop_script();
     script.push(
-        fixture::finish("cart", "Count every piece in the cart's total")
+        fixture::build_finish_step("cart", "Count every piece in the cart's total")
             .expecting("The total is not a number."),
     );
     world.model.set_script("", script);
@@ -140,7 +147,7 @@ async fn repeated_objection_reaches_pull_request() {
         "{body}"
     );
     assert_eq!(
-        world.model.calls_of(around::REVIEW).len(),
+        world.model.calls_of(surrounding_replies::REVIEW).len(),
         4,
         "two reviews of two calls"
     );
@@ -155,13 +162,15 @@ async fn worse_rework_is_dropped_for_proven_change() {
         "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
         "weight": "blocking"
     }]});
-    world
-        .model
-        .set_script_of(around::REVIEW, "", vec![Step::call("submit_review", objection)]);
-    let finish = || fixture::finish("cart", "Count every piece in the cart's total");
-    let mut script = fixture::script();
+    world.model.set_script_of(
+        surrounding_replies::REVIEW,
+        "",
+        vec![ScriptStep::call("submit_review", objection)],
+    );
+    let finish = || fixture::build_finish_step("cart", "Count every piece in the cart's total");
+    let mut script = fixture::build_shop_script();
     let worse = json!({"command": "sed -i 's/return full/return 1 + full/' shop/cart.py"});
-    script.push(Step::call("run_command", worse).expecting("The total is not a number."));
+    script.push(ScriptStep::call("run_command", worse).expecting("The total is not a number."));
     script.push(finish());
     for _ in 0..3 {
         script.push(finish().expecting("test_an_empty_cart_costs_nothing"));
@@ -196,15 +205,15 @@ async fn worse_rework_is_dropped_for_proven_change() {
 async fn long_conversation_is_cleared_without_harm() {
     let read = |number: usize| {
         let command = format!("seq {number} 700 # {number}");
-        Step::call("run_command", json!({ "command": command }))
+        ScriptStep::call("run_command", json!({ "command": command }))
     };
-    let mut script: Vec<Step> = (1..8).map(read).collect();
+    let mut script: Vec<ScriptStep> = (1..8).map(read).collect();
     script.extend(
-        fixture::script()
+        fixture::build_shop_script()
             .into_iter()
-            .map(|step| Step { expect: None, ..step }),
+            .map(|step| ScriptStep { expect: None, ..step }),
     );
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         script: Some(script),
         settings: vec![("PLANNER__CONTEXT_TOKENS", "5000".to_owned())],
         ..Options::default()
@@ -222,21 +231,24 @@ async fn long_conversation_is_cleared_without_harm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn twice_summarized_conversation_keeps_change_right() {
     let words = "I look at the next part of the shop before I change it. ".repeat(120);
-    let note = |number: usize| Step {
+    let note = |number: usize| ScriptStep {
         text: words.clone(),
-        ..Step::call(
+        ..ScriptStep::call(
             "write_file",
             json!({ "path": "notes.txt", "content": format!("{number}\n") }),
         )
     };
-    let mut script: Vec<Step> = (1..14).map(note).collect();
-    script.push(Step::call("run_command", json!({ "command": "rm notes.txt" })));
+    let mut script: Vec<ScriptStep> = (1..14).map(note).collect();
+    script.push(ScriptStep::call(
+        "run_command",
+        json!({ "command": "rm notes.txt" }),
+    ));
     script.extend(
-        fixture::script()
+        fixture::build_shop_script()
             .into_iter()
-            .map(|step| Step { expect: None, ..step }),
+            .map(|step| ScriptStep { expect: None, ..step }),
     );
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         script: Some(script),
         settings: vec![("PLANNER__CONTEXT_TOKENS", "9000".to_owned())],
         ..Options::default()

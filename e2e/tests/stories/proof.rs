@@ -13,18 +13,18 @@ use std::{
 };
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use insta::assert_snapshot;
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::{
     comment_with, end_of, only_pull_request,
-    seen::{last_of_review, last_of_work, read, saw, settled},
+    transcripts::{last_of_review, last_of_work, read, saw, settled},
 };
 
-async fn world() -> World {
-    World::start(Options::default()).await.unwrap()
+async fn world() -> TestWorld {
+    TestWorld::start(Options::default()).await.unwrap()
 }
 
 /// Returns the evidence section of a pull request's body.
@@ -155,14 +155,14 @@ async fn reviewer_and_users_read_same_evidence() {
 async fn weakened_test_needs_users_approval() {
     let world = world().await;
     let weaken = json!({"command": "sed -i '0,/    def test_/s//    @unittest.skip(\"later\")\\n    def test_/' tests/test_cart.py"});
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     let hand_over = script.pop().unwrap();
-    script.push(Step::call("run_command", weaken));
-    script.push(Step {
+    script.push(ScriptStep::call("run_command", weaken));
+    script.push(ScriptStep {
         expect: None,
         ..hand_over.clone()
     });
-    script.push(Step {
+    script.push(ScriptStep {
         expect: None,
         ..hand_over
     });
@@ -252,7 +252,7 @@ async fn earlier_failure_is_not_blamed_on_change() {
         .github
         .commit(fixture::REPOSITORY, "main", "A test of the stock", &files)
         .unwrap();
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     script[4].expect = Some("failures=1".to_owned());
     world.model.set_script("", script);
     let key = world.ask().unwrap();
@@ -287,7 +287,7 @@ async fn unloadable_base_test_is_no_evidence() {
     let world = world().await;
     let test = "import unittest\n\nfrom shop import vat\n\n\nclass Vat(unittest.TestCase):\n    def test_vat_is_a_fifth(self):\n        self.assertEqual(vat.of(10), 2)\n";
     let script = vec![
-        Step::call(
+        ScriptStep::call(
             "write_file",
             json!({"path": "shop/vat.py", "content": "def of(net):\n    return net / 5\n"}),
         )
@@ -295,7 +295,7 @@ async fn unloadable_base_test_is_no_evidence() {
             "write_file",
             json!({"path": "tests/test_vat.py", "content": test}),
         ),
-        fixture::finish("vat", "Add the value-added tax"),
+        fixture::build_finish_step("vat", "Add the value-added tax"),
     ];
     world.model.set_script("", script);
     let key = world.ask().unwrap();
@@ -371,7 +371,7 @@ async fn flaky_test_is_named_without_blame() {
     // The model runs the tests twice; the third run is the first of the proof.
     let clock = Clock::start(folder.path(), 2);
     let exposed = folder.path().display().to_string();
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings: vec![("EXECUTOR__EXPOSED", exposed)],
         ..Options::default()
     })
@@ -418,13 +418,13 @@ async fn flaky_test_is_named_without_blame() {
 async fn output_proof_exposes_false_claim() {
     let world = world().await;
     let main = "from shop.cart import Cart\n\nprint('cart total:', Cart().total())\n";
-    let mut finish = fixture::finish("cart", "Print the cart's total");
+    let mut finish = fixture::build_finish_step("cart", "Print the cart's total");
     finish.calls[0].1["demonstrations"] = json!([
         {"command": "python3 -m shop 2>&1 | tail -c 40", "prints": "cart total: 0"},
         {"command": "python3 -m unittest -q 2>&1 | tail -1", "prints": "FAILED (failures=2)"},
     ]);
     let script = vec![
-        Step::call("write_file", json!({"path": "shop/__main__.py", "content": main})),
+        ScriptStep::call("write_file", json!({"path": "shop/__main__.py", "content": main})),
         finish,
     ];
     world.model.set_script("", script);
@@ -462,15 +462,18 @@ async fn output_proof_exposes_false_claim() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_tests_return_change_to_work() {
     let world = world().await;
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     let more = |from: &str, to: &str| {
         let command = format!("sed -i 's/return {from}full/return {to}full/' shop/cart.py");
-        Step::call("run_command", json!({"command": command}))
+        ScriptStep::call("run_command", json!({"command": command}))
     };
     script[3] = more("", "1 + ");
     script[4].expect = None;
     script.push(more("1 + ", "").expecting("test_an_empty_cart_costs_nothing"));
-    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    script.push(fixture::build_finish_step(
+        "cart",
+        "Count every piece in the cart's total",
+    ));
     world.model.set_script("", script);
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);

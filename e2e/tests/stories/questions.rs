@@ -1,22 +1,22 @@
 //! Questions in comments, answered from the code at the place of the question.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture, github::Reacted};
+use testkit::{ScriptStep, fixture, github::ReactedObject};
 
 use crate::{comment_with, comments, end_of, only_pull_request};
 
 const QUESTION: &str = "Answer this question";
 
-fn answer() -> Vec<Step> {
+fn answer() -> Vec<ScriptStep> {
     let said = "Because a discount is a percentage of the sum. @everyone";
     let with = |quote: &str| json!({"answer": said, "citations": [{"path": "shop/cart.py", "line": 36, "quote": quote}]});
     vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})).expecting("Why is the discount last?"),
-        Step::call("write_file", json!({"path": "x", "content": "x"})),
-        Step::call("submit_answer", with("return full * 2")).expecting("nothing may be changed"),
-        Step::call(
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})).expecting("Why is the discount last?"),
+        ScriptStep::call("write_file", json!({"path": "x", "content": "x"})),
+        ScriptStep::call("submit_answer", with("return full * 2")).expecting("nothing may be changed"),
+        ScriptStep::call(
             "submit_answer",
             with("return full * (100 - discount_percent) // 100"),
         )
@@ -26,7 +26,7 @@ fn answer() -> Vec<Step> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_question_is_answered_with_citations() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     world.model.set_script_of(QUESTION, "", answer());
     let key = world.file_ticket();
     world
@@ -47,7 +47,7 @@ async fn ticket_question_is_answered_with_citations() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_question_is_answered_there() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     world.model.set_script_of(QUESTION, "", answer());
@@ -56,7 +56,7 @@ async fn pull_request_question_is_answered_there() {
     let comment = world
         .github
         .comment_as(fixture::REPOSITORY, number, "rita", asked);
-    let comment = Reacted::Comment(comment.unwrap());
+    let comment = ReactedObject::Comment(comment.unwrap());
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     crate::signals::reactions(&world, comment, &["eyes", "rocket"]).await;
     let said = world.github.comments(fixture::REPOSITORY, number);
@@ -74,9 +74,9 @@ async fn pull_request_question_is_answered_there() {
 }
 
 /// Model replies that classify the comment as a request for a change.
-fn takes_it_as_work(expected: &str) -> Vec<Step> {
+fn takes_it_as_work(expected: &str) -> Vec<ScriptStep> {
     vec![
-        Step::call(
+        ScriptStep::call(
             "submit_answer",
             json!({"answer": "I understood what is to be done.", "needs_change": true}),
         )
@@ -86,7 +86,7 @@ fn takes_it_as_work(expected: &str) -> Vec<Step> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_comment_starts_requested_work() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     world
         .model
         .set_script_of(QUESTION, "", takes_it_as_work("please mend the total"));
@@ -111,7 +111,7 @@ async fn ticket_comment_starts_requested_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_comment_gets_requested_change() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
@@ -121,12 +121,12 @@ async fn pull_request_comment_gets_requested_change() {
         "A review of the pull request",
         "",
         vec![
-            Step::call(
+            ScriptStep::call(
                 "write_file",
                 json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
             )
             .expecting(asked),
-            Step::call(
+            ScriptStep::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the comment asks for.", "replies": []}),
@@ -153,7 +153,7 @@ async fn pull_request_comment_gets_requested_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unauthorized_question_is_refused_once() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let number = only_pull_request(&world).number;

@@ -1,16 +1,16 @@
 //! Failures and recovery: retries, the circuit breaker, commands in comments, triage.
 
 use domain::{RunStatus, StopReason, TicketKey};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_comment_closes_open_circuit() {
     let settings = vec![("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned())];
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings,
         ..Options::default()
     })
@@ -45,7 +45,7 @@ async fn stop_comment_ends_waiting_run() {
         ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned()),
         ("PLANNER__RETRY_BASE_MS", "600000".to_owned()),
     ];
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings,
         ..Options::default()
     })
@@ -60,7 +60,7 @@ async fn stop_comment_ends_waiting_run() {
     let reason = end_of(&world, &key, 0).await;
     assert_eq!(reason, StopReason::Stopped { by: "ada".to_owned() });
     let queue = world.queue().await.unwrap();
-    let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
+    let rows = queue.table::<domain::TicketRow>(queue::KeyValueBucket::Tickets);
     let ticket = TicketKey::jira(&key).unwrap();
     let settled = async || {
         let (row, _) = rows.get(&ticket.to_string()).await.ok()??;
@@ -74,8 +74,8 @@ async fn stop_comment_ends_waiting_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn new_ticket_is_labeled_by_rules() {
     let labels = json!({"labels": ["bug"]});
-    let world = World::start(Options {
-        script: Some(vec![Step::call("submit_triage", labels)]),
+    let world = TestWorld::start(Options {
+        script: Some(vec![ScriptStep::call("submit_triage", labels)]),
         rules: "triage:\n  labels: [bug, docs]\n".to_owned(),
         ..Options::default()
     })
@@ -91,7 +91,7 @@ async fn new_ticket_is_labeled_by_rules() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_webhook_is_found_in_github_log() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         settings,
         ..Options::default()
     })
@@ -122,7 +122,7 @@ async fn lost_webhook_is_found_in_github_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn purge_forgets_ticket_after_stop_all() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     assert!(world.client.stop_all(true).await.unwrap().on);
     let key = world.ask().unwrap();
     assert!(world.client.is_stopped().await.unwrap().on);

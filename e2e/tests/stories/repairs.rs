@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
-use testkit::{Step, fixture, github::Conclusion};
+use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{comment_with, commits, end_of, only_pull_request, thinking};
 
@@ -15,11 +15,11 @@ const REPAIR: &str = "Checks failed on the pull request";
 /// Longer than any step of a story, so a run that waits for this model is canceled.
 const LONG: Duration = Duration::from_secs(600);
 
-fn repair(file: &str) -> Vec<Step> {
+fn repair(file: &str) -> Vec<ScriptStep> {
     vec![
-        Step::call("read_file", json!({"path": "shop/cart.py"})),
-        Step::call("write_file", json!({"path": file, "content": "Rounded.\n"})),
-        Step::call(
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+        ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})),
+        ScriptStep::call(
             "finish",
             json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
                 "summary": "The check asks for a note on rounding, which was missing."}),
@@ -27,7 +27,7 @@ fn repair(file: &str) -> Vec<Step> {
     ]
 }
 
-fn check(world: &World, name: &str, conclusion: Conclusion, log: &str) {
+fn check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
     let head = only_pull_request(world).head_sha;
     let checks = [(name, conclusion, log)];
     world
@@ -36,15 +36,15 @@ fn check(world: &World, name: &str, conclusion: Conclusion, log: &str) {
         .unwrap();
 }
 
-async fn opened(options: Options) -> (World, String) {
-    let world = World::start(options).await.unwrap();
+async fn opened(options: Options) -> (TestWorld, String) {
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     (world, key)
 }
 
 /// Waits until the pull request has another head.
-async fn moved_on(world: &World, before: &str) -> String {
+async fn moved_on(world: &TestWorld, before: &str) -> String {
     let found = world.until("a new head", async || {
         let head = only_pull_request(world).head_sha;
         (head != before).then_some(head)
@@ -53,7 +53,7 @@ async fn moved_on(world: &World, before: &str) -> String {
 }
 
 /// Returns the API's result of the checks in a ticket's nth run.
-async fn result(world: &World, key: &str, nth: usize) -> Value {
+async fn result(world: &TestWorld, key: &str, nth: usize) -> Value {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap();
     let told = async || {
@@ -73,7 +73,7 @@ async fn failing_checks_are_repaired_until_ready() {
     check(
         &world,
         "notes",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "AssertionError: no note on rounding",
     );
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -83,7 +83,7 @@ async fn failing_checks_are_repaired_until_ready() {
     let expected = json!({"fixed": true, "strategy": "model", "commit_sha": second, "error": null});
     assert_eq!(result(&world, &key, 1).await, expected);
     assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
-    check(&world, "notes", Conclusion::Success, "");
+    check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
     assert_eq!(only_pull_request(&world).head_sha, second);
@@ -92,7 +92,7 @@ async fn failing_checks_are_repaired_until_ready() {
 }
 
 /// Pushes to the pull request's branch as a user.
-fn push(world: &World, file: &str) {
+fn push(world: &TestWorld, file: &str) {
     let files = [(file, "By a person.\n")];
     world
         .github
@@ -106,7 +106,7 @@ async fn users_push_ends_repair_for_its_checks() {
     world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
     let first = only_pull_request(&world).head_sha;
     world.model.set_latency(LONG);
-    check(&world, "notes", Conclusion::Failure, "AssertionError: no note");
+    check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
     thinking(&world, &key, 1).await;
     push(&world, "notes/person.md");
     let theirs = moved_on(&world, &first).await;
@@ -118,7 +118,7 @@ async fn users_push_ends_repair_for_its_checks() {
         theirs,
         "nothing was pushed beside theirs"
     );
-    check(&world, "notes", Conclusion::Failure, "AssertionError: no note");
+    check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
     assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
     assert_eq!(
         commits(&world).len(),
@@ -147,7 +147,7 @@ async fn external_check_is_repaired_with_teams_program() {
     script[0].expect = Some(format!("AssertionError: notes at {page}"));
     world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
-    let red = Conclusion::Failure;
+    let red = RunConclusion::Failure;
     world
         .github
         .run_check_elsewhere(fixture::REPOSITORY, &first, "notes", red, page)
@@ -183,7 +183,7 @@ async fn repository_fixers_repair_without_model() {
     check(
         &world,
         "notes",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "AssertionError: the note is empty",
     );
     let ours = moved_on(&world, &theirs).await;
@@ -205,13 +205,13 @@ async fn infrastructure_failure_reruns_once_then_waits() {
     let (world, key) = opened(Options::default()).await;
     let calls = world.model.calls().len();
     let full = "write: No space left on device";
-    check(&world, "build", Conclusion::Failure, full);
+    check(&world, "build", RunConclusion::Failure, full);
     comment_with(&world, &key, "the machine or the network of the check failed").await;
     comment_with(&world, &key, "The failed jobs run again, once for this commit").await;
     end_of(&world, &key, 1).await;
     world
         .github
-        .end_reruns(fixture::REPOSITORY, Conclusion::Failure, full)
+        .end_reruns(fixture::REPOSITORY, RunConclusion::Failure, full)
         .unwrap();
     comment_with(&world, &key, "they failed again after they ran once more").await;
     end_of(&world, &key, 2).await;
@@ -229,13 +229,13 @@ async fn passing_rerun_makes_pull_request_ready() {
     check(
         &world,
         "build",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "curl: Could not resolve host: pypi.org",
     );
     comment_with(&world, &key, "The failed jobs run again").await;
     world
         .github
-        .end_reruns(fixture::REPOSITORY, Conclusion::Success, "")
+        .end_reruns(fixture::REPOSITORY, RunConclusion::Success, "")
         .unwrap();
     end_of(&world, &key, 2).await;
     assert!(!only_pull_request(&world).draft);
@@ -253,7 +253,7 @@ async fn rules_forbid_rerun_of_failed_jobs() {
     check(
         &world,
         "build",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "write: No space left on device",
     );
     comment_with(&world, &key, "so nothing was changed").await;
@@ -265,9 +265,9 @@ async fn rules_forbid_rerun_of_failed_jobs() {
 async fn failure_on_target_branch_is_not_repaired() {
     let (world, key) = opened(Options::default()).await;
     let main = world.github.branches(fixture::REPOSITORY)["main"].clone();
-    let red = [("test", Conclusion::Failure, "AssertionError: 1 != 2")];
+    let red = [("test", RunConclusion::Failure, "AssertionError: 1 != 2")];
     world.github.run_checks(fixture::REPOSITORY, &main, &red).unwrap();
-    check(&world, "test", Conclusion::Failure, "AssertionError: 1 != 2");
+    check(&world, "test", RunConclusion::Failure, "AssertionError: 1 != 2");
     comment_with(&world, &key, "it fails on the target branch too").await;
     world.stop().await.unwrap();
 }
@@ -280,7 +280,7 @@ async fn repeated_failure_after_repair_waits_for_user() {
     check(
         &world,
         "notes",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "AssertionError: no note on rounding at 12:31",
     );
     moved_on(&world, &first).await;
@@ -288,7 +288,7 @@ async fn repeated_failure_after_repair_waits_for_user() {
     check(
         &world,
         "notes",
-        Conclusion::Failure,
+        RunConclusion::Failure,
         "AssertionError: no note on rounding at 12:55",
     );
     comment_with(&world, &key, "The same failure came again").await;
@@ -303,7 +303,7 @@ async fn rules_may_leave_red_checks_to_people() {
         ..Options::default()
     })
     .await;
-    check(&world, "lint", Conclusion::Failure, "E501 line too long");
+    check(&world, "lint", RunConclusion::Failure, "E501 line too long");
     let told = comment_with(&world, &key, "Please look at the failed checks").await;
     assert!(told.contains("lint"), "{told}");
     end_of(&world, &key, 1).await;

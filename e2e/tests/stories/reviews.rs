@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture, github::Conclusion};
+use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{comment_with, comments, commits, end_of, only_pull_request, thinking};
 
@@ -13,8 +13,8 @@ use crate::{comment_with, comments, commits, end_of, only_pull_request, thinking
 const REVIEW: &str = "A review of the pull request";
 
 /// Creates a pull request that is ready for review.
-async fn ready() -> (World, String) {
-    let world = World::start(Options::default()).await.unwrap();
+async fn ready() -> (TestWorld, String) {
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     pass(&world);
@@ -23,26 +23,26 @@ async fn ready() -> (World, String) {
     (world, key)
 }
 
-fn pass(world: &World) {
+fn pass(world: &TestWorld) {
     let head = only_pull_request(world).head_sha;
-    let checks = [("test", Conclusion::Success, "")];
+    let checks = [("test", RunConclusion::Success, "")];
     world
         .github
         .run_checks(fixture::REPOSITORY, &head, &checks)
         .unwrap();
 }
 
-fn threads(world: &World) -> Vec<u64> {
+fn threads(world: &TestWorld) -> Vec<u64> {
     let number = only_pull_request(world).number;
     world.github.threads(fixture::REPOSITORY, number).unwrap()
 }
 
-fn replies(world: &World, thread: u64) -> Vec<String> {
+fn replies(world: &TestWorld, thread: u64) -> Vec<String> {
     let number = only_pull_request(world).number;
     world.github.replies(fixture::REPOSITORY, number, thread).unwrap()
 }
 
-fn requested(world: &World) -> Vec<String> {
+fn requested(world: &TestWorld) -> Vec<String> {
     only_pull_request(world).requested_reviewers
 }
 
@@ -58,7 +58,7 @@ async fn review_threads_are_changed_answered_declined() {
     let review = ("changes_requested", "Nearly there.");
     // The script contains the ids that the comments will get.
     let next = world.github.next_id();
-    let answered = Step::call(
+    let answered = ScriptStep::call(
         "finish",
         json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the review asks for.", "replies": [
@@ -70,16 +70,16 @@ async fn review_threads_are_changed_answered_declined() {
         REVIEW,
         "",
         vec![
-            Step::call(
+            ScriptStep::call(
                 "write_file",
                 json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
             )
             .expecting("Please add a note on rounding."),
-            Step::call(
+            ScriptStep::call(
                 "run_command",
                 json!({"command": "sed -i '3s/$/  # See notes\\/rounding.md/' shop/cart.py"}),
             ),
-            Step::call(
+            ScriptStep::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the review asks for.", "replies": []}),
@@ -129,11 +129,11 @@ async fn review_threads_are_changed_answered_declined() {
 }
 
 /// Waits until a run has restarted on a new head.
-async fn begun_again(world: &World, key: &str, nth: usize) {
+async fn begun_again(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();
     let moved = async || {
         let journal = world.client.journal(&run).await.ok()?;
-        let is_it = |entry: &domain::Entry| matches!(entry.fact, domain::Fact::HeadMoved { .. });
+        let is_it = |entry: &domain::JournalEntry| matches!(entry.fact, domain::Fact::HeadMoved { .. });
         journal.iter().any(is_it).then_some(())
     };
     world.until("a new beginning", moved).await.unwrap();
@@ -145,16 +145,16 @@ async fn push_during_review_work_is_kept() {
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
     let script = vec![
-        Step::call("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))
+        ScriptStep::call("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))
             .expecting("Please add a note on rounding."),
-        Step::call("read_file", json!({"path": "notes/person.md"}))
+        ScriptStep::call("read_file", json!({"path": "notes/person.md"}))
             .expecting("belongs to an open pull request"),
-        Step::call(
+        ScriptStep::call(
             "write_file",
             json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
         )
         .expecting("By a person."),
-        Step::call(
+        ScriptStep::call(
             "finish",
             json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the review asks for.",
@@ -210,8 +210,8 @@ async fn review_question_gets_answer_without_commit() {
         REVIEW,
         "",
         vec![
-            Step::call("read_file", json!({"path": "shop/cart.py"})),
-            Step::call(
+            ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+            ScriptStep::call(
                 "finish",
                 json!({"type": "fix", "title": "Answer the question", "summary": "Nothing had to be changed.",
                 "replies": [{"id": next + 1, "disposition": "answered", "reply": "It is a percentage."}]}),
@@ -270,7 +270,7 @@ async fn third_return_of_thread_waits_for_user() {
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
     let answer = |reply: &str| {
-        Step::call(
+        ScriptStep::call(
             "finish",
             json!({"type": "fix", "title": "Answer the question", "summary": "Nothing had to be changed.",
             "replies": [{"id": thread, "disposition": "answered", "reply": reply}]}),
@@ -326,7 +326,7 @@ async fn overdue_review_is_reminded_once_per_wait() {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         ..Options::default()
     };
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     pass(&world);

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use domain::Row;
-use e2e::{Mode, Note, Options, WEBHOOK_SECRET, World, findings};
-use testkit::{eventually, fixture};
+use domain::TicketRow;
+use e2e::{NoteTicket, Options, ServiceMode, TestWorld, WEBHOOK_SECRET, findings};
+use testkit::{fixture, poll_until};
 use tokio_util::sync::CancellationToken;
 
 const TICKETS: usize = 8;
@@ -13,9 +13,13 @@ const THINKING: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Returns each ticket's takeovers without progress, from its row.
-async fn takeovers(world: &World) -> BTreeMap<String, u32> {
+async fn takeovers(world: &TestWorld) -> BTreeMap<String, u32> {
     let queue = world.queue().await.unwrap();
-    let rows = queue.table::<Row>(queue::Bucket::Tickets).list().await.unwrap();
+    let rows = queue
+        .table::<TicketRow>(queue::KeyValueBucket::Tickets)
+        .list()
+        .await
+        .unwrap();
     rows.into_iter()
         .map(|(ticket, row)| (ticket.to_string(), row.takeovers))
         .collect()
@@ -23,20 +27,20 @@ async fn takeovers(world: &World) -> BTreeMap<String, u32> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rolling_restart_loses_and_doubles_nothing() {
-    let mut world = World::start(Options {
-        mode: Mode::Processes,
+    let mut world = TestWorld::start(Options {
+        mode: ServiceMode::Processes,
         replicas: 2,
         settings: vec![("EXECUTOR__SLOTS", "16".to_owned())],
         rules: "agent: {review_status: In Review}\n".to_owned(),
-        jira: Note::workflow(),
+        jira: NoteTicket::workflow(),
         ..Options::default()
     })
     .await
     .unwrap();
     world.model.set_latency(THINKING);
     world.model.repeat_after("was cut");
-    let mut notes: Vec<Note> = (0..TICKETS)
-        .map(|number| Note::ask(&world, number).unwrap())
+    let mut notes: Vec<NoteTicket> = (0..TICKETS)
+        .map(|number| NoteTicket::ask(&world, number).unwrap())
         .collect();
     let names: Vec<String> = world.processes().unwrap().names().map(str::to_owned).collect();
     assert_eq!(names.len(), 10, "{names:?}");
@@ -44,15 +48,15 @@ async fn rolling_restart_loses_and_doubles_nothing() {
         let processes = world.processes().unwrap();
         processes.drain(&name).await.unwrap();
         processes.restart(&name).await.unwrap();
-        Note::attend_all(&world, &mut notes).unwrap();
+        NoteTicket::attend_all(&world, &mut notes).unwrap();
         let charged = takeovers(&world).await;
         assert!(charged.values().all(|count| *count <= 1), "{name}: {charged:?}");
     }
-    let over = async || Note::attend_all(&world, &mut notes).unwrap().then_some(());
-    eventually("every ticket is merged and Done", PATIENCE, over)
+    let over = async || NoteTicket::attend_all(&world, &mut notes).unwrap().then_some(());
+    poll_until("every ticket is merged and Done", PATIENCE, over)
         .await
         .unwrap();
-    let problems = findings::outside(&world, &notes.iter().collect::<Vec<_>>());
+    let problems = findings::find_outside_problems(&world, &notes.iter().collect::<Vec<_>>());
     assert!(problems.is_empty(), "{problems:#?}");
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), TICKETS);
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), TICKETS + 1);
@@ -89,8 +93,8 @@ async fn send_webhooks(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ingest_replacement_loses_no_webhook() {
-    let mut world = World::start(Options {
-        mode: Mode::Processes,
+    let mut world = TestWorld::start(Options {
+        mode: ServiceMode::Processes,
         replicas: 2,
         settings: vec![("INGEST__DRAIN_MS", "1500".to_owned())],
         ..Options::default()

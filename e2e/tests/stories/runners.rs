@@ -6,11 +6,11 @@
 
 use std::process::Command;
 
-use domain::check::Level;
-use domain::{Fact, Proof, ShownBy, StopReason};
-use e2e::{Options, World};
+use domain::check::EvidenceLevel;
+use domain::{ChangeProof, Fact, ShownBy, StopReason};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::end_of;
 
@@ -31,8 +31,8 @@ fn is_installed(probe: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-fn hand_over(path: &str) -> Step {
-    Step::call(
+fn hand_over(path: &str) -> ScriptStep {
+    ScriptStep::call(
         "finish",
         json!({
             "type": "fix",
@@ -49,7 +49,7 @@ fn hand_over(path: &str) -> Step {
     )
 }
 
-async fn proof_of(world: &World, key: &str) -> Proof {
+async fn proof_of(world: &TestWorld, key: &str) -> ChangeProof {
     let run = world.run(key, 0).await.unwrap();
     let journal = world.client.journal(&run).await.unwrap();
     let mut proofs = journal.into_iter().filter_map(|entry| match entry.fact {
@@ -72,7 +72,7 @@ async fn play_repair(repository: RunnerRepository) {
         println!("not run: {} is not installed", repository.probe[0]);
         return;
     }
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     // The fixture's own product is correct here, so that its tests do not affect the result.
     let instructions = format!("# For agents\n\nRun the tests:\n\n```sh\n{command}\n```\n");
     let mut files = vec![("AGENTS.md", instructions.as_str()), ("tests/test_cart.py", "")];
@@ -83,7 +83,7 @@ async fn play_repair(repository: RunnerRepository) {
     committed.unwrap();
     let (path, content) = repository.repaired;
     let script = vec![
-        Step::call("write_file", json!({"path": path, "content": content})),
+        ScriptStep::call("write_file", json!({"path": path, "content": content})),
         hand_over(path),
     ];
     world.model.set_script("", script);
@@ -91,7 +91,7 @@ async fn play_repair(repository: RunnerRepository) {
     let reason = end_of(&world, &key, 0).await;
     let proof = proof_of(&world, &key).await;
     assert_eq!(reason, StopReason::Completed, "{command}: {proof:#?}");
-    assert_eq!(proof.level, Level::E3, "{command}: {proof:#?}");
+    assert_eq!(proof.level, EvidenceLevel::E3, "{command}: {proof:#?}");
     assert_eq!(proof.shown_by, Some(ShownBy::OwnTests), "{command}: {proof:#?}");
     let row = proof.rows.iter().find(|row| row.command == command);
     let row = row.unwrap_or_else(|| panic!("{command}: {proof:#?}"));

@@ -1,14 +1,14 @@
 //! Reactions: users see at their comment that it was received, and that its work is done.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture::REPOSITORY, github::Reacted};
+use testkit::{ScriptStep, fixture::REPOSITORY, github::ReactedObject};
 
 use crate::{comment_with, end_of, only_pull_request};
 
 /// Waits until a target has exactly these reactions.
-pub(crate) async fn reactions(world: &World, to: Reacted, wanted: &[&str]) {
+pub(crate) async fn reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
     let has = async || (world.github.reactions(REPOSITORY, to) == wanted).then_some(());
     let what = format!("{wanted:?} on {to:?}");
     world.until(&what, has).await.unwrap();
@@ -16,7 +16,7 @@ pub(crate) async fn reactions(world: &World, to: Reacted, wanted: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_gets_eyes_then_rocket() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
@@ -26,7 +26,7 @@ async fn review_gets_eyes_then_rocket() {
     world.model.set_script_of(
         "A review of the pull request",
         "",
-        vec![Step::call("finish", finish)],
+        vec![ScriptStep::call("finish", finish)],
     );
     let lines = [("shop/cart.py", 4, "Why is the discount last?")];
     world
@@ -34,13 +34,13 @@ async fn review_gets_eyes_then_rocket() {
         .review_lines(REPOSITORY, number, "rita", ("commented", ""), &lines)
         .unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    reactions(&world, Reacted::LineComment(next + 1), &["eyes", "rocket"]).await;
+    reactions(&world, ReactedObject::LineComment(next + 1), &["eyes", "rocket"]).await;
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_gets_eyes_and_requested_cost() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
@@ -49,7 +49,7 @@ async fn command_gets_eyes_and_requested_cost() {
         .github
         .comment_as(REPOSITORY, number, "rita", "/cost")
         .unwrap();
-    reactions(&world, Reacted::Comment(next), &["eyes"]).await;
+    reactions(&world, ReactedObject::Comment(next), &["eyes"]).await;
     let told = world.until("the cost", async || {
         let comments = world.github.comments(REPOSITORY, number);
         comments

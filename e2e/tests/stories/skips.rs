@@ -1,14 +1,14 @@
 //! Skip rules: no run, and a comment with the reason.
 
 use domain::TicketKey;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::fixture;
 
 use crate::comment_with;
 
 /// Creates a ticket, prepares it, requests work, and expects a comment with `reason` and no run.
-async fn expect_skip(prepare: impl FnOnce(&World, &str), reason: &str) {
-    let world = World::start(Options::default()).await.unwrap();
+async fn expect_skip(prepare: impl FnOnce(&TestWorld, &str), reason: &str) {
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     prepare(&world, &key);
     world.ask_for_work(&key).unwrap();
@@ -35,7 +35,7 @@ async fn phrase_in_comment_skips_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn phrase_in_text_skips_ticket() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.jira.create_issue(
         fixture::PROJECT,
         "Leave me",
@@ -60,7 +60,7 @@ async fn a_skip_label_skips_the_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_pull_request_skips_ticket() {
-    let open = |world: &World, key: &str| {
+    let open = |world: &TestWorld, key: &str| {
         world
             .github
             .commit(
@@ -81,7 +81,7 @@ async fn users_pull_request_skips_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_merge_completes_skipped_ticket() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.file_ticket();
     let (shop, files) = (fixture::REPOSITORY, [("NOTES.md", "a try\n")]);
     world.github.commit(shop, "ada-tries", "Try", &files).unwrap();
@@ -114,7 +114,7 @@ async fn ambiguous_repository_is_asked_about_on_ticket() {
         ],
         ..Options::default()
     };
-    let world = World::start(options).await.unwrap();
+    let world = TestWorld::start(options).await.unwrap();
     let key = world.file_ticket();
     world.jira.set_components(&key, &["Basket"]).unwrap();
     world.jira.set_labels(&key, &["manual"]).unwrap();

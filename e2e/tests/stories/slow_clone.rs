@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::github::SlowLink;
-use testkit::{eventually, fixture};
+use testkit::{fixture, poll_until};
 
 use crate::{comments, end_of};
 
@@ -58,7 +58,7 @@ fn noise(seed: u64) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_slow_clone_resumes_to_end() {
     let clone = SlowClone::from_environment();
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let files: Vec<_> = (0..clone.files)
         .map(|number| (format!("assets/{number:03}.txt"), noise(u64::from(number) + 1)))
         .collect();
@@ -78,7 +78,7 @@ async fn interrupted_slow_clone_resumes_to_end() {
     });
     let key = world.ask().unwrap();
     let mut is_shown = false;
-    eventually("the whole clone", clone.patience, async || {
+    poll_until("the whole clone", clone.patience, async || {
         is_shown |= comments(&world, &key)
             .iter()
             .any(|comment| comment.contains("first clone"));

@@ -1,16 +1,16 @@
 //! A model that fills the workspace with noise: the store keeps little of it, and webhooks are still
 //! accepted.
 
-use domain::{Entry, Fact, Snapshot, StopReason};
-use e2e::{Options, World};
+use domain::{Fact, JournalEntry, StopReason, WorkspaceSnapshot};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 /// Default limit of a ticket's snapshots in bytes.
 const BUDGET: u64 = 256 << 20;
 
 /// Returns all snapshots of a run, in order.
-fn snapshots(entries: &[Entry]) -> Vec<Snapshot> {
+fn snapshots(entries: &[JournalEntry]) -> Vec<WorkspaceSnapshot> {
     let taken = entries.iter().filter_map(|entry| match &entry.fact {
         Fact::SnapshotTaken { snapshot, .. } => Some(snapshot.clone()),
         _ => None,
@@ -18,24 +18,24 @@ fn snapshots(entries: &[Entry]) -> Vec<Snapshot> {
     taken.collect()
 }
 
-fn noise(megabytes: u32) -> Step {
+fn noise(megabytes: u32) -> ScriptStep {
     let command = format!("head -c {megabytes}000000 /dev/urandom > noise.bin");
-    Step::call("run_command", json!({ "command": command }))
+    ScriptStep::call("run_command", json!({ "command": command }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn noise_blocks_neither_store_nor_webhook() {
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     let rest = script.split_off(3);
     script.extend((0..4).map(|_| noise(8)));
     // The tool result names the file that exceeds the snapshot limit; the model continues.
     script.push(noise(60));
     script.push(
-        Step::call("run_command", json!({ "command": "rm noise.bin" }))
+        ScriptStep::call("run_command", json!({ "command": "rm noise.bin" }))
             .expecting("compressed it takes more than 32 MiB. The largest of it: noise.bin (58 MiB)"),
     );
     script.extend(rest);
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         script: Some(script),
         ..Options::default()
     })

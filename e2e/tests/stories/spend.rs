@@ -2,14 +2,14 @@
 
 use api::types::SpendQuery;
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::fixture;
 
 use crate::end_of;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reported_spending_equals_sum_of_journals() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let mut tickets = Vec::new();
     for _ in 0..2 {
         let key = world.ask().unwrap();

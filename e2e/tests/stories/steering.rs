@@ -1,22 +1,23 @@
 //! Steering by users: decisions at the gate, stops.
 
 use domain::{
-    Fact, Receipt, ReportOutcome, ReportRequest, RunId, StopReason, TicketKey, Verdict, WaitsFor, report,
+    DecisionVerdict, Fact, OutboundOutcome, OutboundReceipt, ReportRequest, RunId, StopReason, TicketKey,
+    WaitCondition, report,
 };
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use insta::assert_snapshot;
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request, seen::settled};
+use crate::{comment_with, end_of, only_pull_request, transcripts::settled};
 
-async fn at_the_gate() -> (World, String, RunId) {
+async fn at_the_gate() -> (TestWorld, String, RunId) {
     at_the_gate_of("before_push").await
 }
 
-async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
+async fn at_the_gate_of(approval: &str) -> (TestWorld, String, RunId) {
     let rules = format!("agent:\n  approval: {approval}\n");
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules,
         ..Options::default()
     })
@@ -32,7 +33,7 @@ async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
                 matches!(
                     entry.fact,
                     Fact::Parked {
-                        waits_for: WaitsFor::Decision
+                        waits_for: WaitCondition::Decision
                     }
                 )
             })
@@ -43,17 +44,17 @@ async fn at_the_gate_of(approval: &str) -> (World, String, RunId) {
 }
 
 /// Returns the commit of the only question to a user.
-async fn asked_about(world: &World, run: &RunId) -> String {
+async fn asked_about(world: &TestWorld, run: &RunId) -> String {
     last_asked_about(world, run).await.expect("a person was asked")
 }
 
 /// Returns the commit of the last question to a user.
-async fn last_asked_about(world: &World, run: &RunId) -> Option<String> {
+async fn last_asked_about(world: &TestWorld, run: &RunId) -> Option<String> {
     let journal = world.client.journal(run).await.unwrap();
     let mut all = journal.iter().rev();
     all.find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
-            outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, .. }),
+            outcome: OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, .. }),
             ..
         } => Some(head.to_string()),
         _ => None,
@@ -76,7 +77,7 @@ async fn plan_approval_precedes_any_work() {
     let plan = asked.expect("a plan was proposed");
     world
         .client
-        .decide(&run, Verdict::Approve, &plan, "")
+        .decide(&run, DecisionVerdict::Approve, &plan, "")
         .await
         .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -93,20 +94,20 @@ async fn nothing_is_pushed_before_a_person_approves() {
     assert!(diff.starts_with("diff --git "), "{diff}");
     let other = world
         .client
-        .decide(&run, Verdict::Approve, &"0".repeat(40), "")
+        .decide(&run, DecisionVerdict::Approve, &"0".repeat(40), "")
         .await;
     assert!(other.unwrap_err().to_string().contains("journeyman diff"));
     let head = asked_about(&world, &run).await;
     world
         .client
-        .decide(&run, Verdict::Approve, &head, "")
+        .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
     let again = world
         .client
-        .decide(&run, Verdict::Approve, &head, "")
+        .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap_err();
     assert!(again.to_string().contains("wait"), "{again}");
@@ -124,7 +125,7 @@ async fn deleted_ticket_run_ends_as_requested() {
     world.jira.delete_issue(&key, "Eve").unwrap();
     world
         .client
-        .decide(&run, Verdict::Approve, &head, "")
+        .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -152,11 +153,14 @@ async fn comment_approves_named_commit_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_change_request_ends_run() {
     let (world, key, run) = at_the_gate().await;
-    let mut script = fixture::script();
+    let mut script = fixture::build_shop_script();
     for round in 1..=3 {
         let mark = json!({"command": format!("echo '# {round}' >> shop/cart.py")});
-        script.push(Step::call("run_command", mark).expecting(format!("Wish {round}")));
-        script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+        script.push(ScriptStep::call("run_command", mark).expecting(format!("Wish {round}")));
+        script.push(fixture::build_finish_step(
+            "cart",
+            "Count every piece in the cart's total",
+        ));
     }
     world.model.set_script("", script);
     let mut heads = Vec::new();
@@ -170,7 +174,10 @@ async fn fourth_change_request_ends_run() {
             .await
             .unwrap();
         let wish = format!("Wish {round}");
-        let told = world.client.decide(&run, Verdict::Revise, &head, &wish).await;
+        let told = world
+            .client
+            .decide(&run, DecisionVerdict::Revise, &head, &wish)
+            .await;
         told.unwrap();
         heads.push(head);
     }
@@ -195,7 +202,11 @@ async fn fourth_change_request_ends_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_change_is_never_pushed() {
     let (world, key, run) = at_the_gate().await;
-    world.client.decide(&run, Verdict::Reject, "", "").await.unwrap();
+    world
+        .client
+        .decide(&run, DecisionVerdict::Reject, "", "")
+        .await
+        .unwrap();
     let reason = end_of(&world, &key, 0).await;
     assert!(matches!(reason, StopReason::Rejected { .. }), "{reason:?}");
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
@@ -205,10 +216,10 @@ async fn a_rejected_change_is_never_pushed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_ends_a_command_that_runs() {
     let script = vec![
-        Step::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})),
-        Step::say("never"),
+        ScriptStep::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})),
+        ScriptStep::say("never"),
     ];
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         script: Some(script),
         ..Options::default()
     })
@@ -235,7 +246,7 @@ async fn a_stop_ends_a_command_that_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_live_journal_ends_with_the_run() {
     use futures::StreamExt;
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let live: Vec<_> = world

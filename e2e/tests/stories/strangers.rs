@@ -3,7 +3,7 @@
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -32,7 +32,7 @@ async fn say(address: &str, words: &str, until: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stranger_without_key_gets_nothing_from_servers() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let address = |name: &str, scheme: &str| world.setting(name).unwrap().replace(scheme, "");
     let nats = address("NATS__URL", "nats://");
     for hello in [

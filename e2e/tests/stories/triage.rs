@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture, fixture::REPOSITORY, github::PROJECT_TOKEN};
+use testkit::{ScriptStep, fixture, fixture::REPOSITORY, github::PROJECT_TOKEN};
 
 use crate::end_of;
 
@@ -20,10 +20,10 @@ async fn triaged_issue_gets_all_fields_and_parts() {
         "labels": ["bug"], "type": "Bug", "priority": "High", "fields": [{"field": "Size", "value": "L"}],
         "parts": [part("Multiply by the quantity"), part("Round at the end")],
     });
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules: ON_GITHUB.to_owned(),
         settings: vec![("GITHUB_WRITER__PROJECT_TOKEN", PROJECT_TOKEN.to_owned())],
-        script: Some(vec![Step::call("submit_triage", chosen)]),
+        script: Some(vec![ScriptStep::call("submit_triage", chosen)]),
         ..Options::default()
     });
     let world = world.await.unwrap();
@@ -32,7 +32,7 @@ async fn triaged_issue_gets_all_fields_and_parts() {
         ("Size", "SINGLE_SELECT", &["S", "L"]),
     ];
     world.github.create_project("acme", 3, &fields);
-    let (title, body) = fixture::ticket();
+    let (title, body) = fixture::describe_shop_ticket();
     let number = world
         .github
         .open_issue_as(REPOSITORY, "ada", title, body)
@@ -73,13 +73,13 @@ async fn triaged_issue_gets_all_fields_and_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn triaged_jira_ticket_gets_priority_and_link() {
     let rules = "triage:\n  labels: [bug]\n  types: [Story]\n  priorities: [Highest, High]\n  duplicate_label: twin\n";
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         rules: rules.to_owned(),
         ..Options::default()
     });
     let world = world.await.unwrap();
     let sort = |input| {
-        let step = Step::call("submit_triage", input);
+        let step = ScriptStep::call("submit_triage", input);
         world.model.set_script_of("Sort this ticket", "", vec![step]);
     };
     sort(json!({"labels": ["bug"]}));

@@ -1,9 +1,9 @@
 //! Requests for work on Jira besides a status change: created tickets, and tickets that return.
 
 use domain::StopReason;
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{JiraOptions, JiraTransition, Step, fixture};
+use testkit::{JiraOptions, JiraTransition, ScriptStep, fixture};
 
 use crate::{comment_with, end_of, only_pull_request};
 
@@ -15,9 +15,9 @@ fn born_ready() -> JiraOptions {
 }
 
 /// Waits until no run of the ticket accepts new triggers.
-async fn rests(world: &World, key: &str) {
+async fn rests(world: &TestWorld, key: &str) {
     let queue = world.queue().await.unwrap();
-    let rows = queue.table::<domain::Row>(queue::Bucket::Tickets);
+    let rows = queue.table::<domain::TicketRow>(queue::KeyValueBucket::Tickets);
     let ticket = domain::TicketKey::jira(key).unwrap();
     let settled = async || {
         let (row, _) = rows.get(&ticket.to_string()).await.ok()??;
@@ -28,7 +28,7 @@ async fn rests(world: &World, key: &str) {
 }
 
 async fn a_created_ticket_is_worked_on(options: Options) {
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         jira: born_ready(),
         ..options
     });
@@ -63,8 +63,8 @@ async fn polls_find_ticket_created_in_status() {
 async fn returned_ticket_is_reworked_with_new_comment() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
-    let world = World::start(Options {
-        script: Some(vec![Step::call("give_up", input)]),
+    let world = TestWorld::start(Options {
+        script: Some(vec![ScriptStep::call("give_up", input)]),
         ..Options::default()
     });
     let world = world.await.unwrap();
@@ -76,7 +76,7 @@ async fn returned_ticket_is_reworked_with_new_comment() {
         .jira
         .comment_as(&key, "ada", "The total of the cart, please.")
         .unwrap();
-    world.model.set_script("", fixture::script());
+    world.model.set_script("", fixture::build_shop_script());
     // Comments in the same millisecond as the status change count as later ones.
     rests(&world, &key).await;
     world.jira.move_issue(&key, "To Do", "ada").unwrap();
@@ -99,7 +99,7 @@ async fn returned_ticket_is_reworked_with_new_comment() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn returned_ticket_continues_on_open_pull_request() {
-    let world = World::start(Options::default()).await.unwrap();
+    let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     rests(&world, &key).await;
@@ -107,12 +107,12 @@ async fn returned_ticket_continues_on_open_pull_request() {
         "A review of the pull request",
         "",
         vec![
-            Step::call(
+            ScriptStep::call(
                 "write_file",
                 json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
             )
             .expecting("Please add a note on rounding."),
-            Step::call(
+            ScriptStep::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that is asked for.", "replies": []}),
@@ -152,8 +152,8 @@ async fn rule_condition_starts_new_ticket_once() {
         ..Options::default()
     };
     for no_webhooks in [false, true] {
-        let world = World::start(options(no_webhooks)).await.unwrap();
-        let (title, text) = fixture::ticket();
+        let world = TestWorld::start(options(no_webhooks)).await.unwrap();
+        let (title, text) = fixture::describe_shop_ticket();
         let other = world
             .jira
             .create_issue(fixture::PROJECT, "Another", "", "Bug", &[]);
@@ -189,7 +189,7 @@ async fn merged_where(asks_for: &[&str], rules: &str, told: &str) -> (Option<Str
         transition("Start", "In Progress", &[]),
         transition("Close", "Done", asks_for),
     ];
-    let world = World::start(Options {
+    let world = TestWorld::start(Options {
         jira: JiraOptions {
             named,
             ..JiraOptions::default()

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::{Fact, Row, RunStatus, stored::AnyRecord};
-use e2e::{Options, World};
-use queue::Bucket;
+use domain::{Fact, RunStatus, TicketRow, record_format::AnyRecord};
+use e2e::{Options, TestWorld};
+use queue::KeyValueBucket;
 
 /// Lists backups of NATS after a release had played four tickets to their merge, from `make skew-check` with
 /// `--keep`. Later releases add folders and never change existing ones.
@@ -21,7 +21,7 @@ async fn services_read_records_of_previous_release() {
     let backups = backups();
     assert!(!backups.is_empty());
     for backup in backups {
-        let world = World::start(Options {
+        let world = TestWorld::start(Options {
             restored: Some(backup),
             // Old journals would otherwise be removed because of their age.
             settings: vec![("INGEST__JOURNAL_DAYS", "3650".to_owned())],
@@ -53,9 +53,13 @@ async fn services_read_records_of_previous_release() {
 
 /// Reads rows and indexes record by record. Triggers and reports leave their streams after 30 days, so an old
 /// backup lacks them; crates/domain/tests/stored has samples.
-async fn read_all(world: &World) {
+async fn read_all(world: &TestWorld) {
     let queue = world.queue().await.unwrap();
-    let rows = queue.table::<Row>(Bucket::Tickets).list().await.unwrap();
+    let rows = queue
+        .table::<TicketRow>(KeyValueBucket::Tickets)
+        .list()
+        .await
+        .unwrap();
     assert_eq!(rows.len(), TICKETS);
     for (ticket, row) in rows {
         let is_over = |status: &RunStatus| matches!(status, RunStatus::Finished { .. });
@@ -71,7 +75,11 @@ async fn read_all(world: &World) {
         .await
         .unwrap();
     assert_eq!(pulls.len(), TICKETS);
-    for bucket in [Bucket::Effects, Bucket::Branches, Bucket::Control] {
+    for bucket in [
+        KeyValueBucket::Effects,
+        KeyValueBucket::Branches,
+        KeyValueBucket::Control,
+    ] {
         let records = queue.table::<AnyRecord>(bucket).list().await.unwrap();
         assert!(!records.is_empty(), "{bucket:?}");
     }

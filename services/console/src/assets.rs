@@ -23,9 +23,9 @@ const FOR_A_YEAR: &str = "public, max-age=31536000, immutable";
 // The style sheet keeps its path during the development of a release, so browsers must ask again.
 const FOR_A_MINUTE: &str = "public, max-age=60";
 
-type Asset = (&'static str, &'static str, &'static str, &'static [u8]);
+type PageAsset = (&'static str, &'static str, &'static str, &'static [u8]);
 
-const ASSETS: [Asset; 5] = [
+const ASSETS: [PageAsset; 5] = [
     (
         ICON,
         "image/svg+xml",
@@ -53,7 +53,7 @@ const ASSETS: [Asset; 5] = [
     ),
 ];
 
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+pub(crate) fn build_asset_routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     ASSETS
         .into_iter()
         .fold(Router::new(), |router, (path, kind, cache, bytes)| {

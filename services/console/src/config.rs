@@ -37,7 +37,7 @@ pub struct Settings {
     /// If true, `journeyman up` starts the console, too.
     pub in_up: bool,
     /// Login at an `OpenID` provider; absent: login with a token of the API.
-    pub oidc: Option<Oidc>,
+    pub oidc: Option<OidcSettings>,
 }
 
 impl Default for Settings {
@@ -64,7 +64,7 @@ impl Settings {
 /// The section `[console.oidc]`: an `OpenID` provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Oidc {
+pub struct OidcSettings {
     /// Issuer, spelled as in the provider's discovery document.
     pub issuer: String,
     /// Client id of the console at the provider.
@@ -86,7 +86,7 @@ pub struct Oidc {
     #[serde(default = "groups_claim")]
     pub groups_claim: String,
     /// Scopes that the console requests in addition to `openid`.
-    #[serde(default = "scopes")]
+    #[serde(default = "default_scopes")]
     pub scopes: TextList,
     /// Groups whose members may read.
     #[serde(default)]
@@ -113,7 +113,7 @@ fn groups_claim() -> String {
     "groups".to_owned()
 }
 
-fn scopes() -> TextList {
+fn default_scopes() -> TextList {
     TextList(["email", "profile"].map(str::to_owned).to_vec())
 }
 
@@ -141,26 +141,26 @@ impl ServiceConfig for Config {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if host(&self.console.api).is_none() {
+        if parse_url_host(&self.console.api).is_none() {
             let problem = "must be the address of the API, with http:// or https:// before it";
             return Err(Error::new("console.api", problem));
         }
         let public_url = &self.console.public_url;
-        if !public_url.is_empty() && host(public_url).is_none() {
+        if !public_url.is_empty() && parse_url_host(public_url).is_none() {
             return Err(Error::new(
                 "console.public_url",
                 "must begin with https:// or http://",
             ));
         }
-        self.console.oidc.as_ref().map_or(Ok(()), Oidc::check)
+        self.console.oidc.as_ref().map_or(Ok(()), OidcSettings::check)
     }
 }
 
-impl Oidc {
+impl OidcSettings {
     fn check(&self) -> Result<(), Error> {
         let refuse = |key: &str, problem: &str| Err(Error::new(format!("console.oidc.{key}"), problem));
         for (key, text) in [("issuer", &self.issuer), ("public_url", &self.public_url)] {
-            if host(text).is_none() {
+            if parse_url_host(text).is_none() {
                 return refuse(key, "must begin with https:// or http://");
             }
         }
@@ -199,7 +199,7 @@ impl Oidc {
 }
 
 /// Returns the host of an HTTP URL, with its port.
-fn host(url: &str) -> Option<&str> {
+fn parse_url_host(url: &str) -> Option<&str> {
     let rest = url
         .strip_prefix("http://")
         .or_else(|| url.strip_prefix("https://"))?;
@@ -209,7 +209,7 @@ fn host(url: &str) -> Option<&str> {
 
 /// Returns true if the URL's host is this machine.
 fn is_here(url: &str) -> bool {
-    let name = host(url).map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let name = parse_url_host(url).map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))
 }
 

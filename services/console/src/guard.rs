@@ -12,17 +12,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::problem::Problem;
+use crate::problem::PageProblem;
 
 // Content security policy of pages without scripts.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
 /// Refuses form submissions from other sites, and sets the security headers.
-pub(crate) async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn guard_request(request: Request, next: Next) -> Response {
     let is_order = !matches!(*request.method(), Method::GET | Method::HEAD);
     if is_order && !is_ours(request.headers()) {
-        return with_headers(Problem::Foreign.into_response());
+        return with_headers(PageProblem::Foreign.into_response());
     }
     with_headers(next.run(request).await)
 }

@@ -10,7 +10,7 @@ use crate::assets::{ICON, SCRIPTS, STYLE};
 
 /// Entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NavigationEntry {
     NeedsYou,
     Runs,
     Dead,
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     Health,
 }
 
-impl Place {
+impl NavigationEntry {
     const ALL: [Self; 7] = [
         Self::NeedsYou,
         Self::Runs,
@@ -57,15 +57,15 @@ impl Place {
 }
 
 /// Title, navigation entry and content of a page.
-pub(crate) struct Page {
+pub(crate) struct ConsolePage {
     pub(crate) title: String,
     /// Navigation entry of the page; absent: the page has no navigation, because it needs no login.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<NavigationEntry>,
     pub(crate) body: Markup,
 }
 
-impl Page {
-    pub(crate) fn new(place: Place, title: impl Into<String>, body: Markup) -> Self {
+impl ConsolePage {
+    pub(crate) fn new(place: NavigationEntry, title: impl Into<String>, body: Markup) -> Self {
         Self {
             title: title.into(),
             place: Some(place),
@@ -79,9 +79,9 @@ impl Page {
     }
 
     /// Renders a page with scripts that follow a run. The policy runs only markup with the nonce of this response.
-    pub(crate) fn live(title: String, place: Place, body: impl FnOnce(&str) -> Markup) -> Response {
+    pub(crate) fn live(title: String, place: NavigationEntry, body: impl FnOnce(&str) -> Markup) -> Response {
         let nonce = uuid::Uuid::new_v4().simple().to_string();
-        let policy = policy(&nonce);
+        let policy = build_live_policy(&nonce);
         let page = Self::new(place, title, body(&nonce));
         ([(CONTENT_SECURITY_POLICY, policy)], page.markup(Some(&nonce))).into_response()
     }
@@ -96,11 +96,11 @@ impl Page {
                     title { (self.title) " · Journeyman" }
                     link rel="stylesheet" href=(STYLE);
                     link rel="icon" href=(ICON) type="image/svg+xml";
-                    @if let Some(nonce) = nonce { (scripts(nonce)) }
+                    @if let Some(nonce) = nonce { (render_scripts(nonce)) }
                 }
                 body {
                     a.skip href="#main" { "To the content" }
-                    @if let Some(place) = self.place { (header(place)) }
+                    @if let Some(place) = self.place { (render_header(place)) }
                     main id="main" { h1 { (self.title) } (self.body) }
                 }
             }
@@ -108,13 +108,13 @@ impl Page {
     }
 }
 
-impl IntoResponse for Page {
+impl IntoResponse for ConsolePage {
     fn into_response(self) -> Response {
         self.with(StatusCode::OK)
     }
 }
 
-fn policy(nonce: &str) -> String {
+fn build_live_policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; connect-src 'self'; style-src 'self'; img-src 'self'; \
          form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
@@ -123,7 +123,7 @@ fn policy(nonce: &str) -> String {
 }
 
 /// Renders the script elements. Without scripts, the browser reloads the page every 15 seconds.
-fn scripts(nonce: &str) -> Markup {
+fn render_scripts(nonce: &str) -> Markup {
     html! {
         meta name="htmx-config" content=r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"history":false}"#;
         // No `defer`: htmx starts as soon as the page is parsed, and ignores extensions that load later.
@@ -132,12 +132,12 @@ fn scripts(nonce: &str) -> Markup {
     }
 }
 
-fn header(here: Place) -> Markup {
+fn render_header(here: NavigationEntry) -> Markup {
     html! {
         header.site {
             nav aria-label="Pages" {
                 ul {
-                    @for place in Place::ALL {
+                    @for place in NavigationEntry::ALL {
                         li {
                             a href=(place.path()) aria-current=[(place == here).then_some("page")] { (place.name()) }
                         }

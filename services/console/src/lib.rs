@@ -12,12 +12,12 @@ mod login_seal;
 mod oidc;
 mod pages;
 mod person;
+mod person_role;
 mod problem;
 mod serve;
 mod session;
-mod standing;
 mod timeline;
 mod words;
 
-pub use config::{Config, Oidc, Settings};
-pub use serve::serve;
+pub use config::{Config, OidcSettings, Settings};
+pub use serve::serve_console;

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
+    bootstrap::run_service(
         "console",
         "Shows pages about tickets, runs and decisions to people.",
-        pages::serve,
+        pages::serve_console,
     )
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use api::{Person, types::Role};
+use api::{ActingPerson, types::Role};
 use futures::future::BoxFuture;
 use openidconnect::{
     AdditionalClaims, AsyncHttpClient, AuthenticationFlow, AuthorizationCode, ClientId, ClientSecret,
@@ -25,7 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::config::Oidc;
+use crate::config::OidcSettings;
 
 /// Path to which the provider redirects browsers.
 pub(crate) const BACK: &str = "/login/oidc/back";
@@ -59,13 +59,13 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
 
 /// Claims that the standard does not name, such as groups.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Others(#[serde(default)] Map<String, Value>);
+struct ExtraClaims(#[serde(default)] Map<String, Value>);
 
-impl AdditionalClaims for Others {}
+impl AdditionalClaims for ExtraClaims {}
 
-type Answer = StandardTokenResponse<
+type OidcTokenResponse = StandardTokenResponse<
     IdTokenFields<
-        Others,
+        ExtraClaims,
         EmptyExtraTokenFields,
         CoreGenderClaim,
         CoreJweContentEncryptionAlgorithm,
@@ -73,15 +73,15 @@ type Answer = StandardTokenResponse<
     >,
     CoreTokenType,
 >;
-type Flow = openidconnect::Client<
-    Others,
+type OidcFlow = openidconnect::Client<
+    ExtraClaims,
     CoreAuthDisplay,
     CoreGenderClaim,
     CoreJweContentEncryptionAlgorithm,
     CoreJsonWebKey,
     CoreAuthPrompt,
     StandardErrorResponse<CoreErrorResponseType>,
-    Answer,
+    OidcTokenResponse,
     CoreTokenIntrospectionResponse,
     CoreRevocableToken,
     CoreRevocationErrorResponse,
@@ -95,7 +95,7 @@ type Flow = openidconnect::Client<
 
 /// Reason why a login fails.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum LoginRefusal {
     /// The provider does not respond, or not by the standard.
     Provider(String),
     /// The browser returns from a login that did not begin here, took too long, or was used before.
@@ -124,7 +124,7 @@ impl fmt::Display for ProviderIdentity {
 
 /// A person who has logged in.
 pub(crate) struct KnownPerson {
-    pub(crate) person: Person,
+    pub(crate) person: ActingPerson,
     pub(crate) identity: ProviderIdentity,
     /// Token for later requests of the person's role.
     pub(crate) refresh: Option<RefreshToken>,
@@ -132,7 +132,7 @@ pub(crate) struct KnownPerson {
 
 /// State of a login in progress.
 #[derive(Deserialize, Serialize)]
-pub(crate) struct Begun {
+pub(crate) struct LoginInProgress {
     state: CsrfToken,
     nonce: Nonce,
     verifier: PkceCodeVerifier,
@@ -141,9 +141,9 @@ pub(crate) struct Begun {
 }
 
 /// Client of the provider, with its cached metadata.
-pub(crate) struct Provider {
-    settings: Oidc,
-    http: Http,
+pub(crate) struct OidcProvider {
+    settings: OidcSettings,
+    http: OidcHttpClient,
     /// Metadata of the provider or the error of the fetch, with the time of the fetch.
     read: Mutex<Option<(Instant, Result<CoreProviderMetadata, String>)>>,
     /// Permits for requests to the provider. Strangers with made-up codes cannot cause more of them.
@@ -151,45 +151,45 @@ pub(crate) struct Provider {
 }
 
 /// Adapter of our HTTP client for `openidconnect`.
-struct Http(reqwest::Client);
+struct OidcHttpClient(reqwest::Client);
 
-impl<'c> AsyncHttpClient<'c> for Http {
-    type Error = Unsent;
-    type Future = BoxFuture<'c, Result<HttpResponse, Unsent>>;
+impl<'c> AsyncHttpClient<'c> for OidcHttpClient {
+    type Error = OidcTransportError;
+    type Future = BoxFuture<'c, Result<HttpResponse, OidcTransportError>>;
 
     fn call(&'c self, request: HttpRequest) -> Self::Future {
         Box::pin(self.send(request))
     }
 }
 
-impl Http {
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Unsent> {
-        let request = reqwest::Request::try_from(request).map_err(Unsent::Http)?;
-        let mut answer = self.0.execute(request).await.map_err(Unsent::Http)?;
+impl OidcHttpClient {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, OidcTransportError> {
+        let request = reqwest::Request::try_from(request).map_err(OidcTransportError::Http)?;
+        let mut answer = self.0.execute(request).await.map_err(OidcTransportError::Http)?;
         let mut built = axum::http::Response::builder().status(answer.status());
         if let Some(headers) = built.headers_mut() {
             *headers = answer.headers().clone();
         }
         let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(Unsent::Http)? {
+        while let Some(chunk) = answer.chunk().await.map_err(OidcTransportError::Http)? {
             // The limit applies to the received bytes, because Content-Length can be missing or wrong.
             if body.len() + chunk.len() > MOST_BYTES {
-                return Err(Unsent::TooLarge);
+                return Err(OidcTransportError::TooLarge);
             }
             body.extend_from_slice(&chunk);
         }
-        built.body(body).map_err(Unsent::Built)
+        built.body(body).map_err(OidcTransportError::Built)
     }
 }
 
-impl Provider {
-    pub(crate) fn new(settings: Oidc) -> Result<Self, reqwest::Error> {
+impl OidcProvider {
+    pub(crate) fn new(settings: OidcSettings) -> Result<Self, reqwest::Error> {
         // A redirect could lead to any host, with the client secret in the request.
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(CALL_LIMIT)
             .build()?;
-        let http = Http(http);
+        let http = OidcHttpClient(http);
         Ok(Self {
             settings,
             http,
@@ -210,16 +210,16 @@ impl Provider {
     pub(crate) fn client_for(
         &self,
         api: &str,
-        person: Person,
+        person: ActingPerson,
         identity: &ProviderIdentity,
-    ) -> Result<api::Client, Refused> {
+    ) -> Result<api::Client, LoginRefusal> {
         let client = api::Client::new(api, self.settings.api_token.clone());
-        let client = client.map_err(|error| Refused::Provider(error.to_string()))?;
+        let client = client.map_err(|error| LoginRefusal::Provider(error.to_string()))?;
         Ok(client.on_behalf_of(person).with_subject(identity.to_string()))
     }
 
     /// Returns the address of the provider's login page, and the state to keep until the browser returns.
-    pub(crate) async fn begin(&self, next: String) -> Result<(String, Begun), Refused> {
+    pub(crate) async fn begin(&self, next: String) -> Result<(String, LoginInProgress), LoginRefusal> {
         let flow = self.flow(COUNTS).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let asked = flow
@@ -231,7 +231,7 @@ impl Provider {
             .set_pkce_challenge(challenge);
         let scopes = self.settings.scopes.iter().cloned().map(Scope::new);
         let (url, state, nonce) = asked.add_scopes(scopes).url();
-        let begun = Begun {
+        let begun = LoginInProgress {
             state,
             nonce,
             verifier,
@@ -243,28 +243,28 @@ impl Provider {
     /// Exchanges the code for the person who logged in.
     pub(crate) async fn finish(
         &self,
-        begun: Begun,
+        begun: LoginInProgress,
         state: &str,
         code: String,
-    ) -> Result<KnownPerson, Refused> {
+    ) -> Result<KnownPerson, LoginRefusal> {
         // The state binds the callback to this browser's login (RFC 6749, section 10.12).
         if begun.state.secret() != state {
-            return Err(Refused::Foreign);
+            return Err(LoginRefusal::Foreign);
         }
         let flow = self.flow(COUNTS).await?;
         let call = self.call().await?;
         let answer = flow
             .exchange_code(AuthorizationCode::new(code))
-            .map_err(|error| Refused::Provider(error.to_string()))?
+            .map_err(|error| LoginRefusal::Provider(error.to_string()))?
             .set_pkce_verifier(begun.verifier)
             .request_async(&self.http)
             .await
-            .map_err(|error| Refused::Provider(error.to_string()))?;
+            .map_err(|error| LoginRefusal::Provider(error.to_string()))?;
         drop(call);
         let claims = self.claims(&answer, &begun.nonce).await?;
         Ok(KnownPerson {
-            person: person(&self.settings, &claims)?,
-            identity: identity(&claims)?,
+            person: read_person(&self.settings, &claims)?,
+            identity: read_identity(&claims)?,
             refresh: answer.refresh_token().cloned(),
         })
     }
@@ -279,35 +279,42 @@ impl Provider {
         &self,
         known: &ProviderIdentity,
         refresh: &RefreshToken,
-    ) -> Result<(Person, Option<RefreshToken>), Refused> {
+    ) -> Result<(ActingPerson, Option<RefreshToken>), LoginRefusal> {
         let flow = self.flow(COUNTS).await?;
         let call = self.call().await?;
         let answer = flow
             .exchange_refresh_token(refresh)
-            .map_err(|error| Refused::Provider(error.to_string()))?
+            .map_err(|error| LoginRefusal::Provider(error.to_string()))?
             .request_async(&self.http)
             .await
             .map_err(|error| match error {
                 // An error response is the provider's decision. Other errors mean that it was not reached.
-                RequestTokenError::ServerResponse(said) => Refused::Token(said.to_string()),
-                other => Refused::Provider(other.to_string()),
+                RequestTokenError::ServerResponse(said) => LoginRefusal::Token(said.to_string()),
+                other => LoginRefusal::Provider(other.to_string()),
             })?;
         drop(call);
         // The standard does not require a nonce in a refreshed token.
         let claims = self.claims(&answer, |_: Option<&Nonce>| Ok(())).await?;
-        if identity(&claims)? != *known {
-            return Err(Refused::Token("it is for somebody else".to_owned()));
+        if read_identity(&claims)? != *known {
+            return Err(LoginRefusal::Token("it is for somebody else".to_owned()));
         }
-        Ok((person(&self.settings, &claims)?, answer.refresh_token().cloned()))
+        Ok((
+            read_person(&self.settings, &claims)?,
+            answer.refresh_token().cloned(),
+        ))
     }
 
     /// Returns the verified claims of a response. An unknown key may be new, so the provider's keys are fetched again
     /// then.
-    async fn claims(&self, answer: &Answer, nonce: impl NonceVerifier + Clone) -> Result<Value, Refused> {
+    async fn claims(
+        &self,
+        answer: &OidcTokenResponse,
+        nonce: impl NonceVerifier + Clone,
+    ) -> Result<Value, LoginRefusal> {
         let signed = answer
             .extra_fields()
             .id_token()
-            .ok_or_else(|| Refused::Provider("it gave no ID token".to_owned()))?;
+            .ok_or_else(|| LoginRefusal::Provider("it gave no ID token".to_owned()))?;
         let flow = self.flow(COUNTS).await?;
         let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
         let claims = match signed.claims(&verifier, nonce.clone()) {
@@ -316,52 +323,52 @@ impl Provider {
                 let flow = self.flow(KEYS_COUNT).await?;
                 let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
                 let claims = signed.claims(&verifier, nonce);
-                serde_json::to_value(claims.map_err(|error| Refused::Token(error.to_string()))?)
+                serde_json::to_value(claims.map_err(|error| LoginRefusal::Token(error.to_string()))?)
             }
         };
-        claims.map_err(|error| Refused::Token(error.to_string()))
+        claims.map_err(|error| LoginRefusal::Token(error.to_string()))
     }
 
     /// Waits for a permit for one request to the provider.
-    async fn call(&self) -> Result<SemaphorePermit<'_>, Refused> {
-        let busy = || Refused::Provider("too many people log in at the moment; try again".to_owned());
+    async fn call(&self) -> Result<SemaphorePermit<'_>, LoginRefusal> {
+        let busy = || LoginRefusal::Provider("too many people log in at the moment; try again".to_owned());
         let waited = tokio::time::timeout(CALL_LIMIT, self.calls.acquire()).await;
         waited.map_err(|_| busy())?.map_err(|_| busy())
     }
 
     /// Returns the provider's metadata with its keys, from the cache if it is younger than `counts`.
-    async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, Refused> {
+    async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, LoginRefusal> {
         let mut read = self.read.lock().await;
         if let Some((at, known)) = &*read {
             let counts = if known.is_ok() { counts } else { FAILURE_COUNTS };
             if at.elapsed() < counts {
-                return known.clone().map_err(Refused::Provider);
+                return known.clone().map_err(LoginRefusal::Provider);
             }
         }
         // The lock is held during the fetch: concurrent logins wait for one fetch instead of making their own.
         let issuer = IssuerUrl::new(self.settings.issuer.clone())
-            .map_err(|error| Refused::Provider(error.to_string()))?;
+            .map_err(|error| LoginRefusal::Provider(error.to_string()))?;
         let metadata = CoreProviderMetadata::discover_async(issuer, &self.http)
             .await
             .map_err(|error| error.to_string());
         *read = Some((Instant::now(), metadata.clone()));
-        metadata.map_err(Refused::Provider)
+        metadata.map_err(LoginRefusal::Provider)
     }
 
-    async fn flow(&self, counts: Duration) -> Result<Flow, Refused> {
-        let wrong = |error: String| Refused::Provider(error);
+    async fn flow(&self, counts: Duration) -> Result<OidcFlow, LoginRefusal> {
+        let wrong = |error: String| LoginRefusal::Provider(error);
         let metadata = self.metadata(counts).await?;
         let secret = ClientSecret::new(self.settings.client_secret.expose_secret().to_owned());
         let id = ClientId::new(self.settings.client_id.clone());
         let back = format!("{}{BACK}", self.settings.public_url.trim_end_matches('/'));
         let back = RedirectUrl::new(back).map_err(|error| wrong(error.to_string()))?;
-        Ok(Flow::from_provider_metadata(metadata, id, Some(secret)).set_redirect_uri(back))
+        Ok(OidcFlow::from_provider_metadata(metadata, id, Some(secret)).set_redirect_uri(back))
     }
 }
 
 /// Reason why a request to the provider has no response.
 #[derive(Debug, thiserror::Error)]
-enum Unsent {
+enum OidcTransportError {
     #[error("no answer")]
     Http(#[source] reqwest::Error),
     #[error("an answer of more than {MOST_BYTES} bytes")]
@@ -371,19 +378,19 @@ enum Unsent {
 }
 
 /// Reads the issuer and subject from the claims: the only stable identity of a person.
-fn identity(claims: &Value) -> Result<ProviderIdentity, Refused> {
+fn read_identity(claims: &Value) -> Result<ProviderIdentity, LoginRefusal> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
     match (text("iss"), text("sub")) {
         (Some(issuer), Some(subject)) => Ok(ProviderIdentity { issuer, subject }),
-        (None, _) | (_, None) => Err(Refused::Token("it has no issuer or no subject".to_owned())),
+        (None, _) | (_, None) => Err(LoginRefusal::Token("it has no issuer or no subject".to_owned())),
     }
 }
 
 /// Returns the person's name and the highest role of their groups.
-fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
+fn read_person(settings: &OidcSettings, claims: &Value) -> Result<ActingPerson, LoginRefusal> {
     let name = claims.get(&settings.name_claim).and_then(Value::as_str);
     let name = name.map(str::trim).filter(|name| !name.is_empty());
-    let name = name.ok_or(Refused::Nameless("the provider does not say who you are"))?;
+    let name = name.ok_or(LoginRefusal::Nameless("the provider does not say who you are"))?;
     // An address that a person may type into a profile proves nothing. Some providers send the claim as text.
     let is_verified = match claims.get("email_verified") {
         Some(Value::Bool(verified)) => *verified,
@@ -391,7 +398,7 @@ fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
         Some(_) | None => false,
     };
     if settings.name_claim == "email" && settings.trusted_claim != "email" && !is_verified {
-        return Err(Refused::Nameless(
+        return Err(LoginRefusal::Nameless(
             "the provider does not say that it has verified your address (email_verified); its operators can name the claim in \
              console.oidc.trusted_claim",
         ));
@@ -411,8 +418,8 @@ fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
     let role = roles.into_iter().find(|(known, _)| has(known));
     let name = name.to_owned();
     match role {
-        Some((_, role)) => Ok(Person { name, role }),
-        None => Err(Refused::Groupless(name)),
+        Some((_, role)) => Ok(ActingPerson { name, role }),
+        None => Err(LoginRefusal::Groupless(name)),
     }
 }
 
@@ -422,7 +429,7 @@ mod tests {
 
     use super::*;
 
-    fn settings(name_claim: &str) -> Oidc {
+    fn settings(name_claim: &str) -> OidcSettings {
         serde_json::from_value(
             json!({"issuer": "https://id.example", "client_id": "c", "client_secret": "s",
             "public_url": "https://console.example", "api_token": "t", "name_claim": name_claim,
@@ -431,9 +438,9 @@ mod tests {
         .expect("settings")
     }
 
-    fn role(groups: &Value) -> Result<Role, Refused> {
+    fn role(groups: &Value) -> Result<Role, LoginRefusal> {
         let claims = json!({"email": " ada@acme.example ", "email_verified": true, "groups": groups});
-        person(&settings("email"), &claims).map(|person| {
+        read_person(&settings("email"), &claims).map(|person| {
             assert_eq!(person.name, "ada@acme.example");
             person.role
         })
@@ -451,14 +458,14 @@ mod tests {
             json!(null),
             json!({"staff": true}),
         ] {
-            let refused = Refused::Groupless("ada@acme.example".to_owned());
+            let refused = LoginRefusal::Groupless("ada@acme.example".to_owned());
             assert_eq!(role(&none), Err(refused), "{none}");
         }
     }
 
     #[test]
     fn unverified_name_claim_is_refused() {
-        let of = |name_claim: &str, claims: Value| person(&settings(name_claim), &claims);
+        let of = |name_claim: &str, claims: Value| read_person(&settings(name_claim), &claims);
         for nameless in [
             json!({"groups": ["ops"]}),
             json!({"email": " ", "groups": ["ops"]}),
@@ -469,16 +476,16 @@ mod tests {
             json!({"email": "root@acme.example", "groups": ["ops"]}),
         ] {
             let refused = of("email", nameless.clone());
-            assert!(matches!(refused, Err(Refused::Nameless(_))), "{nameless}");
+            assert!(matches!(refused, Err(LoginRefusal::Nameless(_))), "{nameless}");
         }
         let verified = json!({"email": "a@b", "email_verified": true, "groups": ["ops"]});
         assert!(of("email", verified).is_ok());
-        let trusting = Oidc {
+        let trusting = OidcSettings {
             trusted_claim: "email".to_owned(),
             ..settings("email")
         };
         let unsaid = json!({"email": "a@b", "groups": ["ops"]});
-        assert!(person(&trusting, &unsaid).is_ok());
+        assert!(read_person(&trusting, &unsaid).is_ok());
         let known = json!({"sub": "u-1", "email": "a@b", "email_verified": false, "groups": ["ops"]});
         assert_eq!(of("sub", known).expect("somebody").name, "u-1");
     }

@@ -11,20 +11,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     login_seal::LoginSeal,
-    oidc::Provider,
-    problem::Problem,
-    session::{Login, Sessions, cookie_name},
+    oidc::OidcProvider,
+    problem::PageProblem,
+    session::{SessionLogin, SessionTable, cookie_name},
 };
 
 /// State that all handlers share.
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct ConsoleState {
     /// Base URL of the API.
     pub(crate) api: String,
     /// Sessions of logged-in persons.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionTable,
     /// Login provider; absent: login with a token of the API.
-    pub(crate) provider: Option<Arc<Provider>>,
+    pub(crate) provider: Option<Arc<OidcProvider>>,
     /// Seal for logins in progress.
     pub(crate) seal: Arc<LoginSeal>,
     /// True if browsers reach the console over TLS.
@@ -34,12 +34,12 @@ pub(crate) struct State {
 }
 
 /// Extractor of a logged-in person: a client of the API with their identity.
-pub(crate) struct Person(pub(crate) Client);
+pub(crate) struct SignedInPerson(pub(crate) Client);
 
-impl FromRequestParts<State> for Person {
-    type Rejection = Problem;
+impl FromRequestParts<ConsoleState> for SignedInPerson {
+    type Rejection = PageProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ConsoleState) -> Result<Self, PageProblem> {
         let client = match session_id(state, &parts.headers) {
             Some(id) => client_of(state, &id).await,
             None => None,
@@ -47,7 +47,7 @@ impl FromRequestParts<State> for Person {
         client.map(Self).ok_or_else(|| {
             // An order is not repeated after a login, so only a page is remembered.
             let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-            Problem::LogIn(match parts.method {
+            PageProblem::LogIn(match parts.method {
                 Method::GET => path.to_owned(),
                 _ => "/".to_owned(),
             })
@@ -56,10 +56,10 @@ impl FromRequestParts<State> for Person {
 }
 
 /// Returns the client of a session. A session whose person has no role ends.
-async fn client_of(state: &State, id: &str) -> Option<Client> {
+async fn client_of(state: &ConsoleState, id: &str) -> Option<Client> {
     let standing = match state.sessions.get(id)? {
-        Login::Token(client) => return Some(client),
-        Login::Provider(standing) => standing,
+        SessionLogin::Token(client) => return Some(client),
+        SessionLogin::Provider(standing) => standing,
     };
     let provider = state.provider.as_ref()?;
     let client = standing.client(provider, &state.api).await;
@@ -70,12 +70,12 @@ async fn client_of(state: &State, id: &str) -> Option<Client> {
 }
 
 /// Returns the session id from the browser's cookie.
-pub(crate) fn session_id(state: &State, headers: &HeaderMap) -> Option<String> {
-    cookie(headers, cookie_name(state.over_tls))
+pub(crate) fn session_id(state: &ConsoleState, headers: &HeaderMap) -> Option<String> {
+    find_cookie(headers, cookie_name(state.over_tls))
 }
 
 /// Returns the value of a cookie.
-pub(crate) fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
+pub(crate) fn find_cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let cookies = headers
         .get_all(COOKIES)
         .iter()

@@ -4,18 +4,18 @@ use axum::{
     http::{StatusCode, header::SET_COOKIE},
     response::{AppendHeaders, IntoResponse, Redirect, Response},
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use maud::html;
 
 use crate::{
-    layout::{Page, Place},
+    layout::{ConsolePage, NavigationEntry},
     session,
-    words::shown,
+    words::make_visible,
 };
 
 /// Failure of a request, rendered as a page.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub(crate) enum PageProblem {
     /// The request has no session; the path to show after a login. A link from another site sends no cookie, so the
     /// browser's cookie stays.
     LogIn(String),
@@ -31,7 +31,7 @@ pub(crate) enum Problem {
     Api(api::Error),
 }
 
-impl From<api::Error> for Problem {
+impl From<api::Error> for PageProblem {
     fn from(error: api::Error) -> Self {
         match error {
             api::Error::UnknownToken => Self::Ended,
@@ -40,34 +40,35 @@ impl From<api::Error> for Problem {
     }
 }
 
-impl From<domain::InvalidId> for Problem {
+impl From<domain::InvalidId> for PageProblem {
     fn from(_: domain::InvalidId) -> Self {
         Self::NotFound
     }
 }
 
 /// Returns the status and the message for a failure of the API.
-pub(crate) fn told(error: &api::Error) -> (StatusCode, String) {
+pub(crate) fn describe_api_error(error: &api::Error) -> (StatusCode, String) {
     match error {
         api::Error::Refused { status, .. } if *status == StatusCode::FORBIDDEN => (
             *status,
-            format!("Your token may not do this: {}", shown(&error.to_string())),
+            format!("Your token may not do this: {}", make_visible(&error.to_string())),
         ),
-        api::Error::Refused { status, .. } => (*status, shown(&error.to_string())),
-        error => (StatusCode::BAD_GATEWAY, shown(&error.to_string())),
+        api::Error::Refused { status, .. } => (*status, make_visible(&error.to_string())),
+        error => (StatusCode::BAD_GATEWAY, make_visible(&error.to_string())),
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
         let (status, words) = match self {
             Self::LogIn(next) => {
-                let to = format!("/login?next={}", domain::address::encode(&next));
+                let to = format!("/login?next={}", domain::address::percent_encode(&next));
                 return Redirect::to(&to).into_response();
             }
             Self::Ended => {
                 // The browser may have the cookie of plain HTTP or of TLS.
-                let gone = [false, true].map(|over_tls| (SET_COOKIE, session::gone(over_tls)));
+                let gone =
+                    [false, true].map(|over_tls| (SET_COOKIE, session::build_removal_cookie(over_tls)));
                 return (AppendHeaders(gone), Redirect::to("/login")).into_response();
             }
             Self::NotFound => (StatusCode::NOT_FOUND, "There is no such page.".to_owned()),
@@ -77,14 +78,14 @@ impl IntoResponse for Problem {
                 "The request did not come from a page of this console, so nothing was done.".to_owned(),
             ),
             Self::Api(error) => {
-                tracing::info!(error = %chain(&error), "the API did not serve a page");
-                told(&error)
+                tracing::info!(error = %format_error_chain(&error), "the API did not serve a page");
+                describe_api_error(&error)
             }
         };
         let body = html! {
             div.box.problem { p { (words) } }
             p { a href="/" { "To what needs you" } }
         };
-        Page::new(Place::NeedsYou, "That did not work", body).with(status)
+        ConsolePage::new(NavigationEntry::NeedsYou, "That did not work", body).with(status)
     }
 }

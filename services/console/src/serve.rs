@@ -3,33 +3,37 @@
 use std::sync::Arc;
 
 use axum::{Router, middleware};
-use bootstrap::{health::Health, http};
+use bootstrap::{health::ServiceHealth, http};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     assets,
     config::Config,
-    guard::guard,
+    guard::guard_request,
     login_seal::LoginSeal,
-    oidc::Provider,
+    oidc::OidcProvider,
     pages,
-    person::State,
-    problem::Problem,
-    session::{self, Sessions},
+    person::ConsoleState,
+    problem::PageProblem,
+    session::{self, SessionTable},
 };
 
 /// Runs the console until shutdown.
 ///
 /// # Errors
 /// When the HTTP client of the provider cannot be built, or the system has no random numbers.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let health = Health::new();
+pub async fn serve_console(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let health = ServiceHealth::new();
     let over_tls = config.console.is_over_tls();
-    let provider = config.console.oidc.map(Provider::new).transpose()?;
-    let state = State {
+    let provider = config.console.oidc.map(OidcProvider::new).transpose()?;
+    let state = ConsoleState {
         api: config.console.api,
-        sessions: Sessions::new(session::LASTS),
+        sessions: SessionTable::new(session::LASTS),
         provider: provider.map(Arc::new),
         seal: Arc::new(LoginSeal::new()?),
         over_tls,
@@ -37,21 +41,21 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     };
     health.set_ready(true);
     tracing::info!("console ready");
-    http::serve(
+    http::serve_http(
         listener,
-        router(state).merge(health.router()),
-        http::Limits::default(),
+        build_router(state).merge(health.router()),
+        http::ListenerLimits::default(),
         shutdown,
     )
     .await;
     Ok(())
 }
 
-fn router(state: State) -> Router {
-    pages::routes()
-        .merge(assets::routes())
-        .fallback(async || Problem::NotFound)
+fn build_router(state: ConsoleState) -> Router {
+    pages::build_page_routes()
+        .merge(assets::build_asset_routes())
+        .fallback(async || PageProblem::NotFound)
         // The guard is the outermost layer, so it also covers the fallback.
-        .layer(middleware::from_fn(guard))
+        .layer(middleware::from_fn(guard_request))
         .with_state(state)
 }

@@ -9,7 +9,7 @@ use std::{
 use api::Client;
 use tokio::time::Instant;
 
-use crate::standing::PersonStanding;
+use crate::person_role::PersonStanding;
 
 // Name of the session's cookie over plain HTTP.
 const COOKIE: &str = "journeyman";
@@ -22,11 +22,11 @@ pub(crate) const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
 const MOST: usize = 1_000;
 
 /// All sessions.
-pub(crate) type Sessions = Kept<Login>;
+pub(crate) type SessionTable = ExpiringTable<SessionLogin>;
 
 /// Credentials of a logged-in person.
 #[derive(Clone)]
-pub(crate) enum Login {
+pub(crate) enum SessionLogin {
     /// A token of the API, which has a role at the API.
     Token(Client),
     /// A login at the provider, whose role is requested again each hour.
@@ -34,17 +34,17 @@ pub(crate) enum Login {
 }
 
 /// Table of values with a lifetime, by random id. Clones share the table.
-pub(crate) struct Kept<T> {
+pub(crate) struct ExpiringTable<T> {
     lasts: Duration,
-    open: Arc<Mutex<HashMap<String, One<T>>>>,
+    open: Arc<Mutex<HashMap<String, ExpiringValue<T>>>>,
 }
 
-struct One<T> {
+struct ExpiringValue<T> {
     thing: T,
     ends: Instant,
 }
 
-impl<T> Clone for Kept<T> {
+impl<T> Clone for ExpiringTable<T> {
     fn clone(&self) -> Self {
         Self {
             lasts: self.lasts,
@@ -53,7 +53,7 @@ impl<T> Clone for Kept<T> {
     }
 }
 
-impl<T> Kept<T> {
+impl<T> ExpiringTable<T> {
     pub(crate) fn new(lasts: Duration) -> Self {
         Self {
             lasts,
@@ -79,7 +79,7 @@ impl<T> Kept<T> {
                 }
             }
             let ends = now + self.lasts;
-            open.insert(id.clone(), One { thing, ends });
+            open.insert(id.clone(), ExpiringValue { thing, ends });
         });
         id
     }
@@ -103,7 +103,7 @@ impl<T> Kept<T> {
         ended.filter(|one| one.ends > now).map(|one| one.thing)
     }
 
-    fn with<A>(&self, act: impl FnOnce(&mut HashMap<String, One<T>>) -> A) -> A {
+    fn with<A>(&self, act: impl FnOnce(&mut HashMap<String, ExpiringValue<T>>) -> A) -> A {
         act(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -114,12 +114,12 @@ pub(crate) const fn cookie_name(over_tls: bool) -> &'static str {
 }
 
 /// Builds the cookie of a session. No script can read it, and no page of another site sends it.
-pub(crate) fn cookie(id: &str, over_tls: bool) -> String {
+pub(crate) fn build_session_cookie(id: &str, over_tls: bool) -> String {
     with_attributes(id, LASTS, over_tls)
 }
 
 /// Builds the cookie that removes the session's cookie.
-pub(crate) fn gone(over_tls: bool) -> String {
+pub(crate) fn build_removal_cookie(over_tls: bool) -> String {
     with_attributes("", Duration::ZERO, over_tls)
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn session_ends_after_lifetime_or_logout() {
-        let sessions = Kept::new(LASTS);
+        let sessions = ExpiringTable::new(LASTS);
         let (first, second) = (sessions.begin("ada"), sessions.begin("bob"));
         assert_ne!(first, second);
         assert_eq!(sessions.get(&first), Some("ada"));
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn cookie_over_tls_belongs_to_host_alone() {
         assert!(
-            cookie("id", false).starts_with("journeyman=id; Path=/;")
-                && !cookie("id", false).contains("Secure")
+            build_session_cookie("id", false).starts_with("journeyman=id; Path=/;")
+                && !build_session_cookie("id", false).contains("Secure")
         );
-        for text in [cookie("id", true), gone(true)] {
+        for text in [build_session_cookie("id", true), build_removal_cookie(true)] {
             assert!(
                 text.starts_with("__Host-journeyman=") && text.contains("; Path=/;"),
                 "{text}"
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn newest_session_replaces_the_oldest() {
-        let sessions = Kept::new(LASTS);
+        let sessions = ExpiringTable::new(LASTS);
         let first = sessions.begin(0);
         tokio::time::advance(Duration::from_secs(1)).await;
         let others: Vec<_> = (0..MOST).map(|number| sessions.begin(number)).collect();

@@ -1,23 +1,23 @@
 //! A run's journal as a list for people, one item for each entry.
 
 use api::view::{EntryView, Tone};
-use domain::{Entry, Timestamp};
+use domain::{JournalEntry, Timestamp};
 use maud::{Markup, html};
 
-use crate::words::{between, run_path, shown};
+use crate::words::{format_elapsed, make_visible, run_path};
 
 /// Renders one entry of the list. Its time is relative to `start`.
-pub(crate) fn item(run: &str, entry: &Entry, start: Timestamp) -> Markup {
+pub(crate) fn render_entry_item(run: &str, entry: &JournalEntry, start: Timestamp) -> Markup {
     let view = EntryView::from(entry);
-    let (position, class) = (view.position, class(view.tone));
-    let head = shown(&view.head);
+    let (position, class) = (view.position, tone_class(view.tone));
+    let head = make_visible(&view.head);
     html! {
         li id={ "entry-" (position) } class=[view.turn.map(|_| "turn")] {
-            span.when title=(view.at) { (between(start, entry.at)) }
+            span.when title=(view.at) { (format_elapsed(start, entry.at)) }
             span.who { (view.who.as_str()) }
             div.what {
                 @match &view.more {
-                    Some(more) => details { summary class=(class) { (head) } pre { (shown(more)) } },
+                    Some(more) => details { summary class=(class) { (head) } pre { (make_visible(more)) } },
                     None => span class=(class) { (head) },
                 }
             }
@@ -27,7 +27,7 @@ pub(crate) fn item(run: &str, entry: &Entry, start: Timestamp) -> Markup {
 }
 
 /// Returns the style class of a tone; most tones have none.
-const fn class(tone: Tone) -> &'static str {
+const fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Quiet | Tone::Soft => "soft",
         Tone::Plain => "",
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
 
     fn listed(fact: Fact) -> String {
-        let entry = Entry {
+        let entry = JournalEntry {
             position: 7,
             nonce: String::new(),
             fence: RunFence::default(),
             at: Timestamp::from_unix_ms(62_000),
             fact,
         };
-        item("jira:ENG-1@3", &entry, Timestamp::default()).into_string()
+        render_entry_item("jira:ENG-1@3", &entry, Timestamp::default()).into_string()
     }
 
     #[test]

@@ -1,25 +1,28 @@
 //! Words for the API's values. Text of others passes [`shown`] before it reaches a page.
 
 use api::types::{RunState, RunView};
-use domain::{Dollars, StopReason, Timestamp, Verdict, WaitsFor, address::encode, text::visible};
+use domain::{
+    DecisionVerdict, Dollars, StopReason, Timestamp, WaitCondition, address::percent_encode,
+    text::escape_hidden,
+};
 
 /// Spells out characters that hide or reorder text. Markup is escaped where it is rendered.
-pub(crate) fn shown(text: &str) -> String {
-    visible(text)
+pub(crate) fn make_visible(text: &str) -> String {
+    escape_hidden(text)
 }
 
 /// Returns the text on one line, truncated to `limit` characters.
-pub(crate) fn short(text: &str, limit: usize) -> String {
+pub(crate) fn shorten_text(text: &str, limit: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    shown(&domain::text::capped(&flat, limit))
+    make_visible(&domain::text::truncate_text(&flat, limit))
 }
 
 pub(crate) fn run_path(run: &str) -> String {
-    format!("/runs/{}", encode(run))
+    format!("/runs/{}", percent_encode(run))
 }
 
 pub(crate) fn ticket_path(ticket: &str) -> String {
-    format!("/tickets/{}", encode(ticket))
+    format!("/tickets/{}", percent_encode(ticket))
 }
 
 /// Returns the address if a browser may follow it: `http` and `https` alone, not `javascript:`.
@@ -28,7 +31,7 @@ pub(crate) fn web_address(url: &str) -> Option<&str> {
 }
 
 /// Formats milliseconds: `2 h 5 min`, `3 min 4 s`, `1.5 s`.
-pub(crate) fn duration(ms: u64) -> String {
+pub(crate) fn format_duration(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
         0..10 => format!("{}.{} s", seconds, ms % 1_000 / 100),
@@ -39,13 +42,13 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
-    duration(u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX))
+pub(crate) fn format_elapsed(from: Timestamp, to: Timestamp) -> String {
+    format_duration(u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Formats RFC 3339 in UTC as `2026-11-25 09:30:12 UTC`.
-pub(crate) fn instant(text: &str) -> String {
-    let text = shown(text);
+pub(crate) fn format_instant(text: &str) -> String {
+    let text = make_visible(text);
     match (text.get(..10), text.get(11..19)) {
         (Some(day), Some(time)) => format!("{day} {time} UTC"),
         _ => text,
@@ -53,7 +56,7 @@ pub(crate) fn instant(text: &str) -> String {
 }
 
 /// Formats a number with separators: `12,345`.
-pub(crate) fn count(number: u64) -> String {
+pub(crate) fn format_count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -66,36 +69,36 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// Formats an amount, and the number of replies whose price is unknown.
-pub(crate) fn money(cost: Dollars, unpriced: u64) -> String {
+pub(crate) fn format_money(cost: Dollars, unpriced: u64) -> String {
     match unpriced {
         0 => cost.to_string(),
         unpriced => format!("{cost} and {unpriced} replies without a known price"),
     }
 }
 
-pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
+pub(crate) const fn describe_verdict(verdict: DecisionVerdict) -> &'static str {
     match verdict {
-        Verdict::Approve => "approved it",
-        Verdict::Reject => "rejected it",
-        Verdict::Revise => "asked for changes",
+        DecisionVerdict::Approve => "approved it",
+        DecisionVerdict::Reject => "rejected it",
+        DecisionVerdict::Revise => "asked for changes",
     }
 }
 
 /// Describes the condition that a parked run waits for.
-pub(crate) fn waiting(waits_for: &str) -> String {
-    match serde_json::from_value::<WaitsFor>(waits_for.into()) {
+pub(crate) fn describe_wait(waits_for: &str) -> String {
+    match serde_json::from_value::<WaitCondition>(waits_for.into()) {
         Ok(known) => known.words().to_owned(),
-        Err(_) => format!("waits for {}", shown(waits_for)),
+        Err(_) => format!("waits for {}", make_visible(waits_for)),
     }
 }
 
 /// Describes the state of a run, with its style class.
-pub(crate) fn standing(run: &RunView) -> (String, &'static str) {
+pub(crate) fn describe_run_state(run: &RunView) -> (String, &'static str) {
     match (run.status, &run.stop, run.waits_for.as_deref()) {
         (RunState::Queued, ..) => ("waits for earlier runs".to_owned(), "soft"),
         (RunState::Active, ..) => ("works".to_owned(), ""),
-        (RunState::Parked, _, waits_for) => (waiting(waits_for.unwrap_or("something")), "warm"),
-        (RunState::Finished, Some(stop), _) => (heading(stop).to_owned(), tone(stop)),
+        (RunState::Parked, _, waits_for) => (describe_wait(waits_for.unwrap_or("something")), "warm"),
+        (RunState::Finished, Some(stop), _) => (describe_stop(stop).to_owned(), stop_tone(stop)),
         (RunState::Finished, None, _) => ("finished".to_owned(), ""),
     }
 }
@@ -113,7 +116,7 @@ pub(crate) const fn needs_a_look(stop: &StopReason) -> bool {
     )
 }
 
-pub(crate) const fn tone(stop: &StopReason) -> &'static str {
+pub(crate) const fn stop_tone(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::Completed => "good",
         stop if needs_a_look(stop) => "bad",
@@ -122,7 +125,7 @@ pub(crate) const fn tone(stop: &StopReason) -> &'static str {
 }
 
 /// Describes the reason for the end of a run.
-pub(crate) const fn heading(stop: &StopReason) -> &'static str {
+pub(crate) const fn describe_stop(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::Completed => "completed",
         StopReason::NoChange { .. } => "ended without a change",
@@ -154,8 +157,8 @@ pub(crate) const fn heading(stop: &StopReason) -> &'static str {
 }
 
 /// Returns the details of a stop reason as the run recorded them. They may have several lines.
-pub(crate) fn detail(stop: &StopReason) -> Option<String> {
-    stop.detail().map(|detail| shown(&detail))
+pub(crate) fn stop_detail(stop: &StopReason) -> Option<String> {
+    stop.detail().map(|detail| make_visible(&detail))
 }
 
 #[cfg(test)]
@@ -164,14 +167,17 @@ mod tests {
 
     #[test]
     fn times_and_numbers_are_short() {
-        assert_eq!(duration(1_540), "1.5 s");
-        assert_eq!(duration(125_000), "2 min 5 s");
-        assert_eq!(duration(7_500_000), "2 h 5 min");
-        assert_eq!(duration(90_000_000), "1 d 1 h");
-        assert_eq!(instant("2026-11-25T09:30:12.345Z"), "2026-11-25 09:30:12 UTC");
-        assert_eq!(instant("soon"), "soon");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(count(999), "999");
+        assert_eq!(format_duration(1_540), "1.5 s");
+        assert_eq!(format_duration(125_000), "2 min 5 s");
+        assert_eq!(format_duration(7_500_000), "2 h 5 min");
+        assert_eq!(format_duration(90_000_000), "1 d 1 h");
+        assert_eq!(
+            format_instant("2026-11-25T09:30:12.345Z"),
+            "2026-11-25 09:30:12 UTC"
+        );
+        assert_eq!(format_instant("soon"), "soon");
+        assert_eq!(format_count(1_234_567), "1,234,567");
+        assert_eq!(format_count(999), "999");
     }
 
     #[test]

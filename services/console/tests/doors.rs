@@ -39,13 +39,13 @@ fn refusal(status: StatusCode, error: &str, detail: &str) -> Response {
 }
 
 fn journal() -> Value {
-    let decision = domain::Decision {
+    let decision = domain::GateDecision {
         run: "jira:ENG-12@57".parse().unwrap(),
         head: HEAD.parse().unwrap(),
-        verdict: domain::Verdict::Approve,
+        verdict: domain::DecisionVerdict::Approve,
         feedback: String::new(),
     };
-    json!([domain::Entry {
+    json!([domain::JournalEntry {
         position: 0,
         nonce: String::new(),
         fence: domain::RunFence::default(),
@@ -95,7 +95,7 @@ impl Console {
         tokio::spawn(axum::serve(listener, api(&tokens)).into_future());
         let (listener, url) = listen().await;
         let config = pages::Config::of_api(&api_url);
-        tokio::spawn(pages::serve(config, listener, shutdown.clone()));
+        tokio::spawn(pages::serve_console(config, listener, shutdown.clone()));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
         Self {
             url,

@@ -9,7 +9,7 @@ use axum::{
 };
 use reqwest::{Client, Response, redirect::Policy};
 use serde_json::{Value, json};
-use testkit::oidc::{CLIENT_ID, CLIENT_SECRET, FakeOidc, Twist};
+use testkit::oidc::{CLIENT_ID, CLIENT_SECRET, FakeOidc, IdTokenFault};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,7 @@ impl Console {
             "api_token": "of-the-console", "viewers": ["staff"], "operators": ["shop"]}}}))
         .unwrap();
         bootstrap::ServiceConfig::check(&config).unwrap();
-        tokio::spawn(pages::serve(config, listener, shutdown.clone()));
+        tokio::spawn(pages::serve_console(config, listener, shutdown.clone()));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
         Self {
             url,
@@ -197,12 +197,12 @@ async fn id_token_for_other_login_is_refused() {
     let console = Console::start().await;
     console.provider.log_in(ada(&json!(["shop"])));
     for twist in [
-        Twist::Nonce,
-        Twist::Expired,
-        Twist::Audience,
-        Twist::Issuer,
-        Twist::Key,
-        Twist::Unsigned,
+        IdTokenFault::Nonce,
+        IdTokenFault::Expired,
+        IdTokenFault::Audience,
+        IdTokenFault::Issuer,
+        IdTokenFault::Key,
+        IdTokenFault::Unsigned,
     ] {
         console.provider.twist(twist);
         let answer = console.log_in().await;

@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> Ipv4Net {
+const fn ipv4_block(a: u8, b: u8, c: u8, prefix: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, 0), prefix)
 }
 
-const fn v6(first: [u16; 3], prefix: u8) -> Ipv6Net {
+const fn ipv6_block(first: [u16; 3], prefix: u8) -> Ipv6Net {
     let [a, b, c] = first;
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
@@ -17,54 +17,54 @@ const fn v6(first: [u16; 3], prefix: u8) -> Ipv6Net {
 // Blocks that the IANA IPv4 special-purpose registry does not list as globally reachable, multicast and reserved
 // space.
 const SPECIAL_V4: [Ipv4Net; 15] = [
-    v4(0, 0, 0, 8),
-    v4(10, 0, 0, 8),
-    v4(100, 64, 0, 10),
-    v4(127, 0, 0, 8),
-    v4(169, 254, 0, 16),
-    v4(172, 16, 0, 12),
-    v4(192, 0, 0, 24),
-    v4(192, 0, 2, 24),
-    v4(192, 88, 99, 24),
-    v4(192, 168, 0, 16),
-    v4(198, 18, 0, 15),
-    v4(198, 51, 100, 24),
-    v4(203, 0, 113, 24),
-    v4(224, 0, 0, 4),
-    v4(240, 0, 0, 4),
+    ipv4_block(0, 0, 0, 8),
+    ipv4_block(10, 0, 0, 8),
+    ipv4_block(100, 64, 0, 10),
+    ipv4_block(127, 0, 0, 8),
+    ipv4_block(169, 254, 0, 16),
+    ipv4_block(172, 16, 0, 12),
+    ipv4_block(192, 0, 0, 24),
+    ipv4_block(192, 0, 2, 24),
+    ipv4_block(192, 88, 99, 24),
+    ipv4_block(192, 168, 0, 16),
+    ipv4_block(198, 18, 0, 15),
+    ipv4_block(198, 51, 100, 24),
+    ipv4_block(203, 0, 113, 24),
+    ipv4_block(224, 0, 0, 4),
+    ipv4_block(240, 0, 0, 4),
 ];
 
 /// Global unicast. Outside of it, only the addresses that NAT64 translates are on the public internet.
-const UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
+const UNICAST: Ipv6Net = ipv6_block([0x2000, 0, 0], 3);
 
 /// Special-purpose blocks inside of global unicast: protocol assignments (Teredo, benchmarking, ORCHID),
 /// documentation, 6to4.
 const SPECIAL_V6: [Ipv6Net; 4] = [
-    v6([0x2001, 0, 0], 23),
-    v6([0x2001, 0xdb8, 0], 32),
-    v6([0x2002, 0, 0], 16),
-    v6([0x3fff, 0, 0], 20),
+    ipv6_block([0x2001, 0, 0], 23),
+    ipv6_block([0x2001, 0xdb8, 0], 32),
+    ipv6_block([0x2002, 0, 0], 16),
+    ipv6_block([0x3fff, 0, 0], 20),
 ];
 
 /// The well-known prefix of NAT64 (RFC 6052). The last four bytes are the IPv4 address that is reached.
-const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0], 96);
-const SIX_TO_FOUR: Ipv6Net = v6([0x2002, 0, 0], 16);
+const NAT64: Ipv6Net = ipv6_block([0x64, 0xff9b, 0], 96);
+const SIX_TO_FOUR: Ipv6Net = ipv6_block([0x2002, 0, 0], 16);
 
 // No setting opens these: this host, link-local with the metadata services of clouds, multicast, broadcast. A
 // permitted network such as 169.0.0.0/8 must not open the metadata address by accident.
 const NEVER_V4: [Ipv4Net; 4] = [
-    v4(0, 0, 0, 8),
-    v4(169, 254, 0, 16),
-    v4(224, 0, 0, 4),
+    ipv4_block(0, 0, 0, 8),
+    ipv4_block(169, 254, 0, 16),
+    ipv4_block(224, 0, 0, 4),
     Ipv4Net::new_assert(Ipv4Addr::BROADCAST, 32),
 ];
 // fd00:ec2::/32 contains the IPv6 address of the AWS metadata service. It is a unique local address, so a permitted
 // network could cover it.
 const NEVER_V6: [Ipv6Net; 4] = [
     Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 128),
-    v6([0xfe80, 0, 0], 10),
-    v6([0xfd00, 0xec2, 0], 32),
-    v6([0xff00, 0, 0], 8),
+    ipv6_block([0xfe80, 0, 0], 10),
+    ipv6_block([0xfd00, 0xec2, 0], 32),
+    ipv6_block([0xff00, 0, 0], 8),
 ];
 
 /// Decision for one address: public, or in a network that the operator permits.
@@ -114,7 +114,8 @@ fn is_never(address: IpAddr) -> bool {
         IpAddr::V4(address) => is_never_v4(address),
         IpAddr::V6(address) => {
             // A mapped, translated or 6to4 spelling of a closed IPv4 address is closed, too.
-            NEVER_V6.iter().any(|never| never.contains(&address)) || inner(address).is_some_and(is_never_v4)
+            NEVER_V6.iter().any(|never| never.contains(&address))
+                || embedded_ipv4(address).is_some_and(is_never_v4)
         }
     }
 }
@@ -124,7 +125,7 @@ fn is_never_v4(address: Ipv4Addr) -> bool {
 }
 
 /// Returns the IPv4 address that a mapped, NAT64 or 6to4 address reaches.
-fn inner(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if NAT64.contains(&address) {
         return Some(last_four(address));
     }

@@ -7,12 +7,12 @@ use axum::{
 };
 
 /// Builds a response with a status and one line of text, prefixed with `egress: `.
-pub(crate) fn line(status: StatusCode, words: &str) -> Response<Body> {
+pub(crate) fn text_response(status: StatusCode, words: &str) -> Response<Body> {
     (status, format!("egress: {words}\n")).into_response()
 }
 
 /// Builds the response that switches this connection to another protocol (101).
-pub(crate) fn switch(protocol: &'static str) -> Response<Body> {
+pub(crate) fn upgrade_response(protocol: &'static str) -> Response<Body> {
     let headers = [
         (header::CONNECTION, HeaderValue::from_static("upgrade")),
         (header::UPGRADE, HeaderValue::from_static(protocol)),

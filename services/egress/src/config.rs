@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     address::AddressRule,
-    mirror::{Mirror, MirrorSettings},
+    mirror::{MirrorSettings, RegistryMirror},
 };
 
 /// Largest quota in MiB: one TiB.
@@ -99,10 +99,10 @@ impl Settings {
     ///
     /// # Errors
     /// [`settings::Error`] for the first mirror with a wrong setting.
-    pub(crate) fn mirrors(&self) -> Result<BTreeMap<String, Mirror>, settings::Error> {
+    pub(crate) fn mirrors(&self) -> Result<BTreeMap<String, RegistryMirror>, settings::Error> {
         let rule = self.rule()?;
         let read = |(name, settings): (&String, &MirrorSettings)| {
-            let mirror = Mirror::new(name, settings, &rule).map_err(|(key, problem)| {
+            let mirror = RegistryMirror::new(name, settings, &rule).map_err(|(key, problem)| {
                 let key = key.map(|key| format!(".{key}")).unwrap_or_default();
                 settings::Error::new(format!("egress.mirrors.{name}{key}"), problem)
             });
@@ -126,7 +126,7 @@ impl ServiceConfig for Config {
         if self.egress.grant_keys.is_empty() {
             return wrong("grant_keys", "must name the planner's public key by its key id");
         }
-        if let Err(refused) = grant::Verifier::new(&self.egress.grant_keys) {
+        if let Err(refused) = grant::GrantVerifier::new(&self.egress.grant_keys) {
             return wrong("grant_keys", &refused.to_string());
         }
         for (key, mib) in [
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn problem_with(extra: &[(&str, &str)]) -> Option<String> {
-        let key = grant::generate().public_key;
+        let key = grant::generate_key_pair().public_key;
         let good = [
             ("JOURNEYMAN__EGRESS__GRANT_KEYS__FIRST", key.as_str()),
             (
@@ -165,7 +165,7 @@ mod tests {
             .iter()
             .chain(extra)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let checked = settings::load::<Config>(None, env).and_then(|config| {
+        let checked = settings::load_settings::<Config>(None, env).and_then(|config| {
             assert!(!format!("{config:?}").contains("very-secret"));
             config.check()
         });
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(problem_with(&[(&name, value)]).as_deref(), Some(key));
         }
         let nothing: [(String, String); 0] = [];
-        let missing = settings::load::<Config>(None, nothing).and_then(|config| config.check());
+        let missing = settings::load_settings::<Config>(None, nothing).and_then(|config| config.check());
         assert_eq!(missing.unwrap_err().key, "egress.grant_keys");
     }
 }

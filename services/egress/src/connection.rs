@@ -13,7 +13,7 @@ use std::{
 };
 
 use axum::{body::Body, http::Request, http::Response};
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use hyper::{body::Incoming, rt, server::conn::http1, service::Service};
 use hyper_util::rt::TokioTimer;
 use tokio::{
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 const MAX_HEAD: usize = 32 * 1024;
 
 /// Serves requests until the connection ends. On shutdown it ends after the request in progress.
-pub(crate) async fn serve<I, S>(io: I, service: S, header_limit: Duration, shutdown: &CancellationToken)
+pub(crate) async fn serve_http<I, S>(io: I, service: S, header_limit: Duration, shutdown: &CancellationToken)
 where
     I: rt::Read + rt::Write + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
@@ -45,18 +45,18 @@ where
         }
     };
     if let Err(error) = served {
-        tracing::debug!(error = %chain(&error), "connection broke off");
+        tracing::debug!(error = %format_error_chain(&error), "connection broke off");
     }
 }
 
 /// Clock of the last byte that a connection read or wrote, shared by its clones.
 #[derive(Clone)]
-pub(crate) struct Activity {
+pub(crate) struct ConnectionActivity {
     start: Instant,
     last_ms: Arc<AtomicU64>,
 }
 
-impl Activity {
+impl ConnectionActivity {
     /// Starts the clock; creation counts as activity.
     pub(crate) fn new() -> Self {
         Self {
@@ -86,18 +86,18 @@ impl Activity {
 }
 
 /// Stream that records its reads and writes in an [`Activity`].
-pub(crate) struct Watched<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
-    activity: Activity,
+    activity: ConnectionActivity,
 }
 
-impl<S> Watched<S> {
-    pub(crate) const fn new(stream: S, activity: Activity) -> Self {
+impl<S> TimedStream<S> {
+    pub(crate) const fn new(stream: S, activity: ConnectionActivity) -> Self {
         Self { stream, activity }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -111,7 +111,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         if written.is_ready() {
@@ -137,9 +137,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connection_becomes_quiet_after_last_byte() {
-        let activity = Activity::new();
+        let activity = ConnectionActivity::new();
         let (near, mut far) = tokio::io::duplex(64);
-        let mut near = Watched::new(near, activity.clone());
+        let mut near = TimedStream::new(near, activity.clone());
         let start = Instant::now();
         let limit = Duration::from_secs(60);
         let talk = async {

@@ -11,31 +11,31 @@ use tokio::sync::Semaphore;
 use tracing::{Span, field};
 
 use crate::{
-    problem::{Reason, Refusal},
-    runs::Seat,
+    problem::{EgressRefusal, RefusalReason},
+    runs::SessionSlot,
     telemetry,
 };
 
 /// The run at the other end of a session, with its slot.
-pub(crate) struct Caller {
+pub(crate) struct SessionCaller {
     pub(crate) grant: Grant,
-    pub(crate) seat: Seat,
+    pub(crate) seat: SessionSlot,
 }
 
-impl Caller {
+impl SessionCaller {
     /// Records a refusal for the run (`GET /refusals`) and for the operator (log and metric).
-    pub(crate) fn refuse(&self, refusal: &Refusal) {
+    pub(crate) fn refuse(&self, refusal: &EgressRefusal) {
         let Grant { run, repository, .. } = &self.grant;
         let reason = refusal.reason.label();
         tracing::info!(%run, %repository, host = refusal.what, reason, "egress refused");
-        telemetry::refused(reason);
+        telemetry::count_refusal(reason);
         self.seat.run.note(refusal);
     }
 }
 
 /// One request or tunnel. Counts bytes while it lives, and logs them when it is dropped.
-pub(crate) struct Exchange {
-    caller: Arc<Caller>,
+pub(crate) struct MeteredExchange {
+    caller: Arc<SessionCaller>,
     what: String,
     kind: &'static str,
     sent: AtomicU64,
@@ -44,14 +44,14 @@ pub(crate) struct Exchange {
     span: Span,
 }
 
-impl Exchange {
+impl MeteredExchange {
     /// Returns the run's memory for rewritten texts; one permit is one MiB.
     pub(crate) fn texts(&self) -> &Arc<Semaphore> {
         &self.caller.seat.run.texts
     }
 
     /// Starts counting at zero. `kind` is `tunnel`, `plain` or `mirror`.
-    pub(crate) fn new(caller: &Arc<Caller>, what: String, kind: &'static str) -> Self {
+    pub(crate) fn new(caller: &Arc<SessionCaller>, what: String, kind: &'static str) -> Self {
         let span = tracing::info_span!(
             "egress",
             host = what,
@@ -73,7 +73,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`Reason::SentAll`] when the run's quota is exhausted.
-    pub(crate) fn send(&self, bytes: usize) -> Result<(), Reason> {
+    pub(crate) fn send(&self, bytes: usize) -> Result<(), RefusalReason> {
         self.caller.seat.run.send(bytes as u64)?;
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
@@ -83,7 +83,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`Reason::ReceivedAll`] when the run's quota is exhausted.
-    pub(crate) fn receive(&self, bytes: usize) -> Result<(), Reason> {
+    pub(crate) fn receive(&self, bytes: usize) -> Result<(), RefusalReason> {
         self.caller.seat.run.receive(bytes as u64)?;
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
@@ -106,22 +106,22 @@ impl Exchange {
     }
 
     /// Records the refusal that ends the connection, and returns the error that ends it.
-    pub(crate) fn refuse(&self, reason: Reason) -> io::Error {
+    pub(crate) fn refuse(&self, reason: RefusalReason) -> io::Error {
         // Recorded before the error closes the connection: the executor reads `/refusals` as soon as the connection
         // ends.
         let label = reason.label();
-        self.caller.refuse(&Refusal::new(&self.what, reason));
+        self.caller.refuse(&EgressRefusal::new(&self.what, reason));
         io::Error::other(label)
     }
 }
 
-impl Drop for Exchange {
+impl Drop for MeteredExchange {
     fn drop(&mut self) {
         let Grant { run, repository, .. } = &self.caller.grant;
         let [sent, received] = [&self.sent, &self.received].map(|count| count.load(Ordering::Relaxed));
         let (host, kind) = (&self.what, self.kind);
         self.span.record("sent", sent).record("received", received);
         tracing::info!(parent: &self.span, %run, %repository, host, kind, sent, received, "egress ended");
-        telemetry::carried(kind, sent, received);
+        telemetry::count_traffic(kind, sent, received);
     }
 }

@@ -10,7 +10,7 @@ use axum::{
     },
 };
 use bytes::Bytes;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use futures::{Stream, StreamExt, stream};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
@@ -18,12 +18,12 @@ use tokio::{
 };
 
 use crate::{
-    decide::Target,
-    exchange::Exchange,
-    mirror::{self, Mirror},
-    problem::{Problem, Reason},
-    resolve::Unresolved,
-    rewrite::{MAX_TEXT, Rewriter, content_length, is_text},
+    exchange::MeteredExchange,
+    mirror::{self, RegistryMirror},
+    problem::{EgressProblem, RefusalReason},
+    request_decision::RequestTarget,
+    resolve::ResolveError,
+    rewrite::{AddressRewriter, MAX_TEXT, content_length, is_text},
 };
 
 // Memory for rewritten texts of all sessions, in MiB. Four texts of the largest size fit.
@@ -56,7 +56,7 @@ const HOP_BY_HOP: [&str; 9] = [
 ];
 
 /// HTTP client for open hosts and registries, with the memory budget for rewritten texts.
-pub(crate) struct Forwarder {
+pub(crate) struct HttpForwarder {
     http: reqwest::Client,
     memory: Arc<Semaphore>,
     /// Names with a domain under which sandboxes reach mirrors.
@@ -67,18 +67,18 @@ pub(crate) struct Forwarder {
 ///
 /// # Errors
 /// [`Problem::Refused`] for the target `what`.
-pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), Problem> {
+pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), EgressProblem> {
     let reads = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_body = request.headers.contains_key(header::TRANSFER_ENCODING)
         || content_length(&request.headers).is_some_and(|length| length > 0);
     if reads && !has_body {
         Ok(())
     } else {
-        Err(Problem::refused(what, Reason::Upload))
+        Err(EgressProblem::refused(what, RefusalReason::Upload))
     }
 }
 
-impl Forwarder {
+impl HttpForwarder {
     pub(crate) fn new(http: reqwest::Client, names: Vec<String>) -> Self {
         Self {
             http,
@@ -93,10 +93,10 @@ impl Forwarder {
     /// [`Problem`], when the host returns no response.
     pub(crate) async fn plain(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         request: &Parts,
-        exchange: Exchange,
-    ) -> Result<Response<Body>, Problem> {
+        exchange: MeteredExchange,
+    ) -> Result<Response<Body>, EgressProblem> {
         let what = target.to_string();
         let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut headers = end_to_end(&request.headers);
@@ -106,12 +106,12 @@ impl Forwarder {
         let asking = self
             .http
             .request(request.method.clone(), format!("http://{what}{path}"));
-        let answer = send(asking, headers, &what, &request.uri, &exchange).await?;
+        let answer = send_request(asking, headers, &what, &request.uri, &exchange).await?;
         let (status, headers) = (answer.status(), end_to_end(answer.headers()));
-        Ok(respond(
+        Ok(build_response(
             status,
             headers,
-            Body::from_stream(counted(answer, exchange)),
+            Body::from_stream(count_body(answer, exchange)),
         ))
     }
 
@@ -121,25 +121,25 @@ impl Forwarder {
     /// [`Problem`], when the registry returns no response or refuses the credential.
     pub(crate) async fn mirror(
         &self,
-        mirror: &Mirror,
+        mirror: &RegistryMirror,
         rest: &str,
         request: &Parts,
-        exchange: Exchange,
-    ) -> Result<Response<Body>, Problem> {
-        let what = what(mirror.name());
+        exchange: MeteredExchange,
+    ) -> Result<Response<Body>, EgressProblem> {
+        let what = mirror_label(mirror.name());
         let rewriter = mirror.rewriter(&self.own_host(request)?);
         let url = mirror
             .upstream(rest, request.uri.query())
-            .ok_or_else(|| Problem::refused(&what, Reason::Outside))?;
+            .ok_or_else(|| EgressProblem::refused(&what, RefusalReason::Outside))?;
         let asking = mirror.authorize(self.http.request(request.method.clone(), url.clone()));
         let headers = mirror::request_headers(&request.headers);
-        let answer = send(asking, headers, &what, &request.uri, &exchange).await?;
+        let answer = send_request(asking, headers, &what, &request.uri, &exchange).await?;
         let status = answer.status();
         // The operator has to act: a 401 would make the package manager request a credential that no sandbox has.
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             tracing::error!(mirror = mirror.name(), %status, "registry refuses the credential of its mirror");
             let name = mirror.name();
-            return Err(Problem::Unreachable(format!(
+            return Err(EgressProblem::Unreachable(format!(
                 "the proxy's credential for mirror {name} is refused"
             )));
         }
@@ -151,10 +151,10 @@ impl Forwarder {
         }
         // A part of a text may begin or end inside of an address, so it is not rewritten.
         if !is_text(&headers) || status == StatusCode::PARTIAL_CONTENT {
-            return Ok(respond(
+            return Ok(build_response(
                 status,
                 headers,
-                Body::from_stream(counted(answer, exchange)),
+                Body::from_stream(count_body(answer, exchange)),
             ));
         }
         let (body, length) = self.rewritten(answer, exchange, &rewriter).await?;
@@ -163,7 +163,7 @@ impl Forwarder {
         if let Some(length) = length.filter(|length| *length > 0) {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
-        Ok(respond(status, headers, body))
+        Ok(build_response(status, headers, body))
     }
 
     /// Returns the body with the registry's addresses replaced by the mirror's, and its length.
@@ -173,13 +173,13 @@ impl Forwarder {
     async fn rewritten(
         &self,
         answer: reqwest::Response,
-        exchange: Exchange,
-        rewriter: &Rewriter,
-    ) -> Result<(Body, Option<usize>), Problem> {
+        exchange: MeteredExchange,
+        rewriter: &AddressRewriter,
+    ) -> Result<(Body, Option<usize>), EgressProblem> {
         let announced = content_length(answer.headers());
         let places = self.places(&exchange, announced).await?;
-        let broken = |_: io::Error| Problem::Unreachable("the registry's answer broke off".to_owned());
-        let mut chunks = Box::pin(counted(answer, exchange));
+        let broken = |_: io::Error| EgressProblem::Unreachable("the registry's answer broke off".to_owned());
+        let mut chunks = Box::pin(count_body(answer, exchange));
         let mut text = Vec::new();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(broken)?;
@@ -204,7 +204,11 @@ impl Forwarder {
     ///
     /// # Errors
     /// [`Problem::Unreachable`] after [`PLACE_TIME`].
-    async fn places(&self, exchange: &Exchange, length: Option<u64>) -> Result<Places, Problem> {
+    async fn places(
+        &self,
+        exchange: &MeteredExchange,
+        length: Option<u64>,
+    ) -> Result<TextPermits, EgressProblem> {
         let largest = MAX_TEXT as u64;
         let mib = length.unwrap_or(largest).clamp(1, largest).div_ceil(MIB);
         let count = u32::try_from(mib).unwrap_or(u32::MAX);
@@ -217,7 +221,7 @@ impl Forwarder {
         };
         match tokio::time::timeout(PLACE_TIME, both).await {
             Ok(Ok((own, all))) => Ok([own, all]),
-            Ok(Err(_)) | Err(_) => Err(Problem::Unreachable(
+            Ok(Err(_)) | Err(_) => Err(EgressProblem::Unreachable(
                 "the proxy has no memory for a registry's text at the moment; try again".to_owned(),
             )),
         }
@@ -227,14 +231,14 @@ impl Forwarder {
     ///
     /// The proxy writes it into texts. So it must be short, and the sandbox's loopback, a name without a domain, or a
     /// name of the settings.
-    fn own_host(&self, request: &Parts) -> Result<String, Problem> {
+    fn own_host(&self, request: &Parts) -> Result<String, EgressProblem> {
         let host = request.headers.get(header::HOST);
         let host = host.and_then(|value| value.to_str().ok());
         let host = host.filter(|host| host.len() <= MAX_HOST);
         let host = host.and_then(|host| host.parse::<Authority>().ok());
         let host = host.filter(|host| self.is_own(host));
         host.map(|host| host.to_string())
-            .ok_or(Problem::Malformed(NOT_OWN_HOST))
+            .ok_or(EgressProblem::Malformed(NOT_OWN_HOST))
     }
 
     fn is_own(&self, host: &Authority) -> bool {
@@ -251,13 +255,13 @@ impl Forwarder {
 }
 
 /// Permits for the memory of one text: the run's and the proxy's.
-type Places = [OwnedSemaphorePermit; 2];
+type TextPermits = [OwnedSemaphorePermit; 2];
 
 /// Returns the same stream, holding its memory to the end. A client that reads for longer than [`HOLD_TIME`] gets an
 /// error.
 fn while_held(
     blocks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    places: Places,
+    places: TextPermits,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let deadline = Instant::now() + HOLD_TIME;
     blocks.map(move |block| {
@@ -270,39 +274,41 @@ fn while_held(
 }
 
 /// Returns the name of a mirror in texts and logs: its path.
-pub(crate) fn what(name: &str) -> String {
+pub(crate) fn mirror_label(name: &str) -> String {
     format!("/mirror/{name}/")
 }
 
-async fn send(
+async fn send_request(
     asking: reqwest::RequestBuilder,
     headers: HeaderMap,
     what: &str,
     uri: &Uri,
-    exchange: &Exchange,
-) -> Result<reqwest::Response, Problem> {
-    let refused = |reason| Problem::refused(what, reason);
-    let length = uri.path_and_query().map_or(0, |path| path.as_str().len()) + size(&headers);
+    exchange: &MeteredExchange,
+) -> Result<reqwest::Response, EgressProblem> {
+    let refused = |reason| EgressProblem::refused(what, reason);
+    let length = uri.path_and_query().map_or(0, |path| path.as_str().len()) + header_bytes(&headers);
     // Counted before the request leaves: a query is an upload.
     exchange.send(length).map_err(refused)?;
     let answer = asking.headers(headers).send().await;
-    let answer = answer.map_err(|error| unreached(what, error))?;
-    exchange.receive(size(answer.headers())).map_err(refused)?;
+    let answer = answer.map_err(|error| classify_send_error(what, error))?;
+    exchange
+        .receive(header_bytes(answer.headers()))
+        .map_err(refused)?;
     Ok(answer)
 }
 
-fn size(headers: &HeaderMap) -> usize {
+fn header_bytes(headers: &HeaderMap) -> usize {
     headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum()
 }
 
-fn unreached(what: &str, error: reqwest::Error) -> Problem {
+fn classify_send_error(what: &str, error: reqwest::Error) -> EgressProblem {
     let mut cause = error.source();
     while let Some(inner) = cause {
-        if let Some(Unresolved::NotPublic) = inner.downcast_ref() {
-            return Problem::refused(what, Reason::NotPublic);
+        if let Some(ResolveError::NotPublic) = inner.downcast_ref() {
+            return EgressProblem::refused(what, RefusalReason::NotPublic);
         }
         cause = inner.source();
     }
@@ -312,14 +318,14 @@ fn unreached(what: &str, error: reqwest::Error) -> Problem {
         (false, false) => "broke off",
     };
     // Without its URL, because a query can contain a secret.
-    tracing::warn!(host = what, error = %chain(&error.without_url()), "host did not answer");
-    Problem::Unreachable(format!("{what} {why}"))
+    tracing::warn!(host = what, error = %format_error_chain(&error.without_url()), "host did not answer");
+    EgressProblem::Unreachable(format!("{what} {why}"))
 }
 
 /// Counts the body while it passes. The stream ends with an error when the run's quota is exhausted.
-fn counted(
+fn count_body(
     answer: reqwest::Response,
-    exchange: Exchange,
+    exchange: MeteredExchange,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     answer.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
@@ -348,7 +354,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     )
 }
 
-fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+fn build_response(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;

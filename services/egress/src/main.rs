@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
+    bootstrap::run_service(
         "egress",
         "Journeyman's egress proxy: the only way out of a sandbox's setup commands",
-        egress::serve,
+        egress::serve_proxy,
     )
 }

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::{Host, Url};
 
-use crate::{address::AddressRule, rewrite::Rewriter};
+use crate::{address::AddressRule, rewrite::AddressRewriter};
 
 /// Response headers of a registry that package managers read.
 const ANSWER_HEADERS: [&str; 23] = [
@@ -68,21 +68,21 @@ pub struct MirrorSettings {
 }
 
 /// A registry and the repositories that may use it.
-pub(crate) struct Mirror {
+pub(crate) struct RegistryMirror {
     name: String,
     /// Base URL; its path ends with a slash.
     base: Url,
     repositories: Option<Vec<String>>,
-    credential: Credential,
+    credential: MirrorCredential,
 }
 
-enum Credential {
+enum MirrorCredential {
     Bearer(SecretString),
     Basic(String, SecretString),
 }
 
 /// Prints the name alone, never the credential.
-impl fmt::Debug for Mirror {
+impl fmt::Debug for RegistryMirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mirror")
             .field("name", &self.name)
@@ -90,7 +90,7 @@ impl fmt::Debug for Mirror {
     }
 }
 
-impl Mirror {
+impl RegistryMirror {
     /// Checks the settings of one mirror.
     ///
     /// # Errors
@@ -105,13 +105,14 @@ impl Mirror {
             let problem = "a mirror's name must be lower-case letters, digits and hyphens, at most 40";
             return Err((None, problem.to_owned()));
         }
-        let base = base(&settings.url, rule).map_err(|problem| (Some("url"), problem))?;
-        let repositories = settings.repositories.as_ref().map(repositories).transpose();
+        let base = parse_base_url(&settings.url, rule).map_err(|problem| (Some("url"), problem))?;
+        let repositories = settings.repositories.as_ref().map(parse_repositories).transpose();
         Ok(Self {
             name: name.to_owned(),
             base,
             repositories: repositories.map_err(|problem| (Some("repositories"), problem))?,
-            credential: credential(settings).map_err(|(key, problem)| (Some(key), problem.to_owned()))?,
+            credential: parse_credential(settings)
+                .map_err(|(key, problem)| (Some(key), problem.to_owned()))?,
         })
     }
 
@@ -151,14 +152,16 @@ impl Mirror {
     /// Adds the credential to the request.
     pub(crate) fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.credential {
-            Credential::Bearer(token) => request.bearer_auth(token.expose_secret()),
-            Credential::Basic(user, password) => request.basic_auth(user, Some(password.expose_secret())),
+            MirrorCredential::Bearer(token) => request.bearer_auth(token.expose_secret()),
+            MirrorCredential::Basic(user, password) => {
+                request.basic_auth(user, Some(password.expose_secret()))
+            }
         }
     }
 
     /// Returns the rewriter from the registry's addresses to `http://<host>/mirror/<name>/`.
-    pub(crate) fn rewriter(&self, host: &str) -> Rewriter {
-        Rewriter::new(
+    pub(crate) fn rewriter(&self, host: &str) -> AddressRewriter {
+        AddressRewriter::new(
             self.base.to_string(),
             format!("http://{host}/mirror/{}/", self.name),
         )
@@ -170,7 +173,7 @@ impl Mirror {
         &self,
         value: &HeaderValue,
         asked: &Url,
-        rewriter: &Rewriter,
+        rewriter: &AddressRewriter,
     ) -> Option<HeaderValue> {
         let target = asked.join(value.to_str().ok()?).ok()?;
         HeaderValue::from_str(&rewriter.address(target.as_str())).ok()
@@ -214,7 +217,7 @@ pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
+fn parse_base_url(text: &str, rule: &AddressRule) -> Result<Url, String> {
     let mut url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must be an http:// or https:// URL".to_owned());
@@ -240,7 +243,7 @@ fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
     Ok(url)
 }
 
-fn repositories(list: &TextList) -> Result<Vec<String>, String> {
+fn parse_repositories(list: &TextList) -> Result<Vec<String>, String> {
     let is_pattern = |text: &&String| {
         let sample = text
             .strip_suffix("/*")
@@ -258,17 +261,17 @@ fn repositories(list: &TextList) -> Result<Vec<String>, String> {
     }
 }
 
-fn credential(settings: &MirrorSettings) -> Result<Credential, (&'static str, &'static str)> {
+fn parse_credential(settings: &MirrorSettings) -> Result<MirrorCredential, (&'static str, &'static str)> {
     let credential = match (&settings.token, &settings.user, &settings.password) {
-        (Some(token), None, None) => Credential::Bearer(token.clone()),
+        (Some(token), None, None) => MirrorCredential::Bearer(token.clone()),
         (None, Some(user), Some(password)) if !user.is_empty() && !user.contains(':') => {
-            Credential::Basic(user.clone(), password.clone())
+            MirrorCredential::Basic(user.clone(), password.clone())
         }
         _ => return Err(("token", "must be set, or user and password instead of it")),
     };
     let (key, secret) = match &credential {
-        Credential::Bearer(token) => ("token", token),
-        Credential::Basic(_, password) => ("password", password),
+        MirrorCredential::Bearer(token) => ("token", token),
+        MirrorCredential::Basic(_, password) => ("password", password),
     };
     let secret = secret.expose_secret();
     // Other bytes are not valid in a header, and reqwest would fail on every request.
@@ -323,8 +326,8 @@ mod tests {
         }
     }
 
-    fn mirror(settings: &MirrorSettings) -> Result<Mirror, (Option<&'static str>, String)> {
-        Mirror::new("npm", settings, &AddressRule::default())
+    fn mirror(settings: &MirrorSettings) -> Result<RegistryMirror, (Option<&'static str>, String)> {
+        RegistryMirror::new("npm", settings, &AddressRule::default())
     }
 
     fn upstream(rest: &str, query: Option<&str>) -> Option<String> {
@@ -498,7 +501,7 @@ mod tests {
         }
         for name in ["", "NPM", "a/b", "..", "a_b"] {
             assert!(
-                Mirror::new(name, &settings(), &AddressRule::default()).is_err(),
+                RegistryMirror::new(name, &settings(), &AddressRule::default()).is_err(),
                 "{name}"
             );
         }

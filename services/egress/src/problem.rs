@@ -9,7 +9,7 @@ const MAX_HOST: usize = 120;
 
 /// Reason of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum RefusalReason {
     /// No pattern of the rules covers the host, or the mirror is for other repositories.
     NotOpen,
     /// The host is an address, in any spelling.
@@ -30,7 +30,7 @@ pub(crate) enum Reason {
     ReceivedAll(u64),
 }
 
-impl Reason {
+impl RefusalReason {
     /// Returns the label for metrics and logs.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
@@ -49,15 +49,15 @@ impl Reason {
 
 /// A refused target and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct EgressRefusal {
     /// The target: `host:port` or `/mirror/<name>/`.
     pub(crate) what: String,
-    pub(crate) reason: Reason,
+    pub(crate) reason: RefusalReason,
 }
 
-impl Refusal {
+impl EgressRefusal {
     /// Builds a refusal, with the target truncated and reduced to printable ASCII.
-    pub(crate) fn new(what: &str, reason: Reason) -> Self {
+    pub(crate) fn new(what: &str, reason: RefusalReason) -> Self {
         // The text becomes a line of `/refusals` and a prompt of the model: a sandbox must not be able to add lines
         // to it.
         let clean = |letter: char| if letter.is_ascii_graphic() { letter } else { '?' };
@@ -71,17 +71,21 @@ impl Refusal {
     pub(crate) fn words(&self, repository: &RepositoryName) -> String {
         let what = &self.what;
         match self.reason {
-            Reason::NotOpen => format!("{what} is not open to {repository}"),
-            Reason::Address => format!("{what} is an address, and only names are open"),
-            Reason::NotPublic => format!("{what} leads to an address that is not public"),
-            Reason::OtherName => format!("{what} is not the host that the TLS client named"),
-            Reason::NotTls => format!("{what} was not asked in TLS, the only thing that a tunnel carries"),
-            Reason::Upload => {
+            RefusalReason::NotOpen => format!("{what} is not open to {repository}"),
+            RefusalReason::Address => format!("{what} is an address, and only names are open"),
+            RefusalReason::NotPublic => format!("{what} leads to an address that is not public"),
+            RefusalReason::OtherName => format!("{what} is not the host that the TLS client named"),
+            RefusalReason::NotTls => {
+                format!("{what} was not asked in TLS, the only thing that a tunnel carries")
+            }
+            RefusalReason::Upload => {
                 format!("{what} takes GET, HEAD and OPTIONS without a body, because nothing is uploaded")
             }
-            Reason::Outside => format!("{what} is open beneath its base alone"),
-            Reason::SentAll(mib) => format!("{what} is cut off: the run has sent the {mib} MiB that it may"),
-            Reason::ReceivedAll(mib) => {
+            RefusalReason::Outside => format!("{what} is open beneath its base alone"),
+            RefusalReason::SentAll(mib) => {
+                format!("{what} is cut off: the run has sent the {mib} MiB that it may")
+            }
+            RefusalReason::ReceivedAll(mib) => {
                 format!("{what} is cut off: the run has received the {mib} MiB that it may")
             }
         }
@@ -89,13 +93,13 @@ impl Refusal {
 }
 
 /// Hosts and mirrors that are open to a repository, for the end of a refusal.
-pub(crate) struct Open<'a> {
+pub(crate) struct OpenHosts<'a> {
     pub(crate) network: &'a [HostPattern],
     /// Names of the mirrors.
     pub(crate) mirrors: Vec<&'a str>,
 }
 
-impl fmt::Display for Open<'_> {
+impl fmt::Display for OpenHosts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("open: ")?;
         if self.network.is_empty() {
@@ -116,19 +120,19 @@ impl fmt::Display for Open<'_> {
 
 /// Reason why the proxy answers a request itself.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub(crate) enum EgressProblem {
     /// The rules or the limits do not permit the request.
-    Refused(Refusal),
+    Refused(EgressRefusal),
     /// The request is malformed; one line for the client.
     Malformed(&'static str),
     /// The other side is unreachable or its response is unusable; target and reason.
     Unreachable(String),
 }
 
-impl Problem {
+impl EgressProblem {
     /// Builds a refusal of the target `what`.
-    pub(crate) fn refused(what: &str, reason: Reason) -> Self {
-        Self::Refused(Refusal::new(what, reason))
+    pub(crate) fn refused(what: &str, reason: RefusalReason) -> Self {
+        Self::Refused(EgressRefusal::new(what, reason))
     }
 }
 
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn refusal_text_is_always_one_line() {
-        let refusal = Refusal::new(&format!("a\r\nb{}", "x".repeat(500)), Reason::NotOpen);
+        let refusal = EgressRefusal::new(&format!("a\r\nb{}", "x".repeat(500)), RefusalReason::NotOpen);
         let words = refusal.words(&"acme/shop".parse().unwrap());
         assert!(words.len() < 200 && words.starts_with("a??bxxx"), "{words}");
     }
@@ -148,13 +152,13 @@ mod tests {
         let network: Vec<HostPattern> = ["pypi.example", "*.crates.example"]
             .map(|text| text.parse().unwrap())
             .to_vec();
-        let open = Open {
+        let open = OpenHosts {
             network: &network,
             mirrors: vec!["npm", "pypi"],
         };
         let expected = "open: pypi.example, *.crates.example (executor.network in its rules); mirrors: /mirror/npm/, /mirror/pypi/";
         assert_eq!(open.to_string(), expected);
-        let nothing = Open {
+        let nothing = OpenHosts {
             network: &[],
             mirrors: Vec::new(),
         };

@@ -4,20 +4,20 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use domain::RepositoryName;
-use grant::Verifier;
+use grant::GrantVerifier;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Settings,
-    forward::Forwarder,
-    mirror::Mirror,
-    resolve::{Checked, Resolver},
-    runs::Runs,
+    forward::HttpForwarder,
+    mirror::RegistryMirror,
+    resolve::{CheckedResolver, HostResolver},
+    runs::RunTable,
 };
 
 /// Time limits for the parts of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TimeLimits {
     /// Resolving a name and connecting to it.
     pub connect: Duration,
     /// From the wait for a request, or for a tunnel's first bytes, to the end of its head.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for TimeLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -40,13 +40,13 @@ impl Default for Limits {
 }
 
 /// Keys, mirrors, resolver and limits, independent of the number of connections.
-pub(crate) struct Proxy {
-    pub(crate) verifier: Verifier,
-    pub(crate) runs: Arc<Runs>,
-    pub(crate) mirrors: BTreeMap<String, Mirror>,
-    pub(crate) checked: Checked,
-    pub(crate) forwarder: Forwarder,
-    pub(crate) limits: Limits,
+pub(crate) struct EgressProxy {
+    pub(crate) verifier: GrantVerifier,
+    pub(crate) runs: Arc<RunTable>,
+    pub(crate) mirrors: BTreeMap<String, RegistryMirror>,
+    pub(crate) checked: CheckedResolver,
+    pub(crate) forwarder: HttpForwarder,
+    pub(crate) limits: TimeLimits,
     pub(crate) sessions: TaskTracker,
     /// Connections end after their request in progress.
     pub(crate) shutdown: CancellationToken,
@@ -54,19 +54,19 @@ pub(crate) struct Proxy {
     pub(crate) cut: CancellationToken,
 }
 
-impl Proxy {
+impl EgressProxy {
     /// Reads keys, networks and mirrors. Opens no connection.
     ///
     /// # Errors
     /// A wrong setting, or TLS that cannot be set up.
     pub(crate) fn new(
         settings: &Settings,
-        resolver: Arc<dyn Resolver>,
-        limits: Limits,
+        resolver: Arc<dyn HostResolver>,
+        limits: TimeLimits,
         shutdown: CancellationToken,
     ) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
-        let checked = Checked::new(resolver, settings.rule()?);
+        let checked = CheckedResolver::new(resolver, settings.rule()?);
         let http = reqwest::Client::builder()
             .dns_resolver(Arc::new(checked.clone()))
             // A redirect or a proxy of the environment would bypass the checks of this process.
@@ -79,11 +79,11 @@ impl Proxy {
             .build()
             .context("http client")?;
         Ok(Self {
-            verifier: Verifier::new(&settings.grant_keys).context("egress.grant_keys")?,
-            runs: Arc::new(Runs::new(settings.upload_mib, settings.download_mib)),
+            verifier: GrantVerifier::new(&settings.grant_keys).context("egress.grant_keys")?,
+            runs: Arc::new(RunTable::new(settings.upload_mib, settings.download_mib)),
             mirrors: settings.mirrors()?,
             checked,
-            forwarder: Forwarder::new(http, settings.mirror_names()?),
+            forwarder: HttpForwarder::new(http, settings.mirror_names()?),
             limits,
             sessions: TaskTracker::new(),
             shutdown,
@@ -97,6 +97,6 @@ impl Proxy {
             .mirrors
             .values()
             .filter(|mirror| mirror.is_open_to(repository));
-        open.map(Mirror::name).collect()
+        open.map(RegistryMirror::name).collect()
     }
 }

@@ -18,7 +18,7 @@ const MAX_ADDRESSES: usize = 16;
 pub type LookUp = BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 
 /// Resolver of host names. Tests replace it.
-pub trait Resolver: Send + Sync {
+pub trait HostResolver: Send + Sync {
     /// Resolves a host to all its addresses.
     fn look_up(&self, host: &str) -> LookUp;
 }
@@ -27,7 +27,7 @@ pub trait Resolver: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
-impl Resolver for SystemResolver {
+impl HostResolver for SystemResolver {
     fn look_up(&self, host: &str) -> LookUp {
         let host = host.to_owned();
         async move {
@@ -40,7 +40,7 @@ impl Resolver for SystemResolver {
 
 /// Reason why a name has no address to dial.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unresolved {
+pub(crate) enum ResolveError {
     /// One of its addresses is closed. A legitimate name does not mix public and internal addresses.
     #[error("the name leads to an address that is not public")]
     NotPublic,
@@ -51,13 +51,13 @@ pub(crate) enum Unresolved {
 
 /// Resolver that returns an answer only if all its addresses are open.
 #[derive(Clone)]
-pub(crate) struct Checked {
-    resolver: Arc<dyn Resolver>,
+pub(crate) struct CheckedResolver {
+    resolver: Arc<dyn HostResolver>,
     rule: Arc<AddressRule>,
 }
 
-impl Checked {
-    pub(crate) fn new(resolver: Arc<dyn Resolver>, rule: AddressRule) -> Self {
+impl CheckedResolver {
+    pub(crate) fn new(resolver: Arc<dyn HostResolver>, rule: AddressRule) -> Self {
         let rule = Arc::new(rule);
         Self { resolver, rule }
     }
@@ -66,20 +66,20 @@ impl Checked {
     ///
     /// # Errors
     /// [`Unresolved`].
-    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unresolved> {
-        let found = self.resolver.look_up(host).await.map_err(Unresolved::Unknown)?;
+    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        let found = self.resolver.look_up(host).await.map_err(ResolveError::Unknown)?;
         if found.is_empty() {
-            return Err(Unresolved::Unknown(io::ErrorKind::NotFound.into()));
+            return Err(ResolveError::Unknown(io::ErrorKind::NotFound.into()));
         }
         if !found.iter().all(|address| self.rule.opens(*address)) {
             tracing::warn!(host, addresses = ?found, "name leads to an address that is not public");
-            return Err(Unresolved::NotPublic);
+            return Err(ResolveError::NotPublic);
         }
         Ok(found.into_iter().take(MAX_ADDRESSES).collect())
     }
 }
 
-impl Resolve for Checked {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let checked = self.clone();
         Box::pin(async move {

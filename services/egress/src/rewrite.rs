@@ -9,12 +9,12 @@ pub(crate) const MAX_TEXT: usize = 32 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;
 
 /// Mapping from the base of a registry to the mirror as its client reached it. Both end with a slash.
-pub(crate) struct Rewriter {
+pub(crate) struct AddressRewriter {
     from: String,
     to: String,
 }
 
-impl Rewriter {
+impl AddressRewriter {
     pub(crate) const fn new(from: String, to: String) -> Self {
         Self { from, to }
     }
@@ -33,7 +33,7 @@ impl Rewriter {
             Err(error) => (error.into_bytes(), Vec::new()),
         };
         let mut rewritten = RewrittenText {
-            nexts: vec![Next::Unknown; spellings.len()],
+            nexts: vec![NextMatch::Unknown; spellings.len()],
             text,
             spellings,
             at: 0,
@@ -58,13 +58,13 @@ pub(crate) struct RewrittenText {
     /// Source and replacement, for each spelling.
     spellings: Vec<(String, String)>,
     /// Next position of each spelling.
-    nexts: Vec<Next>,
+    nexts: Vec<NextMatch>,
     at: usize,
     length: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Next {
+enum NextMatch {
     Unknown,
     At(usize),
     Never,
@@ -84,7 +84,7 @@ impl RewrittenText {
             at = start + from.len();
         }
         // The positions belong to the counting pass; iteration starts at the beginning.
-        self.nexts.fill(Next::Unknown);
+        self.nexts.fill(NextMatch::Unknown);
         length + self.text.len() - at
     }
 
@@ -94,13 +94,13 @@ impl RewrittenText {
         // whole text for each replacement.
         for (next, (from, _)) in self.nexts.iter_mut().zip(&self.spellings) {
             let is_known = match next {
-                Next::Unknown => false,
-                Next::At(found) => *found >= at,
-                Next::Never => true,
+                NextMatch::Unknown => false,
+                NextMatch::At(found) => *found >= at,
+                NextMatch::Never => true,
             };
             if !is_known {
                 let found = memchr::memmem::find(&self.text[at..], from.as_bytes());
-                *next = found.map_or(Next::Never, |found| Next::At(at + found));
+                *next = found.map_or(NextMatch::Never, |found| NextMatch::At(at + found));
             }
         }
         let starts = self
@@ -108,8 +108,8 @@ impl RewrittenText {
             .iter()
             .enumerate()
             .filter_map(|(spelling, next)| match next {
-                Next::At(start) => Some((*start, spelling)),
-                Next::Unknown | Next::Never => None,
+                NextMatch::At(start) => Some((*start, spelling)),
+                NextMatch::Unknown | NextMatch::Never => None,
             });
         starts.min()
     }
@@ -169,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn rewriter() -> Rewriter {
-        Rewriter::new(
+    fn rewriter() -> AddressRewriter {
+        AddressRewriter::new(
             "https://npm.example/acme/".to_owned(),
             "http://proxy:3128/mirror/npm/".to_owned(),
         )

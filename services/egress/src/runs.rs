@@ -12,7 +12,7 @@ use std::{
 use domain::RunId;
 use tokio::{sync::Semaphore, time::Instant};
 
-use crate::problem::{Reason, Refusal};
+use crate::problem::{EgressRefusal, RefusalReason};
 
 /// Time after a run's last session until the proxy forgets it.
 pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(30 * 60);
@@ -32,7 +32,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Limit that prevents a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Full {
+pub(crate) enum SessionLimit {
     #[error("the run has {MAX_RUN_SESSIONS} connections open, the most that it may")]
     Run,
     #[error("the proxy has as many connections or runs as it can hold")]
@@ -40,39 +40,39 @@ pub(crate) enum Full {
 }
 
 /// Table of all remembered runs.
-pub(crate) struct Runs {
+pub(crate) struct RunTable {
     upload_mib: u64,
     download_mib: u64,
-    known: Mutex<Known>,
+    known: Mutex<RunTableState>,
 }
 
 #[derive(Default)]
-struct Known {
-    runs: HashMap<RunId, Arc<Run>>,
+struct RunTableState {
+    runs: HashMap<RunId, Arc<RunUsage>>,
     sessions: usize,
 }
 
 /// Quotas, memory and refusals of one run.
-pub(crate) struct Run {
-    sent: Quota,
-    received: Quota,
+pub(crate) struct RunUsage {
+    sent: ByteQuota,
+    received: ByteQuota,
     /// Memory for rewritten texts; one permit is one MiB.
     pub(crate) texts: Arc<Semaphore>,
-    state: Mutex<State>,
+    state: Mutex<RunUsageState>,
 }
 
-struct State {
+struct RunUsageState {
     sessions: usize,
     last_used: Instant,
-    refusals: Vec<(Refusal, u64)>,
+    refusals: Vec<(EgressRefusal, u64)>,
 }
 
-struct Quota {
+struct ByteQuota {
     mib: u64,
     used: AtomicU64,
 }
 
-impl Quota {
+impl ByteQuota {
     const fn new(mib: u64) -> Self {
         let used = AtomicU64::new(0);
         Self { mib, used }
@@ -86,13 +86,13 @@ impl Quota {
     }
 }
 
-impl Run {
+impl RunUsage {
     fn new(upload_mib: u64, download_mib: u64) -> Self {
         Self {
-            sent: Quota::new(upload_mib),
-            received: Quota::new(download_mib),
+            sent: ByteQuota::new(upload_mib),
+            received: ByteQuota::new(download_mib),
             texts: Arc::new(Semaphore::new(RUN_TEXT_MIB)),
-            state: Mutex::new(State {
+            state: Mutex::new(RunUsageState {
                 sessions: 0,
                 last_used: Instant::now(),
                 refusals: Vec::new(),
@@ -104,25 +104,27 @@ impl Run {
     ///
     /// # Errors
     /// [`Reason::SentAll`] when the quota is exhausted.
-    pub(crate) fn send(&self, bytes: u64) -> Result<(), Reason> {
+    pub(crate) fn send(&self, bytes: u64) -> Result<(), RefusalReason> {
         let is_within = self.sent.take(bytes);
-        is_within.then_some(()).ok_or(Reason::SentAll(self.sent.mib))
+        is_within
+            .then_some(())
+            .ok_or(RefusalReason::SentAll(self.sent.mib))
     }
 
     /// Counts bytes before the client receives them.
     ///
     /// # Errors
     /// [`Reason::ReceivedAll`] when the quota is exhausted.
-    pub(crate) fn receive(&self, bytes: u64) -> Result<(), Reason> {
+    pub(crate) fn receive(&self, bytes: u64) -> Result<(), RefusalReason> {
         let is_within = self.received.take(bytes);
         is_within
             .then_some(())
-            .ok_or(Reason::ReceivedAll(self.received.mib))
+            .ok_or(RefusalReason::ReceivedAll(self.received.mib))
     }
 
     /// Records a refusal. Equal refusals share one entry with a count.
-    pub(crate) fn note(&self, refusal: &Refusal) {
-        let mut state = lock(&self.state);
+    pub(crate) fn note(&self, refusal: &EgressRefusal) {
+        let mut state = lock_unpoisoned(&self.state);
         state.last_used = Instant::now();
         if let Some((_, count)) = state.refusals.iter_mut().find(|(known, _)| known == refusal) {
             *count += 1;
@@ -132,12 +134,12 @@ impl Run {
     }
 
     fn is_forgotten(&self) -> bool {
-        let state = lock(&self.state);
+        let state = lock_unpoisoned(&self.state);
         state.sessions == 0 && state.last_used.elapsed() >= FORGOTTEN_AFTER
     }
 }
 
-impl Runs {
+impl RunTable {
     /// Creates an empty table. The quotas apply to each run, in MiB.
     pub(crate) fn new(upload_mib: u64, download_mib: u64) -> Self {
         Self {
@@ -151,56 +153,56 @@ impl Runs {
     ///
     /// # Errors
     /// [`Full`].
-    pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<Seat, Full> {
-        let mut known = lock(&self.known);
+    pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<SessionSlot, SessionLimit> {
+        let mut known = lock_unpoisoned(&self.known);
         // Expiry happens on use, so it needs no task.
         known.runs.retain(|_, run| !run.is_forgotten());
         if known.sessions >= MAX_SESSIONS || (known.runs.len() >= MAX_RUNS && !known.runs.contains_key(id)) {
-            return Err(Full::Proxy);
+            return Err(SessionLimit::Proxy);
         }
-        let make = || Arc::new(Run::new(self.upload_mib, self.download_mib));
+        let make = || Arc::new(RunUsage::new(self.upload_mib, self.download_mib));
         let run = Arc::clone(known.runs.entry(id.clone()).or_insert_with(make));
         {
-            let mut state = lock(&run.state);
+            let mut state = lock_unpoisoned(&run.state);
             if state.sessions >= MAX_RUN_SESSIONS {
-                return Err(Full::Run);
+                return Err(SessionLimit::Run);
             }
             state.sessions += 1;
             state.last_used = Instant::now();
         }
         known.sessions += 1;
         let runs = Arc::clone(self);
-        Ok(Seat { runs, run })
+        Ok(SessionSlot { runs, run })
     }
 
     /// Returns the refusals of a run with their counts.
-    pub(crate) fn refusals(&self, id: &RunId) -> Vec<(Refusal, u64)> {
-        let mut known = lock(&self.known);
+    pub(crate) fn refusals(&self, id: &RunId) -> Vec<(EgressRefusal, u64)> {
+        let mut known = lock_unpoisoned(&self.known);
         known.runs.retain(|_, run| !run.is_forgotten());
         let run = known.runs.get(id);
-        run.map(|run| lock(&run.state).refusals.clone())
+        run.map(|run| lock_unpoisoned(&run.state).refusals.clone())
             .unwrap_or_default()
     }
 }
 
 /// Slot of one session. Dropping it frees the slot.
-pub(crate) struct Seat {
-    runs: Arc<Runs>,
-    pub(crate) run: Arc<Run>,
+pub(crate) struct SessionSlot {
+    runs: Arc<RunTable>,
+    pub(crate) run: Arc<RunUsage>,
 }
 
-impl Drop for Seat {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
-        lock(&self.runs.known).sessions -= 1;
+        lock_unpoisoned(&self.runs.known).sessions -= 1;
         // The half hour until the run is forgotten starts when its last session ends.
-        let mut state = lock(&self.run.state);
+        let mut state = lock_unpoisoned(&self.run.state);
         state.sessions -= 1;
         state.last_used = Instant::now();
     }
 }
 
 /// Locks the mutex also after a panic of another thread: the counts stay usable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -214,13 +216,13 @@ mod tests {
         RunId::new(TicketKey::jira("ENG-1").unwrap(), number)
     }
 
-    fn refusal(host: &str) -> Refusal {
-        Refusal::new(host, Reason::NotOpen)
+    fn refusal(host: &str) -> EgressRefusal {
+        EgressRefusal::new(host, RefusalReason::NotOpen)
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_is_forgotten_after_idle_half_hour() {
-        let runs = Arc::new(Runs::new(1, 1));
+        let runs = Arc::new(RunTable::new(1, 1));
         let seat = runs.enter(&run(1)).unwrap();
         seat.run.send(MIB).unwrap();
         seat.run.note(&refusal("evil.example:443"));
@@ -229,16 +231,20 @@ mod tests {
         drop(seat);
         tokio::time::advance(FORGOTTEN_AFTER / 2).await;
         let seat = runs.enter(&run(1)).unwrap();
-        assert_eq!(seat.run.send(1), Err(Reason::SentAll(1)), "it has one quota");
+        assert_eq!(
+            seat.run.send(1),
+            Err(RefusalReason::SentAll(1)),
+            "it has one quota"
+        );
         drop(seat);
         tokio::time::advance(FORGOTTEN_AFTER).await;
         assert!(runs.refusals(&run(1)).is_empty());
-        assert!(lock(&runs.known).runs.is_empty());
+        assert!(lock_unpoisoned(&runs.known).runs.is_empty());
     }
 
     #[tokio::test]
     async fn refusals_are_counted_by_run_and_bounded() {
-        let runs = Arc::new(Runs::new(1, 1));
+        let runs = Arc::new(RunTable::new(1, 1));
         let seat = runs.enter(&run(1)).unwrap();
         for number in 0..200 {
             seat.run.note(&refusal(&format!("host-{number}.example:443")));
@@ -252,28 +258,28 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_are_limited_and_slots_are_freed() {
-        let runs = Arc::new(Runs::new(1, 1));
-        let mut seats: Vec<Seat> = (0..MAX_RUN_SESSIONS)
+        let runs = Arc::new(RunTable::new(1, 1));
+        let mut seats: Vec<SessionSlot> = (0..MAX_RUN_SESSIONS)
             .map(|_| runs.enter(&run(1)).unwrap())
             .collect();
-        assert_eq!(runs.enter(&run(1)).err(), Some(Full::Run));
+        assert_eq!(runs.enter(&run(1)).err(), Some(SessionLimit::Run));
         seats.pop();
         seats.push(runs.enter(&run(1)).unwrap());
         let others = MAX_SESSIONS - MAX_RUN_SESSIONS;
         seats.extend((0..others as u64).map(|number| runs.enter(&run(2 + number)).unwrap()));
-        assert_eq!(runs.enter(&run(9999)).err(), Some(Full::Proxy));
+        assert_eq!(runs.enter(&run(9999)).err(), Some(SessionLimit::Proxy));
         seats.clear();
         assert!(runs.enter(&run(9999)).is_ok());
     }
 
     #[tokio::test]
     async fn bytes_beyond_quota_are_refused_for_good() {
-        let runs = Arc::new(Runs::new(1, 2));
+        let runs = Arc::new(RunTable::new(1, 2));
         let seat = runs.enter(&run(1)).unwrap();
         seat.run.send(MIB - 1).unwrap();
-        assert_eq!(seat.run.send(2), Err(Reason::SentAll(1)));
-        assert_eq!(seat.run.send(1), Err(Reason::SentAll(1)));
+        assert_eq!(seat.run.send(2), Err(RefusalReason::SentAll(1)));
+        assert_eq!(seat.run.send(1), Err(RefusalReason::SentAll(1)));
         seat.run.receive(2 * MIB).unwrap();
-        assert_eq!(seat.run.receive(1), Err(Reason::ReceivedAll(2)));
+        assert_eq!(seat.run.receive(1), Err(RefusalReason::ReceivedAll(2)));
     }
 }

@@ -3,17 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::{
-    health::Health,
-    http::{self, Secure},
+    health::ServiceHealth,
+    http::{self, ListenerTls},
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Config,
-    door,
-    proxy::{Limits, Proxy},
-    resolve::{Resolver, SystemResolver},
+    proxy::{EgressProxy, TimeLimits},
+    resolve::{HostResolver, SystemResolver},
+    session_endpoint,
 };
 
 /// Concurrent connections that have not become sessions.
@@ -28,13 +28,17 @@ const CUT_LIMIT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// A wrong setting, or TLS that cannot be set up.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve_proxy(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     serve_with(
         config,
         listener,
         shutdown,
         Arc::new(SystemResolver),
-        Limits::default(),
+        TimeLimits::default(),
     )
     .await
 }
@@ -47,24 +51,29 @@ pub async fn serve_with(
     config: Config,
     listener: TcpListener,
     shutdown: CancellationToken,
-    resolver: Arc<dyn Resolver>,
-    limits: Limits,
+    resolver: Arc<dyn HostResolver>,
+    limits: TimeLimits,
 ) -> anyhow::Result<()> {
-    let health = Health::new();
-    let proxy = Arc::new(Proxy::new(&config.egress, resolver, limits, shutdown.clone())?);
-    let router = door::router(Arc::clone(&proxy)).merge(health.router());
-    let secure = Secure::of(config.tls.as_ref(), health.router())?;
+    let health = ServiceHealth::new();
+    let proxy = Arc::new(EgressProxy::new(
+        &config.egress,
+        resolver,
+        limits,
+        shutdown.clone(),
+    )?);
+    let router = session_endpoint::build_router(Arc::clone(&proxy)).merge(health.router());
+    let secure = ListenerTls::of(config.tls.as_ref(), health.router())?;
     health.set_ready(true);
     tracing::info!("egress ready");
-    let bounds = http::Limits {
+    let bounds = http::ListenerLimits {
         connections: MAX_CONNECTIONS,
         per_address: MAX_PER_ADDRESS,
         head: limits.header,
         drain: limits.drain,
-        ..http::Limits::default()
+        ..http::ListenerLimits::default()
     };
     let mut ended = Box::pin(async {
-        http::serve_over(listener, router, secure, bounds, shutdown.clone()).await;
+        http::serve_https(listener, router, secure, bounds, shutdown.clone()).await;
         // Sessions come last, because a connection can become a session until the listener has ended.
         proxy.sessions.close();
         proxy.sessions.wait().await;

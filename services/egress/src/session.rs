@@ -12,31 +12,31 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answer,
-    connection::{self, Activity, Watched},
-    decide::{self, Ask, Target},
-    exchange::{Caller, Exchange},
+    connection::{self, ConnectionActivity, TimedStream},
+    exchange::{MeteredExchange, SessionCaller},
     forward,
-    problem::{Open, Problem, Reason},
-    proxy::Proxy,
+    problem::{EgressProblem, OpenHosts, RefusalReason},
+    proxy::EgressProxy,
+    request_decision::{self, ProxyRequest, RequestTarget},
     tunnel,
 };
 
-struct Session {
-    proxy: Arc<Proxy>,
-    caller: Arc<Caller>,
+struct ProxySession {
+    proxy: Arc<EgressProxy>,
+    caller: Arc<SessionCaller>,
     tunnels: TaskTracker,
     /// Ends the tunnels.
     cut: CancellationToken,
 }
 
 /// Serves the upgraded connection until it ends, is idle for too long, or the proxy stops.
-pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnUpgrade) {
+pub(crate) async fn serve_session(proxy: Arc<EgressProxy>, caller: Arc<SessionCaller>, upgrading: OnUpgrade) {
     let Some(Ok(upgraded)) = proxy.cut.run_until_cancelled(upgrading).await else {
         return;
     };
-    let activity = Activity::new();
-    let io = TokioIo::new(Watched::new(TokioIo::new(upgraded), activity.clone()));
-    let session = Arc::new(Session {
+    let activity = ConnectionActivity::new();
+    let io = TokioIo::new(TimedStream::new(TokioIo::new(upgraded), activity.clone()));
+    let session = Arc::new(ProxySession {
         cut: proxy.cut.child_token(),
         proxy: Arc::clone(&proxy),
         caller,
@@ -48,7 +48,7 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnU
         async move { Ok::<_, Infallible>(session.answer(request).await) }
     });
     let whole = async {
-        Box::pin(connection::serve(
+        Box::pin(connection::serve_http(
             io,
             service,
             proxy.limits.header,
@@ -71,38 +71,46 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnU
     session.tunnels.wait().await;
 }
 
-impl Session {
+impl ProxySession {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        let answered = match decide::read(request.method(), request.uri()) {
-            Ok(Ask::Tunnel(target)) => self.tunnel(target, request).await,
-            Ok(Ask::Plain(target)) => self.plain(&target, request).await,
-            Ok(Ask::Mirror { name, rest }) => self.mirror(&name, &rest, request).await,
-            Err(words) => Err(Problem::Malformed(words)),
+        let answered = match request_decision::parse_proxy_request(request.method(), request.uri()) {
+            Ok(ProxyRequest::Tunnel(target)) => self.tunnel(target, request).await,
+            Ok(ProxyRequest::Plain(target)) => self.plain(&target, request).await,
+            Ok(ProxyRequest::Mirror { name, rest }) => self.mirror(&name, &rest, request).await,
+            Err(words) => Err(EgressProblem::Malformed(words)),
         };
         answered.unwrap_or_else(|problem| self.explain(&problem))
     }
 
-    async fn tunnel(&self, target: Target, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+    async fn tunnel(
+        &self,
+        target: RequestTarget,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, EgressProblem> {
         let what = target.to_string();
         self.open(&target)?;
         let limits = &self.proxy.limits;
-        let upstream = tunnel::dial(&self.proxy.checked, &target, limits.connect).await?;
-        let exchange = Exchange::new(&self.caller, what, "tunnel");
+        let upstream = tunnel::dial_target(&self.proxy.checked, &target, limits.connect).await?;
+        let exchange = MeteredExchange::new(&self.caller, what, "tunnel");
         let (cut, hello_limit) = (self.cut.clone(), limits.header);
         let upgrading = hyper::upgrade::on(request);
         self.tunnels.spawn(async move {
-            let carrying = tunnel::carry(upgrading, upstream, &target.host, &exchange, hello_limit);
+            let carrying = tunnel::carry_tunnel(upgrading, upstream, &target.host, &exchange, hello_limit);
             cut.run_until_cancelled(carrying).await;
         });
         Ok(Response::new(Body::empty()))
     }
 
-    async fn plain(&self, target: &Target, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+    async fn plain(
+        &self,
+        target: &RequestTarget,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, EgressProblem> {
         let what = target.to_string();
         self.open(target)?;
         let (request, _) = request.into_parts();
         forward::only_reads(&what, &request)?;
-        let exchange = Exchange::new(&self.caller, what, "plain");
+        let exchange = MeteredExchange::new(&self.caller, what, "plain");
         self.proxy.forwarder.plain(target, &request, exchange).await
     }
 
@@ -111,51 +119,51 @@ impl Session {
         name: &str,
         rest: &str,
         request: Request<Incoming>,
-    ) -> Result<Response<Body>, Problem> {
-        let what = forward::what(name);
+    ) -> Result<Response<Body>, EgressProblem> {
+        let what = forward::mirror_label(name);
         let mirror = self.proxy.mirrors.get(name);
         let mirror = mirror
             .filter(|mirror| mirror.is_open_to(&self.caller.grant.repository))
-            .ok_or_else(|| Problem::refused(&what, Reason::NotOpen))?;
+            .ok_or_else(|| EgressProblem::refused(&what, RefusalReason::NotOpen))?;
         self.has_quota(&what)?;
         let (request, _) = request.into_parts();
         forward::only_reads(&what, &request)?;
-        let exchange = Exchange::new(&self.caller, what, "mirror");
+        let exchange = MeteredExchange::new(&self.caller, what, "mirror");
         self.proxy
             .forwarder
             .mirror(mirror, rest, &request, exchange)
             .await
     }
 
-    fn open(&self, target: &Target) -> Result<(), Problem> {
+    fn open(&self, target: &RequestTarget) -> Result<(), EgressProblem> {
         let what = target.to_string();
-        decide::decide(target, &self.caller.grant.network)
-            .map_err(|reason| Problem::refused(&what, reason))?;
+        request_decision::check_target(target, &self.caller.grant.network)
+            .map_err(|reason| EgressProblem::refused(&what, reason))?;
         self.has_quota(&what)
     }
 
     /// Refuses a run whose quota is exhausted, before anything is dialed for it.
-    fn has_quota(&self, what: &str) -> Result<(), Problem> {
+    fn has_quota(&self, what: &str) -> Result<(), EgressProblem> {
         let run = &self.caller.seat.run;
         // Zero bytes: the question must not use up the quota.
         let has_some = run.send(0).and_then(|()| run.receive(0));
-        has_some.map_err(|reason| Problem::refused(what, reason))
+        has_some.map_err(|reason| EgressProblem::refused(what, reason))
     }
 
-    fn explain(&self, problem: &Problem) -> Response<Body> {
+    fn explain(&self, problem: &EgressProblem) -> Response<Body> {
         match problem {
-            Problem::Refused(refusal) => {
+            EgressProblem::Refused(refusal) => {
                 self.caller.refuse(refusal);
                 let grant = &self.caller.grant;
-                let open = Open {
+                let open = OpenHosts {
                     network: &grant.network,
                     mirrors: self.proxy.mirrors_open_to(&grant.repository),
                 };
                 let words = refusal.words(&grant.repository);
-                answer::line(StatusCode::FORBIDDEN, &format!("{words}; {open}"))
+                answer::text_response(StatusCode::FORBIDDEN, &format!("{words}; {open}"))
             }
-            Problem::Malformed(words) => answer::line(StatusCode::BAD_REQUEST, words),
-            Problem::Unreachable(words) => answer::line(StatusCode::BAD_GATEWAY, words),
+            EgressProblem::Malformed(words) => answer::text_response(StatusCode::BAD_REQUEST, words),
+            EgressProblem::Unreachable(words) => answer::text_response(StatusCode::BAD_GATEWAY, words),
         }
     }
 }

@@ -20,7 +20,7 @@ static REFUSALS: LazyLock<Counter<u64>> = LazyLock::new(|| {
 });
 
 /// Counts the bytes of one request or tunnel, by kind: `tunnel`, `plain` or `mirror`.
-pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
+pub(crate) fn count_traffic(kind: &'static str, sent: u64, received: u64) {
     for (direction, count) in [("sent", sent), ("received", received)] {
         let labels = [
             KeyValue::new("journeyman.kind", kind),
@@ -31,6 +31,6 @@ pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
 }
 
 /// Counts one refusal by its reason.
-pub(crate) fn refused(reason: &'static str) {
+pub(crate) fn count_refusal(reason: &'static str) {
     REFUSALS.add(1, &[KeyValue::new("journeyman.reason", reason)]);
 }

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -11,11 +11,11 @@ use tokio::{
 };
 
 use crate::{
-    decide::Target,
-    exchange::Exchange,
+    exchange::MeteredExchange,
     hello,
-    problem::{Problem, Reason},
-    resolve::{Checked, Unresolved},
+    problem::{EgressProblem, RefusalReason},
+    request_decision::RequestTarget,
+    resolve::{CheckedResolver, ResolveError},
 };
 
 const CHUNK: usize = 16 * 1024;
@@ -24,25 +24,34 @@ const CHUNK: usize = 16 * 1024;
 ///
 /// # Errors
 /// A refusal if an address is not public, else [`Problem::Unreachable`].
-pub(crate) async fn dial(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Problem> {
-    let unreachable = |why: &str| Problem::Unreachable(format!("{target} {why}"));
-    match tokio::time::timeout(limit, connect(checked, target, limit)).await {
+pub(crate) async fn dial_target(
+    checked: &CheckedResolver,
+    target: &RequestTarget,
+    limit: Duration,
+) -> Result<TcpStream, EgressProblem> {
+    let unreachable = |why: &str| EgressProblem::Unreachable(format!("{target} {why}"));
+    match tokio::time::timeout(limit, connect_first_address(checked, target, limit)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(Unconnected::Name(Unresolved::NotPublic))) => {
-            Err(Problem::refused(&target.to_string(), Reason::NotPublic))
-        }
-        Ok(Err(Unconnected::Name(Unresolved::Unknown(_)))) => Err(unreachable("cannot be resolved")),
-        Ok(Err(Unconnected::Silent)) | Err(_) => Err(unreachable("cannot be reached")),
+        Ok(Err(DialError::Name(ResolveError::NotPublic))) => Err(EgressProblem::refused(
+            &target.to_string(),
+            RefusalReason::NotPublic,
+        )),
+        Ok(Err(DialError::Name(ResolveError::Unknown(_)))) => Err(unreachable("cannot be resolved")),
+        Ok(Err(DialError::Silent)) | Err(_) => Err(unreachable("cannot be reached")),
     }
 }
 
-enum Unconnected {
-    Name(Unresolved),
+enum DialError {
+    Name(ResolveError),
     Silent,
 }
 
-async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Unconnected> {
-    let addresses = checked.addresses(&target.host).await.map_err(Unconnected::Name)?;
+async fn connect_first_address(
+    checked: &CheckedResolver,
+    target: &RequestTarget,
+    limit: Duration,
+) -> Result<TcpStream, DialError> {
+    let addresses = checked.addresses(&target.host).await.map_err(DialError::Name)?;
     // The limit is divided by the number of addresses, so that one silent address leaves time for the others.
     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     for address in addresses {
@@ -53,49 +62,51 @@ async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
-            Ok(Err(error)) => tracing::debug!(%address, error = %chain(&error), "address cannot be reached"),
+            Ok(Err(error)) => {
+                tracing::debug!(%address, error = %format_error_chain(&error), "address cannot be reached")
+            }
             Err(_) => tracing::debug!(%address, "address is silent"),
         }
     }
-    Err(Unconnected::Silent)
+    Err(DialError::Silent)
 }
 
 /// Carries bytes both ways until both sides have ended, one fails, or the run's quota is exhausted.
-pub(crate) async fn carry(
+pub(crate) async fn carry_tunnel(
     upgrading: OnUpgrade,
     upstream: TcpStream,
     host: &str,
-    exchange: &Exchange,
+    exchange: &MeteredExchange,
     hello_limit: Duration,
 ) {
     let Ok(upgraded) = upgrading.await else { return };
-    let passing = pass(TokioIo::new(upgraded), upstream, host, exchange, hello_limit);
+    let passing = pass_bytes(TokioIo::new(upgraded), upstream, host, exchange, hello_limit);
     if let Err(error) = Box::pin(passing).await {
-        tracing::debug!(error = %chain(&error), "tunnel broke off");
+        tracing::debug!(error = %format_error_chain(&error), "tunnel broke off");
     }
 }
 
-async fn pass(
+async fn pass_bytes(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     mut upstream: TcpStream,
     host: &str,
-    exchange: &Exchange,
+    exchange: &MeteredExchange,
     hello_limit: Duration,
 ) -> io::Result<()> {
     // The host receives no byte before its name is verified in the `ClientHello`.
-    let hello = hello::read(&mut client, host, hello_limit).await;
+    let hello = hello::read_client_hello(&mut client, host, hello_limit).await;
     let hello = hello.map_err(|reason| exchange.refuse(reason))?;
     exchange.send_chunk(hello.len())?;
     upstream.write_all(&hello).await?;
     let (from_client, to_client) = tokio::io::split(client);
     let (from_upstream, to_upstream) = upstream.into_split();
-    let sent = pump(from_client, to_upstream, |bytes| exchange.send_chunk(bytes));
-    let received = pump(from_upstream, to_client, |bytes| exchange.receive_chunk(bytes));
+    let sent = pump_direction(from_client, to_upstream, |bytes| exchange.send_chunk(bytes));
+    let received = pump_direction(from_upstream, to_client, |bytes| exchange.receive_chunk(bytes));
     tokio::try_join!(sent, received).map(|_| ())
 }
 
 /// Copies one direction, and passes the end of the input on as the end of the output.
-async fn pump(
+async fn pump_direction(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     count: impl Fn(usize) -> io::Result<()>,

@@ -13,7 +13,7 @@ mod mirrors;
 mod rig;
 
 use axum::body::Body;
-use grant::{Audience, Grant};
+use grant::{Grant, GrantAudience};
 use hyper::{Request, StatusCode, header};
 use rig::{Echo, Plan, Registry, grant, hello, rest, text};
 use tokio::io::AsyncWriteExt;
@@ -34,10 +34,10 @@ async fn proxy_reports_health_and_readiness() {
 #[tokio::test]
 async fn session_requires_a_grant_for_egress() {
     let rig = Plan::default().start().await;
-    let now = bootstrap::now();
+    let now = bootstrap::read_wall_clock();
     let good = grant(&["open.example"]);
     let for_gate = Grant {
-        audience: Audience::Gate,
+        audience: GrantAudience::Gate,
         ..good.clone()
     };
     for (token, why) in [
@@ -72,7 +72,7 @@ async fn nothing_is_forwarded_outside_of_a_session() {
     for path in [&absolute, "/mirror/npm/left-pad"] {
         let bearer = format!(
             "Bearer {}",
-            rig.token(&grant(&[&registry.target()]), bootstrap::now())
+            rig.token(&grant(&[&registry.target()]), bootstrap::read_wall_clock())
         );
         let (status, _) = rig.ask(path, &[(header::AUTHORIZATION, &bearer)]).await;
         assert_eq!(status, StatusCode::NOT_FOUND);

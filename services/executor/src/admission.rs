@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::RunFence;
-use grant::{Audience, Grant, Verifier};
+use grant::{Grant, GrantAudience, GrantVerifier};
 use proto::executor::Fence;
 use tonic::{Request, Status, metadata::MetadataMap, service::Interceptor};
 
@@ -13,21 +13,21 @@ pub(crate) const MAX_CALL: Duration = Duration::from_secs(600);
 /// Interceptor that verifies the grant of every call before its message is read, and attaches it to the
 /// request.
 #[derive(Clone)]
-pub(crate) struct Admission(Arc<Verifier>);
+pub(crate) struct GrantInterceptor(Arc<GrantVerifier>);
 
-impl Admission {
-    pub(crate) fn new(verifier: Verifier) -> Self {
+impl GrantInterceptor {
+    pub(crate) fn new(verifier: GrantVerifier) -> Self {
         Self(Arc::new(verifier))
     }
 }
 
-impl Interceptor for Admission {
+impl Interceptor for GrantInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let token = bearer(request.metadata())?;
-        if self.0.verify_status(token, bootstrap::now()).is_ok() {
+        let token = bearer_token(request.metadata())?;
+        if self.0.verify_status(token, bootstrap::read_wall_clock()).is_ok() {
             request.extensions_mut().insert(StatusGrant);
         } else {
-            let grant = admit(&self.0, request.metadata())?;
+            let grant = verify_grant(&self.0, request.metadata())?;
             request.extensions_mut().insert(grant);
         }
         Ok(request)
@@ -54,13 +54,17 @@ pub(crate) fn may_see_status<T>(request: &Request<T>) -> Result<(), Status> {
 }
 
 /// Verifies the grant in the request's metadata.
-fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
+fn verify_grant(verifier: &GrantVerifier, metadata: &MetadataMap) -> Result<Grant, Status> {
     verifier
-        .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
+        .verify(
+            bearer_token(metadata)?,
+            GrantAudience::Executor,
+            bootstrap::read_wall_clock(),
+        )
         .map_err(|refused| Status::unauthenticated(refused.to_string()))
 }
 
-fn bearer(metadata: &MetadataMap) -> Result<&str, Status> {
+fn bearer_token(metadata: &MetadataMap) -> Result<&str, Status> {
     let header = metadata
         .get("authorization")
         .and_then(|value| value.to_str().ok());
@@ -70,7 +74,7 @@ fn bearer(metadata: &MetadataMap) -> Result<&str, Status> {
 }
 
 /// Returns the request's fence, which must be the grant's.
-pub(crate) fn fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Status> {
+pub(crate) fn check_request_fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Status> {
     let fence = RunFence::from(fence.ok_or_else(|| Status::invalid_argument("fence is missing"))?);
     if fence == grant.fence {
         Ok(fence)

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 
 /// Result that can be stored.
-pub(crate) trait Kept: Clone {
+pub(crate) trait StoredCallResult: Clone {
     /// Approximate size in bytes.
     fn size(&self) -> usize;
 
@@ -20,7 +20,7 @@ pub(crate) trait Kept: Clone {
     fn unknown(why: &str) -> Self;
 }
 
-impl Kept for ToolResult {
+impl StoredCallResult for ToolResult {
     fn size(&self) -> usize {
         self.content.len()
     }
@@ -35,7 +35,7 @@ impl Kept for ToolResult {
     }
 }
 
-impl Kept for CheckResult {
+impl StoredCallResult for CheckResult {
     fn size(&self) -> usize {
         let tests = self.tests.as_ref().map_or(0, |tests| {
             let failing: usize = tests
@@ -58,10 +58,10 @@ impl Kept for CheckResult {
     }
 }
 
-type Slot<R> = watch::Sender<Option<R>>;
+type ResultSlot<R> = watch::Sender<Option<R>>;
 
 /// Results by call id.
-pub(crate) struct CallMemory<R>(Arc<Mutex<Calls<R>>>);
+pub(crate) struct CallMemory<R>(Arc<Mutex<CallResults<R>>>);
 
 impl<R> Clone for CallMemory<R> {
     fn clone(&self) -> Self {
@@ -71,7 +71,7 @@ impl<R> Clone for CallMemory<R> {
 
 impl<R> Default for CallMemory<R> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Calls {
+        Self(Arc::new(Mutex::new(CallResults {
             slots: HashMap::new(),
             kept: VecDeque::new(),
             bytes: 0,
@@ -79,39 +79,39 @@ impl<R> Default for CallMemory<R> {
     }
 }
 
-struct Calls<R> {
+struct CallResults<R> {
     /// Slots by call id; `None` after the result was dropped.
-    slots: HashMap<String, Option<Slot<R>>>,
+    slots: HashMap<String, Option<ResultSlot<R>>>,
     /// Ids and sizes of the stored results, the oldest first.
     kept: VecDeque<(String, usize)>,
     bytes: usize,
 }
 
 /// Outcome of looking up a call id.
-pub(crate) enum Begun<R: Kept> {
+pub(crate) enum CallStart<R: StoredCallResult> {
     /// The id is new: the caller runs the call and records the result.
-    New(Recorder<R>),
+    New(ResultRecorder<R>),
     /// The id is known: its result exists or will follow.
     Known(watch::Receiver<Option<R>>),
 }
 
 /// Recorder for the result of one call. If it is dropped without a result, the call counts as interrupted.
-pub(crate) struct Recorder<R: Kept> {
+pub(crate) struct ResultRecorder<R: StoredCallResult> {
     memory: CallMemory<R>,
     id: String,
 }
 
-impl<R: Kept> CallMemory<R> {
+impl<R: StoredCallResult> CallMemory<R> {
     /// Finds a call id, or records it as new.
-    pub(crate) fn begin(&self, id: &str) -> Begun<R> {
+    pub(crate) fn begin(&self, id: &str) -> CallStart<R> {
         let mut calls = self.lock();
         match calls.slots.get(id) {
-            Some(Some(slot)) => return Begun::Known(slot.subscribe()),
-            Some(None) => return Begun::Known(watch::Sender::new(Some(let_go())).subscribe()),
+            Some(Some(slot)) => return CallStart::Known(slot.subscribe()),
+            Some(None) => return CallStart::Known(watch::Sender::new(Some(dropped_result())).subscribe()),
             None => {}
         }
         calls.slots.insert(id.to_owned(), Some(watch::Sender::new(None)));
-        Begun::New(Recorder {
+        CallStart::New(ResultRecorder {
             memory: self.clone(),
             id: id.to_owned(),
         })
@@ -143,12 +143,12 @@ impl<R: Kept> CallMemory<R> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls<R>> {
+    fn lock(&self) -> MutexGuard<'_, CallResults<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<R> Calls<R> {
+impl<R> CallResults<R> {
     /// Drops the oldest results beyond the limit, but never the last one.
     fn make_room(&mut self) {
         while self.bytes > MAX_KEPT && self.kept.len() > 1 {
@@ -162,31 +162,31 @@ impl<R> Calls<R> {
     }
 }
 
-impl<R: Kept> Recorder<R> {
+impl<R: StoredCallResult> ResultRecorder<R> {
     /// Stores the result.
     pub(crate) fn finish(&self, result: R) {
         self.memory.store(&self.id, || result);
     }
 }
 
-impl<R: Kept> Recorder<R> {
+impl<R: StoredCallResult> ResultRecorder<R> {
     /// Removes the call id: nothing was executed, so the caller may use it again.
     pub(crate) fn forget(&self) {
         self.memory.forget(&self.id);
     }
 }
 
-impl<R: Kept> Drop for Recorder<R> {
+impl<R: StoredCallResult> Drop for ResultRecorder<R> {
     fn drop(&mut self) {
-        self.memory.store(&self.id, interrupted);
+        self.memory.store(&self.id, interrupted_result);
     }
 }
 
-fn interrupted<R: Kept>() -> R {
+fn interrupted_result<R: StoredCallResult>() -> R {
     R::unknown("The call was cut; whether it took effect is not known.")
 }
 
-fn let_go<R: Kept>() -> R {
+fn dropped_result<R: StoredCallResult>() -> R {
     R::unknown("The call has run, but its result is no longer kept; it was not run again.")
 }
 
@@ -194,17 +194,17 @@ fn let_go<R: Kept>() -> R {
 mod tests {
     use super::*;
 
-    fn begun(memory: &CallMemory<ToolResult>, id: &str) -> Recorder<ToolResult> {
+    fn begun(memory: &CallMemory<ToolResult>, id: &str) -> ResultRecorder<ToolResult> {
         match memory.begin(id) {
-            Begun::New(recorder) => recorder,
-            Begun::Known(_) => panic!("{id} is known"),
+            CallStart::New(recorder) => recorder,
+            CallStart::Known(_) => panic!("{id} is known"),
         }
     }
 
     fn known(memory: &CallMemory<ToolResult>, id: &str) -> Option<ToolResult> {
         match memory.begin(id) {
-            Begun::New(_) => panic!("{id} would run again"),
-            Begun::Known(result) => result.borrow().clone(),
+            CallStart::New(_) => panic!("{id} would run again"),
+            CallStart::Known(result) => result.borrow().clone(),
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
     fn a_check_that_is_dropped_proves_nothing() {
         let memory = CallMemory::<CheckResult>::default();
         drop(memory.begin("a"));
-        let Begun::Known(result) = memory.begin("a") else {
+        let CallStart::Known(result) = memory.begin("a") else {
             panic!("it would run again")
         };
         let result = result.borrow().clone().unwrap();

@@ -9,14 +9,14 @@ use std::{
 use domain::SandboxLevel;
 use serde::{Deserialize, Deserializer};
 
-use crate::sandbox::{Limits, Mechanism};
+use crate::sandbox::{CommandLimits, ConfinementMechanism};
 
 /// Settings of the executor. The key of its certificate is the only secret, and it gives access to no other
 /// service.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
     /// Section `[executor]`.
-    pub executor: Executor,
+    pub executor: ExecutorSettings,
     /// Section `[git]`.
     #[serde(default)]
     pub git: git::FetchSettings,
@@ -31,7 +31,7 @@ pub struct Config {
 /// Section `[executor]` of the settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Executor {
+pub struct ExecutorSettings {
     /// Address of the gRPC server.
     #[serde(default = "default_listen")]
     pub listen: SocketAddr,
@@ -56,18 +56,18 @@ pub struct Executor {
     #[serde(default)]
     pub runner_socket: Option<PathBuf>,
     /// Folders and files that commands may read in addition to the system and its toolchains.
-    #[serde(default, deserialize_with = "paths")]
+    #[serde(default, deserialize_with = "read_path_list")]
     pub exposed: Vec<PathBuf>,
     /// Folders and files that commands must not read although they lie below visible ones.
-    #[serde(default, deserialize_with = "paths")]
+    #[serde(default, deserialize_with = "read_path_list")]
     pub hidden: Vec<PathBuf>,
     /// Addresses (`host:port`) that commands must not reach. The executor tests them before it is ready and
     /// periodically afterwards. It accepts no work while one of them is reachable.
-    #[serde(default, deserialize_with = "texts")]
+    #[serde(default, deserialize_with = "read_text_list")]
     pub forbidden_addresses: Vec<String>,
     /// Resource limits of one command with all of its descendants.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: CommandLimits,
     /// Permission to start although commands run as root without namespaces, and nothing limits their processes.
     #[serde(default)]
     pub allow_unlimited_processes: bool,
@@ -90,15 +90,15 @@ pub struct Executor {
     pub index: bool,
     /// Mechanisms to disable although the machine supports them; the sandbox level falls accordingly.
     #[serde(default)]
-    pub without: Vec<Mechanism>,
+    pub without: Vec<ConfinementMechanism>,
 }
 
-fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+fn read_path_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
     let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
     Ok(texts.iter().map(PathBuf::from).collect())
 }
 
-fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn read_text_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
     Ok(texts.iter().map(ToString::to_string).collect())
 }
@@ -192,7 +192,7 @@ impl bootstrap::ServiceConfig for Config {
                 format!("{wrong:?} is not host:port"),
             );
         }
-        match grant::Verifier::new(&self.executor.grant_keys) {
+        match grant::GrantVerifier::new(&self.executor.grant_keys) {
             Ok(_) => Ok(()),
             Err(refused) => problem("executor.grant_keys", refused.to_string()),
         }

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use git::DiskRoom;
 use tokio_util::sync::CancellationToken;
 
-use crate::{registry::Registry, server::Readiness};
+use crate::{registry::WorkspaceRegistry, server::ReadinessReporter};
 
 const EVERY: Duration = Duration::from_secs(5);
 const MIB: u64 = 1 << 20;
@@ -38,10 +38,10 @@ impl DiskReserve {
 }
 
 /// Checks the disk until `stop`. Stored results are deleted before work is refused.
-pub(crate) async fn watch(
-    registry: Arc<Registry>,
+pub(crate) async fn watch_disk(
+    registry: Arc<WorkspaceRegistry>,
     reserve: DiskReserve,
-    readiness: Readiness,
+    readiness: ReadinessReporter,
     stop: CancellationToken,
 ) {
     loop {
@@ -74,7 +74,7 @@ pub(crate) async fn watch(
     }
 }
 
-fn is_low(registry: &Registry, reserve: DiskReserve) -> bool {
+fn is_low(registry: &WorkspaceRegistry, reserve: DiskReserve) -> bool {
     let was_low = registry.is_disk_low();
     let measure = || DiskRoom::measure(&registry.workspaces);
     if !reserve.is_low(measure(), was_low) {

@@ -5,10 +5,13 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::{registry::Registry, sandbox::Sandbox, server::Readiness, unready::Isolation};
+use crate::{
+    readiness::NetworkIsolation, registry::WorkspaceRegistry, sandbox::CommandSandbox,
+    server::ReadinessReporter,
+};
 
 /// Time limit for resolving one name.
 const LOOK_UP_TIME: Duration = Duration::from_secs(5);
@@ -17,14 +20,14 @@ const AGAIN_SOON: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(300);
 
 /// Tests all addresses repeatedly until `stop`. The executor is ready while none of them is reachable.
-pub(crate) async fn watch(
-    registry: Arc<Registry>,
+pub(crate) async fn watch_isolation(
+    registry: Arc<WorkspaceRegistry>,
     forbidden: Vec<String>,
-    readiness: Readiness,
+    readiness: ReadinessReporter,
     stop: CancellationToken,
 ) {
     loop {
-        let isolation = isolation(&registry.sandbox, &forbidden).await;
+        let isolation = test_isolation(&registry.sandbox, &forbidden).await;
         registry.set_isolation(isolation);
         readiness.set(registry.is_ready()).await;
         let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
@@ -40,9 +43,9 @@ pub(crate) async fn watch(
     }
 }
 
-async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
+async fn test_isolation(sandbox: &CommandSandbox, forbidden: &[String]) -> NetworkIsolation {
     if forbidden.is_empty() {
-        return Isolation::Holds;
+        return NetworkIsolation::Holds;
     }
     let found = find_addresses(forbidden).await;
     match sandbox.reached(&found.addresses).await {
@@ -54,9 +57,9 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
                  from them was not tried. Where executors have no name service, name addresses; this is tried again every {} s",
                 AGAIN_SOON.as_secs()
             );
-            Isolation::Unresolved
+            NetworkIsolation::Unresolved
         }
-        Ok(reached) if reached.is_empty() => Isolation::Holds,
+        Ok(reached) if reached.is_empty() => NetworkIsolation::Holds,
         Ok(reached) => {
             tracing::error!(
                 ?reached,
@@ -64,28 +67,28 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
                  there and that the cluster's network plugin enforces them; this is tried again every {} s",
                 AGAIN_SOON.as_secs()
             );
-            Isolation::Broken
+            NetworkIsolation::Broken
         }
         Err(error) => {
             tracing::error!(
-                error = %chain(&error),
+                error = %format_error_chain(&error),
                 "not ready: whether commands reach forbidden addresses could not be tried"
             );
-            Isolation::Unknown
+            NetworkIsolation::Unknown
         }
     }
 }
 
 /// Addresses to test, with the number of names that resolved.
 #[derive(Default)]
-struct Found {
+struct ResolvedAddresses {
     addresses: Vec<SocketAddr>,
     /// Number of entries that are names.
     names: usize,
     resolved: usize,
 }
 
-impl Found {
+impl ResolvedAddresses {
     /// Returns true when a test would prove nothing: no address exists, or none of several names resolved, as
     /// without a name service. A single name may be missing because its service is not installed.
     const fn is_unresolved(&self) -> bool {
@@ -95,8 +98,8 @@ impl Found {
 
 /// Resolves the names. In a pod without a name service, commands can reach by address what they cannot
 /// resolve, so an unresolved name is no proof of isolation.
-async fn find_addresses(entries: &[String]) -> Found {
-    let mut found = Found::default();
+async fn find_addresses(entries: &[String]) -> ResolvedAddresses {
+    let mut found = ResolvedAddresses::default();
     for entry in entries {
         if let Ok(address) = entry.parse::<SocketAddr>() {
             found.addresses.push(address);
@@ -110,7 +113,7 @@ async fn find_addresses(entries: &[String]) -> Found {
                 found.resolved += usize::from(found.addresses.len() > before);
             }
             Ok(Err(error)) => {
-                tracing::warn!(name = entry, error = %chain(&error), "a forbidden address does not resolve, so it is not tried")
+                tracing::warn!(name = entry, error = %format_error_chain(&error), "a forbidden address does not resolve, so it is not tried")
             }
             Err(_) => tracing::warn!(
                 name = entry,

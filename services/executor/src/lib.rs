@@ -2,24 +2,23 @@
 //! and has no access to queue, leases, trackers or forges.
 
 mod admission;
-mod answer;
-mod by_hand;
 mod calls;
 mod checks;
+mod cleanup;
+mod command_line;
 mod config;
-mod disk;
+mod connections;
 mod disk_watch;
-mod drive;
-mod incoming;
-mod inspect;
+mod inspection;
 mod integrity;
 mod isolation;
 mod mirror;
-mod open;
 mod parser;
 mod pattern;
 mod pool;
+mod readiness;
 mod registry;
+mod responses;
 mod retrieval;
 mod sandbox;
 mod server;
@@ -29,32 +28,33 @@ mod setup_cache;
 mod spans;
 mod store;
 mod telemetry;
+mod tool_call;
 mod tools;
 mod trust;
-mod unready;
 mod workspace;
+mod workspace_opening;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use bootstrap::{
-    health::Health,
-    tls::{self, Protocol},
+    health::ServiceHealth,
+    tls::{self, TlsProtocol},
 };
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use trust::Trust;
+use trust::PeerTls;
 
-pub use by_hand::by_hand;
-pub use checks::{Bench, Checked, checks_in, tells_of_checks};
-pub use config::{Config, Executor};
+pub use checks::{FolderCheckResult, FolderCheckRunner, checks_in, tells_of_checks};
+pub use command_line::run_command_line;
+pub use config::{Config, ExecutorSettings};
 use disk_watch::DiskReserve;
-pub use parser::parser;
-use registry::Registry;
-pub use sandbox::{Limits, Mechanism};
-use sandbox::{Sandbox, View};
-use store::Store;
-use unready::Isolation;
+pub use parser::run_parser;
+use readiness::NetworkIsolation;
+use registry::WorkspaceRegistry;
+pub use sandbox::{CommandLimits, ConfinementMechanism};
+use sandbox::{CommandSandbox, MachineView};
+use store::DiskStore;
 use workspace::KeepLimits;
 
 // A quarter of the workspace's disk limit. Above it, unreferenced objects of the git directory are deleted.
@@ -65,19 +65,26 @@ const GIT_SHARE: u64 = 4;
 ///
 /// # Errors
 /// Fails when the data folder cannot be used, the launcher is missing, or the sandbox level is too low.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve_executor(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let git = git::check_git_version()?;
     tracing::info!(%git, "git found");
     let (settings, fetches) = (config.executor, config.git);
-    let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
+    let verifier = grant::GrantVerifier::new(&settings.grant_keys).context("executor.grant_keys")?;
     anyhow::ensure!(
-        parser::is_there(),
+        parser::is_parser_installed(),
         "the program `parser` is not beside this one: docs/install.md says what is where"
     );
-    let data_dir = prepare(settings.data_dir).await?;
-    let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
+    let data_dir = prepare_data_dir(settings.data_dir).await?;
+    let mut hidden = absolute_paths(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());
-    let (tls, trust) = (callers(config.tls.as_ref())?, Trust::new(config.tls.as_ref())?);
+    let (tls, trust) = (
+        planner_tls(config.tls.as_ref())?,
+        PeerTls::new(config.tls.as_ref())?,
+    );
     // A command that could read the key could impersonate the executor.
     hidden.extend(
         config
@@ -86,10 +93,10 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
             .map(|tls| std::path::absolute(&tls.key))
             .transpose()?,
     );
-    let exposed = absolute(&settings.exposed).context("executor.exposed")?;
-    let view = View::of_this_machine(exposed, hidden);
+    let exposed = absolute_paths(&settings.exposed).context("executor.exposed")?;
+    let view = MachineView::of_this_machine(exposed, hidden);
     let (launcher, runner) = (settings.launcher.as_deref(), settings.runner_socket.as_deref());
-    let sandbox = Sandbox::open(launcher, runner, view, settings.limits)
+    let sandbox = CommandSandbox::open(launcher, runner, view, settings.limits)
         .await
         .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
         .without(&settings.without);
@@ -115,7 +122,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     // With a runner no checkout can be prepared, because the runner creates every worktree.
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
-    let store = Store::new(
+    let store = DiskStore::new(
         &data_dir,
         checkouts,
         setup_cache_mib << 20,
@@ -126,15 +133,15 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         pack_bytes: settings.snapshot_mib << 20,
         git_bytes: (sandbox.limits().disk_mib << 20) / GIT_SHARE,
     };
-    let registry = Arc::new(Registry::new(
+    let registry = Arc::new(WorkspaceRegistry::new(
         &data_dir,
         settings.slots,
         sandbox,
         (store, keep),
         trust,
     ));
-    telemetry::follow(&registry);
-    let health = Health::new();
+    telemetry::follow_registry(&registry);
+    let health = ServiceHealth::new();
     let _metrics = serve_metrics(settings.metrics_listen, &health, &shutdown).await?;
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
@@ -142,31 +149,33 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     });
     // Without addresses there is no test to wait for.
     if settings.forbidden_addresses.is_empty() {
-        registry.set_isolation(Isolation::Holds);
+        registry.set_isolation(NetworkIsolation::Holds);
     }
     let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
     let reserve = DiskReserve::of_mib(settings.disk_reserve_mib);
-    let watch = |readiness: server::Readiness| async move {
+    let watch = |readiness: server::ReadinessReporter| async move {
         tokio::join!(
-            disk_watch::watch(Arc::clone(&watched), reserve, readiness.clone(), stop.clone()),
-            isolation::watch(watched, settings.forbidden_addresses, readiness, stop),
+            disk_watch::watch_disk(Arc::clone(&watched), reserve, readiness.clone(), stop.clone()),
+            isolation::watch_isolation(watched, settings.forbidden_addresses, readiness, stop),
         );
     };
-    let door = server::Door {
+    let door = server::ServerListener {
         listener,
         tls,
         health,
     };
-    let served = server::serve(Arc::clone(&registry), verifier, door, shutdown, watch).await;
+    let served = server::serve_grpc(Arc::clone(&registry), verifier, door, shutdown, watch).await;
     registry.stop().await;
     reaper.await?;
     served
 }
 
 /// TLS configuration for the gRPC port. With certificates, only planners can connect.
-fn callers(settings: Option<&tls::Settings>) -> Result<Option<tls::Server>, bootstrap::settings::Error> {
+fn planner_tls(
+    settings: Option<&tls::Settings>,
+) -> Result<Option<tls::TlsServer>, bootstrap::settings::Error> {
     settings
-        .map(|settings| tls::Server::for_service(settings, Protocol::Http2, "planner"))
+        .map(|settings| tls::TlsServer::for_service(settings, TlsProtocol::Http2, "planner"))
         .transpose()
 }
 
@@ -174,28 +183,28 @@ fn callers(settings: Option<&tls::Settings>) -> Result<Option<tls::Server>, boot
 /// a grant.
 async fn serve_metrics(
     address: Option<SocketAddr>,
-    health: &Health,
+    health: &ServiceHealth,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<AbortOnDropHandle<()>>> {
     let Some(address) = address else { return Ok(None) };
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("executor.metrics_listen: cannot listen on {address}"))?;
-    let limits = bootstrap::http::Limits::default();
+    let limits = bootstrap::http::ListenerLimits::default();
     let router = health.router();
-    let serving = bootstrap::http::serve(listener, router, limits, shutdown.clone());
+    let serving = bootstrap::http::serve_http(listener, router, limits, shutdown.clone());
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(serving))))
 }
 
-fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
+fn absolute_paths(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     paths.iter().map(std::path::absolute).collect()
 }
 
 /// Creates the folders of the data folder. Workspaces of an earlier process are deleted.
-async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
+async fn prepare_data_dir(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
         let names = ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED];
-        disk::renew(&data_dir, &names)?;
+        cleanup::renew_folders(&data_dir, &names)?;
         for name in ["mirrors", setup_cache::FOLDER] {
             std::fs::create_dir_all(data_dir.join(name))?;
         }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    executor::by_hand().unwrap_or_else(|| {
-        bootstrap::run(
+    executor::run_command_line().unwrap_or_else(|| {
+        bootstrap::run_service(
             "executor",
             "Runs tools in workspaces for planners. By hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`",
-            executor::serve,
+            executor::serve_executor,
         )
     })
 }

@@ -9,12 +9,12 @@ use std::{
 
 use bootstrap::trace;
 use domain::{CommitId, RepositoryName};
-use git::{Auth, DiskFloor, FetchSettings, FetchWatch, MirrorFolder, Repository, Transport};
+use git::{BareRepository, DiskFloor, FetchSettings, FetchWatch, GitCredentials, GitTransport, MirrorFolder};
 use secrecy::SecretString;
 use tracing::Instrument as _;
 
 /// Base of a workspace, with the location of its repository.
-pub(crate) struct Wanted {
+pub(crate) struct WantedBase {
     pub(crate) repository: RepositoryName,
     /// Base URL of the git gate.
     pub(crate) gate_url: String,
@@ -36,7 +36,7 @@ const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/taken/*:refs/t
 
 /// Mirrors on disk. The state of each is true if its last use by this process ended regularly, so that no
 /// lock file remains.
-pub(crate) struct Mirrors {
+pub(crate) struct MirrorStore {
     folder: Arc<MirrorFolder<bool>>,
     settings: FetchSettings,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Mirrors {
 /// Path of a mirror. The mirror is not deleted while a clone of this exists.
 pub(crate) type MirrorPath = Arc<Path>;
 
-impl Mirrors {
+impl MirrorStore {
     pub(crate) fn new(folder: PathBuf, settings: FetchSettings) -> Self {
         Self {
             folder: Arc::new(MirrorFolder::new(folder)),
@@ -76,16 +76,19 @@ impl Mirrors {
     ///
     /// A pinned commit that exists needs no network. A fetch continues when the caller is gone, so that the
     /// next caller finds its result.
-    pub(crate) async fn prepare(&self, wanted: &Arc<Wanted>) -> Result<(CommitId, MirrorPath), git::Error> {
+    pub(crate) async fn prepare(
+        &self,
+        wanted: &Arc<WantedBase>,
+    ) -> Result<(CommitId, MirrorPath), git::Error> {
         let mirror = self.folder.get(&wanted.repository);
         let (wanted, watch) = (Arc::clone(wanted), FetchWatch::new(self.settings));
         let preparing = tokio::spawn(
             async move {
                 let mut is_clean = mirror.state.lock().await;
                 // The mirror counts as unclean during the work, so that it stays unclean after an abort.
-                make(&mirror.path, std::mem::take(&mut *is_clean)).await?;
+                prepare_mirror(&mirror.path, std::mem::take(&mut *is_clean)).await?;
                 mirror.touch();
-                let base = fetch(&wanted, &mirror.path, &mut is_clean, watch).await?;
+                let base = fetch_base(&wanted, &mirror.path, &mut is_clean, watch).await?;
                 Ok((base, Arc::clone(&mirror.path)))
             }
             .in_current_span(),
@@ -101,14 +104,14 @@ impl Mirrors {
 /// If the wanted commit is missing, a second fetch follows, because the commit may have been pushed after the
 /// gate's last fetch. While the gate's first clone is in progress, the planner repeats the call with a new
 /// grant and displays the progress.
-async fn fetch(
-    wanted: &Wanted,
+async fn fetch_base(
+    wanted: &WantedBase,
     path: &Path,
     is_clean: &mut bool,
     watch: FetchWatch,
 ) -> Result<CommitId, git::Error> {
     if let Some(base) = &wanted.base
-        && holds(path, base).await?
+        && contains_commit(path, base).await?
     {
         return Ok(base.clone());
     }
@@ -122,7 +125,7 @@ async fn fetch(
 }
 
 async fn fetch_once(
-    wanted: &Wanted,
+    wanted: &WantedBase,
     path: &Path,
     is_clean: &mut bool,
     watch: &FetchWatch,
@@ -132,9 +135,9 @@ async fn fetch_once(
         wanted.gate_url.trim_end_matches('/'),
         wanted.repository
     );
-    let auth = Auth::bearer(&wanted.gate_grant);
-    let mut transport = Transport::new(path)
-        .in_trace(trace::traceparent())
+    let auth = GitCredentials::bearer(&wanted.gate_grant);
+    let mut transport = GitTransport::new(path)
+        .in_trace(trace::format_traceparent())
         .with_watch(watch.clone());
     // During its first clone the gate already serves a commit or branch that has arrived, so the request
     // names it.
@@ -150,36 +153,36 @@ async fn fetch_once(
     *is_clean = true;
     let missing = |what: String| git::Error::NotFound(format!("{what} in {}", wanted.repository));
     match &wanted.base {
-        Some(base) if holds(path, base).await? => Ok(base.clone()),
+        Some(base) if contains_commit(path, base).await? => Ok(base.clone()),
         Some(base) => Err(missing(format!("commit {}", base.short()))),
         None => {
             let (path, branch) = (path.to_owned(), wanted.base_branch.clone());
-            let head = blocking(move || Repository::open(&path)?.branch_head(&branch)).await?;
+            let head = run_git_blocking(move || BareRepository::open(&path)?.branch_head(&branch)).await?;
             head.ok_or_else(|| missing(format!("branch {}", wanted.base_branch)))
         }
     }
 }
 
-async fn make(path: &Path, is_clean: bool) -> Result<(), git::Error> {
+async fn prepare_mirror(path: &Path, is_clean: bool) -> Result<(), git::Error> {
     let path = path.to_owned();
-    blocking(move || {
+    run_git_blocking(move || {
         let made = if is_clean {
-            Repository::init_bare(&path)
+            BareRepository::init_bare(&path)
         } else {
-            Repository::remove_leftovers(&path)?;
-            Repository::take_over(&path)
+            BareRepository::remove_leftovers(&path)?;
+            BareRepository::take_over(&path)
         };
         made.map(drop)
     })
     .await
 }
 
-async fn holds(path: &Path, commit: &CommitId) -> Result<bool, git::Error> {
+async fn contains_commit(path: &Path, commit: &CommitId) -> Result<bool, git::Error> {
     let (path, commit) = (path.to_owned(), commit.clone());
-    blocking(move || Ok(Repository::open(&path)?.contains(&commit))).await
+    run_git_blocking(move || Ok(BareRepository::open(&path)?.contains(&commit))).await
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_git_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
 ) -> Result<T, git::Error> {
     tokio::task::spawn_blocking(work)

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use regex::{Captures, Match, Regex};
 
 /// A regular expression. An invalid one matches nothing; a unit test of each expression prevents that.
-pub(crate) struct Pattern {
+pub(crate) struct LazyPattern {
     text: &'static str,
     regex: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
+impl LazyPattern {
     pub(crate) const fn new(text: &'static str) -> Self {
         Self {
             text,
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn invalid_pattern_matches_nothing() {
-        let (good, bad) = (Pattern::new(r"(\d+) passed"), Pattern::new("("));
+        let (good, bad) = (LazyPattern::new(r"(\d+) passed"), LazyPattern::new("("));
         assert_eq!(good.first("in all 3 passed"), Some("3"));
         assert!(!bad.is_match("(") && bad.all("(").next().is_none() && !bad.is_sound());
     }

@@ -8,18 +8,18 @@ use std::{
 
 use domain::RepositoryName;
 
-use crate::workspace::{Ready, Start};
+use crate::workspace::{PreparedCheckout, WorkspaceStart};
 
 /// Checkouts that wait for a run, the newest last.
-pub(crate) struct Pool {
+pub(crate) struct CheckoutPool {
     folder: PathBuf,
     max: usize,
-    ready: Mutex<VecDeque<(Key, Ready)>>,
+    ready: Mutex<VecDeque<(PoolKey, PreparedCheckout)>>,
 }
 
-type Key = (RepositoryName, String);
+type PoolKey = (RepositoryName, String);
 
-impl Pool {
+impl CheckoutPool {
     /// Creates a pool of at most `max` checkouts, one for each repository and base branch.
     pub(crate) fn new(folder: PathBuf, max: usize) -> Self {
         Self {
@@ -30,8 +30,8 @@ impl Pool {
     }
 
     /// Takes a prepared checkout that fits this start.
-    pub(crate) fn take(&self, start: &Start) -> Option<Ready> {
-        let key = key(start);
+    pub(crate) fn take(&self, start: &WorkspaceStart) -> Option<PreparedCheckout> {
+        let key = pool_key(start);
         let mut ready = self.lock();
         let at = ready.iter().position(|(other, _)| *other == key)?;
         ready.remove(at).map(|(_, ready)| ready)
@@ -39,12 +39,12 @@ impl Pool {
 
     /// Prepares a checkout for the next run of this kind, unless one exists. If the pool is full, the
     /// checkout that was unused for the longest time is deleted. Blocks.
-    pub(crate) fn prepare(&self, start: Start) {
-        let key = key(&start);
+    pub(crate) fn prepare(&self, start: WorkspaceStart) {
+        let key = pool_key(&start);
         if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
             return;
         }
-        match Ready::create(&self.folder, start) {
+        match PreparedCheckout::create(&self.folder, start) {
             Ok(made) => {
                 let mut ready = self.lock();
                 ready.push_back((key, made));
@@ -64,11 +64,11 @@ impl Pool {
         drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, Ready)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(PoolKey, PreparedCheckout)>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(start: &Start) -> Key {
+fn pool_key(start: &WorkspaceStart) -> PoolKey {
     (start.repository.clone(), start.base_branch.clone())
 }

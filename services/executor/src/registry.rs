@@ -22,11 +22,11 @@ use tonic::Status;
 
 use crate::{
     calls::CallMemory,
-    retrieval::Searchable,
-    sandbox::{Sandbox, Toolchain},
-    store::Store,
-    trust::Trust,
-    unready::{DISK_LOW, Isolation},
+    readiness::{DISK_LOW, NetworkIsolation},
+    retrieval::CommitIndex,
+    sandbox::{CommandSandbox, InstalledToolchain},
+    store::DiskStore,
+    trust::PeerTls,
     workspace::{KeepLimits, Workspace},
 };
 
@@ -38,10 +38,10 @@ const REAP_EVERY: Duration = Duration::from_secs(10);
 pub(crate) const CHECKS: &str = "checks";
 
 /// An open workspace with its state.
-pub(crate) struct Open {
+pub(crate) struct OpenedWorkspace {
     pub(crate) workspace: Arc<Workspace>,
     /// Index of its base commit.
-    pub(crate) index: Option<Arc<Searchable>>,
+    pub(crate) index: Option<Arc<CommitIndex>>,
     pub(crate) calls: CallMemory<ToolResult>,
     pub(crate) checks: CallMemory<CheckResult>,
     /// Lock that permits one tool at a time.
@@ -56,8 +56,8 @@ pub(crate) struct Open {
 }
 
 /// Use of a workspace by one call. It prevents the deletion of the workspace.
-pub(crate) struct Use {
-    pub(crate) open: Arc<Open>,
+pub(crate) struct WorkspaceUse {
+    pub(crate) open: Arc<OpenedWorkspace>,
     /// Cancelled when a newer fence arrives, the workspace is closed, or the executor stops.
     pub(crate) cancel: CancellationToken,
 }
@@ -73,41 +73,41 @@ pub(crate) struct ExecutorStatus {
     pub(crate) started_at: Timestamp,
     /// Reason why the executor accepts no work; empty if it does.
     pub(crate) unready: &'static str,
-    pub(crate) toolchain: Toolchain,
+    pub(crate) toolchain: InstalledToolchain,
 }
 
 /// All open workspaces, with the shared parts of the executor.
-pub(crate) struct Registry {
+pub(crate) struct WorkspaceRegistry {
     pub(crate) workspaces: PathBuf,
     /// Folder for the files of running checks.
     pub(crate) checks: PathBuf,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<DiskStore>,
     /// Limits of the stored changes of a workspace.
     pub(crate) keep: KeepLimits,
-    pub(crate) sandbox: Sandbox,
-    pub(crate) trust: Trust,
+    pub(crate) sandbox: CommandSandbox,
+    pub(crate) trust: PeerTls,
     /// Cancelled when the executor drains and opens no further workspace.
     pub(crate) draining: CancellationToken,
-    isolation: Mutex<Isolation>,
+    isolation: Mutex<NetworkIsolation>,
     /// True when the disk has too little space for new work.
     disk_low: AtomicBool,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
     total: u32,
-    open: Mutex<HashMap<RunId, Arc<Open>>>,
+    open: Mutex<HashMap<RunId, Arc<OpenedWorkspace>>>,
     opening: Mutex<HashMap<RunId, Arc<AsyncMutex<()>>>>,
     fences: Mutex<HashMap<TicketKey, RunFence>>,
     changed: watch::Sender<()>,
     started_at: Timestamp,
 }
 
-impl Registry {
+impl WorkspaceRegistry {
     pub(crate) fn new(
         data_dir: &std::path::Path,
         slots: u32,
-        sandbox: Sandbox,
-        (store, keep): (Store, KeepLimits),
-        trust: Trust,
+        sandbox: CommandSandbox,
+        (store, keep): (DiskStore, KeepLimits),
+        trust: PeerTls,
     ) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
@@ -117,7 +117,7 @@ impl Registry {
             sandbox,
             trust,
             draining: CancellationToken::new(),
-            isolation: Mutex::new(Isolation::Untried),
+            isolation: Mutex::new(NetworkIsolation::Untried),
             disk_low: AtomicBool::new(false),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),
@@ -126,14 +126,14 @@ impl Registry {
             opening: Mutex::default(),
             fences: Mutex::default(),
             changed: watch::Sender::new(()),
-            started_at: bootstrap::now(),
+            started_at: bootstrap::read_wall_clock(),
         }
     }
 
     /// Refuses a fence that is older than another one of the ticket. A newer fence cancels the calls under
     /// older ones.
     pub(crate) fn check_fence(&self, run: &RunId, fence: RunFence) -> Result<(), Status> {
-        let mut fences = lock(&self.fences);
+        let mut fences = lock_ignoring_poison(&self.fences);
         // A fence is never removed: a planner with an older one may call at any later time.
         let highest = fences.entry(run.ticket().clone()).or_insert(fence);
         if fence < *highest {
@@ -144,7 +144,7 @@ impl Registry {
         let is_newer = fence > *highest;
         *highest = fence;
         if is_newer {
-            let open = lock(&self.open);
+            let open = lock_ignoring_poison(&self.open);
             open.iter()
                 .filter(|(other, _)| other.ticket() == run.ticket())
                 .for_each(|(_, open)| open.renew());
@@ -154,15 +154,15 @@ impl Registry {
 
     /// Returns the lock that prevents a run from opening two workspaces at once.
     pub(crate) fn opening(&self, run: &RunId) -> Arc<AsyncMutex<()>> {
-        let mut opening = lock(&self.opening);
+        let mut opening = lock_ignoring_poison(&self.opening);
         // Locks without a waiting call are removed, so that the map does not grow.
         opening.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(opening.entry(run.clone()).or_default())
     }
 
     /// Returns the run's open workspace.
-    pub(crate) fn of_run(&self, run: &RunId) -> Option<Use> {
-        let open = lock(&self.open).get(run).cloned()?;
+    pub(crate) fn of_run(&self, run: &RunId) -> Option<WorkspaceUse> {
+        let open = lock_ignoring_poison(&self.open).get(run).cloned()?;
         if open.workspace.is_lost() {
             tracing::warn!(%run, "the runner went, and the workspace with it");
             self.close(run);
@@ -172,7 +172,7 @@ impl Registry {
     }
 
     /// Returns the workspace that a request names, if its grant names it too.
-    pub(crate) fn find(&self, grant: &Grant, id: &str, fence: RunFence) -> Result<Use, Status> {
+    pub(crate) fn find(&self, grant: &Grant, id: &str, fence: RunFence) -> Result<WorkspaceUse, Status> {
         if grant.workspace.as_deref() != Some(id) {
             return Err(Status::permission_denied("the grant is for another workspace"));
         }
@@ -210,11 +210,11 @@ impl Registry {
     pub(crate) fn add(
         &self,
         workspace: Arc<Workspace>,
-        index: Option<Arc<Searchable>>,
+        index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
-    ) -> Use {
+    ) -> WorkspaceUse {
         let run = workspace.run.clone();
-        let open = Arc::new(Open {
+        let open = Arc::new(OpenedWorkspace {
             workspace,
             index,
             calls: CallMemory::default(),
@@ -227,7 +227,7 @@ impl Registry {
             changed: self.changed.clone(),
             gone: CancellationToken::new(),
         });
-        lock(&self.open).insert(run, Arc::clone(&open));
+        lock_ignoring_poison(&self.open).insert(run, Arc::clone(&open));
         self.changed.send_replace(());
         self.start_use(open)
     }
@@ -235,8 +235,8 @@ impl Registry {
     /// Closes the run's workspace. The returned token is cancelled when its last use is over and the slot is
     /// free.
     pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
-        let open = lock(&self.open).remove(run)?;
-        lock(&open.cancel).cancel();
+        let open = lock_ignoring_poison(&self.open).remove(run)?;
+        lock_ignoring_poison(&open.cancel).cancel();
         let gone = open.gone.clone();
         // Dropping deletes the checkout, which blocks.
         tokio::task::spawn_blocking(move || drop(open));
@@ -249,7 +249,7 @@ impl Registry {
         while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
             // The ids are collected first, because `close` takes the same lock.
             let idle: Vec<RunId> = {
-                let open = lock(&self.open);
+                let open = lock_ignoring_poison(&self.open);
                 open.iter()
                     .filter(|(_, open)| open.is_idle())
                     .map(|(run, _)| run.clone())
@@ -288,7 +288,7 @@ impl Registry {
                 words => words,
             },
             toolchain: self.sandbox.probe().toolchain.clone(),
-            open: lock(&self.open)
+            open: lock_ignoring_poison(&self.open)
                 .values()
                 .map(|open| Arc::clone(&open.workspace))
                 .collect(),
@@ -325,13 +325,13 @@ impl Registry {
         is_news
     }
 
-    fn isolation(&self) -> Isolation {
-        *lock(&self.isolation)
+    fn isolation(&self) -> NetworkIsolation {
+        *lock_ignoring_poison(&self.isolation)
     }
 
     /// Sets the result of the isolation test.
-    pub(crate) fn set_isolation(&self, isolation: Isolation) {
-        let before = std::mem::replace(&mut *lock(&self.isolation), isolation);
+    pub(crate) fn set_isolation(&self, isolation: NetworkIsolation) {
+        let before = std::mem::replace(&mut *lock_ignoring_poison(&self.isolation), isolation);
         if before != isolation {
             self.changed.send_replace(());
         }
@@ -345,7 +345,7 @@ impl Registry {
 
     /// Returns true while calls run.
     pub(crate) fn is_busy(&self) -> bool {
-        lock(&self.open)
+        lock_ignoring_poison(&self.open)
             .values()
             .any(|open| open.running.load(Ordering::Relaxed) > 0)
     }
@@ -354,7 +354,7 @@ impl Registry {
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.store.indexes.stop();
-        let open = std::mem::take(&mut *lock(&self.open));
+        let open = std::mem::take(&mut *lock_ignoring_poison(&self.open));
         // The result is ignored: a panic is already logged, and the next start empties the folders.
         let store = Arc::clone(&self.store);
         let _ = tokio::task::spawn_blocking(move || {
@@ -364,34 +364,35 @@ impl Registry {
         .await;
     }
 
-    fn start_use(&self, open: Arc<Open>) -> Use {
+    fn start_use(&self, open: Arc<OpenedWorkspace>) -> WorkspaceUse {
         open.running.fetch_add(1, Ordering::Relaxed);
-        *lock(&open.last_used) = Instant::now();
-        let cancel = lock(&open.cancel).clone();
+        *lock_ignoring_poison(&open.last_used) = Instant::now();
+        let cancel = lock_ignoring_poison(&open.cancel).clone();
         // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
         // no fresh token.
         let cancel = if cancel.is_cancelled() && !self.stop.is_cancelled() {
             let fresh = self.stop.child_token();
-            *lock(&open.cancel) = fresh.clone();
+            *lock_ignoring_poison(&open.cancel) = fresh.clone();
             fresh
         } else {
             cancel
         };
-        Use { open, cancel }
+        WorkspaceUse { open, cancel }
     }
 }
 
-impl Open {
+impl OpenedWorkspace {
     fn renew(&self) {
-        lock(&self.cancel).cancel();
+        lock_ignoring_poison(&self.cancel).cancel();
     }
 
     fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0 && lock(&self.last_used).elapsed() > IDLE_LIMIT
+        self.running.load(Ordering::Relaxed) == 0
+            && lock_ignoring_poison(&self.last_used).elapsed() > IDLE_LIMIT
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenedWorkspace {
     fn drop(&mut self) {
         // Before the notification, so that planners see the slot as free.
         self.slot.take();
@@ -400,14 +401,14 @@ impl Drop for Open {
     }
 }
 
-impl Drop for Use {
+impl Drop for WorkspaceUse {
     fn drop(&mut self) {
         // Before the count is lowered: the reaper must not see an unused workspace with an old time.
-        *lock(&self.open.last_used) = Instant::now();
+        *lock_ignoring_poison(&self.open.last_used) = Instant::now();
         self.open.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

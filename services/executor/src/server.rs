@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use bootstrap::{health::Health, tls};
+use bootstrap::{health::ServiceHealth, tls};
 use proto::executor::executor_service_server::ExecutorServiceServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,8 @@ use tonic::service::interceptor::InterceptedService;
 use tonic_health::server::HealthReporter;
 
 use crate::{
-    admission::Admission, incoming::incoming, registry::Registry, service::Service, spans::SpanDesk,
+    admission::GrantInterceptor, connections::accept_connections, registry::WorkspaceRegistry,
+    service::ExecutorGrpc, spans::SpanDesk,
 };
 
 /// Time limit for running calls after the executor was asked to stop.
@@ -36,51 +37,51 @@ const MAX_AGE: Duration = Duration::from_secs(3600);
 const MAX_AGE_GRACE: Duration = Duration::from_secs(2160);
 
 /// Service whose health is reported over gRPC.
-type Contract = ExecutorServiceServer<Service>;
+type HealthContract = ExecutorServiceServer<ExecutorGrpc>;
 
 /// Reports to probes and callers whether this executor accepts work: over gRPC, and next to the metrics.
 #[derive(Clone)]
-pub(crate) struct Readiness {
+pub(crate) struct ReadinessReporter {
     grpc: HealthReporter,
-    http: Health,
+    http: ServiceHealth,
 }
 
-impl Readiness {
+impl ReadinessReporter {
     pub(crate) async fn set(&self, is_ready: bool) {
         self.http.set_ready(is_ready);
         if is_ready {
-            self.grpc.set_serving::<Contract>().await;
+            self.grpc.set_serving::<HealthContract>().await;
         } else {
-            self.grpc.set_not_serving::<Contract>().await;
+            self.grpc.set_not_serving::<HealthContract>().await;
         }
     }
 }
 
 /// Listener of the executor with its TLS configuration and its health.
-pub(crate) struct Door {
+pub(crate) struct ServerListener {
     pub(crate) listener: TcpListener,
     /// TLS configuration that admits only planners; `None` without certificates.
-    pub(crate) tls: Option<tls::Server>,
-    pub(crate) health: Health,
+    pub(crate) tls: Option<tls::TlsServer>,
+    pub(crate) health: ServiceHealth,
 }
 
 /// Serves until `shutdown`. `watch` receives the readiness and runs for the same time. The executor is not
 /// ready until `watch` sets it.
-pub(crate) async fn serve<F: Future<Output = ()>>(
-    registry: Arc<Registry>,
-    verifier: grant::Verifier,
-    door: Door,
+pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
+    registry: Arc<WorkspaceRegistry>,
+    verifier: grant::GrantVerifier,
+    door: ServerListener,
     shutdown: CancellationToken,
-    watch: impl FnOnce(Readiness) -> F,
+    watch: impl FnOnce(ReadinessReporter) -> F,
 ) -> anyhow::Result<()> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let readiness = Readiness {
+    let readiness = ReadinessReporter {
         grpc: health,
         http: door.health,
     };
     readiness.set(false).await;
     let spans = Arc::new(SpanDesk::of_process());
-    let service = ExecutorServiceServer::new(Service {
+    let service = ExecutorServiceServer::new(ExecutorGrpc {
         registry: Arc::clone(&registry),
         spans: Arc::clone(&spans),
     })
@@ -97,9 +98,9 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
         .max_connection_age(MAX_AGE)
         .max_connection_age_grace(MAX_AGE_GRACE)
         .add_service(health_service)
-        .add_service(InterceptedService::new(service, Admission::new(verifier)))
+        .add_service(InterceptedService::new(service, GrantInterceptor::new(verifier)))
         .serve_with_incoming_shutdown(
-            incoming(door.listener, door.tls),
+            accept_connections(door.listener, door.tls),
             drained.clone().cancelled_owned(),
         );
     let stop = async {

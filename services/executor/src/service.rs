@@ -14,41 +14,47 @@ use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 use tracing::{Instrument, Span};
 
 use crate::{
-    admission::{MAX_CALL, fence, grant_of, may_see_status, time_limit},
-    answer::{blocking, level, specs},
-    calls::Begun,
+    admission::{MAX_CALL, check_request_fence, grant_of, may_see_status, time_limit},
+    calls::CallStart,
     checks::{self, CheckCall},
-    drive::{self, ToolRun},
-    inspect, open,
-    registry::{ExecutorStatus, Registry, Use},
+    inspection,
+    registry::{ExecutorStatus, WorkspaceRegistry, WorkspaceUse},
+    responses::{list_tool_specs, run_blocking, wire_level},
     retrieval,
     spans::SpanDesk,
+    tool_call::{self, ToolRun},
     tools,
     workspace::{SnapshotPack, Workspace},
+    workspace_opening,
 };
 
 // The processes of a closed workspace end within two seconds.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Service for planners.
-pub(crate) struct Service {
-    pub(crate) registry: Arc<Registry>,
+pub(crate) struct ExecutorGrpc {
+    pub(crate) registry: Arc<WorkspaceRegistry>,
     pub(crate) spans: Arc<SpanDesk>,
 }
 
-impl Service {
+impl ExecutorGrpc {
     /// Returns the workspace of a request after checking its grant and fence.
-    fn workspace<T>(&self, request: &Request<T>, id: &str, with: Option<wire::Fence>) -> Result<Use, Status> {
+    fn workspace<T>(
+        &self,
+        request: &Request<T>,
+        id: &str,
+        with: Option<wire::Fence>,
+    ) -> Result<WorkspaceUse, Status> {
         let grant = grant_of(request)?;
-        let fence = fence(&grant, with)?;
+        let fence = check_request_fence(&grant, with)?;
         self.registry.find(&grant, id, fence)
     }
 
     /// Makes a new span a child of the caller's span, and records that the run's ticket owns that trace.
     fn join_trace(&self, span: &Span, run: &RunId, metadata: &MetadataMap) {
-        trace::join(span, metadata.as_ref());
+        trace::join_caller_trace(span, metadata.as_ref());
         if let Some(trace) = trace::caller_trace(metadata.as_ref()) {
             self.spans.note(run.ticket(), trace);
         }
@@ -56,11 +62,11 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl ExecutorService for Service {
-    type CallToolStream = Answers<wire::CallToolResponse>;
-    type RunCheckStream = Answers<wire::RunCheckResponse>;
-    type SnapshotWorkspaceStream = Answers<wire::SnapshotWorkspaceResponse>;
-    type WatchStatusStream = Answers<wire::WatchStatusResponse>;
+impl ExecutorService for ExecutorGrpc {
+    type CallToolStream = ResponseStream<wire::CallToolResponse>;
+    type RunCheckStream = ResponseStream<wire::RunCheckResponse>;
+    type SnapshotWorkspaceStream = ResponseStream<wire::SnapshotWorkspaceResponse>;
+    type WatchStatusStream = ResponseStream<wire::WatchStatusResponse>;
 
     async fn open_workspace(
         &self,
@@ -71,9 +77,9 @@ impl ExecutorService for Service {
         self.join_trace(&span, &grant.run, request.metadata());
         let mut parts = request.into_inner();
         let work = async {
-            let spec = open::spec(&mut parts).await?;
-            let fence = fence(&grant, spec.fence)?;
-            open::open(&self.registry, &grant, fence, spec, parts).await
+            let spec = workspace_opening::receive_spec(&mut parts).await?;
+            let fence = check_request_fence(&grant, spec.fence)?;
+            workspace_opening::open_workspace(&self.registry, &grant, fence, spec, parts).await
         };
         Box::pin(work.instrument(span)).await.map(Response::new)
     }
@@ -83,7 +89,9 @@ impl ExecutorService for Service {
         request: Request<wire::ListToolsRequest>,
     ) -> Result<Response<wire::ListToolsResponse>, Status> {
         may_see_status(&request)?;
-        Ok(Response::new(wire::ListToolsResponse { tools: specs() }))
+        Ok(Response::new(wire::ListToolsResponse {
+            tools: list_tool_specs(),
+        }))
     }
 
     async fn call_tool(
@@ -97,7 +105,7 @@ impl ExecutorService for Service {
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let limit = time_limit(request.metadata(), MAX_CALL);
         // The name of an unknown tool is text of the model and must not become the name of a span.
-        let name = tools::find(&message.name).map_or("unknown", |tool| tool.name);
+        let name = tools::find_tool(&message.name).map_or("unknown", |tool| tool.name);
         let span = tracing::info_span!(
             "execute_tool",
             otel.name = format!("execute_tool {name}"),
@@ -109,8 +117,8 @@ impl ExecutorService for Service {
         let (answers, stream) = mpsc::channel(64);
         let request = request.into_inner();
         match used.open.calls.begin(&request.call_id) {
-            Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),
-            Begun::New(recorder) => {
+            CallStart::Known(result) => drop(tokio::spawn(tool_call::replay_result(used, result, answers))),
+            CallStart::New(recorder) => {
                 let sandbox = self.registry.sandbox.clone();
                 let run = ToolRun {
                     used,
@@ -121,7 +129,7 @@ impl ExecutorService for Service {
                     answers,
                 };
                 // A separate task, so that the call continues and stores its result when the caller is gone.
-                drop(tokio::spawn(drive::run(run).instrument(span)));
+                drop(tokio::spawn(tool_call::run_tool_call(run).instrument(span)));
             }
         }
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
@@ -133,14 +141,14 @@ impl ExecutorService for Service {
     ) -> Result<Response<Self::RunCheckStream>, Status> {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let asked = checks::asked(&used.open.workspace, message)?;
+        let asked = checks::validate_check(&used.open.workspace, message)?;
         let limit = time_limit(request.metadata(), checks::MAX_CALL);
         let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
         self.join_trace(&span, &used.open.workspace.run, request.metadata());
         let (answers, stream) = mpsc::channel(64);
         match used.open.checks.begin(&message.call_id) {
-            Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),
-            Begun::New(recorder) => {
+            CallStart::Known(result) => drop(tokio::spawn(tool_call::replay_result(used, result, answers))),
+            CallStart::New(recorder) => {
                 let call = CheckCall {
                     used,
                     registry: Arc::clone(&self.registry),
@@ -150,7 +158,7 @@ impl ExecutorService for Service {
                     recorder,
                     answers,
                 };
-                drop(tokio::spawn(checks::run(call).instrument(span)));
+                drop(tokio::spawn(checks::run_check(call).instrument(span)));
             }
         }
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
@@ -163,7 +171,7 @@ impl ExecutorService for Service {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let (workspace, given) = (Arc::clone(&used.open.workspace), message.commands.clone());
-        let found = blocking(move || checks::candidates(&workspace, given)).await?;
+        let found = run_blocking(move || checks::find_check_candidates(&workspace, given)).await?;
         let candidates = found.into_iter().map(Into::into).collect();
         Ok(Response::new(wire::FindChecksResponse { candidates }))
     }
@@ -176,7 +184,7 @@ impl ExecutorService for Service {
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let _turn = used.open.turn.lock().await;
         let (workspace, ticket) = (Arc::clone(&used.open.workspace), message.ticket_text.clone());
-        let report = blocking(move || inspect::inspect(&workspace, &ticket)).await?;
+        let report = run_blocking(move || inspection::inspect_change(&workspace, &ticket)).await?;
         Ok(Response::new(report.into()))
     }
 
@@ -189,7 +197,7 @@ impl ExecutorService for Service {
         let _turn = used.open.turn.lock().await;
         let (workspace, time_s) = (Arc::clone(&used.open.workspace), message.commit_time_s);
         let base = workspace.base.to_string();
-        let taken = blocking(move || workspace.snapshot(time_s));
+        let taken = run_blocking(move || workspace.snapshot(time_s));
         let snapshot = failpoint::around("executor.workspace.snapshot", taken).await?;
         Ok(Response::new(Box::pin(tokio_stream::iter(snapshot_messages(
             base, snapshot,
@@ -243,7 +251,7 @@ impl ExecutorService for Service {
     ) -> Result<Response<wire::TakeSpansResponse>, Status> {
         let grant = grant_of(&request)?;
         let message = request.get_ref();
-        let fence = fence(&grant, message.fence)?;
+        let fence = check_request_fence(&grant, message.fence)?;
         self.registry.check_fence(&grant.run, fence)?;
         let taken = self.spans.take(grant.run.ticket(), &message.trace_id)?;
         Ok(Response::new(taken))
@@ -276,7 +284,7 @@ fn status_message(status: ExecutorStatus, keeps_spans: bool) -> wire::WatchStatu
         free_slots: status.free,
         total_slots: status.total,
         warm_repositories: status.warm,
-        sandbox_level: level(status.level).into(),
+        sandbox_level: wire_level(status.level).into(),
         draining: status.draining,
         open_runs: status.open.iter().map(|workspace| open_run(workspace)).collect(),
         unready: status.unready.to_owned(),

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
-    answer::blocking,
-    registry::Registry,
-    sandbox::{CommandEnd, Ending, WayOut},
-    setup_cache::Key,
-    store::Store,
-    tools::{self, Call},
-    workspace::{Problem, Workspace},
+    registry::WorkspaceRegistry,
+    responses::run_blocking,
+    sandbox::{CommandEnd, CommandEnding, EgressRelay},
+    setup_cache::SetupKey,
+    store::DiskStore,
+    tools::{self, ToolContext},
+    workspace::{Workspace, WorkspaceError},
 };
 
 // Time limit of one setup command.
@@ -22,11 +22,11 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(600);
 const MAX_LOG: usize = 8 * 1024;
 
 /// Commands to run, and programs that must exist afterwards.
-pub(crate) struct Preparation {
+pub(crate) struct SetupPlan {
     pub(crate) commands: Vec<String>,
     pub(crate) programs: Vec<String>,
     /// Egress of the commands; `None` for no network.
-    pub(crate) way_out: Option<Arc<WayOut>>,
+    pub(crate) way_out: Option<Arc<EgressRelay>>,
     /// Commit of the base branch's history on which the base builds, and whose files the workspace has.
     ///
     /// Only there do commands have egress, and only its results are stored and reused. `None` if no such
@@ -36,12 +36,12 @@ pub(crate) struct Preparation {
 
 /// Runs the commands and then searches for the programs. `None` when there is nothing to do. Afterwards the
 /// workspace has the files of the base, and the commands have also run on these.
-pub(crate) async fn run(
-    registry: &Registry,
+pub(crate) async fn run_setup(
+    registry: &WorkspaceRegistry,
     workspace: &Arc<Workspace>,
-    preparation: Preparation,
+    preparation: SetupPlan,
 ) -> Result<Option<SetupResult>, Status> {
-    let Preparation {
+    let SetupPlan {
         commands,
         programs,
         way_out,
@@ -50,8 +50,8 @@ pub(crate) async fn run(
     if commands.is_empty() && programs.is_empty() {
         return Ok(None);
     }
-    let search = search(&programs)?;
-    let call = Call {
+    let search = build_program_search(&programs)?;
+    let call = ToolContext {
         workspace: Arc::clone(workspace),
         sandbox: registry.sandbox.clone(),
         index: None,
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     // Setup at the base itself is complete after the first round.
     let is_at_base = foundation.as_ref() == Some(&workspace.base);
     let has_way_out = way_out.is_some();
-    let mut round = Round::default();
+    let mut round = SetupRound::default();
     if foundation.is_some() {
         round = run_at_foundation(registry, &call, &commands, way_out).await?;
     }
@@ -70,24 +70,24 @@ pub(crate) async fn run(
     if !is_at_base && !commands.is_empty() {
         if foundation.is_some() {
             let entering = Arc::clone(workspace);
-            blocking(move || entering.enter_base()).await?;
+            run_blocking(move || entering.enter_base()).await?;
         }
         // Without egress: a stranger may have written the files of a pull request, and setup runs their
         // scripts.
         let again = run_commands(registry, &call, &commands, None).await?;
         round = round.then(again, foundation.as_ref(), workspace);
     }
-    let Round { mut log, mut failed } = round;
+    let SetupRound { mut log, mut failed } = round;
     // After a failed setup, missing programs are no news.
     if let Some(search) = search.filter(|_| !failed) {
         let missing = run_one(registry, &call, search, None).await?.output;
         failed = !missing.trim().is_empty();
         if failed {
-            log.push_str(&told(&missing));
+            log.push_str(&describe_missing_programs(&missing));
         }
     }
     let settled = Arc::clone(workspace);
-    blocking(move || {
+    run_blocking(move || {
         settled.settle()?;
         settled.note_environment()
     })
@@ -106,12 +106,12 @@ pub(crate) async fn run(
 
 /// Result of running all commands once: their output, and whether one failed.
 #[derive(Default)]
-struct Round {
+struct SetupRound {
     log: String,
     failed: bool,
 }
 
-impl Round {
+impl SetupRound {
     /// Combines this run with the one at the base, which had no network.
     ///
     /// Commands on a base outside of the branch's history may need the network. If they fail, the files of
@@ -146,16 +146,16 @@ impl Round {
 
 /// Runs the commands with egress and stores their result, or restores the stored result of an earlier run.
 async fn run_at_foundation(
-    registry: &Registry,
-    call: &Call,
+    registry: &WorkspaceRegistry,
+    call: &ToolContext,
     commands: &[String],
-    way_out: Option<Arc<WayOut>>,
-) -> Result<Round, Status> {
+    way_out: Option<Arc<EgressRelay>>,
+) -> Result<SetupRound, Status> {
     let (first, store) = (Arc::clone(&call.workspace), Arc::clone(&registry.store));
     let wanted = commands.to_vec();
-    let kept = blocking(move || Kept::look(store, first, &wanted)).await?;
+    let kept = run_blocking(move || CachedSetup::look(store, first, &wanted)).await?;
     if kept.is_reused {
-        return Ok(Round {
+        return Ok(SetupRound {
             log: "The result of an earlier run of the same commands on the same files was reused.\n"
                 .to_owned(),
             failed: false,
@@ -163,10 +163,10 @@ async fn run_at_foundation(
     }
     let mut round = run_commands(registry, call, commands, way_out.as_ref()).await?;
     if let Some(way_out) = way_out.filter(|_| round.failed) {
-        round.log.push_str(&refused(&way_out.refusals().await));
+        round.log.push_str(&describe_refusals(&way_out.refusals().await));
     }
     let (settled, failed) = (Arc::clone(&call.workspace), round.failed);
-    blocking(move || {
+    run_blocking(move || {
         settled.settle()?;
         if !failed {
             kept.keep(&settled);
@@ -179,17 +179,17 @@ async fn run_at_foundation(
 
 /// Runs the commands in order until one fails.
 async fn run_commands(
-    registry: &Registry,
-    call: &Call,
+    registry: &WorkspaceRegistry,
+    call: &ToolContext,
     commands: &[String],
-    way_out: Option<&Arc<WayOut>>,
-) -> Result<Round, Status> {
-    let mut round = Round::default();
+    way_out: Option<&Arc<EgressRelay>>,
+) -> Result<SetupRound, Status> {
+    let mut round = SetupRound::default();
     for command in commands {
         round.log.push_str(&format!("$ {command}\n"));
         let end = run_one(registry, call, command.clone(), way_out).await?;
         round.log.push_str(&end.output);
-        round.failed = end.ending != Ending::Exited(0);
+        round.failed = end.ending != CommandEnding::Exited(0);
         if round.failed {
             round.log.push_str(&format!("\n[{:?}]\n", end.ending));
             break;
@@ -199,15 +199,19 @@ async fn run_commands(
 }
 
 /// Part of the cache in one setup.
-struct Kept {
-    store: Arc<Store>,
-    key: Option<Key>,
+struct CachedSetup {
+    store: Arc<DiskStore>,
+    key: Option<SetupKey>,
     is_reused: bool,
 }
 
-impl Kept {
+impl CachedSetup {
     /// Restores a stored result if one exists.
-    fn look(store: Arc<Store>, workspace: Arc<Workspace>, commands: &[String]) -> Result<Self, Problem> {
+    fn look(
+        store: Arc<DiskStore>,
+        workspace: Arc<Workspace>,
+        commands: &[String],
+    ) -> Result<Self, WorkspaceError> {
         let key = store.setups.key(&workspace, commands)?;
         let is_reused = match &key {
             Some(key) => store.setups.put_in(key, &workspace)?,
@@ -228,10 +232,10 @@ impl Kept {
 }
 
 async fn run_one(
-    registry: &Registry,
-    call: &Call,
+    registry: &WorkspaceRegistry,
+    call: &ToolContext,
     command: String,
-    way_out: Option<&Arc<WayOut>>,
+    way_out: Option<&Arc<EgressRelay>>,
 ) -> Result<CommandEnd, Status> {
     let mut spec = tools::command_spec(call, command, COMMAND_LIMIT);
     if let Some(way_out) = way_out {
@@ -247,7 +251,7 @@ async fn run_one(
 }
 
 /// Builds a command that prints the names of missing programs.
-fn search(programs: &[String]) -> Result<Option<String>, Status> {
+fn build_program_search(programs: &[String]) -> Result<Option<String>, Status> {
     if let Some(wrong) = programs.iter().find(|name| !domain::is_program_name(name)) {
         return Err(Status::invalid_argument(format!(
             "{wrong:?} is not a program name"
@@ -259,7 +263,7 @@ fn search(programs: &[String]) -> Result<Option<String>, Status> {
 }
 
 /// Renders the refusals of the egress proxy, a possible reason of the failure.
-fn refused(lines: &str) -> String {
+fn describe_refusals(lines: &str) -> String {
     if lines.is_empty() {
         String::new()
     } else {
@@ -267,7 +271,7 @@ fn refused(lines: &str) -> String {
     }
 }
 
-fn told(missing: &str) -> String {
+fn describe_missing_programs(missing: &str) -> String {
     let names: Vec<_> = missing.split_whitespace().collect();
     format!(
         "This pool of executors has no {}. Name a pool that has it (executor.pool), or install it in executor.setup.\n",

@@ -9,13 +9,13 @@ use std::{
     time::SystemTime,
 };
 
-use domain::{RepositoryName, cause::chain};
+use domain::{RepositoryName, cause::format_error_chain};
 use git::DiskFloor;
 use git2::{ObjectType, Oid};
 
 use crate::{
-    disk,
-    workspace::{Amount, Origin, Problem, Workspace},
+    cleanup,
+    workspace::{FileAmount, Workspace, WorkspaceError, WorkspaceOrigin},
 };
 
 /// Folder of stored results in the data folder, by owner, repository and key.
@@ -64,12 +64,12 @@ pub(crate) struct SetupCache {
 }
 
 /// Location of a result, with the files that it belongs to.
-pub(crate) struct Key {
+pub(crate) struct SetupKey {
     entry: PathBuf,
-    origin: Origin,
+    origin: WorkspaceOrigin,
 }
 
-struct Entry {
+struct SetupEntry {
     path: PathBuf,
     last_used: SystemTime,
     bytes: u64,
@@ -84,7 +84,7 @@ impl SetupCache {
             unfinished: data_dir.join(UNFINISHED),
             max_bytes,
             floor,
-            identity: identity(),
+            identity: describe_environment(),
             in_use: RwLock::default(),
         }
     }
@@ -96,7 +96,11 @@ impl SetupCache {
     ///
     /// # Errors
     /// Fails when the workspace's files cannot be read.
-    pub(crate) fn key(&self, workspace: &Workspace, commands: &[String]) -> Result<Option<Key>, Problem> {
+    pub(crate) fn key(
+        &self,
+        workspace: &Workspace,
+        commands: &[String],
+    ) -> Result<Option<SetupKey>, WorkspaceError> {
         if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() {
             return Ok(None);
         }
@@ -109,7 +113,7 @@ impl SetupCache {
         let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}", self.identity);
         let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
         let entry = self.of(&workspace.repository).join(key.to_string());
-        Ok(Some(Key { entry, origin }))
+        Ok(Some(SetupKey { entry, origin }))
     }
 
     /// Restores a stored result into a new workspace. Returns false when the cache has none. An unusable result is
@@ -117,16 +121,16 @@ impl SetupCache {
     ///
     /// # Errors
     /// Fails when a partially restored result cannot be removed.
-    pub(crate) fn put_in(&self, key: &Key, workspace: &Workspace) -> Result<bool, Problem> {
+    pub(crate) fn put_in(&self, key: &SetupKey, workspace: &Workspace) -> Result<bool, WorkspaceError> {
         let reading = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
-        let Some((tree, amount)) = note(&key.entry) else {
+        let Some((tree, amount)) = read_note(&key.entry) else {
             return Ok(false);
         };
         if tree != key.origin.tree {
             return Ok(false);
         }
         let Err(problem) = workspace.put_in(&key.origin, &key.entry, amount) else {
-            touch(&key.entry);
+            mark_used(&key.entry);
             return Ok(true);
         };
         drop(reading);
@@ -136,15 +140,15 @@ impl SetupCache {
     }
 
     /// Stores the result of setup in a workspace. Failures are logged: they cost only the next run its reuse.
-    pub(crate) fn keep(&self, key: &Key, workspace: &Workspace) {
+    pub(crate) fn keep(&self, key: &SetupKey, workspace: &Workspace) {
         let unfinished = self.unfinished.join(&workspace.id);
         match self.store(key, workspace, &unfinished) {
             Ok(true) => tracing::info!(run = %workspace.run, "the setup's result is kept"),
             Ok(false) => tracing::info!(run = %workspace.run, "the setup's result is not kept"),
             Err(problem) => tracing::warn!(%problem, "the setup's result cannot be kept"),
         }
-        if let Err(error) = disk::remove(&unfinished) {
-            tracing::warn!(error = %chain(&error), "an unfinished result of setup stays behind");
+        if let Err(error) = cleanup::remove_folder(&unfinished) {
+            tracing::warn!(error = %format_error_chain(&error), "an unfinished result of setup stays behind");
         }
     }
 
@@ -153,7 +157,12 @@ impl SetupCache {
         self.make_room(self.max_bytes);
     }
 
-    fn store(&self, key: &Key, workspace: &Workspace, unfinished: &Path) -> Result<bool, Problem> {
+    fn store(
+        &self,
+        key: &SetupKey,
+        workspace: &Workspace,
+        unfinished: &Path,
+    ) -> Result<bool, WorkspaceError> {
         self.tidy();
         if !self.floor.has_room(&self.folder) {
             return Ok(false);
@@ -197,19 +206,20 @@ impl SetupCache {
         // The rename removes the entry at once; the deletion afterwards takes longer.
         let removed = fs::rename(entry, &goes);
         drop(writing);
-        if let Err(error) = removed.and_then(|()| disk::remove(&goes)) {
-            tracing::warn!(error = %chain(&error), "a kept result of setup cannot be deleted");
+        if let Err(error) = removed.and_then(|()| cleanup::remove_folder(&goes)) {
+            tracing::warn!(error = %format_error_chain(&error), "a kept result of setup cannot be deleted");
         }
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let repositories = folders(&self.folder).flat_map(|owner| folders(&owner).collect::<Vec<_>>());
-        let found = repositories.flat_map(|repository| folders(&repository).collect::<Vec<_>>());
-        let entry = |path: PathBuf| Entry {
+    fn entries(&self) -> Vec<SetupEntry> {
+        let repositories =
+            list_folders(&self.folder).flat_map(|owner| list_folders(&owner).collect::<Vec<_>>());
+        let found = repositories.flat_map(|repository| list_folders(&repository).collect::<Vec<_>>());
+        let entry = |path: PathBuf| SetupEntry {
             last_used: fs::metadata(&path)
                 .and_then(|metadata| metadata.modified())
                 .unwrap_or(SystemTime::UNIX_EPOCH),
-            bytes: note(&path).map_or(0, |(_, amount)| amount.bytes),
+            bytes: read_note(&path).map_or(0, |(_, amount)| amount.bytes),
             path,
         };
         found.map(entry).collect()
@@ -228,31 +238,31 @@ fn is_lockfile(path: &Path) -> bool {
     is_requirements || LOCKFILES.contains(&name)
 }
 
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+fn list_folders(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
 }
 
-fn note(entry: &Path) -> Option<(Oid, Amount)> {
+fn read_note(entry: &Path) -> Option<(Oid, FileAmount)> {
     let text = fs::read_to_string(entry.join(NOTE)).ok()?;
     let mut parts = text.split_whitespace();
     let tree = Oid::from_str(parts.next()?).ok()?;
     let (files, bytes) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some((tree, Amount { files, bytes }))
+    Some((tree, FileAmount { files, bytes }))
 }
 
-fn touch(entry: &Path) {
+fn mark_used(entry: &Path) {
     let touched = fs::File::open(entry).and_then(|entry| entry.set_modified(SystemTime::now()));
     if let Err(error) = touched {
-        tracing::debug!(error = %chain(&error), "the last use of a kept result cannot be noted");
+        tracing::debug!(error = %format_error_chain(&error), "the last use of a kept result cannot be noted");
     }
 }
 
 /// Describes this executor and its toolchains: its version, the system, and the folders of programs with
 /// their modification times. A result of another environment is not reused.
-fn identity() -> String {
+fn describe_environment() -> String {
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let changed = |folder: PathBuf| -> io::Result<String> {
@@ -291,7 +301,7 @@ mod tests {
         let cache = cache(folder.path(), 100, 0);
         let [old, used, new] =
             [("old", 30), ("used", 20), ("new", 10)].map(|(name, age)| entry(&cache, name, 40, age));
-        touch(&used);
+        mark_used(&used);
         cache.make_room(80);
         assert!(!old.exists() && used.exists() && new.exists());
         cache.make_room(40);

@@ -5,20 +5,23 @@ use std::path::{Path, PathBuf};
 
 use git::{DiskFloor, FetchSettings};
 
-use crate::{mirror::Mirrors, pool::Pool, retrieval::Indexes, setup_cache::SetupCache, workspace::Start};
+use crate::{
+    mirror::MirrorStore, pool::CheckoutPool, retrieval::IndexRegistry, setup_cache::SetupCache,
+    workspace::WorkspaceStart,
+};
 
 /// Stores of all kinds, in the data folder.
-pub(crate) struct Store {
-    pub(crate) mirrors: Mirrors,
-    pub(crate) pool: Pool,
+pub(crate) struct DiskStore {
+    pub(crate) mirrors: MirrorStore,
+    pub(crate) pool: CheckoutPool,
     pub(crate) setups: SetupCache,
     /// Indexes, which lie in the folders of the mirrors.
-    pub(crate) indexes: Indexes,
+    pub(crate) indexes: IndexRegistry,
     floor: DiskFloor,
     folder: PathBuf,
 }
 
-impl Store {
+impl DiskStore {
     /// Creates the stores, with at most `checkouts` prepared checkouts and `setup_bytes` of setup results.
     pub(crate) fn new(
         data_dir: &Path,
@@ -28,10 +31,10 @@ impl Store {
         (floor, fetches): (DiskFloor, FetchSettings),
     ) -> Self {
         Self {
-            mirrors: Mirrors::new(data_dir.join("mirrors"), fetches),
-            pool: Pool::new(data_dir.join("ready"), checkouts),
+            mirrors: MirrorStore::new(data_dir.join("mirrors"), fetches),
+            pool: CheckoutPool::new(data_dir.join("ready"), checkouts),
             setups: SetupCache::new(data_dir, setup_bytes, floor),
-            indexes: Indexes::new(has_index, floor),
+            indexes: IndexRegistry::new(has_index, floor),
             floor,
             folder: data_dir.to_owned(),
         }
@@ -52,7 +55,7 @@ impl Store {
     }
 
     /// Enforces all limits, and prepares a checkout for the next run of this kind if there is room. Blocks.
-    pub(crate) fn make_ready(&self, next: Start) {
+    pub(crate) fn make_ready(&self, next: WorkspaceStart) {
         self.setups.tidy();
         self.make_room();
         if self.has_room() {

@@ -5,27 +5,27 @@ use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
 use git::DiskRoom;
 use opentelemetry::{KeyValue, global};
 
-use crate::registry::Registry;
+use crate::registry::WorkspaceRegistry;
 
 /// Registries of this process: one, except in tests and programs that run several executors.
-static REGISTRIES: LazyLock<Mutex<Vec<Weak<Registry>>>> = LazyLock::new(Mutex::default);
+static REGISTRIES: LazyLock<Mutex<Vec<Weak<WorkspaceRegistry>>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
 /// Makes the gauges include a registry during its lifetime.
-pub(crate) fn follow(registry: &Arc<Registry>) {
+pub(crate) fn follow_registry(registry: &Arc<WorkspaceRegistry>) {
     let mut known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|registry| registry.strong_count() > 0);
     known.push(Arc::downgrade(registry));
     // A second registration would report every gauge twice.
-    OBSERVED.call_once(observe);
+    OBSERVED.call_once(register_gauges);
 }
 
-fn observe() {
+fn register_gauges() {
     global::meter("journeyman.executor")
         .u64_observable_gauge("journeyman.executor.slots")
         .with_unit("{slot}")
         .with_callback(|gauge| {
-            let (free, used) = count();
+            let (free, used) = count_slots();
             gauge.observe(free, &[KeyValue::new("journeyman.state", "free")]);
             gauge.observe(used, &[KeyValue::new("journeyman.state", "used")]);
         })
@@ -35,7 +35,7 @@ fn observe() {
         .with_unit("By")
         .with_description("Disk that holds the executor's data folder.")
         .with_callback(|gauge| {
-            if let Some(room) = disk() {
+            if let Some(room) = measure_disk() {
                 gauge.observe(room.free, &[KeyValue::new("journeyman.state", "free")]);
                 gauge.observe(room.used, &[KeyValue::new("journeyman.state", "used")]);
             }
@@ -44,13 +44,13 @@ fn observe() {
 }
 
 /// Measures the disk of the first registry; the others of this process are on the same disk.
-fn disk() -> Option<DiskRoom> {
+fn measure_disk() -> Option<DiskRoom> {
     let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     let registry = known.iter().find_map(Weak::upgrade)?;
     DiskRoom::measure(&registry.workspaces)
 }
 
-fn count() -> (u64, u64) {
+fn count_slots() -> (u64, u64) {
     let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     let slots = known
         .iter()

@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use bootstrap::{
     settings::Error,
-    tls::{Client, Protocol, Settings},
+    tls::{Settings, TlsClient, TlsProtocol},
 };
 
 /// Trust in peers; empty for plain connections.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trust {
+pub(crate) struct PeerTls {
     /// TLS client for the egress proxy.
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Option<TlsClient>,
     /// File of the authority for git, which reads it at each start.
     pub(crate) authority: Option<PathBuf>,
 }
 
-impl Trust {
+impl PeerTls {
     /// Loads the trust anchors from the settings.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Trust {
         };
         let authority = std::path::absolute(&settings.ca);
         Ok(Self {
-            client: Some(Client::by_name(settings, Protocol::Http1)?),
+            client: Some(TlsClient::by_name(settings, TlsProtocol::Http1)?),
             authority: Some(authority.map_err(|error| Error::new("tls.ca", error.to_string()))?),
         })
     }

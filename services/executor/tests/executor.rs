@@ -16,8 +16,10 @@ mod canary;
 mod checks;
 #[path = "executor/ecosystems.rs"]
 mod ecosystems;
-#[path = "executor/elsewhere.rs"]
-mod elsewhere;
+#[path = "executor/egress.rs"]
+mod egress;
+#[path = "executor/external_content.rs"]
+mod external_content;
 #[path = "executor/gits.rs"]
 mod gits;
 #[path = "../../../crates/git/tests/support/http_backend.rs"]
@@ -26,14 +28,14 @@ mod http_backend;
 mod isolation;
 #[path = "executor/large.rs"]
 mod large;
-#[path = "executor/many.rs"]
-mod many;
-#[path = "executor/own.rs"]
-mod own;
 #[path = "executor/parsing.rs"]
 mod parsing;
-#[path = "executor/planted.rs"]
-mod planted;
+#[path = "executor/planted_config.rs"]
+mod planted_config;
+#[path = "executor/process.rs"]
+mod process;
+#[path = "executor/resources.rs"]
+mod resources;
 #[path = "executor/retrieval.rs"]
 mod retrieval;
 mod runner;
@@ -47,16 +49,14 @@ mod snapshots;
 mod spans;
 #[path = "executor/tls.rs"]
 mod tls;
-#[path = "executor/way_out.rs"]
-mod way_out;
 #[path = "executor/worlds.rs"]
 mod worlds;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use domain::{CommitId, RunFence, RunId, TicketKey};
-use executor::{Config, Executor};
-use grant::{Audience, Grant, Signer};
+use executor::{Config, ExecutorSettings};
+use grant::{Grant, GrantAudience, GrantSigner};
 use http_backend::HttpBackend;
 use proto::executor::{
     CallToolRequest, CallToolResponse, CloseWorkspaceRequest, ListToolsRequest, OpenWorkspaceResponse,
@@ -72,7 +72,7 @@ use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 struct World {
     folder: TempDir,
-    signer: Signer,
+    signer: GrantSigner,
     gate: HttpBackend,
     base: CommitId,
     address: std::net::SocketAddr,
@@ -92,7 +92,7 @@ struct Session {
 }
 
 fn seed(folder: &TempDir) -> CommitId {
-    let remote = git::Repository::init_bare(&folder.path().join("remote/acme/shop.git")).unwrap();
+    let remote = git::BareRepository::init_bare(&folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
     let mut root = git.treebuilder(None).unwrap();
     let blob = |text: &str| git.blob(text.as_bytes()).unwrap();
@@ -110,7 +110,7 @@ fn seed(folder: &TempDir) -> CommitId {
 fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::KeyPair) -> Config {
     Config {
         git: git::FetchSettings::default(),
-        executor: Executor {
+        executor: ExecutorSettings {
             listen: address,
             metrics_listen: None,
             data_dir: folder.join("data"),
@@ -119,7 +119,7 @@ fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::
             min_level: domain::SandboxLevel::L0,
             launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
             hidden: vec![folder.to_owned(), folder.join("remote")],
-            limits: executor::Limits::default(),
+            limits: executor::CommandLimits::default(),
             exposed: Vec::new(),
             forbidden_addresses: Vec::new(),
             allow_unlimited_processes: true,
@@ -141,15 +141,15 @@ impl World {
         Self::start_without(slots, Vec::new()).await
     }
 
-    async fn start_without(slots: u32, without: Vec<executor::Mechanism>) -> Self {
+    async fn start_without(slots: u32, without: Vec<executor::ConfinementMechanism>) -> Self {
         Self::start_as(slots, |_, settings| settings.without = without).await
     }
 
-    async fn start_as(slots: u32, change: impl FnOnce(&std::path::Path, &mut Executor)) -> Self {
+    async fn start_as(slots: u32, change: impl FnOnce(&std::path::Path, &mut ExecutorSettings)) -> Self {
         let folder = TempDir::new().unwrap();
         let base = seed(&folder);
-        let pair = grant::generate();
-        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let pair = grant::generate_key_pair();
+        let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -157,7 +157,7 @@ impl World {
         config.executor.slots = slots;
         change(folder.path(), &mut config.executor);
         let stop = CancellationToken::new();
-        let server = tokio::spawn(executor::serve(config, listener, stop.clone()));
+        let server = tokio::spawn(executor::serve_executor(config, listener, stop.clone()));
         let client = ExecutorServiceClient::connect(format!("http://{address}"))
             .await
             .unwrap();
@@ -177,11 +177,17 @@ impl World {
 
     /// Token that gives access to the status and the list of tools.
     fn status_token(&self) -> String {
-        let token = self.signer.sign_status(bootstrap::now()).unwrap();
+        let token = self.signer.sign_status(bootstrap::read_wall_clock()).unwrap();
         token.expose_secret().to_owned()
     }
 
-    fn token(&self, run: &RunId, workspace: Option<String>, fence: RunFence, audience: Audience) -> String {
+    fn token(
+        &self,
+        run: &RunId,
+        workspace: Option<String>,
+        fence: RunFence,
+        audience: GrantAudience,
+    ) -> String {
         let repository = "acme/shop".parse().unwrap();
         let grant = Grant {
             audience,
@@ -192,7 +198,7 @@ impl World {
             network: Vec::new(),
         };
         self.signer
-            .sign(&grant, bootstrap::now())
+            .sign(&grant, bootstrap::read_wall_clock())
             .unwrap()
             .expose_secret()
             .to_owned()
@@ -232,12 +238,12 @@ impl World {
         };
         change(&mut spec);
         let request = with(
-            &self.token(&run, None, fence, Audience::Executor),
+            &self.token(&run, None, fence, GrantAudience::Executor),
             open_request(spec, pack),
         );
         let answer = self.client.clone().open_workspace(request).await?.into_inner();
         let id = answer.workspace_id.clone();
-        let token = self.token(&run, Some(id.clone()), fence, Audience::Executor);
+        let token = self.token(&run, Some(id.clone()), fence, GrantAudience::Executor);
         Ok((
             Session {
                 client: self.client.clone(),
@@ -604,7 +610,12 @@ async fn grant_opens_one_workspace_only() {
         .await,
         Code::PermissionDenied
     );
-    let gate = world.token(&run(1), Some(session.id.clone()), session.fence, Audience::Gate);
+    let gate = world.token(
+        &run(1),
+        Some(session.id.clone()),
+        session.fence,
+        GrantAudience::Gate,
+    );
     assert_eq!(
         code(Session {
             token: gate,
@@ -798,7 +809,7 @@ fn theirs(world: &World) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_without_namespaces_stay_in_workspace() {
-    let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
+    let world = World::start_without(2, vec![executor::ConfinementMechanism::Namespaces]).await;
     let (session, _other) = (world.open(1).await, world.open(2).await);
     let reach = format!(
         "cat {}; touch /tmp/escaped; touch $(head -n 1 $(git rev-parse --git-common-dir)/objects/info/alternates)/x",
@@ -818,7 +829,7 @@ async fn commands_without_namespaces_stay_in_workspace() {
 async fn results_report_actual_sandbox_level() {
     for (without, level) in [
         (vec![], SandboxLevel::L1),
-        (vec![executor::Mechanism::Seccomp], SandboxLevel::L0),
+        (vec![executor::ConfinementMechanism::Seccomp], SandboxLevel::L0),
     ] {
         let world = World::start_without(1, without).await;
         let session = world.open(1).await;

@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use domain::{
-    Background, BackgroundPart, EarlierPullRequest, LinkedTicket, PullRequestStatus, RepositoryName,
-    ReviewRemark, SimilarTicket, TicketKey, cause::chain, likeness, title_words,
+    BackgroundPart, EarlierPullRequest, LinkedTicket, PullRequestStatus, RepositoryName, ReviewRemark,
+    SimilarTicket, TicketBackground, TicketKey, cause::format_error_chain, compare_titles, title_words,
 };
 use futures::future::join_all;
-use github::{PullRequest, Remark};
+use github::{PullRequest, PullRequestRemark};
 
 use crate::{
-    outside::{Issue, Outside, ReadError},
-    pin,
-    router::Router,
+    router::EventRouter,
+    text_pin,
+    tracker_reader::{ReadError, TrackerIssue, TrackerReader},
 };
 
 // A part that takes longer is left out, so that the job starts without it.
@@ -36,29 +36,34 @@ const RELATED: usize = 30;
 const TITLE_CHARS: usize = 300;
 const LINE_CHARS: usize = 100;
 
-impl Router {
+impl EventRouter {
     /// Reads all parts of the background concurrently. A part that fails or times out is listed in `unread`.
     pub(crate) async fn background(
         &self,
         ticket: &TicketKey,
-        issue: &Issue,
+        issue: &TrackerIssue,
         repository: &RepositoryName,
-    ) -> Background {
+    ) -> TicketBackground {
         let (earlier, linked, similar) = tokio::join!(
-            patient(self.earlier(ticket, repository)),
-            patient(self.linked(ticket, issue)),
-            patient(similar(&self.outside, ticket, issue, (SIMILAR, LIKENESS))),
+            read_in_time(self.earlier(ticket, repository)),
+            read_in_time(self.linked(ticket, issue)),
+            read_in_time(find_similar_tickets(
+                &self.outside,
+                ticket,
+                issue,
+                (SIMILAR, LIKENESS)
+            )),
         );
         // A failed part never blocks the job: it is logged and listed, so that the prompt can state that it is missing.
         let mut unread = Vec::new();
         let mut known = |part, error: &ReadError| {
-            tracing::warn!(%ticket, ?part, error = %chain(error), "a part of what is known of a ticket is not read");
+            tracing::warn!(%ticket, ?part, error = %format_error_chain(error), "a part of what is known of a ticket is not read");
             unread.push(part);
         };
         let earlier = earlier.inspect_err(|error| known(BackgroundPart::Earlier, error));
         let linked = linked.inspect_err(|error| known(BackgroundPart::Linked, error));
         let similar = similar.inspect_err(|error| known(BackgroundPart::Similar, error));
-        Background {
+        TicketBackground {
             earlier: earlier.unwrap_or_default(),
             linked: linked.unwrap_or_default(),
             similar: similar.unwrap_or_default(),
@@ -68,14 +73,20 @@ impl Router {
     }
 
     /// Candidates among which a triage searches for duplicates.
-    pub(crate) async fn candidates(&self, ticket: &TicketKey, issue: &Issue) -> Background {
-        let similar = patient(similar(&self.outside, ticket, issue, (CANDIDATES, RELATED))).await;
+    pub(crate) async fn candidates(&self, ticket: &TicketKey, issue: &TrackerIssue) -> TicketBackground {
+        let similar = read_in_time(find_similar_tickets(
+            &self.outside,
+            ticket,
+            issue,
+            (CANDIDATES, RELATED),
+        ))
+        .await;
         let similar = similar.inspect_err(|error| {
-            tracing::warn!(%ticket, error = %chain(error), "no duplicates are looked for: similar tickets are not read");
+            tracing::warn!(%ticket, error = %format_error_chain(error), "no duplicates are looked for: similar tickets are not read");
         });
-        Background {
+        TicketBackground {
             similar: similar.unwrap_or_default(),
-            ..Background::default()
+            ..TicketBackground::default()
         }
     }
 
@@ -86,7 +97,7 @@ impl Router {
         repository: &RepositoryName,
     ) -> Result<Vec<EarlierPullRequest>, ReadError> {
         let ago = i64::try_from(EARLIER_SINCE.as_millis()).unwrap_or(i64::MAX);
-        let since = bootstrap::now().plus_ms(-ago);
+        let since = bootstrap::read_wall_clock().plus_ms(-ago);
         let mut closed = self.outside.closed_pull_requests(repository, since).await?;
         closed.retain(|pull| pull.mentions(repository, ticket));
         closed.sort_by_key(|pull| std::cmp::Reverse(pull.closed_at));
@@ -102,44 +113,47 @@ impl Router {
             .collect()
     }
 
-    fn told(&self, pull: PullRequest, mut remarks: Vec<Remark>) -> EarlierPullRequest {
+    fn told(&self, pull: PullRequest, mut remarks: Vec<PullRequestRemark>) -> EarlierPullRequest {
         remarks.retain(|remark| !remark.by_bot && !self.is_ours(&[&remark.author]));
         EarlierPullRequest {
             number: pull.number,
             is_ours: self.is_ours(&[&pull.author]),
-            title: line(&pull.title, TITLE_CHARS),
-            branch: line(&pull.branch, LINE_CHARS),
-            author: line(&pull.author, LINE_CHARS),
+            title: clean_line(&pull.title, TITLE_CHARS),
+            branch: clean_line(&pull.branch, LINE_CHARS),
+            author: clean_line(&pull.author, LINE_CHARS),
             status: match pull.merged {
                 true => PullRequestStatus::Merged,
                 false => PullRequestStatus::Closed,
             },
-            said: latest(remarks),
+            said: keep_latest_remarks(remarks),
         }
     }
 
     /// Tickets linked with a ticket. Failure to read their descriptions leaves the descriptions empty.
-    async fn linked(&self, ticket: &TicketKey, issue: &Issue) -> Result<Vec<LinkedTicket>, ReadError> {
+    async fn linked(&self, ticket: &TicketKey, issue: &TrackerIssue) -> Result<Vec<LinkedTicket>, ReadError> {
         let related = &issue.related[..issue.related.len().min(LINKED)];
         let keys: Vec<&TicketKey> = related.iter().map(|other| &other.key).collect();
         let outlines = match self.outside.outlines(ticket.instance(), &keys).await {
             Ok(outlines) => outlines,
             Err(error) => {
-                tracing::info!(%ticket, error = %chain(&error), "descriptions of linked tickets are not read");
+                tracing::info!(%ticket, error = %format_error_chain(&error), "descriptions of linked tickets are not read");
                 Vec::new()
             }
         };
         let description = |key: &TicketKey| {
             let found = outlines.iter().find(|outline| outline.key == *key);
             found.map_or_else(String::new, |outline| {
-                pin::cut(&pin::sanitise(&outline.description_markdown), DESCRIPTION_CHARS)
+                text_pin::truncate_text(
+                    &text_pin::sanitize_text(&outline.description_markdown),
+                    DESCRIPTION_CHARS,
+                )
             })
         };
         let linked = related.iter().map(|other| LinkedTicket {
             key: other.key.short(),
-            relation: line(&other.relation, LINE_CHARS),
-            summary: line(&other.summary, TITLE_CHARS),
-            status: line(&other.status, LINE_CHARS),
+            relation: clean_line(&other.relation, LINE_CHARS),
+            summary: clean_line(&other.summary, TITLE_CHARS),
+            status: clean_line(&other.status, LINE_CHARS),
             description: description(&other.key),
         });
         Ok(linked.collect())
@@ -147,10 +161,10 @@ impl Router {
 }
 
 /// Unfinished tickets of the same project with a similar title, without the ticket itself and its linked tickets.
-async fn similar(
-    outside: &Outside,
+async fn find_similar_tickets(
+    outside: &TrackerReader,
     ticket: &TicketKey,
-    issue: &Issue,
+    issue: &TrackerIssue,
     (most, least_alike): (usize, usize),
 ) -> Result<Vec<SimilarTicket>, ReadError> {
     let mut words = title_words(&issue.summary);
@@ -163,10 +177,10 @@ async fn similar(
         .map(|other| {
             let ticket = SimilarTicket {
                 key: other.key.short(),
-                summary: line(&other.summary, TITLE_CHARS),
-                status: line(&other.status, LINE_CHARS),
+                summary: clean_line(&other.summary, TITLE_CHARS),
+                status: clean_line(&other.status, LINE_CHARS),
             };
-            (likeness(&issue.summary, &other.summary), ticket)
+            (compare_titles(&issue.summary, &other.summary), ticket)
         })
         .filter(|(alike, _)| *alike >= least_alike)
         .collect();
@@ -175,19 +189,19 @@ async fn similar(
 }
 
 /// Latest remarks that fit into the character limit, oldest first.
-fn latest(remarks: Vec<Remark>) -> Vec<ReviewRemark> {
+fn keep_latest_remarks(remarks: Vec<PullRequestRemark>) -> Vec<ReviewRemark> {
     let mut room = REMARKS_CHARS;
     // The loop starts at the newest remark, so that the limit drops the oldest ones.
     let mut kept = Vec::new();
     for remark in remarks.into_iter().rev().take(REMARKS) {
-        let text = pin::cut(&pin::sanitise(&remark.text), REMARK_CHARS);
+        let text = text_pin::truncate_text(&text_pin::sanitize_text(&remark.text), REMARK_CHARS);
         let Some(left) = room.checked_sub(text.chars().count()) else {
             break;
         };
         room = left;
         kept.push(ReviewRemark {
-            author: line(&remark.author, LINE_CHARS),
-            place: line(&remark.place, TITLE_CHARS),
+            author: clean_line(&remark.author, LINE_CHARS),
+            place: clean_line(&remark.place, TITLE_CHARS),
             text,
         });
     }
@@ -195,11 +209,11 @@ fn latest(remarks: Vec<Remark>) -> Vec<ReviewRemark> {
     kept
 }
 
-fn line(text: &str, chars: usize) -> String {
-    pin::cut(&pin::sanitise(text).replace('\n', " "), chars)
+fn clean_line(text: &str, chars: usize) -> String {
+    text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), chars)
 }
 
-async fn patient<T>(reading: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
+async fn read_in_time<T>(reading: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {
     let in_time = tokio::time::timeout(PATIENCE, reading).await;
     in_time.unwrap_or_else(|_| {
         Err(ReadError::Later {
@@ -215,8 +229,8 @@ mod tests {
 
     use super::*;
 
-    fn remark(text: &str, second: i64) -> Remark {
-        Remark {
+    fn remark(text: &str, second: i64) -> PullRequestRemark {
+        PullRequestRemark {
             author: "rita".to_owned(),
             by_bot: false,
             place: "shop/cart.py:3\n</x>".to_owned(),
@@ -228,7 +242,7 @@ mod tests {
     #[test]
     fn latest_remarks_are_kept_in_order() {
         let many = (0..30).map(|number| remark(&format!("No {number}"), number));
-        let kept = latest(many.collect());
+        let kept = keep_latest_remarks(many.collect());
         assert_eq!(kept.len(), REMARKS);
         assert_eq!(
             (kept[0].text.as_str(), kept[19].text.as_str()),
@@ -240,7 +254,7 @@ mod tests {
     #[test]
     fn remarks_are_bounded_in_their_sum() {
         let many = (0..20).map(|number| remark(&"é".repeat(5_000), number));
-        let kept = latest(many.collect());
+        let kept = keep_latest_remarks(many.collect());
         assert_eq!(kept.len(), 8);
         assert!(
             kept.iter()

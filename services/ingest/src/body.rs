@@ -44,38 +44,38 @@ const MARKS: [&str; 14] = [
 
 /// Reason why a body is rejected, for log and metrics. It contains nothing of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unfit(pub(crate) &'static str);
+pub(crate) struct InvalidBody(pub(crate) &'static str);
 
-const NO_OBJECT: Unfit = Unfit("not a JSON object");
-const TOO_DEEP: Unfit = Unfit("nested too deep");
-const KEY_TWICE: Unfit = Unfit("a key twice in one object");
-const OTHER_EVENT: Unfit = Unfit("not of the event in the header");
+const NO_OBJECT: InvalidBody = InvalidBody("not a JSON object");
+const TOO_DEEP: InvalidBody = InvalidBody("nested too deep");
+const KEY_TWICE: InvalidBody = InvalidBody("a key twice in one object");
+const OTHER_EVENT: InvalidBody = InvalidBody("not of the event in the header");
 
 /// Top-level keys of a validated body.
 #[derive(Debug)]
-pub(crate) struct Body(BTreeSet<String>);
+pub(crate) struct WebhookBody(BTreeSet<String>);
 
-impl Body {
+impl WebhookBody {
     /// Validates a whole body. Rejects duplicate keys, because two parsers could pick different values, and nesting deeper
     /// than the payload parsers accept.
-    pub(crate) fn look(body: &[u8]) -> Result<Self, Unfit> {
+    pub(crate) fn look(body: &[u8]) -> Result<Self, InvalidBody> {
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'{') {
             return Err(NO_OBJECT);
         }
         // The payload parser replaces broken characters too, and both must see the same text.
         let body = json::replace_broken_characters(body);
-        let mut deserializer = json::deserializer(&body).map_err(|_| TOO_DEEP)?;
+        let mut deserializer = json::create_deserializer(&body).map_err(|_| TOO_DEEP)?;
         // The body starts with `{` and every value type is accepted, so a data error can only be a duplicate key.
         let wrong = |error: serde_json::Error| if error.is_data() { KEY_TWICE } else { NO_OBJECT };
-        let Object(names) = Object::deserialize(&mut deserializer).map_err(wrong)?;
+        let UniqueKeyObject(names) = UniqueKeyObject::deserialize(&mut deserializer).map_err(wrong)?;
         deserializer.end().map_err(wrong)?;
         Ok(Self(names))
     }
 
     /// Checks that the top-level keys match the event in the header. The signature does not cover that header: a signed
     /// body could be replayed as another event.
-    pub(crate) fn must_be(&self, event: &str) -> Result<(), Unfit> {
+    pub(crate) fn must_be(&self, event: &str) -> Result<(), InvalidBody> {
         let Some((_, wanted)) = EVENTS.iter().find(|(name, _)| *name == event) else {
             // Ingest ignores all other events, so their shape does not matter.
             return Ok(());
@@ -90,36 +90,38 @@ impl Body {
 }
 
 /// Top-level keys of an object without duplicate keys at any depth.
-struct Object(BTreeSet<String>);
+struct UniqueKeyObject(BTreeSet<String>);
 
 /// Any JSON value whose objects have no duplicate keys.
-struct Anything;
+struct UniqueKeyValue;
 
-struct Look;
+struct UniqueKeyVisitor;
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de> Deserialize<'de> for UniqueKeyObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Look)
+        deserializer.deserialize_any(UniqueKeyVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Anything {
+impl<'de> Deserialize<'de> for UniqueKeyValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Look).map(|Object(_)| Self)
+        deserializer
+            .deserialize_any(UniqueKeyVisitor)
+            .map(|UniqueKeyObject(_)| Self)
     }
 }
 
 /// Values other than objects have no keys.
 macro_rules! no_keys {
     ($($visit:ident: $type:ty),+) => {
-        $(fn $visit<E: Error>(self, _: $type) -> Result<Object, E> {
-            Ok(Object(BTreeSet::new()))
+        $(fn $visit<E: Error>(self, _: $type) -> Result<UniqueKeyObject, E> {
+            Ok(UniqueKeyObject(BTreeSet::new()))
         })+
     };
 }
 
-impl<'de> Visitor<'de> for Look {
-    type Value = Object;
+impl<'de> Visitor<'de> for UniqueKeyVisitor {
+    type Value = UniqueKeyObject;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
@@ -127,25 +129,25 @@ impl<'de> Visitor<'de> for Look {
 
     no_keys!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 
-    fn visit_unit<E: Error>(self) -> Result<Object, E> {
-        Ok(Object(BTreeSet::new()))
+    fn visit_unit<E: Error>(self) -> Result<UniqueKeyObject, E> {
+        Ok(UniqueKeyObject(BTreeSet::new()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Object, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeyObject, A::Error> {
         // Every item is visited, because only a visit finds duplicate keys in nested objects.
-        while items.next_element::<Anything>()?.is_some() {}
-        Ok(Object(BTreeSet::new()))
+        while items.next_element::<UniqueKeyValue>()?.is_some() {}
+        Ok(UniqueKeyObject(BTreeSet::new()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Object, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UniqueKeyObject, A::Error> {
         let mut keys = BTreeSet::new();
         while let Some(key) = entries.next_key::<String>()? {
-            entries.next_value::<Anything>()?;
+            entries.next_value::<UniqueKeyValue>()?;
             if !keys.insert(key) {
                 return Err(A::Error::custom("a key stands twice"));
             }
         }
-        Ok(Object(keys))
+        Ok(UniqueKeyObject(keys))
     }
 }
 
@@ -153,8 +155,8 @@ impl<'de> Visitor<'de> for Look {
 mod tests {
     use super::*;
 
-    fn look(text: &str) -> Result<Body, Unfit> {
-        Body::look(text.as_bytes())
+    fn look(text: &str) -> Result<WebhookBody, InvalidBody> {
+        WebhookBody::look(text.as_bytes())
     }
 
     #[test]
@@ -189,7 +191,11 @@ mod tests {
             b"{\"a\": \"\xff\xff\"}",
             b"{\"a\": \"\xed\xa0\xbd\"}",
         ] {
-            assert!(Body::look(body).is_ok(), "{}", String::from_utf8_lossy(body));
+            assert!(
+                WebhookBody::look(body).is_ok(),
+                "{}",
+                String::from_utf8_lossy(body)
+            );
         }
     }
 

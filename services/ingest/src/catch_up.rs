@@ -1,41 +1,46 @@
 //! Polling fallback for events that only webhooks report: commands in comments, and new or edited tickets to triage.
 
 use bytes::Bytes;
-use domain::{Origin, RepositoryName, Rules, Source, TicketKey, Timestamp, cause::chain};
-use queue::{Appended, DeadLetter};
+use domain::{
+    RepositoryName, RepositoryRules, ServiceOrigin, TicketKey, Timestamp, TriggerChannel,
+    cause::format_error_chain,
+};
+use queue::{AppendOutcome, DeadLetter};
 
 use crate::{
-    facts::Facts,
-    kinds::{comment::Comment, given::Given, returned::Returned, text::TextWritten},
-    memory::Memory,
-    outcome::{Failure, Outcome},
-    outside::ReadError,
-    reconcile::OVERLAP_MS,
-    router::Router,
+    delivery_replay::OVERLAP_MS,
+    facts::DecisionFacts,
+    kinds::{
+        comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
+    },
+    memory::PollMemory,
+    outcome::{EventFailure, EventOutcome},
+    router::EventRouter,
+    tracker_reader::ReadError,
 };
 
 // Number of unreadable tickets, without a single readable one, after which the rest waits for the next round: the
 // tracker itself probably fails.
 const ENOUGH: usize = 5;
 
-impl Router {
+impl EventRouter {
     /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
     /// missed.
     ///
     /// An unreadable ticket blocks neither the other tickets nor, after some rounds, the poll mark.
     pub(crate) async fn catch_up_jira(
         &self,
-        sharing: &[&Rules],
-        memory: &mut Memory,
-    ) -> Result<u64, Failure> {
+        sharing: &[&RepositoryRules],
+        memory: &mut PollMemory,
+    ) -> Result<u64, EventFailure> {
         let Some(project) = sharing.first().map(|rules| &rules.jira) else {
             return Ok(0);
         };
-        let origin = Origin::Jira(project.instance.clone());
+        let origin = ServiceOrigin::Jira(project.instance.clone());
         let key = format!("reconciled:{origin}:{}", project.project_key);
         let look = self.look(key).await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
-        let mut round = Round::default();
+        let mut round = CatchUpRound::default();
         for issue in &changed.issues {
             let remembered = format!("{} updated {}", issue.key, issue.updated);
             if memory.knows(&remembered) {
@@ -43,12 +48,12 @@ impl Router {
             }
             match self.catch_up_ticket(issue, look.since, sharing, memory).await {
                 Ok(outcomes) => {
-                    round.recovered += news(&outcomes);
+                    round.recovered += count_new_triggers(&outcomes);
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all tickets, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) => round.left.push(Left {
+                Err(failure) => round.left.push(FailedFinding {
                     finding: remembered,
                     ticket: Some(issue.key.clone()),
                     at: issue.updated,
@@ -77,15 +82,15 @@ impl Router {
     /// Dead-letters findings that failed too often. Returns the time of the oldest finding that is still retried.
     async fn settle_left(
         &self,
-        round: &mut Round,
+        round: &mut CatchUpRound,
         found: usize,
-        memory: &mut Memory,
-    ) -> Result<Option<Timestamp>, Failure> {
+        memory: &mut PollMemory,
+    ) -> Result<Option<Timestamp>, EventFailure> {
         // Failures of all findings at once point to an outage, so `is_hopeless` then allows more rounds.
         let others_were_read = round.left.len() < found;
         let mut waits_from: Option<Timestamp> = None;
         for left in round.left.drain(..) {
-            let Left {
+            let FailedFinding {
                 finding,
                 ticket,
                 at,
@@ -96,7 +101,7 @@ impl Router {
             if failure.is_unsettled() || may_pass {
                 tracing::warn!(
                     finding,
-                    error = %chain(&failure),
+                    error = %format_error_chain(&failure),
                     "not read; it is tried again in the next round"
                 );
                 waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
@@ -114,9 +119,9 @@ impl Router {
 
     /// True when the ticket itself is deleted. A missing part of an existing ticket is an error that needs a dead
     /// letter.
-    async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &Failure) -> bool {
+    async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &EventFailure) -> bool {
         match (ticket, failure) {
-            (Some(ticket), Failure::Unknown(_)) => {
+            (Some(ticket), EventFailure::Unknown(_)) => {
                 matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
             }
             _ => false,
@@ -128,9 +133,9 @@ impl Router {
         &self,
         finding: &str,
         ticket: Option<TicketKey>,
-        failure: &Failure,
-    ) -> Result<(), Failure> {
-        tracing::error!(finding, error = %chain(failure), "found by poll and left out");
+        failure: &EventFailure,
+    ) -> Result<(), EventFailure> {
+        tracing::error!(finding, error = %format_error_chain(failure), "found by poll and left out");
         // A dry run stores nothing.
         if self.seen.is_some() {
             return Ok(());
@@ -140,7 +145,7 @@ impl Router {
             id: finding.to_owned(),
             ticket,
             reason: format!("found by poll and left out: {failure}; a new change is looked at again"),
-            at: bootstrap::now(),
+            at: bootstrap::read_wall_clock(),
         };
         Ok(self.queue.dead_letters().publish(&letter, Bytes::new()).await?)
     }
@@ -149,9 +154,9 @@ impl Router {
         &self,
         issue: &jira::ChangedIssue,
         since: Timestamp,
-        sharing: &[&Rules],
-        memory: &mut Memory,
-    ) -> Result<Vec<Outcome>, Failure> {
+        sharing: &[&RepositoryRules],
+        memory: &mut PollMemory,
+    ) -> Result<Vec<EventOutcome>, EventFailure> {
         let mut outcomes = Vec::new();
         for comment in self.outside.comments_since(&issue.key, since).await? {
             if let Some(outcome) = self.remark_in(&issue.key, &comment, memory).await? {
@@ -160,18 +165,18 @@ impl Router {
         }
         let is_assignee = |account| sharing.iter().any(|rules| rules.jira.is_assignee(account));
         if issue.assignee.as_ref().is_some_and(is_assignee) {
-            let given = Given::from_poll(issue.key.clone());
-            outcomes.push(self.take(&given, Source::Poll).await?);
+            let given = TicketAssignedEvent::from_poll(issue.key.clone());
+            outcomes.push(self.take(&given, TriggerChannel::Poll).await?);
         }
         if sharing.iter().any(|rules| rules.jira.reopens(&issue.status)) {
-            let returned = Returned::from_poll(issue.key.clone(), issue.status.clone());
-            outcomes.push(self.take(&returned, Source::Poll).await?);
+            let returned = TicketReturnEvent::from_poll(issue.key.clone(), issue.status.clone());
+            outcomes.push(self.take(&returned, TriggerChannel::Poll).await?);
         }
         // The edits cost a request, so they are read only for rules with triage.
         if sharing.iter().any(|rules| !rules.triage.is_off()) {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
-            if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
-                outcomes.push(self.take(&written, Source::Poll).await?);
+            if let Some(written) = TextEditEvent::from_poll(issue, last_edit, since) {
+                outcomes.push(self.take(&written, TriggerChannel::Poll).await?);
             }
         }
         Ok(outcomes)
@@ -181,26 +186,32 @@ impl Router {
     async fn remark_in(
         &self,
         ticket: &TicketKey,
-        comment: &jira::Comment,
-        memory: &mut Memory,
-    ) -> Result<Option<Outcome>, Failure> {
+        comment: &jira::JiraComment,
+        memory: &mut PollMemory,
+    ) -> Result<Option<EventOutcome>, EventFailure> {
         // The marker identifies our comments even when the settings do not name the writer account.
         let is_ours = comment.by_us || !comment.marker.is_empty();
-        let said = Comment::from_jira_poll(ticket, comment);
+        let said = CommentEvent::from_jira_poll(ticket, comment);
         let remembered = format!("{ticket} {}", said.key().as_str());
         if is_ours || memory.knows(&remembered) {
             return Ok(None);
         }
-        let outcome = self.take(&said, Source::Poll).await?;
+        let outcome = self.take(&said, TriggerChannel::Poll).await?;
         memory.settle(remembered);
         Ok(Some(outcome))
     }
 
     /// True for a comment that may address Journeyman. Most comments on GitHub do not, and handling one costs reads.
-    pub(crate) fn is_for_us(&self, said: &Comment) -> bool {
+    pub(crate) fn is_for_us(&self, said: &CommentEvent) -> bool {
         let group = self.instructors.group().to_owned();
         let ours = self.own_accounts.names();
-        said.is_order() || said.names_us(&Facts::new(Source::Poll, self.rules.book(), ours, group))
+        said.is_order()
+            || said.names_us(&DecisionFacts::new(
+                TriggerChannel::Poll,
+                self.rules.book(),
+                ours,
+                group,
+            ))
     }
 
     /// Reads the comments on pull requests and issues of a repository since the last poll, for commands whose webhook
@@ -208,26 +219,26 @@ impl Router {
     pub(crate) async fn catch_up_github(
         &self,
         repository: &RepositoryName,
-        memory: &mut Memory,
-    ) -> Result<u64, Failure> {
+        memory: &mut PollMemory,
+    ) -> Result<u64, EventFailure> {
         let look = self.look(format!("reconciled:github:{repository}")).await?;
         let comments = self.outside.repository_comments(repository, look.since).await?;
-        let (mut round, mut orders) = (Round::default(), 0);
+        let (mut round, mut orders) = (CatchUpRound::default(), 0);
         for (number, comment) in comments {
-            let said = Comment::from_github_poll(repository, number, comment, look.now);
+            let said = CommentEvent::from_github_poll(repository, number, comment, look.now);
             let remembered = format!("{repository} {}", said.key().as_str());
             if !self.is_for_us(&said) || memory.knows(&remembered) {
                 continue;
             }
             orders += 1;
-            match self.take(&said, Source::Poll).await {
+            match self.take(&said, TriggerChannel::Poll).await {
                 Ok(outcome) => {
-                    round.recovered += news(&[outcome]);
+                    round.recovered += count_new_triggers(&[outcome]);
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all comments, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) => round.left.push(Left {
+                Err(failure) => round.left.push(FailedFinding {
                     finding: remembered,
                     ticket: None,
                     at: said.at(),
@@ -244,32 +255,32 @@ impl Router {
 
 /// Result of one polling round.
 #[derive(Default)]
-struct Round {
+struct CatchUpRound {
     recovered: u64,
-    left: Vec<Left>,
+    left: Vec<FailedFinding>,
 }
 
 /// Finding that could not be read.
-struct Left {
+struct FailedFinding {
     /// Key of the finding in [`Memory`].
     finding: String,
     ticket: Option<TicketKey>,
     at: Timestamp,
-    failure: Failure,
+    failure: EventFailure,
 }
 
 /// Number of triggers that are new in their ticket's log. Each is logged.
-pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
+pub(crate) fn count_new_triggers(outcomes: &[EventOutcome]) -> u64 {
     let new = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Appended {
+        EventOutcome::Appended {
             trigger,
-            appended: Appended::New(_),
+            appended: AppendOutcome::New(_),
         } => Some(trigger),
-        Outcome::Appended { .. }
-        | Outcome::Known(_)
-        | Outcome::NoChecks
-        | Outcome::NothingFailed
-        | Outcome::Nothing(_) => None,
+        EventOutcome::Appended { .. }
+        | EventOutcome::Known(_)
+        | EventOutcome::NoChecks
+        | EventOutcome::NothingFailed
+        | EventOutcome::Nothing(_) => None,
     });
     new.inspect(
         |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),

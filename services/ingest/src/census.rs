@@ -7,29 +7,29 @@ use std::{
 };
 
 use bootstrap::rules::RulesStore;
-use domain::{Row, RunStatus, Timestamp, cause::chain};
+use domain::{RunStatus, TicketRow, Timestamp, cause::format_error_chain};
 use opentelemetry::{KeyValue, global};
-use queue::{Bucket, Mirror, Queue, Role};
+use queue::{KeyValueBucket, NatsRole, Queue, TableMirror};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Latest census; `None` in a process that does not count. Static, because the meters are global per process.
-static COUNTED: LazyLock<Mutex<Option<Counted>>> = LazyLock::new(Mutex::default);
+static COUNTED: LazyLock<Mutex<Option<CensusFigures>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
 /// Counter of tickets and runs. It runs in one process of the cluster, because dashboards add up the gauges of all
 /// processes.
-pub(crate) struct Census {
+pub(crate) struct RunCensus {
     queue: Queue,
     rules: Arc<RulesStore>,
-    rows: Mirror<Row>,
+    rows: TableMirror<TicketRow>,
 }
 
 /// Figures of one census.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Counted {
+struct CensusFigures {
     /// Live runs by job and state.
     runs: BTreeMap<(&'static str, &'static str), u64>,
     /// Tickets with a queued run.
@@ -48,33 +48,33 @@ struct Counted {
     stream_limits: BTreeMap<String, u64>,
 }
 
-impl Census {
+impl RunCensus {
     pub(crate) fn new(queue: Queue, rules: Arc<RulesStore>) -> Self {
-        let rows = Mirror::new(queue.table(Bucket::Tickets));
+        let rows = TableMirror::new(queue.table(KeyValueBucket::Tickets));
         Self { queue, rules, rows }
     }
 
     /// Counts periodically until shutdown. Afterwards this process exports no figures.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        OBSERVED.call_once(observe);
+        OBSERVED.call_once(register_gauges);
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let counting = async {
             loop {
                 ticks.tick().await;
                 // The gauges keep the previous figures until the next count.
-                match self.count(bootstrap::now()).await {
-                    Ok(counted) => keep(Some(counted)),
-                    Err(error) => tracing::debug!(error = %chain(&error), "not counted"),
+                match self.count(bootstrap::read_wall_clock()).await {
+                    Ok(counted) => store_figures(Some(counted)),
+                    Err(error) => tracing::debug!(error = %format_error_chain(&error), "not counted"),
                 }
             }
         };
         // Drop also runs when another process takes over the singleton and this future is canceled.
-        let _forget = Forget;
+        let _forget = CensusReset;
         shutdown.run_until_cancelled(counting).await;
     }
 
-    async fn count(&mut self, now: Timestamp) -> Result<Counted, queue::Error> {
+    async fn count(&mut self, now: Timestamp) -> Result<CensusFigures, queue::Error> {
         // The mirror reads only the changes since the last count.
         self.rows.catch_up().await?;
         let mut counted = count_rows(self.rows.values(), now);
@@ -82,7 +82,7 @@ impl Census {
         counted.disabled_rules = self.rules.book().problems().len() as u64;
         let store = self.queue.store_use().await?;
         counted.store = (store.used, store.limit);
-        for stream in self.queue.stream_uses(Role::Ingest).await? {
+        for stream in self.queue.stream_uses(NatsRole::Ingest).await? {
             if let Some(limit) = stream.limit {
                 counted.stream_limits.insert(stream.stream.clone(), limit);
             }
@@ -92,29 +92,29 @@ impl Census {
     }
 }
 
-struct Forget;
+struct CensusReset;
 
-impl Drop for Forget {
+impl Drop for CensusReset {
     fn drop(&mut self) {
-        keep(None);
+        store_figures(None);
     }
 }
 
-fn keep(counted: Option<Counted>) {
+fn store_figures(counted: Option<CensusFigures>) {
     *COUNTED.lock().unwrap_or_else(PoisonError::into_inner) = counted;
 }
 
-fn kept() -> Option<Counted> {
+fn load_figures() -> Option<CensusFigures> {
     COUNTED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-fn count_rows<'a>(rows: impl Iterator<Item = &'a Row>, now: Timestamp) -> Counted {
-    let mut counted = Counted::default();
+fn count_rows<'a>(rows: impl Iterator<Item = &'a TicketRow>, now: Timestamp) -> CensusFigures {
+    let mut counted = CensusFigures::default();
     for row in rows {
         counted.quarantined += u64::from(row.quarantined.is_some());
         let mut waits = false;
         for run in &row.runs {
-            let Some(state) = state_of(&run.status) else {
+            let Some(state) = name_state(&run.status) else {
                 continue;
             };
             *counted.runs.entry((run.job.as_str(), state)).or_default() += 1;
@@ -130,7 +130,7 @@ fn count_rows<'a>(rows: impl Iterator<Item = &'a Row>, now: Timestamp) -> Counte
 }
 
 /// Label of a run's state; `None` for a finished run.
-const fn state_of(status: &RunStatus) -> Option<&'static str> {
+const fn name_state(status: &RunStatus) -> Option<&'static str> {
     match status {
         RunStatus::Queued => Some("queued"),
         RunStatus::Active => Some("active"),
@@ -140,18 +140,18 @@ const fn state_of(status: &RunStatus) -> Option<&'static str> {
 }
 
 /// Name, unit and accessor of a gauge.
-type Number = (&'static str, &'static str, fn(&Counted) -> u64);
+type GaugeDefinition = (&'static str, &'static str, fn(&CensusFigures) -> u64);
 
 /// Name and accessor of a gauge with one value per stream.
-type NumberByStream = (&'static str, fn(Counted) -> BTreeMap<String, u64>);
+type NumberByStream = (&'static str, fn(CensusFigures) -> BTreeMap<String, u64>);
 
-fn observe() {
+fn register_gauges() {
     let meter = global::meter("journeyman.ingest");
     meter
         .u64_observable_gauge("journeyman.runs.live")
         .with_unit("{run}")
         .with_callback(|gauge| {
-            for ((job, state), count) in kept().unwrap_or_default().runs {
+            for ((job, state), count) in load_figures().unwrap_or_default().runs {
                 let labels = [
                     KeyValue::new("journeyman.job", job),
                     KeyValue::new("journeyman.state", state),
@@ -168,13 +168,13 @@ fn observe() {
         let gauge = meter.u64_observable_gauge(name).with_unit("By");
         gauge
             .with_callback(move |gauge| {
-                for (stream, bytes) in streams(kept().unwrap_or_default()) {
+                for (stream, bytes) in streams(load_figures().unwrap_or_default()) {
                     gauge.observe(bytes, &[KeyValue::new("journeyman.stream", stream)]);
                 }
             })
             .build();
     }
-    let numbers: [Number; 7] = [
+    let numbers: [GaugeDefinition; 7] = [
         ("journeyman.tickets.waiting", "{ticket}", |counted| {
             counted.waiting
         }),
@@ -197,7 +197,7 @@ fn observe() {
         let gauge = meter.u64_observable_gauge(name).with_unit(unit);
         gauge
             .with_callback(move |gauge| {
-                if let Some(counted) = kept() {
+                if let Some(counted) = load_figures() {
                     gauge.observe(number(&counted), &[]);
                 }
             })
@@ -207,11 +207,11 @@ fn observe() {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, RunId, RunSummary, StopReason, TicketKey, WaitsFor};
+    use domain::{Job, RunId, RunSummary, StopReason, TicketKey, WaitCondition};
 
     use super::*;
 
-    fn row(statuses: &[RunStatus]) -> Row {
+    fn row(statuses: &[RunStatus]) -> TicketRow {
         let ticket = TicketKey::jira("ENG-1").unwrap();
         let runs = statuses.iter().zip(1_u32..);
         let run = |(status, number): (&RunStatus, u32)| RunSummary {
@@ -222,9 +222,9 @@ mod tests {
             finished_at: None,
             turns: 0,
         };
-        Row {
+        TicketRow {
             runs: runs.map(run).collect(),
-            ..Row::default()
+            ..TicketRow::default()
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
             reason: StopReason::Completed,
         };
         let parked = RunStatus::Parked {
-            waits_for: WaitsFor::Decision,
+            waits_for: WaitCondition::Decision,
         };
         let mut aside = row(&[finished]);
         aside.quarantined = Some("it fell five times".to_owned());

@@ -7,7 +7,7 @@ pub(crate) const SHORTEST: usize = 12;
 
 /// Command in a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum CommentCommand {
     /// Stops every live run of the ticket.
     Stop,
     /// Retries the last request.
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Feedback { head: String, text: String },
 }
 
-impl Command {
+impl CommentCommand {
     /// Parses the command of a comment; `None` for a comment without one.
     pub(crate) fn of(comment: &str) -> Option<Self> {
         let comment = comment.trim();
@@ -38,16 +38,16 @@ impl Command {
             ("/plan", "") => Some(Self::Discuss(DiscussionTask::Plan)),
             ("/complete", "") => Some(Self::Discuss(DiscussionTask::Complete)),
             ("/approve", rest) => {
-                let (head, rest) = head_of(rest);
+                let (head, rest) = split_head(rest);
                 // A short or malformed abbreviation stays a command without a head. The user then
                 // gets an answer instead of silence.
                 (rest.is_empty() || is_hexadecimal(rest)).then_some(Self::Approve { head })
             }
             ("/reject", rest) => Some(Self::Reject {
-                head: head_of(rest).0,
+                head: split_head(rest).0,
             }),
             ("/feedback", _) => {
-                let (head, text) = head_of(comment.strip_prefix("/feedback")?);
+                let (head, text) = split_head(comment.strip_prefix("/feedback")?);
                 let text = text.to_owned();
                 (!text.is_empty()).then_some(Self::Feedback { head, text })
             }
@@ -58,7 +58,7 @@ impl Command {
 
 /// Splits a text into the commit at its start and the rest. The commit is empty when the first word
 /// is none.
-fn head_of(text: &str) -> (String, &str) {
+fn split_head(text: &str) -> (String, &str) {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let head = word.trim_matches('`');
@@ -79,11 +79,14 @@ mod tests {
 
     #[test]
     fn an_order_stands_on_the_first_line() {
-        assert_eq!(Command::of("  /stop\nit goes nowhere"), Some(Command::Stop));
-        assert_eq!(Command::of("/retry "), Some(Command::Retry));
-        assert_eq!(Command::of("/cost"), Some(Command::Cost));
-        let plan = Command::Discuss(DiscussionTask::Plan);
-        assert_eq!(Command::of("/plan\nin small steps"), Some(plan));
+        assert_eq!(
+            CommentCommand::of("  /stop\nit goes nowhere"),
+            Some(CommentCommand::Stop)
+        );
+        assert_eq!(CommentCommand::of("/retry "), Some(CommentCommand::Retry));
+        assert_eq!(CommentCommand::of("/cost"), Some(CommentCommand::Cost));
+        let plan = CommentCommand::Discuss(DiscussionTask::Plan);
+        assert_eq!(CommentCommand::of("/plan\nin small steps"), Some(plan));
         for text in [
             "please /stop",
             "/stopper",
@@ -93,31 +96,37 @@ mod tests {
             "/feedback",
             "/approve of it",
         ] {
-            assert_eq!(Command::of(text), None, "{text}");
+            assert_eq!(CommentCommand::of(text), None, "{text}");
         }
     }
 
     #[test]
     fn decision_commands_name_commit_or_feedback() {
         let head = |head: &str| {
-            Some(Command::Approve {
+            Some(CommentCommand::Approve {
                 head: head.to_owned(),
             })
         };
-        assert_eq!(Command::of("/approve `1A2B3c4d5e6f`"), head("1a2b3c4d5e6f"));
-        assert_eq!(Command::of("/approve"), head(""));
-        assert_eq!(Command::of("/approve 1a2b3c4"), head(""));
-        assert_eq!(Command::of("/reject, it is wrong"), None);
+        assert_eq!(
+            CommentCommand::of("/approve `1A2B3c4d5e6f`"),
+            head("1a2b3c4d5e6f")
+        );
+        assert_eq!(CommentCommand::of("/approve"), head(""));
+        assert_eq!(CommentCommand::of("/approve 1a2b3c4"), head(""));
+        assert_eq!(CommentCommand::of("/reject, it is wrong"), None);
         let (head, none) = ("1a2b3c4d5e6f".to_owned(), String::new());
-        let reject = Command::of("/reject it is wrong");
-        assert_eq!(reject, Some(Command::Reject { head: none.clone() }));
-        let reject = Command::of("/reject 1a2b3c4d5e6f");
-        assert_eq!(reject, Some(Command::Reject { head: head.clone() }));
+        let reject = CommentCommand::of("/reject it is wrong");
+        assert_eq!(reject, Some(CommentCommand::Reject { head: none.clone() }));
+        let reject = CommentCommand::of("/reject 1a2b3c4d5e6f");
+        assert_eq!(reject, Some(CommentCommand::Reject { head: head.clone() }));
         let text = "Use cents.\nAnd round down.".to_owned();
-        let feedback = Some(Command::Feedback { head: none, text });
-        assert_eq!(Command::of("/feedback Use cents.\nAnd round down."), feedback);
+        let feedback = Some(CommentCommand::Feedback { head: none, text });
+        assert_eq!(
+            CommentCommand::of("/feedback Use cents.\nAnd round down."),
+            feedback
+        );
         let text = "Use cents.".to_owned();
-        let feedback = Some(Command::Feedback { head, text });
-        assert_eq!(Command::of("/feedback 1A2B3C4D5E6F\nUse cents."), feedback);
+        let feedback = Some(CommentCommand::Feedback { head, text });
+        assert_eq!(CommentCommand::of("/feedback 1A2B3C4D5E6F\nUse cents."), feedback);
     }
 }

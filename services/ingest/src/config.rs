@@ -7,13 +7,13 @@ use std::{
 };
 
 use bootstrap::settings::{Error, TextList};
-use domain::Instance;
+use domain::InstanceName;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::{
-    api::{ApiToken, Tokens},
-    networks::Networks,
+    api::{ApiToken, ApiTokens},
+    networks::WebhookNetworks,
 };
 
 // A stranger can brute-force a shorter secret offline from one signed delivery.
@@ -38,13 +38,13 @@ pub struct Config {
     /// Section `[jira_reader]`.
     pub jira_reader: jira::Settings,
     /// `[github.<instance>]`: GitHub servers in addition to the default one.
-    #[serde(deserialize_with = "github::readers")]
-    pub github: BTreeMap<Instance, github::Settings>,
+    #[serde(deserialize_with = "github::deserialize_readers")]
+    pub github: BTreeMap<InstanceName, github::Settings>,
     /// `[jira.<instance>]`: Jira sites in addition to the default one.
-    #[serde(deserialize_with = "jira::readers")]
-    pub jira: BTreeMap<Instance, jira::Settings>,
+    #[serde(deserialize_with = "jira::deserialize_readers")]
+    pub jira: BTreeMap<InstanceName, jira::Settings>,
     /// `[folder.<name>]`: names of the folders. Their paths are settings of the reporter alone.
-    pub folder: BTreeMap<Instance, IgnoredAny>,
+    pub folder: BTreeMap<InstanceName, IgnoredAny>,
 }
 
 /// Webhook secrets of instances, by instance name.
@@ -52,9 +52,9 @@ pub struct Config {
 #[serde(default, deny_unknown_fields)]
 pub struct InstanceSecrets {
     /// Secrets of `[github.<instance>]`.
-    pub github: BTreeMap<Instance, SecretList>,
+    pub github: BTreeMap<InstanceName, SecretList>,
     /// Secrets of `[jira.<instance>]`.
-    pub jira: BTreeMap<Instance, SecretList>,
+    pub jira: BTreeMap<InstanceName, SecretList>,
 }
 
 impl Config {
@@ -66,7 +66,7 @@ impl Config {
 
     /// Expiry times of the reader credentials that the settings contain.
     pub(crate) fn credential_ends(&self) -> domain::CredentialEnds {
-        jira::ends("jira_reader", Some(&self.jira_reader), &self.jira)
+        jira::list_token_ends("jira_reader", Some(&self.jira_reader), &self.jira)
     }
 
     /// The default Jira; absent when folders or GitHub are configured and Jira is not.
@@ -96,7 +96,7 @@ impl Config {
     fn check_instances(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
         let secrets = &self.ingest.webhook_secrets;
-        let signed = |kind: &str, name: &Instance, list: Option<&SecretList>| {
+        let signed = |kind: &str, name: &InstanceName, list: Option<&SecretList>| {
             let key = format!("ingest.webhook_secrets.{kind}.{name}");
             list.filter(|list| !list.is_empty())
                 .map(drop)
@@ -133,7 +133,7 @@ pub struct Settings {
     pub api_tokens: BTreeMap<String, ApiToken>,
     /// Names, logins and account ids of Journeyman's own accounts, as a list or separated by commas. Their actions never start
     /// a job.
-    #[serde(deserialize_with = "names")]
+    #[serde(deserialize_with = "deserialize_names")]
     pub own_accounts: BTreeSet<String>,
     /// Seconds between two polls of Jira and GitHub, 1 to 86,400.
     pub poll_interval_s: u64,
@@ -242,7 +242,7 @@ impl<'de> Deserialize<'de> for SecretList {
     }
 }
 
-fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+fn deserialize_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
     Ok(TextList::deserialize(deserializer)?.0.into_iter().collect())
 }
 
@@ -318,7 +318,7 @@ impl Settings {
         }
         self.check_http()?;
         // Constructing the tokens validates them.
-        Tokens::new(&self.api_tokens).map(|_| ())
+        ApiTokens::new(&self.api_tokens).map(|_| ())
     }
 
     fn check_http(&self) -> Result<(), Error> {
@@ -350,18 +350,18 @@ impl Settings {
     }
 
     /// Networks from which webhooks are accepted.
-    pub(crate) fn networks(&self) -> Result<Networks, Error> {
-        Networks::new(&self.webhook_networks)
+    pub(crate) fn networks(&self) -> Result<WebhookNetworks, Error> {
+        WebhookNetworks::new(&self.webhook_networks)
             .map_err(|problem| Error::new("ingest.webhook_networks", problem))
     }
 
     /// Connection limits of the listener.
-    pub(crate) fn limits(&self) -> bootstrap::http::Limits {
-        bootstrap::http::Limits {
+    pub(crate) fn limits(&self) -> bootstrap::http::ListenerLimits {
+        bootstrap::http::ListenerLimits {
             connections: self.connections,
             per_address: self.connections_per_address,
             lame_duck: Duration::from_millis(self.drain_ms),
-            ..bootstrap::http::Limits::default()
+            ..bootstrap::http::ListenerLimits::default()
         }
     }
 }
@@ -511,7 +511,7 @@ mod tests {
             ("JOURNEYMAN__JIRA_READER__API_TOKEN", "t"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let config: Config = bootstrap::settings::load(Some(&file), env).expect("settings");
+        let config: Config = bootstrap::settings::load_settings(Some(&file), env).expect("settings");
         bootstrap::ServiceConfig::check(&config).expect("they pass");
         assert_eq!(
             (config.ingest.poll_interval_s, config.ingest.own_accounts.len()),

@@ -1,19 +1,19 @@
 //! Cost of the runs of a ticket, summed over their journals.
 
-use domain::{Amount, Dollars, Fact, RunCost, RunId, TicketCost};
+use domain::{Dollars, Fact, RunCost, RunId, SpendAmount, TicketCost};
 
 // The status comment lists at most this many runs; earlier ones count in the total only.
 const MOST_RUNS: usize = 20;
 
 /// Sum over the journals of a ticket.
 #[derive(Debug, Default)]
-pub(crate) struct Cost {
+pub(crate) struct TicketCostSum {
     runs: Vec<RunCost>,
-    total: Amount,
+    total: SpendAmount,
     is_unpriced: bool,
 }
 
-impl Cost {
+impl TicketCostSum {
     /// True for a fact that the sum needs: the start of a run, or an amount spent.
     pub(crate) fn reads(fact: &Fact) -> bool {
         matches!(fact, Fact::RunStarted { .. }) || fact.taken().is_some()
@@ -21,7 +21,7 @@ impl Cost {
 
     /// Adds a run. A run without any model tokens is omitted from the list.
     pub(crate) fn add<'a>(&mut self, run: RunId, facts: impl Iterator<Item = &'a Fact>) {
-        let (mut job, mut taken) = (None, Amount::default());
+        let (mut job, mut taken) = (None, SpendAmount::default());
         for fact in facts {
             if let Fact::RunStarted { trigger, .. } = fact {
                 job = trigger.reason.job();

@@ -1,10 +1,10 @@
 //! Users to notify when a decision needs a person.
 
-use domain::{Job, Reason, Rules, Source, TicketKey, Trigger};
+use domain::{Job, RepositoryRules, TicketKey, Trigger, TriggerChannel, TriggerReason};
 
 /// Logins of the users to notify: the reviewers that the rules name, else the GitHub user who requested the work. Empty
 /// without a known login.
-pub(crate) fn deciders(ticket: &TicketKey, rules: &Rules, history: &[Trigger]) -> Vec<String> {
+pub(crate) fn list_deciders(ticket: &TicketKey, rules: &RepositoryRules, history: &[Trigger]) -> Vec<String> {
     let named = &rules.pull_request.reviewers;
     if !named.is_empty() {
         return named.clone();
@@ -20,8 +20,8 @@ pub(crate) fn deciders(ticket: &TicketKey, rules: &Rules, history: &[Trigger]) -
 /// True for a job request from a tracker. A request through the API names its token, which is not a login.
 fn is_work(trigger: &Trigger) -> bool {
     let is_implement =
-        matches!(&trigger.reason, Reason::JobRequested(request) if request.job == Job::Implement);
-    is_implement && matches!(trigger.source, Source::Webhook | Source::Poll)
+        matches!(&trigger.reason, TriggerReason::JobRequested(request) if request.job == Job::Implement);
+    is_implement && matches!(trigger.source, TriggerChannel::Webhook | TriggerChannel::Poll)
 }
 
 /// True for a valid login of a person. `[bot]` accounts fail the character check.
@@ -31,11 +31,11 @@ fn is_login(by: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{About, Background, JobRequest, TicketText, Timestamp, TriggerKey};
+    use domain::{JobRequest, JobSubject, TicketBackground, TicketText, Timestamp, TriggerKey};
 
     use super::*;
 
-    fn asked(by: &str, source: Source, job: Job) -> Trigger {
+    fn asked(by: &str, source: TriggerChannel, job: Job) -> Trigger {
         Trigger {
             ticket: "github:acme/shop#7".parse().expect("key"),
             key: TriggerKey::new("k"),
@@ -43,13 +43,13 @@ mod tests {
             source,
             actor: Some(by.to_owned()),
             seen: None,
-            reason: Reason::JobRequested(Box::new(JobRequest {
+            reason: TriggerReason::JobRequested(Box::new(JobRequest {
                 job,
                 repository: "acme/shop".parse().expect("name"),
                 text: TicketText::default(),
-                rules: Rules::default(),
-                background: Background::default(),
-                about: About::Ticket,
+                rules: RepositoryRules::default(),
+                background: TicketBackground::default(),
+                about: JobSubject::Ticket,
             })),
         }
     }
@@ -58,22 +58,22 @@ mod tests {
     fn deciders_are_rules_reviewers_or_requester() {
         let issue: TicketKey = "github:acme/shop#7".parse().expect("key");
         let jira: TicketKey = "jira:ENG-1".parse().expect("key");
-        let mut rules = Rules::default();
+        let mut rules = RepositoryRules::default();
         let history = [
-            asked("rita", Source::Poll, Job::Implement),
-            asked("helper[bot]", Source::Webhook, Job::Implement),
-            asked("ops", Source::Api, Job::Implement),
-            asked("eve", Source::Webhook, Job::Answer),
+            asked("rita", TriggerChannel::Poll, Job::Implement),
+            asked("helper[bot]", TriggerChannel::Webhook, Job::Implement),
+            asked("ops", TriggerChannel::Api, Job::Implement),
+            asked("eve", TriggerChannel::Webhook, Job::Answer),
         ];
-        assert_eq!(deciders(&issue, &rules, &history), ["rita"]);
-        assert_eq!(deciders(&issue, &rules, &[]), Vec::<String>::new());
+        assert_eq!(list_deciders(&issue, &rules, &history), ["rita"]);
+        assert_eq!(list_deciders(&issue, &rules, &[]), Vec::<String>::new());
         assert_eq!(
-            deciders(&jira, &rules, &history),
+            list_deciders(&jira, &rules, &history),
             Vec::<String>::new(),
             "no login"
         );
         rules.pull_request.reviewers = vec!["grace".to_owned()];
-        assert_eq!(deciders(&jira, &rules, &history), ["grace"]);
-        assert_eq!(deciders(&issue, &rules, &history), ["grace"]);
+        assert_eq!(list_deciders(&jira, &rules, &history), ["grace"]);
+        assert_eq!(list_deciders(&issue, &rules, &history), ["grace"]);
     }
 }

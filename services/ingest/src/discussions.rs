@@ -1,24 +1,24 @@
 //! Polls of discussions: new discussions, and comments that may address Journeyman.
 
-use domain::{RepositoryName, Source, TicketKey, cause::chain};
+use domain::{RepositoryName, TicketKey, TriggerChannel, cause::format_error_chain};
 use github::DiscussionStub;
 
 use crate::{
-    catch_up::news,
-    kinds::{comment::Comment, discussed::Discussed},
-    memory::Memory,
-    outcome::Failure,
-    reconcile::Look,
-    router::Router,
+    catch_up::count_new_triggers,
+    delivery_replay::PollWindow,
+    kinds::{comment::CommentEvent, discussed::DiscussionEvent},
+    memory::PollMemory,
+    outcome::EventFailure,
+    router::EventRouter,
 };
 
 /// Reads the discussions of a repository that changed since the last poll. Returns the number of events whose
 /// webhook was missed.
-pub(crate) async fn poll(
-    router: &Router,
+pub(crate) async fn poll_discussions(
+    router: &EventRouter,
     repository: &RepositoryName,
-    memory: &mut Memory,
-) -> Result<u64, Failure> {
+    memory: &mut PollMemory,
+) -> Result<u64, EventFailure> {
     let look = router
         .look(format!("reconciled:discussions:{repository}"))
         .await?;
@@ -33,7 +33,7 @@ pub(crate) async fn poll(
         if memory.knows(&finding) {
             continue;
         }
-        match look_at(router, repository, stub, &look).await {
+        match poll_discussion(router, repository, stub, &look).await {
             Ok(new) => {
                 recovered += new;
                 memory.settle(finding);
@@ -44,13 +44,13 @@ pub(crate) async fn poll(
                 tracing::warn!(
                     %repository,
                     discussion = stub.number,
-                    error = %chain(&failure),
+                    error = %format_error_chain(&failure),
                     "not read; it is tried again in the next round"
                 );
                 is_whole = false;
             }
             Err(failure) => {
-                let ticket = ticket(repository, stub);
+                let ticket = build_discussion_key(repository, stub);
                 router.give_up(&finding, Some(ticket), &failure).await?;
                 memory.settle(finding);
             }
@@ -63,7 +63,7 @@ pub(crate) async fn poll(
     Ok(recovered)
 }
 
-fn ticket(repository: &RepositoryName, stub: &DiscussionStub) -> TicketKey {
+fn build_discussion_key(repository: &RepositoryName, stub: &DiscussionStub) -> TicketKey {
     TicketKey::Discussion {
         repository: repository.clone(),
         number: stub.number,
@@ -72,24 +72,24 @@ fn ticket(repository: &RepositoryName, stub: &DiscussionStub) -> TicketKey {
 
 /// Handles a changed discussion. Earlier polls handled the comments from before `since`, and an old discussion with
 /// a new comment is not a new discussion.
-async fn look_at(
-    router: &Router,
+async fn poll_discussion(
+    router: &EventRouter,
     repository: &RepositoryName,
     stub: &DiscussionStub,
-    look: &Look,
-) -> Result<u64, Failure> {
+    look: &PollWindow,
+) -> Result<u64, EventFailure> {
     let found = router.outside.discussion(repository, stub.number).await?;
     let mut outcomes = Vec::new();
     if found.created_at.is_some_and(|created| created >= look.since) {
-        let opened = Discussed::opened(ticket(repository, stub));
-        outcomes.push(router.take(&opened, Source::Poll).await?);
+        let opened = DiscussionEvent::opened(build_discussion_key(repository, stub));
+        outcomes.push(router.take(&opened, TriggerChannel::Poll).await?);
     }
     let said = found.comments.into_iter();
     for comment in said.filter(|comment| comment.created_at >= look.since) {
-        let said = Comment::from_discussion_poll(repository, stub.number, comment);
+        let said = CommentEvent::from_discussion_poll(repository, stub.number, comment);
         if router.is_for_us(&said) {
-            outcomes.push(router.take(&said, Source::Poll).await?);
+            outcomes.push(router.take(&said, TriggerChannel::Poll).await?);
         }
     }
-    Ok(news(&outcomes))
+    Ok(count_new_triggers(&outcomes))
 }

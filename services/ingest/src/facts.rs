@@ -2,24 +2,25 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use bootstrap::rules::{Place, RulesBook};
+use bootstrap::rules::{RepositoryMatch, RulesBook};
 use domain::{
-    Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
-    RunId, Source, TicketCost, TicketKey, TicketMarks, Timestamp, Trigger, TriggerKey,
+    BranchRecord, CommitId, InstanceName, PullRequestFile, PullRequestRecord, RepositoryName,
+    RepositoryRules, RunId, TicketCost, TicketKey, TicketMarks, TicketRow, Timestamp, TrackerAccount,
+    Trigger, TriggerChannel, TriggerKey,
 };
-use github::{Check, CommitRun, PullRequest, Review, ReviewRequest};
+use github::{CommitCheck, CommitRun, PullRequest, PullRequestReview, ReviewRequest};
 
-use crate::{gates::Gate, mention, outside::Issue};
+use crate::{gates::DecisionGate, mention, tracker_reader::TrackerIssue};
 
 /// Actor of an event, as the tracker identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Person {
+pub(crate) enum EventActor {
     /// Account of a Jira site; without an id when Jira does not report the actor.
     Jira {
-        instance: Option<Instance>,
+        instance: Option<InstanceName>,
         /// Key of the project in which the account acted.
         project: String,
-        account: Account,
+        account: TrackerAccount,
     },
     /// Account of GitHub that acts on a repository.
     GitHub {
@@ -34,9 +35,9 @@ pub(crate) enum Person {
     Api { name: String },
 }
 
-impl Person {
+impl EventActor {
     /// Actor from an account of the tracker of a ticket.
-    pub(crate) fn on(ticket: &TicketKey, account: &Account) -> Self {
+    pub(crate) fn on(ticket: &TicketKey, account: &TrackerAccount) -> Self {
         match ticket {
             TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => Self::GitHub {
                 repository: repository.clone(),
@@ -69,15 +70,15 @@ impl Person {
 
 /// Values read so far, by key.
 #[derive(Clone, Debug)]
-struct Read<K, V>(Vec<(K, V)>);
+struct FactValues<K, V>(Vec<(K, V)>);
 
-impl<K, V> Default for Read<K, V> {
+impl<K, V> Default for FactValues<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: PartialEq, V> Read<K, V> {
+impl<K: PartialEq, V> FactValues<K, V> {
     fn get(&self, key: &K) -> Option<&V> {
         self.0
             .iter()
@@ -94,14 +95,14 @@ impl<K: PartialEq, V> Read<K, V> {
 pub(crate) const PROGRAM: &str = "a program did it that the rules do not name";
 
 /// Ticket as its tracker has it, or the reason why it is unreadable.
-pub(crate) type ReadIssue = Result<Issue, String>;
+pub(crate) type ReadIssue = Result<TrackerIssue, String>;
 
 /// Result of a JQL condition, or the parse error of Jira.
-pub(crate) type Matching = Result<bool, String>;
+pub(crate) type ConditionMatch = Result<bool, String>;
 
 /// Waiting times for the checks of a commit after one has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct ChecksPatience {
     /// Time for further checks to start.
     pub(crate) settle: Duration,
     /// Time for a check that GitHub requires to report.
@@ -120,9 +121,9 @@ pub(crate) struct RunProgress {
 
 /// All facts that a decision has so far.
 #[derive(Clone)]
-pub(crate) struct Facts {
+pub(crate) struct DecisionFacts {
     /// Channel of the event.
-    pub(crate) source: Source,
+    pub(crate) source: TriggerChannel,
     pub(crate) now: Timestamp,
     pub(crate) book: Arc<RulesBook>,
     /// Ids and names of our accounts.
@@ -131,7 +132,7 @@ pub(crate) struct Facts {
     pub(crate) group: String,
     /// Role of a Jira project whose members may instruct; empty: none.
     pub(crate) role: String,
-    pub(crate) patience: Patience,
+    pub(crate) patience: ChecksPatience,
     read: Everything,
 }
 
@@ -148,10 +149,10 @@ macro_rules! facts {
         #[derive(Clone, Default)]
         #[allow(unused_parens, reason = "one key is written as several are")]
         struct Everything {
-            $($get: Read<($($type),+), $value>,)+
+            $($get: FactValues<($($type),+), $value>,)+
         }
 
-        impl Facts {
+        impl DecisionFacts {
             $(
                 $(#[$doc])*
                 pub(crate) fn $get(&self, $($key: &$type),+) -> Result<&$value, Need> {
@@ -176,13 +177,13 @@ facts! {
     /// Ticket as its tracker has it.
     issue, put_issue: Issue(ticket: TicketKey) -> ReadIssue;
     /// Ticket that a pull request names; absent when it does not exist or is unreadable.
-    named, put_named: Named(ticket: TicketKey) -> Option<Issue>;
+    named, put_named: Named(ticket: TicketKey) -> Option<TrackerIssue>;
     /// Values of fields of a Jira ticket, each with the field's name.
     fields, put_fields: Fields(ticket: TicketKey, names: Vec<String>) -> Vec<(String, String)>;
     /// Open pull requests of any author that name the ticket.
     open, put_open: OpenPullRequests(repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>;
     /// Row of the ticket; an empty one for a new ticket.
-    row, put_row: Row(ticket: TicketKey) -> Row;
+    row, put_row: Row(ticket: TicketKey) -> TicketRow;
     /// Progress of the ticket's runs, from one read of its row and its log.
     progress, put_progress: Progress(ticket: TicketKey) -> RunProgress;
     /// Record of our last push to a branch.
@@ -192,87 +193,87 @@ facts! {
     /// Current state of a pull request.
     pull_request, put_pull_request: PullRequest(repository: RepositoryName, number: u64) -> PullRequest;
     /// Checks of a commit.
-    checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<Check>;
+    checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<CommitCheck>;
     /// Checks that GitHub requires before a merge into a branch, as far as the reader account may see them.
     required, put_required: Required(repository: RepositoryName, branch: String) -> Vec<String>;
     /// Runs of GitHub Actions for a commit, including those that wait for a person.
     workflow_runs, put_workflow_runs: WorkflowRuns(repository: RepositoryName, head: CommitId) -> Vec<CommitRun>;
     /// End of the log of a failed check; absent without a log.
-    log, put_log: Log(repository: RepositoryName, check: Box<Check>) -> Option<String>;
+    log, put_log: Log(repository: RepositoryName, check: Box<CommitCheck>) -> Option<String>;
     /// Checks at the tip of a branch.
-    branch_checks, put_branch_checks: BranchChecks(repository: RepositoryName, branch: String) -> Vec<Check>;
+    branch_checks, put_branch_checks: BranchChecks(repository: RepositoryName, branch: String) -> Vec<CommitCheck>;
     /// Triggers of the ticket so far, oldest first.
     history, put_history: History(ticket: TicketKey) -> Vec<Trigger>;
     /// Cost of the ticket's runs.
     cost, put_cost: Cost(ticket: TicketKey) -> TicketCost;
     /// Decisions that runs of the ticket wait for.
-    gates, put_gates: Gates(ticket: TicketKey) -> Vec<(RunId, Gate)>;
+    gates, put_gates: Gates(ticket: TicketKey) -> Vec<(RunId, DecisionGate)>;
     /// Decision that a run waits for.
-    gate, put_gate: Gate(run: RunId) -> Option<Gate>;
+    gate, put_gate: Gate(run: RunId) -> Option<DecisionGate>;
     /// Submitted reviews of a pull request, oldest first.
-    reviews, put_reviews: Reviews(repository: RepositoryName, number: u64) -> Vec<Review>;
+    reviews, put_reviews: Reviews(repository: RepositoryName, number: u64) -> Vec<PullRequestReview>;
     /// Changed files of a pull request.
-    files, put_files: ChangedFiles(repository: RepositoryName, number: u64) -> Vec<ChangedFile>;
+    files, put_files: ChangedFiles(repository: RepositoryName, number: u64) -> Vec<PullRequestFile>;
     /// Changed files between two commits; empty when the base is gone.
-    changed_since, put_changed_since: ChangedSince(repository: RepositoryName, base: CommitId, head: CommitId) -> Vec<ChangedFile>;
+    changed_since, put_changed_since: ChangedSince(repository: RepositoryName, base: CommitId, head: CommitId) -> Vec<PullRequestFile>;
     /// Commits of a pull request, oldest first.
     commits, put_commits: Commits(repository: RepositoryName, number: u64) -> Vec<CommitId>;
     /// Review requests of a pull request, oldest first.
     review_requests, put_review_requests: ReviewRequests(repository: RepositoryName, number: u64) -> Vec<ReviewRequest>;
     /// Result of a JQL condition for a ticket.
-    matches, put_matches: Matches(ticket: TicketKey, condition: String) -> Matching;
+    matches, put_matches: Matches(ticket: TicketKey, condition: String) -> ConditionMatch;
     /// Authority of an actor to instruct at this moment.
-    authority, put_authority: Authority(person: Person) -> bool;
+    authority, put_authority: Authority(person: EventActor) -> bool;
 }
 
-impl Facts {
+impl DecisionFacts {
     /// Creates facts without any read.
     pub(crate) fn new(
-        source: Source,
+        source: TriggerChannel,
         book: Arc<RulesBook>,
         own_accounts: Arc<BTreeSet<String>>,
         group: String,
     ) -> Self {
         Self {
             source,
-            now: bootstrap::now(),
+            now: bootstrap::read_wall_clock(),
             book,
             own_accounts,
             group,
             role: String::new(),
-            patience: Patience::default(),
+            patience: ChecksPatience::default(),
             read: Everything::default(),
         }
     }
 
     /// True for an account of ours.
-    pub(crate) fn is_ours(&self, person: &Person) -> bool {
+    pub(crate) fn is_ours(&self, person: &EventActor) -> bool {
         match person {
-            Person::Jira { account, .. } => {
+            EventActor::Jira { account, .. } => {
                 // The setting accepts ids and names.
                 self.own_accounts.contains(&account.id) || self.own_accounts.contains(&account.display_name)
             }
-            Person::GitHub { login, id, .. } => {
+            EventActor::GitHub { login, id, .. } => {
                 self.own_accounts.contains(login)
                     || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
             }
-            Person::Api { .. } => false,
+            EventActor::Api { .. } => false,
         }
     }
 
     /// True for a program that no rules name. Its events start nothing.
-    pub(crate) fn is_program(&self, person: &Person) -> bool {
+    pub(crate) fn is_program(&self, person: &EventActor) -> bool {
         match person {
-            Person::Jira {
+            EventActor::Jira {
                 instance, account, ..
             } => {
-                let of_site = |rules: &&Rules| rules.jira.instance == *instance;
-                let names = |rules: &Rules| {
+                let of_site = |rules: &&RepositoryRules| rules.jira.instance == *instance;
+                let names = |rules: &RepositoryRules| {
                     rules.review.is_agent(&account.id) || rules.review.is_agent(&account.display_name)
                 };
                 account.is_bot && !self.book.repositories().filter(of_site).any(names)
             }
-            Person::GitHub {
+            EventActor::GitHub {
                 repository,
                 login,
                 is_bot,
@@ -281,7 +282,7 @@ impl Facts {
                 let rules = self.book.for_repository(repository);
                 *is_bot && !rules.is_some_and(|rules| rules.review.is_agent(login))
             }
-            Person::Api { .. } => false,
+            EventActor::Api { .. } => false,
         }
     }
 
@@ -292,13 +293,13 @@ impl Facts {
     }
 
     /// Rules of the repository that the ticket belongs to; `None` for an unknown or ambiguous repository.
-    pub(crate) fn rules(&self, ticket: &TicketKey) -> Result<Option<&Rules>, Need> {
+    pub(crate) fn rules(&self, ticket: &TicketKey) -> Result<Option<&RepositoryRules>, Need> {
         Ok(self.place(ticket)?.rules())
     }
 
     /// Repositories that the ticket may belong to. The ticket is read only when its project is shared. An unreadable
     /// ticket counts as one without components and labels.
-    pub(crate) fn place(&self, ticket: &TicketKey) -> Result<Place<'_>, Need> {
+    pub(crate) fn place(&self, ticket: &TicketKey) -> Result<RepositoryMatch<'_>, Need> {
         if !self.book.is_shared(ticket) {
             return Ok(self.book.place(ticket, TicketMarks::default()));
         }

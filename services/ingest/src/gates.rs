@@ -1,24 +1,24 @@
 //! Open decisions of runs.
 
 use domain::{
-    CommitId, Entry, Fact, GateStep, ObjectRef, Reason, Receipt, ReportId, ReportOutcome, ReportSettled,
-    RunId, RunStatus, Source, Trigger, WaitsFor,
+    CommitId, Fact, GateStep, JournalEntry, ObjectRef, OutboundId, OutboundOutcome, OutboundReceipt,
+    OutboundSettled, RunId, RunStatus, Trigger, TriggerChannel, TriggerReason, WaitCondition,
 };
 
 /// Point at which a run waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Gate {
+pub(crate) struct DecisionGate {
     /// Position of the journal entry that parked the run.
     pub(crate) position: u64,
     /// Commit or plan to decide about.
     pub(crate) head: CommitId,
     /// Report that asks for the decision.
-    pub(crate) report: ReportId,
+    pub(crate) report: OutboundId,
     /// True for a plan, which has no diff.
     pub(crate) is_plan: bool,
 }
 
-impl Gate {
+impl DecisionGate {
     /// Trigger key of the decision. All channels share it, so a gate accepts one decision.
     pub(crate) fn key(&self, run: &RunId) -> String {
         format!("decision:{run}:{}", self.position)
@@ -27,43 +27,49 @@ impl Gate {
     /// True when the reporter's own triggers confirm this question. A compromised planner could write another commit into the
     /// journal than the one that users see.
     pub(crate) fn is_shown<'a>(&self, run: &RunId, triggers: impl Iterator<Item = &'a Trigger>) -> bool {
-        settled(run, triggers).any(|settled| {
+        list_settled_reports(run, triggers).any(|settled| {
             settled.report == self.report
                 && match &settled.outcome {
-                    ReportOutcome::Done(Receipt::DecisionAsked { head, .. }) => {
+                    OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, .. }) => {
                         !self.is_plan && *head == self.head
                     }
-                    ReportOutcome::Done(Receipt::Told) => self.is_plan,
-                    ReportOutcome::Done(
-                        Receipt::Pushed { .. } | Receipt::PullRequestOpened(_) | Receipt::Rehearsed { .. },
+                    OutboundOutcome::Done(OutboundReceipt::Told) => self.is_plan,
+                    OutboundOutcome::Done(
+                        OutboundReceipt::Pushed { .. }
+                        | OutboundReceipt::PullRequestOpened(_)
+                        | OutboundReceipt::Rehearsed { .. },
                     )
-                    | ReportOutcome::Refused(_)
-                    | ReportOutcome::Failed { .. } => false,
+                    | OutboundOutcome::Refused(_)
+                    | OutboundOutcome::Failed { .. } => false,
                 }
         })
     }
 }
 
 /// Change of a run that the reporter showed last, and its diff, according to the reporter's triggers.
-pub(crate) fn last_shown<'a>(
+pub(crate) fn find_last_shown<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
 ) -> Option<(CommitId, ObjectRef)> {
-    let shown = settled(run, triggers).filter_map(|settled| match &settled.outcome {
-        ReportOutcome::Done(Receipt::DecisionAsked { head, diff }) => Some((head.clone(), diff.clone())),
+    let shown = list_settled_reports(run, triggers).filter_map(|settled| match &settled.outcome {
+        OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, diff }) => {
+            Some((head.clone(), diff.clone()))
+        }
         _ => None,
     });
     shown.last()
 }
 
 /// Reports that the reporter settled for a run.
-fn settled<'a>(
+fn list_settled_reports<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
-) -> impl Iterator<Item = &'a ReportSettled> {
+) -> impl Iterator<Item = &'a OutboundSettled> {
     triggers.filter_map(move |trigger| match &trigger.reason {
         // The source is checked: only the reporter may confirm what users saw.
-        Reason::ReportSettled(settled) if trigger.source == Source::Reporter && settled.run == *run => {
+        TriggerReason::ReportSettled(settled)
+            if trigger.source == TriggerChannel::Reporter && settled.run == *run =>
+        {
             Some(settled)
         }
         _ => None,
@@ -72,7 +78,7 @@ fn settled<'a>(
 
 /// True when the ticket's row allows an open decision. A run that asks is queued again when its report settles, and on a busy
 /// planner users decide before the run continues.
-pub(crate) const fn may_ask(status: &RunStatus) -> bool {
+pub(crate) const fn can_ask(status: &RunStatus) -> bool {
     match status {
         RunStatus::Queued | RunStatus::Active | RunStatus::Parked { .. } => true,
         RunStatus::Finished { .. } => false,
@@ -80,7 +86,7 @@ pub(crate) const fn may_ask(status: &RunStatus) -> bool {
 }
 
 /// True for a journal entry that opens or closes a decision.
-pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
+pub(crate) const fn is_about_gate(entry: &JournalEntry) -> bool {
     matches!(
         entry.fact,
         Fact::ReportRequested { .. }
@@ -94,7 +100,7 @@ pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
 }
 
 /// The open gate of a run.
-pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
+pub(crate) fn find_open_gate<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> Option<DecisionGate> {
     let (mut asked, mut gate) = (None, None);
     for entry in entries {
         match entry.fact.gate_step() {
@@ -105,7 +111,7 @@ pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<
             } => asked = Some((head, report, is_plan)),
             GateStep::Opened => {
                 let position = entry.position;
-                gate = asked.map(|(head, report, is_plan)| Gate {
+                gate = asked.map(|(head, report, is_plan)| DecisionGate {
                     position,
                     head: head.clone(),
                     report: report.clone(),
@@ -120,16 +126,16 @@ pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<
 }
 
 /// True while the run is about to wait for a decision. Users may read and answer the question before the run has parked.
-pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
+pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> bool {
     let mut asked = None;
     for entry in entries {
         match &entry.fact {
             Fact::ReportRequested { id, request, .. } if request.asks_about().is_some() => asked = Some(id),
             Fact::ReportSettled { id, outcome } if asked == Some(id) => {
-                asked = asked.filter(|_| matches!(outcome, ReportOutcome::Done(_)));
+                asked = asked.filter(|_| matches!(outcome, OutboundOutcome::Done(_)));
             }
             Fact::Parked {
-                waits_for: WaitsFor::Decision,
+                waits_for: WaitCondition::Decision,
             }
             | Fact::StopRequested { .. }
             | Fact::RunFinished { .. } => asked = None,
@@ -141,13 +147,13 @@ pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Overview, Receipt, ReportRequest, RunFence, Timestamp, report};
+    use domain::{OutboundReceipt, ReportRequest, RunFence, RunOverview, Timestamp, report};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn entries(facts: &[Fact]) -> Vec<Entry> {
-        let entry = |(position, fact): (u64, &Fact)| Entry {
+    fn entries(facts: &[Fact]) -> Vec<JournalEntry> {
+        let entry = |(position, fact): (u64, &Fact)| JournalEntry {
             position,
             nonce: String::new(),
             fence: RunFence::default(),
@@ -170,7 +176,7 @@ mod tests {
         }
     }
 
-    fn settled(outcome: ReportOutcome) -> Fact {
+    fn settled(outcome: OutboundOutcome) -> Fact {
         let run: RunId = "jira:ENG-1@1".parse().unwrap();
         Fact::ReportSettled {
             id: run.call(2).into(),
@@ -180,20 +186,22 @@ mod tests {
 
     #[test]
     fn requeued_run_still_accepts_decision() {
-        let waits_for = WaitsFor::Decision;
-        assert!(may_ask(&RunStatus::Queued) && may_ask(&RunStatus::Active));
-        assert!(may_ask(&RunStatus::Parked { waits_for }));
+        let waits_for = WaitCondition::Decision;
+        assert!(can_ask(&RunStatus::Queued) && can_ask(&RunStatus::Active));
+        assert!(can_ask(&RunStatus::Parked { waits_for }));
         let reason = domain::StopReason::Completed;
-        assert!(!may_ask(&RunStatus::Finished { reason }));
+        assert!(!can_ask(&RunStatus::Finished { reason }));
     }
 
     #[test]
     fn run_asks_until_its_gate_opens() {
         let waits = |waits_for| Fact::Parked { waits_for };
-        let done = || settled(ReportOutcome::Done(Receipt::Told));
+        let done = || settled(OutboundOutcome::Done(OutboundReceipt::Told));
         let detail = "no".to_owned();
-        let refused = settled(ReportOutcome::Refused(domain::Refusal::Outside { detail }));
-        let (report, decision) = (WaitsFor::Report, WaitsFor::Decision);
+        let refused = settled(OutboundOutcome::Refused(domain::OutboundRefusal::Outside {
+            detail,
+        }));
+        let (report, decision) = (WaitCondition::Report, WaitCondition::Decision);
         for (facts, is_asked, is_open) in [
             (vec![], false, false),
             (vec![asked()], true, false),
@@ -203,7 +211,7 @@ mod tests {
         ] {
             let entries = entries(&facts);
             assert_eq!(is_asking(entries.iter()), is_asked, "{facts:?}");
-            assert_eq!(open_gate(entries.iter()).is_some(), is_open, "{facts:?}");
+            assert_eq!(find_open_gate(entries.iter()).is_some(), is_open, "{facts:?}");
         }
     }
 
@@ -211,7 +219,7 @@ mod tests {
     fn started() -> Fact {
         let trigger = serde_json::json!({"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
             "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop",
-                "rules": domain::Rules::default(), "text": domain::TicketText::default()}});
+                "rules": domain::RepositoryRules::default(), "text": domain::TicketText::default()}});
         let trigger = serde_json::from_value(trigger).unwrap();
         Fact::RunStarted { trigger }
     }
@@ -219,18 +227,18 @@ mod tests {
     fn fact() -> impl Strategy<Value = Fact> {
         let head: CommitId = "b".repeat(40).parse().unwrap();
         let by = "ada".to_owned();
-        let decision = domain::Decision {
+        let decision = domain::GateDecision {
             run: "jira:ENG-1@1".parse().unwrap(),
             head: "a".repeat(40).parse().unwrap(),
-            verdict: domain::Verdict::Revise,
+            verdict: domain::DecisionVerdict::Revise,
             feedback: String::new(),
         };
         let reason = domain::StopReason::Completed;
         prop_oneof![
             3 => Just(asked()),
-            2 => Just(settled(ReportOutcome::Done(Receipt::Told))),
-            3 => Just(Fact::Parked { waits_for: WaitsFor::Decision }),
-            1 => Just(Fact::Parked { waits_for: WaitsFor::Report }),
+            2 => Just(settled(OutboundOutcome::Done(OutboundReceipt::Told))),
+            3 => Just(Fact::Parked { waits_for: WaitCondition::Decision }),
+            1 => Just(Fact::Parked { waits_for: WaitCondition::Report }),
             1 => Just(Fact::HeadMoved { head, by: None }),
             1 => Just(Fact::StopRequested { by: by.clone() }),
             1 => Just(Fact::RunFinished { reason }),
@@ -247,8 +255,8 @@ mod tests {
             for (position, entry) in (0..).zip(&mut entries) {
                 entry.position = position;
             }
-            let shown = Overview::of(&run, &entries).unwrap().gate;
-            let accepted = open_gate(entries.iter());
+            let shown = RunOverview::of(&run, &entries).unwrap().gate;
+            let accepted = find_open_gate(entries.iter());
             prop_assert_eq!(
                 shown.map(|gate| (gate.position, gate.head)),
                 accepted.map(|gate| (gate.position, gate.head))

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 /// Encodes bytes as lower-case digits.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
     bytes
@@ -13,7 +13,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Decodes 64 digits of either case into 32 bytes.
-pub(crate) fn decode(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn decode_sha256(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -25,6 +25,6 @@ pub(crate) fn decode(text: &str) -> Option<[u8; 32]> {
 }
 
 /// SHA-256 of the bytes in lower-case digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    encode(digest(&SHA256, bytes).as_ref())
+pub(crate) fn hash_sha256(bytes: &[u8]) -> String {
+    encode_hex(digest(&SHA256, bytes).as_ref())
 }

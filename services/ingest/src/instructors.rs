@@ -6,28 +6,28 @@ use std::{
     time::Duration,
 };
 
-use domain::Instance;
+use domain::InstanceName;
 use tokio::time::Instant;
 
-use crate::outside::{Outside, ReadError};
+use crate::tracker_reader::{ReadError, TrackerReader};
 
 // Lifetime of a cached answer of Jira. A ticket with many comments then costs one request per author.
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST_REMEMBERED: usize = 10_000;
 
 /// Account id in a project of an instance.
-type Whose = (Option<Instance>, String, String);
+type InstructorKey = (Option<InstanceName>, String, String);
 
 /// Accounts with authority on Jira, by the settings `ingest.jira_trigger_group` and `ingest.jira_trigger_role`.
 pub(crate) struct Instructors {
-    who: Who,
+    who: InstructorGroup,
     /// Project role with authority; empty: none.
     role: String,
-    known: Mutex<HashMap<Whose, (Instant, bool)>>,
+    known: Mutex<HashMap<InstructorKey, (Instant, bool)>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Who {
+enum InstructorGroup {
     Nobody,
     Members(String),
     Anybody,
@@ -38,9 +38,9 @@ impl Instructors {
     /// role name.
     pub(crate) fn new(group: &str, role: &str) -> Self {
         let who = match group.trim() {
-            "" => Who::Nobody,
-            "*" => Who::Anybody,
-            group => Who::Members(group.to_owned()),
+            "" => InstructorGroup::Nobody,
+            "*" => InstructorGroup::Anybody,
+            group => InstructorGroup::Members(group.to_owned()),
         };
         Self {
             who,
@@ -52,8 +52,8 @@ impl Instructors {
     /// Group whose members have authority; empty: none.
     pub(crate) fn group(&self) -> &str {
         match &self.who {
-            Who::Members(group) => group,
-            Who::Nobody | Who::Anybody => "",
+            InstructorGroup::Members(group) => group,
+            InstructorGroup::Nobody | InstructorGroup::Anybody => "",
         }
     }
 
@@ -65,17 +65,17 @@ impl Instructors {
     /// True when the account has authority in the project. A missing account, such as that of a deleted user, has none.
     pub(crate) async fn include(
         &self,
-        outside: &Outside,
-        (instance, project): (Option<&Instance>, &str),
+        outside: &TrackerReader,
+        (instance, project): (Option<&InstanceName>, &str),
         account: Option<&str>,
     ) -> Result<bool, ReadError> {
-        if self.who == Who::Anybody {
+        if self.who == InstructorGroup::Anybody {
             return Ok(true);
         }
         let Some(account) = account.filter(|account| !account.is_empty()) else {
             return Ok(false);
         };
-        if self.who == Who::Nobody && self.role.is_empty() {
+        if self.who == InstructorGroup::Nobody && self.role.is_empty() {
             return Ok(false);
         }
         // Group membership is independent of the project. Without a role, one cache entry serves all projects.
@@ -97,12 +97,12 @@ impl Instructors {
 
     async fn look(
         &self,
-        outside: &Outside,
-        (instance, project): (Option<&Instance>, &str),
+        outside: &TrackerReader,
+        (instance, project): (Option<&InstanceName>, &str),
         account: &str,
     ) -> Result<bool, ReadError> {
         let groups = outside.jira_groups(instance, account).await?;
-        if matches!(&self.who, Who::Members(group) if groups.contains(group)) {
+        if matches!(&self.who, InstructorGroup::Members(group) if groups.contains(group)) {
             return Ok(true);
         }
         if self.role.is_empty() || project.is_empty() {
@@ -113,7 +113,7 @@ impl Instructors {
         Ok(players.accounts.iter().any(|known| known == account) || by_group())
     }
 
-    fn remembered(&self, account: &Whose) -> Option<bool> {
+    fn remembered(&self, account: &InstructorKey) -> Option<bool> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, is_member) = known.get(account)?;
         (asked.elapsed() < REMEMBERED).then_some(*is_member)
@@ -128,10 +128,10 @@ mod tests {
     fn instructor_setting_parses_group_all_or_none() {
         assert_eq!(
             Instructors::new(" agents ", "").who,
-            Who::Members("agents".to_owned())
+            InstructorGroup::Members("agents".to_owned())
         );
-        assert_eq!(Instructors::new("*", "").who, Who::Anybody);
-        assert_eq!(Instructors::new("", "").who, Who::Nobody);
+        assert_eq!(Instructors::new("*", "").who, InstructorGroup::Anybody);
+        assert_eq!(Instructors::new("", "").who, InstructorGroup::Nobody);
         let both = Instructors::new("agents", " Developers ");
         assert_eq!((both.group(), both.role()), ("agents", "Developers"));
     }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use domain::{IssueRules, RepositoryName, Source, TicketKey, cause::chain};
-use github::{ETag, IssueStub, PolledIssues};
+use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel, cause::format_error_chain};
+use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
-    catch_up::news,
-    kinds::{given::Given, issue_text::IssueText},
-    memory::Memory,
-    outcome::Failure,
-    router::Router,
+    catch_up::count_new_triggers,
+    kinds::{given::TicketAssignedEvent, issue_text::IssueText},
+    memory::PollMemory,
+    outcome::EventFailure,
+    router::EventRouter,
 };
 
 /// State of the issue polls between rounds.
@@ -25,22 +25,22 @@ impl ChangedIssues {
     /// regardless of their age. Returns the number of events whose webhook was missed.
     pub(crate) async fn poll(
         &mut self,
-        router: &Router,
+        router: &EventRouter,
         repository: &RepositoryName,
         rules: &IssueRules,
-        memory: &mut Memory,
-    ) -> Result<u64, Failure> {
+        memory: &mut PollMemory,
+    ) -> Result<u64, EventFailure> {
         let look = router.look(format!("reconciled:issues:{repository}")).await?;
         let known = self.tags.get(repository);
         let polled = router.outside.changed_issues(repository, known).await?;
-        let PolledIssues::Changed { mut issues, etag } = polled else {
+        let IssuePoll::Changed { mut issues, etag } = polled else {
             return Ok(0);
         };
         issues.retain(|issue| issue.updated_at >= look.since || is_given(issue, rules));
         let (mut recovered, mut is_whole) = (0, true);
         for issue in &issues {
-            match look_at(router, repository, issue, memory).await {
-                Ok(Seen { news, is_certain }) => {
+            match poll_issue(router, repository, issue, memory).await {
+                Ok(IssuePollResult { news, is_certain }) => {
                     recovered += news;
                     is_whole &= is_certain;
                 }
@@ -48,19 +48,20 @@ impl ChangedIssues {
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure)
                     if failure.is_unsettled()
-                        || failure.may_pass() && !memory.is_hopeless(&finding(repository, issue), true) =>
+                        || failure.may_pass()
+                            && !memory.is_hopeless(&describe_finding(repository, issue), true) =>
                 {
                     tracing::warn!(
                         %repository,
                         issue = issue.number,
-                        error = %chain(&failure),
+                        error = %format_error_chain(&failure),
                         "not read; it is tried again in the next round"
                     );
                     is_whole = false;
                 }
                 Err(failure) => {
-                    let ticket = ticket(repository, issue);
-                    let finding = finding(repository, issue);
+                    let ticket = build_issue_key(repository, issue);
+                    let finding = describe_finding(repository, issue);
                     router.give_up(&finding, Some(ticket), &failure).await?;
                     memory.settle(finding);
                 }
@@ -79,7 +80,7 @@ impl ChangedIssues {
     }
 }
 
-fn ticket(repository: &RepositoryName, issue: &IssueStub) -> TicketKey {
+fn build_issue_key(repository: &RepositoryName, issue: &PolledIssue) -> TicketKey {
     TicketKey::GitHub {
         repository: repository.clone(),
         number: issue.number,
@@ -87,18 +88,18 @@ fn ticket(repository: &RepositoryName, issue: &IssueStub) -> TicketKey {
 }
 
 /// True when the listed assignees or labels request work.
-fn is_given(issue: &IssueStub, rules: &IssueRules) -> bool {
+fn is_given(issue: &PolledIssue, rules: &IssueRules) -> bool {
     let assigned = &issue.assigned;
     assigned.assignees.iter().any(|login| rules.is_assignee(login))
         || assigned.labels.iter().any(|label| rules.is_label(label))
 }
 
-fn finding(repository: &RepositoryName, issue: &IssueStub) -> String {
+fn describe_finding(repository: &RepositoryName, issue: &PolledIssue) -> String {
     format!("{repository}#{} updated {}", issue.number, issue.updated_at)
 }
 
 /// Result of the poll of one issue.
-struct Seen {
+struct IssuePollResult {
     /// Findings whose webhook was missed.
     news: u64,
     /// True when an earlier poll saw the issue with the same update time. GitHub reports whole seconds: a change within
@@ -106,30 +107,35 @@ struct Seen {
     is_certain: bool,
 }
 
-async fn look_at(
-    router: &Router,
+async fn poll_issue(
+    router: &EventRouter,
     repository: &RepositoryName,
-    issue: &IssueStub,
-    memory: &mut Memory,
-) -> Result<Seen, Failure> {
-    let finding = finding(repository, issue);
+    issue: &PolledIssue,
+    memory: &mut PollMemory,
+) -> Result<IssuePollResult, EventFailure> {
+    let finding = describe_finding(repository, issue);
     // Two keys per issue and update time: the second one records the repeated poll of the same second.
     let again = format!("{finding}, again");
     if memory.knows(&again) {
-        return Ok(Seen {
+        return Ok(IssuePollResult {
             news: 0,
             is_certain: true,
         });
     }
-    let ticket = ticket(repository, issue);
+    let ticket = build_issue_key(repository, issue);
     let given = router
-        .take(&Given::from_poll(ticket.clone()), Source::Poll)
+        .take(
+            &TicketAssignedEvent::from_poll(ticket.clone()),
+            TriggerChannel::Poll,
+        )
         .await?;
-    let text = router.take(&IssueText::from_poll(ticket), Source::Poll).await?;
+    let text = router
+        .take(&IssueText::from_poll(ticket), TriggerChannel::Poll)
+        .await?;
     let is_certain = memory.knows(&finding);
     memory.settle(if is_certain { again } else { finding });
-    Ok(Seen {
-        news: news(&[given, text]),
+    Ok(IssuePollResult {
+        news: count_new_triggers(&[given, text]),
         is_certain,
     })
 }

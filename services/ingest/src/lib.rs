@@ -2,65 +2,65 @@
 //! outside, calls no model and runs no code.
 
 pub mod api;
-mod approved;
 mod background;
 mod body;
 mod catch_up;
 mod census;
+mod check_schedule;
 mod command;
 mod config;
 mod cost;
 mod deciders;
+mod delivery_replay;
 mod discussions;
-mod extent;
+mod dry_round;
+mod dry_run_sink;
+mod fact_reads;
 mod facts;
 mod gates;
-mod gather;
 mod hex;
-mod hidden;
+mod ingest_mode;
 mod instructors;
 mod issues;
+mod job_request;
 mod kinds;
-mod listed;
-mod log;
-mod look;
-mod looks;
+mod log_essence;
 mod loops;
 mod memory;
 mod mention;
-mod named;
 mod networks;
 mod outcome;
-mod outside;
-mod own;
+mod own_accounts;
 mod patches;
 mod payload;
-mod pin;
 mod poller;
 mod projector;
-mod pulls;
+mod pull_request_events;
+mod pull_request_polls;
 mod read_error;
-mod reconcile;
 mod reminders;
 mod repair;
+mod review_delta;
 mod router;
-mod seen;
+mod sanitizer;
 mod server;
+mod service;
 mod signature;
-mod since;
 mod skip;
-mod standing;
+mod status_cache;
+mod status_check;
 mod sweeper;
-mod tracked;
-mod tracker;
-mod work;
+mod text_pin;
+mod ticket_mentions;
+mod tracker_reader;
+mod update_marks;
 
 pub use api::ApiToken;
+pub use check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest};
 pub use config::{Config, SecretList, Settings};
-pub use extent::Extent;
-pub use look::{Look, look};
-pub use reconcile::OVERLAP_MS;
-pub use tracked::{Allowance, CHECKS_AN_HOUR, Tracked};
+pub use delivery_replay::OVERLAP_MS;
+pub use dry_round::{DryRound, run_dry_round};
+pub use ingest_mode::IngestMode;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,7 @@ use tokio_util::sync::CancellationToken;
 /// When NATS stays unreachable for a minute, when its streams differ from the topology, or when settings turn out not
 /// to work.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-    serve_as(Extent::Whole, config, listener, shutdown).await
+    serve_as(IngestMode::Whole, config, listener, shutdown).await
 }
 
 /// Variant of [`serve`] that runs a part of ingest, for the duration of one command.
@@ -79,13 +79,13 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
 /// # Errors
 /// Those of [`serve`].
 pub async fn serve_as(
-    extent: Extent,
+    extent: IngestMode,
     config: Config,
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    bootstrap::expiry::tell(&config.credential_ends());
-    work::Service::new(&config, shutdown)?
+    bootstrap::expiry::publish_credential_ends(&config.credential_ends());
+    service::IngestService::new(&config, shutdown)?
         .run(extent, config, listener)
         .await
 }

@@ -9,41 +9,41 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, census::Census, extent::Extent, poller::Poller, projector::Projector, router::Router,
-    sweeper::Sweeper,
+    Settings, census::RunCensus, ingest_mode::IngestMode, poller::TrackerPoller, projector::RunProjector,
+    router::EventRouter, sweeper::WakeupSweeper,
 };
 
 // Time until another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
 
 /// Starts the loops of the given extent. They end at shutdown.
-pub(crate) fn spawn(
-    extent: Extent,
+pub(crate) fn spawn_loops(
+    extent: IngestMode,
     settings: &Settings,
-    router: &Router,
+    router: &EventRouter,
     shutdown: &CancellationToken,
     tasks: &mut JoinSet<anyhow::Result<()>>,
 ) {
     match extent {
-        Extent::Answers => return,
-        Extent::OnRequest => {}
-        Extent::Whole => spawn_all_that_comes_in(settings, router, shutdown, tasks),
+        IngestMode::Answers => return,
+        IngestMode::OnRequest => {}
+        IngestMode::Whole => spawn_inbound_loops(settings, router, shutdown, tasks),
     }
     let (triggers, stop) = (router.queue.triggers(), shutdown.clone());
-    tasks.spawn(again("waker", shutdown.clone(), move || {
+    tasks.spawn(restart_after_errors("waker", shutdown.clone(), move || {
         let (triggers, stop) = (triggers.clone(), stop.clone());
         async move { triggers.run_waker(stop).await }
     }));
 }
 
-fn spawn_all_that_comes_in(
+fn spawn_inbound_loops(
     settings: &Settings,
-    router: &Router,
+    router: &EventRouter,
     shutdown: &CancellationToken,
     tasks: &mut JoinSet<anyhow::Result<()>>,
 ) {
     tasks.spawn(keep_rules(Arc::clone(&router.rules), shutdown.clone()).map(Ok));
-    spawn_once(settings, router, shutdown, tasks);
+    spawn_singletons(settings, router, shutdown, tasks);
     let (own, outside) = (Arc::clone(&router.own_accounts), Arc::clone(&router.outside));
     let stop = shutdown.clone();
     tasks.spawn(async move {
@@ -51,7 +51,7 @@ fn spawn_all_that_comes_in(
         Ok(())
     });
     let (slots, routed, stop) = (settings.router_slots, router.clone(), shutdown.clone());
-    tasks.spawn(again("router", shutdown.clone(), move || {
+    tasks.spawn(restart_after_errors("router", shutdown.clone(), move || {
         let (deliveries, routed, stop) = (routed.queue.deliveries(), routed.clone(), stop.clone());
         async move {
             let handler = move |delivery| {
@@ -65,9 +65,9 @@ fn spawn_all_that_comes_in(
 
 /// Starts the loops over all tickets. One process of the cluster runs each of them, so that their cost does not grow
 /// with the replicas.
-fn spawn_once(
+fn spawn_singletons(
     settings: &Settings,
-    router: &Router,
+    router: &EventRouter,
     shutdown: &CancellationToken,
     tasks: &mut JoinSet<anyhow::Result<()>>,
 ) {
@@ -76,25 +76,25 @@ fn spawn_once(
     let interval = Duration::from_secs(settings.poll_interval_s);
     let settle = Duration::from_secs(settings.checks_absent_s);
     let pending = Duration::from_secs(settings.checks_pending_s);
-    tasks.spawn(once(queue, "poller", stop, move || {
-        Box::pin(Poller::new(routed.clone(), interval, (settle, pending)).run(stopped.clone()))
+    tasks.spawn(run_once_in_cluster(queue, "poller", stop, move || {
+        Box::pin(TrackerPoller::new(routed.clone(), interval, (settle, pending)).run(stopped.clone()))
     }));
     let (swept, stopped) = (queue.clone(), stop.clone());
     let interval = Duration::from_secs(settings.sweep_interval_s);
-    tasks.spawn(once(queue, "sweeper", stop, move || {
-        Box::pin(Sweeper::new(swept.clone(), interval).run(stopped.clone()))
+    tasks.spawn(run_once_in_cluster(queue, "sweeper", stop, move || {
+        Box::pin(WakeupSweeper::new(swept.clone(), interval).run(stopped.clone()))
     }));
     let (projected, stopped) = (queue.clone(), stop.clone());
-    tasks.spawn(once(queue, "projector", stop, move || {
-        Box::pin(Projector::new(projected.clone()).run(stopped.clone()))
+    tasks.spawn(run_once_in_cluster(queue, "projector", stop, move || {
+        Box::pin(RunProjector::new(projected.clone()).run(stopped.clone()))
     }));
     let (counted, rules, stopped) = (queue.clone(), Arc::clone(&router.rules), stop.clone());
-    tasks.spawn(once(queue, "census", stop, move || {
-        Box::pin(Census::new(counted.clone(), Arc::clone(&rules)).run(stopped.clone()))
+    tasks.spawn(run_once_in_cluster(queue, "census", stop, move || {
+        Box::pin(RunCensus::new(counted.clone(), Arc::clone(&rules)).run(stopped.clone()))
     }));
 }
 
-fn once<F>(
+fn run_once_in_cluster<F>(
     queue: &Queue,
     name: &'static str,
     shutdown: &CancellationToken,
@@ -111,7 +111,11 @@ where
 }
 
 /// Runs a loop until shutdown, and restarts it after an error.
-async fn again<F, Fut>(name: &'static str, shutdown: CancellationToken, run: F) -> anyhow::Result<()>
+async fn restart_after_errors<F, Fut>(
+    name: &'static str,
+    shutdown: CancellationToken,
+    run: F,
+) -> anyhow::Result<()>
 where
     F: Fn() -> Fut + Send,
     Fut: Future<Output = Result<(), queue::Error>> + Send,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
+    bootstrap::run_service(
         "ingest",
         "Listens to Jira and GitHub and serves the API.",
         ingest::serve,

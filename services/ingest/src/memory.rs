@@ -12,12 +12,12 @@ const AMONG_OTHERS: u32 = 6;
 
 /// Findings that polls have handled or failed to read.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct PollMemory {
     settled: BTreeSet<String>,
     failed: BTreeMap<String, u32>,
 }
 
-impl Memory {
+impl PollMemory {
     /// True for a settled finding.
     pub(crate) fn knows(&self, finding: &str) -> bool {
         self.settled.contains(finding)
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn finding_gives_up_sooner_among_readable() {
-        let mut memory = Memory::default();
-        let rounds = |memory: &mut Memory, finding: &str, others: bool| {
+        let mut memory = PollMemory::default();
+        let rounds = |memory: &mut PollMemory, finding: &str, others: bool| {
             (1..100).find(|_| memory.is_hopeless(finding, others))
         };
         assert_eq!(rounds(&mut memory, "a", true), Some(5));

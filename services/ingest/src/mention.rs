@@ -32,7 +32,7 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
                 if quoted == 0
                     && !in_code
                     && !in_address
-                    && mentions_in(&words).any(|rest| is_named(rest, accounts, &names)) =>
+                    && find_mentions(&words).any(|rest| is_named(rest, accounts, &names)) =>
             {
                 return true;
             }
@@ -47,7 +47,7 @@ fn fold_name(account: &str) -> String {
 }
 
 /// Text after each sign that may start a mention. A sign within a mail address, a path or a word does not.
-fn mentions_in(text: &str) -> impl Iterator<Item = &str> {
+fn find_mentions(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').filter_map(|(at, _)| {
         let before = text[..at].chars().next_back();
         let is_apart = before.is_none_or(|c| !(c.is_ascii_alphanumeric() || "_.-+/%@`".contains(c)));

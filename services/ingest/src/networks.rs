@@ -7,9 +7,9 @@ use ipnet::IpNet;
 
 /// Setting `ingest.webhook_networks`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Networks(Vec<IpNet>);
+pub(crate) struct WebhookNetworks(Vec<IpNet>);
 
-impl Networks {
+impl WebhookNetworks {
     /// Parses the setting. The error names the invalid entry.
     pub(crate) fn new(setting: &TextList) -> Result<Self, String> {
         let read = |text: &String| {
@@ -33,9 +33,9 @@ impl Networks {
 mod tests {
     use super::*;
 
-    fn networks(texts: &[&str]) -> Networks {
+    fn networks(texts: &[&str]) -> WebhookNetworks {
         let texts = texts.iter().map(|&text| text.to_owned());
-        Networks::new(&TextList(texts.collect())).expect("networks")
+        WebhookNetworks::new(&TextList(texts.collect())).expect("networks")
     }
 
     #[test]

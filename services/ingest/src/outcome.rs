@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::{Reason, Trigger, cause::chain};
-use queue::{Appended, Disposition};
+use domain::{Trigger, TriggerReason, cause::format_error_chain};
+use queue::{AppendOutcome, DeliveryDisposition};
 
-use crate::{outside::ReadError, payload};
+use crate::{payload, tracker_reader::ReadError};
 
 // Longest wait of an event for the record of its pull request, in milliseconds. The webhook may overtake
 // the reporter's write.
@@ -16,11 +16,11 @@ const RETRY_MOST_MS: i64 = 300_000;
 
 /// Result of handling an event.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum EventOutcome {
     /// Appended to the ticket's log, or found there by the same key.
     Appended {
         trigger: Box<Trigger>,
-        appended: Appended,
+        appended: AppendOutcome,
     },
     /// Known in the ticket's log, at this sequence.
     Known(u64),
@@ -32,12 +32,12 @@ pub(crate) enum Outcome {
     Nothing(String),
 }
 
-impl Outcome {
+impl EventOutcome {
     /// Sequence in the ticket's log; absent when nothing was appended.
     pub(crate) const fn sequence(&self) -> Option<u64> {
         match self {
             Self::Appended {
-                appended: Appended::New(sequence) | Appended::Known(sequence),
+                appended: AppendOutcome::New(sequence) | AppendOutcome::Known(sequence),
                 ..
             }
             | Self::Known(sequence) => Some(*sequence),
@@ -48,7 +48,7 @@ impl Outcome {
     /// True when the checks of a head have ended for good. Rerun jobs will end again.
     pub(crate) fn is_settled(&self) -> bool {
         let runs_again = |trigger: &Trigger| match &trigger.reason {
-            Reason::ChecksCompleted(checks) => !checks.rerun.is_empty(),
+            TriggerReason::ChecksCompleted(checks) => !checks.rerun.is_empty(),
             _ => false,
         };
         match self {
@@ -84,7 +84,7 @@ impl Outcome {
 
 /// Reason why an event has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum EventFailure {
     /// Temporary failure; `after` is the pause that the service asked for.
     #[error("{detail}")]
     Later { detail: String, after: Option<Duration> },
@@ -102,7 +102,7 @@ pub(crate) enum Failure {
     Never(String),
 }
 
-impl Failure {
+impl EventFailure {
     /// True when a service asks for a pause.
     pub(crate) const fn is_limit(&self) -> bool {
         matches!(self, Self::Later { after: Some(_), .. })
@@ -119,7 +119,7 @@ impl Failure {
     }
 }
 
-impl From<ReadError> for Failure {
+impl From<ReadError> for EventFailure {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::NotFound(detail) => Self::Unknown(detail),
@@ -129,7 +129,7 @@ impl From<ReadError> for Failure {
     }
 }
 
-impl From<queue::Error> for Failure {
+impl From<queue::Error> for EventFailure {
     fn from(error: queue::Error) -> Self {
         match error {
             // All of these pass, some only after an operator has acted. The delivery stays in the queue
@@ -139,41 +139,43 @@ impl From<queue::Error> for Failure {
             | queue::Error::Conflict
             | queue::Error::Newer { .. }
             | queue::Error::Topology { .. } => Self::Later {
-                detail: chain(&error),
+                detail: format_error_chain(&error),
                 after: None,
             },
-            queue::Error::Corrupt { .. } => Self::Never(chain(&error)),
+            queue::Error::Corrupt { .. } => Self::Never(format_error_chain(&error)),
         }
     }
 }
 
-impl From<payload::Unreadable> for Failure {
-    fn from(error: payload::Unreadable) -> Self {
+impl From<payload::UnreadablePayload> for EventFailure {
+    fn from(error: payload::UnreadablePayload) -> Self {
         Self::Never(error.to_string())
     }
 }
 
 /// Effect of a result on its delivery. A retry waits half of the delivery's age, within limits, so that
 /// pauses grow without a counter.
-pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Disposition {
+pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) -> DeliveryDisposition {
     match result {
-        Ok(()) => Disposition::Done,
+        Ok(()) => DeliveryDisposition::Done,
         Err(
-            Failure::Later {
+            EventFailure::Later {
                 after: Some(after), ..
             }
-            | Failure::Unsettled { after, .. },
-        ) => Disposition::Retry { after },
-        Err(Failure::Later { after: None, .. }) => {
+            | EventFailure::Unsettled { after, .. },
+        ) => DeliveryDisposition::Retry { after },
+        Err(EventFailure::Later { after: None, .. }) => {
             let pause = (age_ms / 2).clamp(RETRY_FIRST_MS, RETRY_MOST_MS);
-            Disposition::Retry {
+            DeliveryDisposition::Retry {
                 after: Duration::from_millis(pause.unsigned_abs()),
             }
         }
         // After the limit the record is not expected any more: a dead letter shows the event to operators.
-        Err(Failure::Early(_)) if age_ms < EARLY_LIMIT_MS => Disposition::Retry { after: EARLY_PAUSE },
-        Err(Failure::Early(reason) | Failure::Unknown(reason) | Failure::Never(reason)) => {
-            Disposition::Reject { reason }
+        Err(EventFailure::Early(_)) if age_ms < EARLY_LIMIT_MS => {
+            DeliveryDisposition::Retry { after: EARLY_PAUSE }
+        }
+        Err(EventFailure::Early(reason) | EventFailure::Unknown(reason) | EventFailure::Never(reason)) => {
+            DeliveryDisposition::Reject { reason }
         }
     }
 }
@@ -182,18 +184,18 @@ pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Dispositi
 mod tests {
     use super::*;
 
-    fn after(result: Failure, age_ms: i64) -> Disposition {
-        disposition(Err(result), age_ms)
+    fn after(result: EventFailure, age_ms: i64) -> DeliveryDisposition {
+        choose_disposition(Err(result), age_ms)
     }
 
     #[test]
     fn outage_retries_with_growing_pauses() {
-        let outage = || Failure::Later {
+        let outage = || EventFailure::Later {
             detail: "502".to_owned(),
             after: None,
         };
         let pauses = [0, 20_000, 86_400_000].map(|age| after(outage(), age));
-        let retry = |seconds| Disposition::Retry {
+        let retry = |seconds| DeliveryDisposition::Retry {
             after: Duration::from_secs(seconds),
         };
         assert_eq!(pauses, [retry(5), retry(10), retry(300)]);
@@ -201,11 +203,14 @@ mod tests {
 
     #[test]
     fn early_event_waits_ten_minutes() {
-        let early = || Failure::Early("no pull request".to_owned());
-        assert_eq!(after(early(), 599_000), Disposition::Retry { after: EARLY_PAUSE });
+        let early = || EventFailure::Early("no pull request".to_owned());
+        assert_eq!(
+            after(early(), 599_000),
+            DeliveryDisposition::Retry { after: EARLY_PAUSE }
+        );
         assert_eq!(
             after(early(), 600_000),
-            Disposition::Reject {
+            DeliveryDisposition::Reject {
                 reason: "no pull request".to_owned()
             }
         );
@@ -214,12 +219,12 @@ mod tests {
     #[test]
     fn unknown_or_unreadable_event_is_rejected() {
         for failure in [
-            Failure::Unknown("gone".to_owned()),
-            Failure::Never("gone".to_owned()),
+            EventFailure::Unknown("gone".to_owned()),
+            EventFailure::Never("gone".to_owned()),
         ] {
             assert_eq!(
                 after(failure, 0),
-                Disposition::Reject {
+                DeliveryDisposition::Reject {
                     reason: "gone".to_owned()
                 }
             );

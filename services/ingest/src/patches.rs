@@ -1,15 +1,15 @@
 //! Patches of a pull request, within the limits of a model's context.
 
-use domain::ChangedFile;
+use domain::PullRequestFile;
 
 /// Limits of a set of patches in characters: per file and in total.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct PatchLimits {
     file: usize,
     all: usize,
 }
 
-impl Room {
+impl PatchLimits {
     /// Limits for a change that is the subject of the work.
     pub(crate) const WHOLE: Self = Self {
         file: 40_000,
@@ -23,13 +23,13 @@ impl Room {
 }
 
 /// Files with their patches. A patch that exceeds the remaining room is dropped whole.
-pub(crate) fn bounded(files: &[ChangedFile], room: Room) -> Vec<ChangedFile> {
+pub(crate) fn limit_patches(files: &[PullRequestFile], room: PatchLimits) -> Vec<PullRequestFile> {
     let mut left = room.all;
-    let bounded = |file: &ChangedFile| {
+    let bounded = |file: &PullRequestFile| {
         let chars = file.patch.chars().count();
         let fits = chars <= room.file.min(left);
         left -= if fits { chars } else { 0 };
-        ChangedFile {
+        PullRequestFile {
             path: file.path.clone(),
             patch: if fits { file.patch.clone() } else { String::new() },
         }
@@ -43,12 +43,12 @@ mod tests {
 
     #[test]
     fn oversized_patch_is_dropped_next_kept() {
-        let file = |path: &str, chars: usize| ChangedFile {
+        let file = |path: &str, chars: usize| PullRequestFile {
             path: path.to_owned(),
             patch: "+".repeat(chars),
         };
-        let room = Room { file: 6, all: 10 };
-        let kept = bounded(&[file("a", 7), file("b", 6), file("c", 5), file("d", 4)], room);
+        let room = PatchLimits { file: 6, all: 10 };
+        let kept = limit_patches(&[file("a", 7), file("b", 6), file("c", 5), file("d", 4)], room);
         let kept: Vec<(&str, usize)> = kept
             .iter()
             .map(|file| (file.path.as_str(), file.patch.len()))

@@ -6,40 +6,44 @@ use std::{
 };
 
 use bootstrap::rules::RulesBook;
-use domain::{Instance, Rules, Source, cause::chain};
+use domain::{InstanceName, RepositoryRules, TriggerChannel, cause::format_error_chain};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::news,
+    catch_up::count_new_triggers,
     discussions,
     issues::ChangedIssues,
-    kinds::{matched::Matched, work::Work},
-    memory::Memory,
-    outcome::Failure,
-    outside::Ready,
-    pulls::OpenPullRequests,
-    reminders::Reminders,
-    router::Router,
+    kinds::{matched::ConditionMatchEvent, work::WorkRequestEvent},
+    memory::PollMemory,
+    outcome::EventFailure,
+    pull_request_polls::OpenPullRequests,
+    reminders::ReminderSchedule,
+    router::EventRouter,
+    tracker_reader::ReadyTicket,
 };
 
 /// Poller of Jira (requests for work, changed tickets) and GitHub (our pull requests, issues, discussions, commands in
 /// comments).
-pub(crate) struct Poller {
-    router: Router,
+pub(crate) struct TrackerPoller {
+    router: EventRouter,
     interval: Duration,
-    memory: Memory,
+    memory: PollMemory,
     pull_requests: OpenPullRequests,
-    reminders: Reminders,
+    reminders: ReminderSchedule,
     issues: ChangedIssues,
     /// End of the pause that Jira asked for.
     jira_rests_until: Option<Instant>,
     recovered: Counter<u64>,
 }
 
-impl Poller {
-    pub(crate) fn new(router: Router, interval: Duration, (settle, pending): (Duration, Duration)) -> Self {
+impl TrackerPoller {
+    pub(crate) fn new(
+        router: EventRouter,
+        interval: Duration,
+        (settle, pending): (Duration, Duration),
+    ) -> Self {
         let recovered = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.deliveries.recovered")
             .with_description(
@@ -49,9 +53,9 @@ impl Poller {
         Self {
             router,
             interval,
-            memory: Memory::default(),
+            memory: PollMemory::default(),
             pull_requests: OpenPullRequests::new(interval, settle, pending),
-            reminders: Reminders::default(),
+            reminders: ReminderSchedule::default(),
             issues: ChangedIssues::default(),
             jira_rests_until: None,
             recovered,
@@ -101,10 +105,10 @@ impl Poller {
                 Ok(Some(recovered)) => self.add(recovered, "github"),
                 Ok(None) => self.poll_comments(instance.as_ref()).await,
                 Err(failure) => {
-                    let instance = instance.as_ref().map(Instance::as_str);
+                    let instance = instance.as_ref().map(InstanceName::as_str);
                     tracing::warn!(
                         instance,
-                        error = %chain(&failure),
+                        error = %format_error_chain(&failure),
                         "github's log of deliveries could not be looked through"
                     );
                 }
@@ -126,7 +130,7 @@ impl Poller {
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
-                    tracing::warn!(%repository, error = %chain(&failure), "issues could not be looked through");
+                    tracing::warn!(%repository, error = %format_error_chain(&failure), "issues could not be looked through");
                 }
             }
         }
@@ -141,13 +145,13 @@ impl Poller {
             else {
                 continue;
             };
-            let polled = discussions::poll(&self.router, &repository, &mut self.memory);
+            let polled = discussions::poll_discussions(&self.router, &repository, &mut self.memory);
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
                     tracing::warn!(
                         %repository,
-                        error = %chain(&failure),
+                        error = %format_error_chain(&failure),
                         "discussions could not be looked through"
                     );
                 }
@@ -155,7 +159,7 @@ impl Poller {
         }
     }
 
-    async fn poll_comments(&mut self, instance: Option<&Instance>) {
+    async fn poll_comments(&mut self, instance: Option<&InstanceName>) {
         let book = self.router.rules.book();
         let repositories = book.repositories().filter_map(|rules| rules.repository().ok());
         for repository in repositories.filter(|repository| repository.instance() == instance) {
@@ -164,7 +168,7 @@ impl Poller {
                 Err(failure) => {
                     tracing::warn!(
                         %repository,
-                        error = %chain(&failure),
+                        error = %format_error_chain(&failure),
                         "comments could not be looked through"
                     )
                 }
@@ -175,7 +179,7 @@ impl Poller {
     /// Polls the Jira projects. A rate limit of Jira applies to all projects, so all wait for its end.
     async fn poll_projects(&mut self) {
         let book = self.router.rules.book();
-        for ((_, project), sharing) in by_project(&book) {
+        for ((_, project), sharing) in group_by_project(&book) {
             if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
                 return;
             }
@@ -193,15 +197,15 @@ impl Poller {
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "jira"),
                 Err(failure) => {
-                    tracing::warn!(project, error = %chain(&failure), "poll of the project failed");
+                    tracing::warn!(project, error = %format_error_chain(&failure), "poll of the project failed");
                     self.rest_after(&failure);
                 }
             }
         }
     }
 
-    fn rest_after(&mut self, failure: &Failure) {
-        if let Failure::Later {
+    fn rest_after(&mut self, failure: &EventFailure) {
+        if let EventFailure::Later {
             after: Some(after), ..
         } = failure
         {
@@ -216,7 +220,7 @@ impl Poller {
         }
     }
 
-    async fn poll_project(&mut self, rules: &Rules) -> Result<(), Failure> {
+    async fn poll_project(&mut self, rules: &RepositoryRules) -> Result<(), EventFailure> {
         let ready = self
             .router
             .outside
@@ -230,7 +234,7 @@ impl Poller {
                 Err(failure) if failure.may_pass() => {
                     tracing::warn!(
                         ticket = %found.ticket,
-                        error = %chain(&failure),
+                        error = %format_error_chain(&failure),
                         "poll of the ticket failed"
                     );
                 }
@@ -250,7 +254,7 @@ impl Poller {
 
     /// Polls tickets that match the JQL condition of the rules. An invalid condition is logged and blocks no other
     /// poll.
-    async fn poll_condition(&mut self, rules: &Rules) -> Result<(), Failure> {
+    async fn poll_condition(&mut self, rules: &RepositoryRules) -> Result<(), EventFailure> {
         if rules.jira.jql.is_empty() {
             return Ok(());
         }
@@ -271,46 +275,46 @@ impl Poller {
             if self.memory.knows(&remembered) {
                 continue;
             }
-            let matched = Matched::from_poll(stub.key.clone());
-            match self.router.take(&matched, Source::Poll).await {
+            let matched = ConditionMatchEvent::from_poll(stub.key.clone());
+            match self.router.take(&matched, TriggerChannel::Poll).await {
                 Ok(outcome) => {
-                    self.add(news(&[outcome]), "jira");
+                    self.add(count_new_triggers(&[outcome]), "jira");
                     self.memory.settle(remembered);
                 }
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) => {
-                    tracing::warn!(ticket = %stub.key, error = %chain(&failure), "poll of the ticket failed");
+                    tracing::warn!(ticket = %stub.key, error = %format_error_chain(&failure), "poll of the ticket failed");
                 }
             }
         }
         Ok(())
     }
 
-    async fn poll_ticket(&mut self, found: &Ready) -> Result<(), Failure> {
+    async fn poll_ticket(&mut self, found: &ReadyTicket) -> Result<(), EventFailure> {
         let moved = self
             .router
             .outside
             .last_move(&found.ticket, &found.status)
             .await?;
-        let work = Work::from_poll(
+        let work = WorkRequestEvent::from_poll(
             found.ticket.clone(),
             found.status.clone(),
             moved,
-            bootstrap::now(),
+            bootstrap::read_wall_clock(),
         );
         let remembered = format!("{} {}", found.ticket, work.key().as_str());
         if self.memory.knows(&remembered) {
             return Ok(());
         }
-        let outcome = self.router.take(&work, Source::Poll).await?;
-        self.add(news(&[outcome]), "jira");
+        let outcome = self.router.take(&work, TriggerChannel::Poll).await?;
+        self.add(count_new_triggers(&[outcome]), "jira");
         self.memory.settle(remembered);
         Ok(())
     }
 }
 /// Rules that share each Jira project, in their order.
-fn by_project(book: &RulesBook) -> BTreeMap<(Option<&Instance>, &str), Vec<&Rules>> {
-    let mut projects: BTreeMap<_, Vec<&Rules>> = BTreeMap::new();
+fn group_by_project(book: &RulesBook) -> BTreeMap<(Option<&InstanceName>, &str), Vec<&RepositoryRules>> {
+    let mut projects: BTreeMap<_, Vec<&RepositoryRules>> = BTreeMap::new();
     let with_project = book
         .repositories()
         .filter(|rules| !rules.jira.project_key.is_empty());

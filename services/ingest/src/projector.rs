@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use futures::StreamExt as _;
-use queue::{Queue, Runs};
+use queue::{Queue, RunOverviews};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -14,12 +14,12 @@ const GATHER: Duration = Duration::from_millis(150);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Follower of all journals.
-pub(crate) struct Projector {
+pub(crate) struct RunProjector {
     queue: Queue,
-    runs: Runs,
+    runs: RunOverviews,
 }
 
-impl Projector {
+impl RunProjector {
     pub(crate) fn new(queue: Queue) -> Self {
         let runs = queue.runs();
         Self { queue, runs }
@@ -30,7 +30,7 @@ impl Projector {
         let work = async {
             loop {
                 if let Err(error) = self.follow().await {
-                    tracing::warn!(error = %chain(&error), "listings of runs are behind, trying again");
+                    tracing::warn!(error = %format_error_chain(&error), "listings of runs are behind, trying again");
                 }
                 sleep(PAUSE).await;
             }

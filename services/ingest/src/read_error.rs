@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 
 /// Reason for a failed read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub(crate) enum ReadError {
 
 impl From<github::Error> for ReadError {
     fn from(error: github::Error) -> Self {
-        let detail = chain(&error);
+        let detail = format_error_chain(&error);
         match error {
             github::Error::NotFound { .. } => Self::NotFound(detail),
             github::Error::RateLimited { retry_after } | github::Error::HeldBack { retry_after } => {
@@ -50,7 +50,7 @@ impl From<github::Error> for ReadError {
 
 impl From<jira::Error> for ReadError {
     fn from(error: jira::Error) -> Self {
-        let detail = chain(&error);
+        let detail = format_error_chain(&error);
         match error {
             jira::Error::NotFound { .. } => Self::NotFound(detail),
             jira::Error::RateLimited { retry_after } | jira::Error::HeldBack { retry_after } => Self::Later {

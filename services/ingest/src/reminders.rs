@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use domain::{Source, Timestamp, cause::chain};
+use domain::{Timestamp, TriggerChannel, cause::format_error_chain};
 use tokio::time::Instant;
 
-use crate::{kinds::awaited::Awaited, listed::Place, looks::Looks, outcome::Failure, router::Router};
+use crate::{
+    kinds::overdue_review::OverdueReviewEvent, outcome::EventFailure, pull_request_events::PullRequestPlace,
+    router::EventRouter, update_marks::UpdateMarks,
+};
 
 // Pause between two checks of an unchanged pull request.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -14,19 +17,23 @@ const AT_ONCE: usize = 20;
 
 /// Times of the last checks by pull request.
 #[derive(Default)]
-pub(crate) struct Reminders {
-    looked: BTreeMap<Place, Looked>,
+pub(crate) struct ReminderSchedule {
+    looked: BTreeMap<PullRequestPlace, ReminderCheck>,
 }
 
 /// Time of the last check, and the update times that the last two checks reported.
-struct Looked {
+struct ReminderCheck {
     at: Instant,
-    looks: Looks,
+    looks: UpdateMarks,
 }
 
-impl Reminders {
+impl ReminderSchedule {
     /// Runs one round. A failed pull request does not block the others; a rate limit ends the round.
-    pub(crate) async fn remind(&mut self, router: &Router, open: &[(Place, Option<Timestamp>)]) {
+    pub(crate) async fn remind(
+        &mut self,
+        router: &EventRouter,
+        open: &[(PullRequestPlace, Option<Timestamp>)],
+    ) {
         self.looked
             .retain(|place, _| open.iter().any(|(known, _)| known == place));
         for (place, updated) in self.due(router, open) {
@@ -39,10 +46,10 @@ impl Reminders {
                 .unwrap_or_default();
             looks.saw(updated);
             let at = Instant::now();
-            self.looked.insert(place.clone(), Looked { at, looks });
-            if let Err(failure) = look(router, &place).await {
+            self.looked.insert(place.clone(), ReminderCheck { at, looks });
+            if let Err(failure) = check_for_reminder(router, &place).await {
                 let (repository, number) = &place;
-                tracing::warn!(%repository, number, error = %chain(&failure), "reminders failed");
+                tracing::warn!(%repository, number, error = %format_error_chain(&failure), "reminders failed");
                 if failure.is_limit() {
                     return;
                 }
@@ -52,17 +59,21 @@ impl Reminders {
 
     /// Pull requests that changed since the last check, or whose last check is an interval ago, where the
     /// rules enable reminders.
-    fn due(&self, router: &Router, open: &[(Place, Option<Timestamp>)]) -> Vec<(Place, Option<Timestamp>)> {
+    fn due(
+        &self,
+        router: &EventRouter,
+        open: &[(PullRequestPlace, Option<Timestamp>)],
+    ) -> Vec<(PullRequestPlace, Option<Timestamp>)> {
         let book = router.rules.book();
-        let reminds = |place: &Place| {
+        let reminds = |place: &PullRequestPlace| {
             let rules = book.for_repository(&place.0);
             rules.is_some_and(|rules| rules.review.reminds())
         };
-        let is_due = |(place, updated): &&(Place, Option<Timestamp>)| {
+        let is_due = |(place, updated): &&(PullRequestPlace, Option<Timestamp>)| {
             let known = self.looked.get(place);
             // A pull request that no listing has shown since the start has no update time. It counts as
             // unchanged.
-            let is_new = |looks: Looks| looks.updated() != *updated || !looks.are_certain();
+            let is_new = |looks: UpdateMarks| looks.updated() != *updated || !looks.are_certain();
             known.is_none_or(|known| is_new(known.looks) || known.at.elapsed() >= INTERVAL)
         };
         let due = open.iter().filter(|(place, _)| reminds(place)).filter(is_due);
@@ -70,10 +81,12 @@ impl Reminders {
     }
 }
 
-async fn look(router: &Router, place: &Place) -> Result<(), Failure> {
+async fn check_for_reminder(router: &EventRouter, place: &PullRequestPlace) -> Result<(), EventFailure> {
     let (repository, number) = place;
     if let Some(record) = router.queue.pull_requests().get(repository, *number).await? {
-        router.take(&Awaited::from_poll(record), Source::Poll).await?;
+        router
+            .take(&OverdueReviewEvent::from_poll(record), TriggerChannel::Poll)
+            .await?;
     }
     Ok(())
 }

@@ -3,18 +3,23 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChecksSummary, CiRules, Conclusion, FailedCheck, FailureClass, Job, JobRequest,
-    PullRequestRef, Reason, Receipt, RepairEnd, ReportOutcome, Suspects, TicketKey, Trigger, fingerprint,
+    ChecksConclusion, ChecksSummary, CiRules, FailedCheck, FailureClass, Job, JobRequest, JobSubject,
+    OutboundOutcome, OutboundReceipt, PullRequestRef, RepairEnd, SuspectChanges, TicketBackground, TicketKey,
+    Trigger, TriggerReason, fingerprint_failure,
 };
 
 use crate::{
-    deciders::deciders,
-    facts::{Facts, Need},
-    patches::{Room, bounded},
+    deciders::list_deciders,
+    facts::{DecisionFacts, Need},
+    patches::{PatchLimits, limit_patches},
 };
 
 /// Repair job for failed checks, or a report of the checks with the reason why there is no repair.
-pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Facts) -> Result<Reason, Need> {
+pub(crate) fn decide_repair(
+    ticket: &TicketKey,
+    mut checks: ChecksSummary,
+    facts: &DecisionFacts,
+) -> Result<TriggerReason, Need> {
     let rules = facts.book.for_repository(&checks.pull_request.repository);
     let rules = rules.filter(|rules| rules.cover(ticket));
     // Reruns come first: a failure of the infrastructure or a flaky check costs no repair.
@@ -23,49 +28,56 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
         checks.rerun = if is_tried {
             Vec::new()
         } else {
-            reruns(&checks.failed)
+            list_reruns(&checks.failed)
         };
         if !checks.rerun.is_empty() {
-            return Ok(Reason::ChecksCompleted(checks));
+            return Ok(TriggerReason::ChecksCompleted(checks));
         }
     }
     let Some(rules) = rules.filter(|rules| rules.ci.repair) else {
         checks.unrepaired = Some(RepairEnd::Off);
-        return Ok(Reason::ChecksCompleted(checks));
+        return Ok(TriggerReason::ChecksCompleted(checks));
     };
     let history = facts.history(ticket)?;
     // The text is pinned at the last request for work, so that a later edit of the ticket does not steer the repair.
-    let asked = match (end(&checks, &rules.ci, history), asked_for(history)) {
+    let asked = match (
+        find_repair_end(&checks, &rules.ci, history),
+        find_last_request(history),
+    ) {
         (None, Some(asked)) => asked,
         (why, _) => {
             let why = why.unwrap_or(RepairEnd::Forgotten);
             if why.calls_people() {
-                checks.asked = deciders(ticket, rules, history);
+                checks.asked = list_deciders(ticket, rules, history);
             }
             checks.unrepaired = Some(why);
-            return Ok(Reason::ChecksCompleted(checks));
+            return Ok(TriggerReason::ChecksCompleted(checks));
         }
     };
-    checks.suspects = suspects(&checks, history, facts)?;
-    Ok(Reason::JobRequested(Box::new(JobRequest {
+    checks.suspects = find_suspects(&checks, history, facts)?;
+    Ok(TriggerReason::JobRequested(Box::new(JobRequest {
         job: Job::FixCi,
         repository: checks.pull_request.repository.clone(),
         text: asked.text.clone(),
         rules: rules.clone(),
-        background: Background::default(),
-        about: About::Checks(Box::new(checks)),
+        background: TicketBackground::default(),
+        about: JobSubject::Checks(Box::new(checks)),
     })))
 }
 
 /// Changes that may have caused the failure: those since the last success, or the whole pull request when its checks
 /// never passed.
-pub(crate) fn suspects(checks: &ChecksSummary, history: &[Trigger], facts: &Facts) -> Result<Suspects, Need> {
+pub(crate) fn find_suspects(
+    checks: &ChecksSummary,
+    history: &[Trigger],
+    facts: &DecisionFacts,
+) -> Result<SuspectChanges, Need> {
     let PullRequestRef {
         repository, number, ..
     } = &checks.pull_request;
     let passed = |trigger: &Trigger| match &trigger.reason {
-        Reason::ChecksCompleted(earlier)
-            if earlier.conclusion == Conclusion::Success
+        TriggerReason::ChecksCompleted(earlier)
+            if earlier.conclusion == ChecksConclusion::Success
                 && earlier.pull_request == checks.pull_request
                 && earlier.head != checks.head =>
         {
@@ -76,16 +88,16 @@ pub(crate) fn suspects(checks: &ChecksSummary, history: &[Trigger], facts: &Fact
     if let Some(green) = history.iter().rev().find_map(passed) {
         let files = facts.changed_since(repository, &green, &checks.head)?;
         if !files.is_empty() {
-            return Ok(Suspects {
+            return Ok(SuspectChanges {
                 since: Some(green),
-                files: bounded(files, Room::BESIDE),
+                files: limit_patches(files, PatchLimits::BESIDE),
             });
         }
     }
     let files = facts.files(repository, number)?;
-    Ok(Suspects {
+    Ok(SuspectChanges {
         since: None,
-        files: bounded(files, Room::BESIDE),
+        files: limit_patches(files, PatchLimits::BESIDE),
     })
 }
 
@@ -96,7 +108,7 @@ fn is_all_not_ours(checks: &ChecksSummary) -> bool {
 /// True when the failed jobs of this commit were rerun before.
 fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
     history.iter().any(|trigger| match &trigger.reason {
-        Reason::ChecksCompleted(earlier) => {
+        TriggerReason::ChecksCompleted(earlier) => {
             earlier.pull_request == checks.pull_request
                 && earlier.head == checks.head
                 && !earlier.rerun.is_empty()
@@ -107,26 +119,28 @@ fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
 
 /// Runs of GitHub Actions worth a rerun: those with an infrastructure failure or a flaky check. Missing files, timeouts
 /// and policy violations fail again in the same way.
-fn reruns(failed: &[FailedCheck]) -> Vec<u64> {
+fn list_reruns(failed: &[FailedCheck]) -> Vec<u64> {
     let may_pass = |check: &&FailedCheck| matches!(check.class, FailureClass::Infra | FailureClass::Flaky);
     let runs = failed.iter().filter(may_pass);
-    let runs: BTreeSet<u64> = runs.filter_map(|check| github::actions_run(&check.url)).collect();
+    let runs: BTreeSet<u64> = runs
+        .filter_map(|check| github::parse_run_id(&check.url))
+        .collect();
     runs.into_iter().collect()
 }
 
 /// Last request for work on the ticket, with the text as approved at that time.
-pub(crate) fn asked_for(history: &[Trigger]) -> Option<&JobRequest> {
-    history.iter().rev().find_map(implement)
+pub(crate) fn find_last_request(history: &[Trigger]) -> Option<&JobRequest> {
+    history.iter().rev().find_map(find_implement_request)
 }
 
-fn implement(trigger: &Trigger) -> Option<&JobRequest> {
+fn find_implement_request(trigger: &Trigger) -> Option<&JobRequest> {
     match &trigger.reason {
-        Reason::JobRequested(request) if request.job == Job::Implement => Some(&**request),
+        TriggerReason::JobRequested(request) if request.job == Job::Implement => Some(&**request),
         _ => None,
     }
 }
 
-fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
+fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
     if is_all_not_ours(checks) {
         return Some(match has_run_again(checks, history) {
             true => RepairEnd::FailedAgain,
@@ -134,9 +148,11 @@ fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<R
         });
     }
     // A new request for the work also resets the limits of its repairs.
-    let since = history.iter().rposition(|trigger| implement(trigger).is_some());
+    let since = history
+        .iter()
+        .rposition(|trigger| find_implement_request(trigger).is_some());
     let history = &history[since.unwrap_or_default()..];
-    let repairs: Vec<Repair<'_>> = repairs(history, &checks.pull_request).collect();
+    let repairs: Vec<RequestedRepair<'_>> = list_repairs(history, &checks.pull_request).collect();
     if repairs.len() >= rules.repairs_per_pull_request as usize {
         return Some(RepairEnd::PerPullRequest);
     }
@@ -149,29 +165,36 @@ fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<R
     let before = repairs
         .iter()
         .filter(|repair| repair.checks.head != checks.head && !repair.was_cut);
-    let mended: BTreeSet<String> = before.flat_map(|repair| prints(repair.checks)).collect();
-    let is_repeated = prints(checks).iter().any(|print| mended.contains(print));
+    let mended: BTreeSet<String> = before
+        .flat_map(|repair| list_fingerprints(repair.checks))
+        .collect();
+    let is_repeated = list_fingerprints(checks)
+        .iter()
+        .any(|print| mended.contains(print));
     is_repeated.then_some(RepairEnd::Repeated)
 }
 
 /// Requested repair in the history.
-struct Repair<'a> {
+struct RequestedRepair<'a> {
     checks: &'a ChecksSummary,
     /// True when another author pushed before the repair did.
     was_cut: bool,
 }
 
-fn repairs<'a>(history: &'a [Trigger], ours: &'a PullRequestRef) -> impl Iterator<Item = Repair<'a>> {
+fn list_repairs<'a>(
+    history: &'a [Trigger],
+    ours: &'a PullRequestRef,
+) -> impl Iterator<Item = RequestedRepair<'a>> {
     let about = |trigger: &'a Trigger| match &trigger.reason {
-        Reason::JobRequested(request) => match &request.about {
-            About::Checks(checks) if checks.pull_request == *ours => Some(&**checks),
+        TriggerReason::JobRequested(request) => match &request.about {
+            JobSubject::Checks(checks) if checks.pull_request == *ours => Some(&**checks),
             _ => None,
         },
         _ => None,
     };
     let numbered = history.iter().zip(1..);
     numbered.filter_map(move |(trigger, next)| {
-        about(trigger).map(|checks| Repair {
+        about(trigger).map(|checks| RequestedRepair {
             checks,
             was_cut: is_others_push_first(&history[next..], ours),
         })
@@ -181,9 +204,11 @@ fn repairs<'a>(history: &'a [Trigger], ours: &'a PullRequestRef) -> impl Iterato
 /// True when another author made the first push to the pull request.
 fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
     let by_others = history.iter().find_map(|trigger| match &trigger.reason {
-        Reason::HeadMoved { pull_request, .. } if pull_request == ours => Some(true),
-        Reason::ReportSettled(settled) => match &settled.outcome {
-            ReportOutcome::Done(Receipt::Pushed { branch, .. }) if *branch == ours.branch => Some(false),
+        TriggerReason::HeadMoved { pull_request, .. } if pull_request == ours => Some(true),
+        TriggerReason::ReportSettled(settled) => match &settled.outcome {
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, .. }) if *branch == ours.branch => {
+                Some(false)
+            }
             _ => None,
         },
         _ => None,
@@ -192,8 +217,8 @@ fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
 }
 
 /// Fingerprints of the failed checks. They are equal when the same checks fail again in the same way.
-fn prints(checks: &ChecksSummary) -> Vec<String> {
+fn list_fingerprints(checks: &ChecksSummary) -> Vec<String> {
     let real = checks.failed.iter().filter(|check| check.class.is_real());
-    let print = |check: &FailedCheck| fingerprint(&check.name, check.output());
+    let print = |check: &FailedCheck| fingerprint_failure(&check.name, check.output());
     real.map(print).collect()
 }

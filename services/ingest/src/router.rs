@@ -6,19 +6,22 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{About, Job, Reason, Rules, Source, TicketKey, Trigger, TriggerKey, cause::chain};
-use queue::{Disposition, Queue, WebhookDelivery};
+use domain::{
+    Job, JobSubject, RepositoryRules, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    cause::format_error_chain,
+};
+use queue::{DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    facts::{Facts, Patience},
+    dry_run_sink::DryRunSink,
+    facts::{ChecksPatience, DecisionFacts},
     instructors::Instructors,
-    kinds::{self, Follows, Kind, Verdict},
-    outcome::{Failure, Outcome, disposition},
-    outside::Outside,
-    own::OwnAccounts,
-    payload::Hook,
-    seen::Seen,
-    tracker::Tracker,
+    kinds::{self, EventKind, EventVerdict, NewTrigger},
+    outcome::{EventFailure, EventOutcome, choose_disposition},
+    own_accounts::OwnAccounts,
+    payload::WebhookPayload,
+    status_cache::StatusCache,
+    tracker_reader::TrackerReader,
 };
 
 // Time limit of one delivery in a slot. A service that does not answer must not block the deliveries of the others.
@@ -28,57 +31,61 @@ const MOST_READS: usize = 1_000;
 
 /// Shared context of all decisions.
 #[derive(Clone)]
-pub(crate) struct Router {
+pub(crate) struct EventRouter {
     pub(crate) queue: Queue,
-    pub(crate) outside: Arc<Outside>,
+    pub(crate) outside: Arc<TrackerReader>,
     pub(crate) rules: Arc<RulesStore>,
     pub(crate) own_accounts: Arc<OwnAccounts>,
     /// Check of the rules against Jira's projects and statuses.
-    pub(crate) tracker: Arc<Tracker>,
+    pub(crate) tracker: Arc<StatusCache>,
     /// Authorization on Jira.
     pub(crate) instructors: Arc<Instructors>,
-    pub(crate) patience: Patience,
+    pub(crate) patience: ChecksPatience,
     /// Sink of a dry run. When set, it receives the triggers instead of the tickets' logs.
-    pub(crate) seen: Option<Arc<Seen>>,
+    pub(crate) seen: Option<Arc<DryRunSink>>,
 }
 
-impl Router {
+impl EventRouter {
     /// Handles one delivery.
     #[tracing::instrument(skip_all, fields(delivery = %delivery.id, source = %delivery.source, event = %delivery.event))]
-    pub(crate) async fn handle(&self, delivery: WebhookDelivery) -> Disposition {
+    pub(crate) async fn handle(&self, delivery: WebhookDelivery) -> DeliveryDisposition {
         let routed = tokio::time::timeout(HANDLING_LIMIT, Box::pin(self.route(&delivery)));
         let result = routed.await.unwrap_or_else(|_| {
-            Err(Failure::Later {
+            Err(EventFailure::Later {
                 detail: format!("not handled within {} s", HANDLING_LIMIT.as_secs()),
                 after: None,
             })
         });
         match &result {
-            Ok(outcomes) => outcomes.iter().for_each(Outcome::log),
-            Err(failure) => tracing::warn!(error = %chain(failure), "delivery not handled"),
+            Ok(outcomes) => outcomes.iter().for_each(EventOutcome::log),
+            Err(failure) => tracing::warn!(error = %format_error_chain(failure), "delivery not handled"),
         }
-        disposition(
+        choose_disposition(
             result.map(|_| ()),
-            bootstrap::now().unix_ms() - delivery.received_at.unix_ms(),
+            bootstrap::read_wall_clock().unix_ms() - delivery.received_at.unix_ms(),
         )
     }
 
-    async fn route(&self, delivery: &WebhookDelivery) -> Result<Vec<Outcome>, Failure> {
-        let hook = Hook::open(delivery)?;
+    async fn route(&self, delivery: &WebhookDelivery) -> Result<Vec<EventOutcome>, EventFailure> {
+        let hook = WebhookPayload::open(delivery)?;
         let events = kinds::from_webhook(&hook)?;
         let mut outcomes = Vec::new();
         for event in &events {
             // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.
-            outcomes.push(Box::pin(self.take(&**event, Source::Webhook)).await?);
+            outcomes.push(Box::pin(self.take(&**event, TriggerChannel::Webhook)).await?);
         }
         if events.is_empty() {
-            outcomes.push(Outcome::Nothing(hook.name()));
+            outcomes.push(EventOutcome::Nothing(hook.name()));
         }
         Ok(outcomes)
     }
 
     /// Decides about an event, and appends the resulting trigger to the ticket's log.
-    pub(crate) async fn take(&self, event: &dyn Kind, source: Source) -> Result<Outcome, Failure> {
+    pub(crate) async fn take(
+        &self,
+        event: &dyn EventKind,
+        source: TriggerChannel,
+    ) -> Result<EventOutcome, EventFailure> {
         match self.judge(event, source).await? {
             Ok(follows) => {
                 let trigger = Trigger {
@@ -94,14 +101,14 @@ impl Router {
     /// Decides about an event without appending anything. `Err` of the inner result is an outcome without a trigger.
     pub(crate) async fn judge(
         &self,
-        event: &dyn Kind,
-        source: Source,
-    ) -> Result<Result<Follows, Outcome>, Failure> {
+        event: &dyn EventKind,
+        source: TriggerChannel,
+    ) -> Result<Result<NewTrigger, EventOutcome>, EventFailure> {
         let group = self.instructors.group().to_owned();
-        let mut facts = Facts::new(source, self.rules.book(), self.own_accounts.names(), group);
+        let mut facts = DecisionFacts::new(source, self.rules.book(), self.own_accounts.names(), group);
         facts.patience = self.patience;
         self.instructors.role().clone_into(&mut facts.role);
-        let mut stands_for_it: Option<Box<dyn Kind>> = None;
+        let mut stands_for_it: Option<Box<dyn EventKind>> = None;
         // Each iteration reads one fact and decides again from the start: decisions are pure and cheap, reads are not.
         for _ in 0..MOST_READS {
             let decided = stands_for_it.as_deref().unwrap_or(event).decide(&facts);
@@ -110,35 +117,39 @@ impl Router {
                     self.read(need, &mut facts).await?;
                     continue;
                 }
-                Ok(Verdict::Becomes(other)) => {
+                Ok(EventVerdict::Becomes(other)) => {
                     stands_for_it = Some(other);
                     continue;
                 }
-                Ok(Verdict::Follows(follows)) => return Ok(Ok(self.with_background(*follows, &facts).await)),
-                Ok(Verdict::Known(sequence)) => Outcome::Known(sequence),
-                Ok(Verdict::NoChecks) => Outcome::NoChecks,
-                Ok(Verdict::NothingFailed) => Outcome::NothingFailed,
-                Ok(Verdict::Nothing(why)) => Outcome::Nothing(why),
-                Ok(Verdict::Early(why)) => return Err(Failure::Early(why)),
-                Ok(Verdict::Unsettled { why, after }) => return Err(Failure::Unsettled { why, after }),
-                Ok(Verdict::Never(why)) => return Err(Failure::Never(why)),
-                Ok(Verdict::Unruled(ticket)) => return Err(self.unruled(&ticket)),
+                Ok(EventVerdict::Follows(follows)) => {
+                    return Ok(Ok(self.with_background(*follows, &facts).await));
+                }
+                Ok(EventVerdict::Known(sequence)) => EventOutcome::Known(sequence),
+                Ok(EventVerdict::NoChecks) => EventOutcome::NoChecks,
+                Ok(EventVerdict::NothingFailed) => EventOutcome::NothingFailed,
+                Ok(EventVerdict::Nothing(why)) => EventOutcome::Nothing(why),
+                Ok(EventVerdict::Early(why)) => return Err(EventFailure::Early(why)),
+                Ok(EventVerdict::Unsettled { why, after }) => {
+                    return Err(EventFailure::Unsettled { why, after });
+                }
+                Ok(EventVerdict::Never(why)) => return Err(EventFailure::Never(why)),
+                Ok(EventVerdict::Unruled(ticket)) => return Err(self.unruled(&ticket)),
             };
             return Ok(Err(outcome));
         }
-        Err(Failure::Never(format!(
+        Err(EventFailure::Never(format!(
             "more than {MOST_READS} reads for one event"
         )))
     }
 
     /// Adds the background of the ticket to a job request. The background has no influence on the decision.
-    async fn with_background(&self, mut follows: Follows, facts: &Facts) -> Follows {
-        if let Reason::JobRequested(job) = &mut follows.reason
+    async fn with_background(&self, mut follows: NewTrigger, facts: &DecisionFacts) -> NewTrigger {
+        if let TriggerReason::JobRequested(job) = &mut follows.reason
             && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
         {
             // A job that a question may start gets the same background as a direct request.
             let job = match &mut job.about {
-                About::Question(question) => match &mut question.work {
+                JobSubject::Question(question) => match &mut question.work {
                     Some(work) => work,
                     None => return follows,
                 },
@@ -164,14 +175,14 @@ impl Router {
     }
 
     /// Rules of the ticket's project; [`Failure::Never`] without any.
-    pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<Rules, Failure> {
+    pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<RepositoryRules, EventFailure> {
         let book = self.rules.book();
         book.for_ticket(ticket)
             .cloned()
             .ok_or_else(|| self.unruled(ticket))
     }
 
-    fn unruled(&self, ticket: &TicketKey) -> Failure {
+    fn unruled(&self, ticket: &TicketKey) -> EventFailure {
         let book = self.rules.book();
         let broken: Vec<_> = book
             .problems()
@@ -183,21 +194,25 @@ impl Router {
         } else {
             format!("; broken files: {}", broken.join(", "))
         };
-        Failure::Never(format!("no rules name the project of {ticket}{hint}"))
+        EventFailure::Never(format!("no rules name the project of {ticket}{hint}"))
     }
 
     /// Sequence of a key in the ticket's log.
-    pub(crate) async fn known(&self, ticket: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, Failure> {
+    pub(crate) async fn known(
+        &self,
+        ticket: &TicketKey,
+        key: &TriggerKey,
+    ) -> Result<Option<u64>, EventFailure> {
         Ok(self.queue.triggers().sequence_of(ticket, key.as_str()).await?)
     }
 
     /// Appends a trigger. The log accepts a key once per ticket.
-    pub(crate) async fn append(&self, trigger: Trigger) -> Result<Outcome, Failure> {
+    pub(crate) async fn append(&self, trigger: Trigger) -> Result<EventOutcome, EventFailure> {
         let appended = match &self.seen {
             Some(seen) => seen.add(&trigger),
             None => self.queue.triggers().append(&trigger).await?,
         };
-        Ok(Outcome::Appended {
+        Ok(EventOutcome::Appended {
             trigger: Box::new(trigger),
             appended,
         })

@@ -15,21 +15,21 @@ use axum::{
     routing::post,
 };
 use bootstrap::{
-    http::{Bodies, SparseLog},
+    http::{RequestBodies, ThrottledLog},
     settings::Error,
 };
-use domain::{Instance, Origin, cause::chain, json};
+use domain::{InstanceName, ServiceOrigin, cause::format_error_chain, json};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    body::{Body, Unfit},
+    body::{InvalidBody, WebhookBody},
     config::{SecretList, Settings},
     hex,
-    networks::Networks,
-    signature::{Claimed, Keys, Verified},
+    networks::WebhookNetworks,
+    signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
 };
 
 const ID_CHARS: usize = 200;
@@ -43,23 +43,23 @@ const RECONNECTION_PAUSE: Duration = Duration::from_millis(20);
 
 /// State of the webhook handlers. They answer 503 until the queue is connected.
 #[derive(Clone)]
-pub(crate) struct Webhooks {
-    inner: Arc<Inner>,
+pub(crate) struct WebhookHandlers {
+    inner: Arc<WebhookState>,
 }
 
-struct Inner {
+struct WebhookState {
     github: SenderKeys,
     jira: SenderKeys,
-    networks: Networks,
+    networks: WebhookNetworks,
     queue: Arc<OnceLock<Queue>>,
-    bodies: Bodies,
+    bodies: RequestBodies,
     publish_timeout: Duration,
-    refusals: SparseLog,
+    refusals: ThrottledLog,
     /// Start of the current disconnection from NATS, as observed by webhooks.
     away_since: Mutex<Option<Instant>>,
 }
 
-impl Inner {
+impl WebhookState {
     /// Records the connection state. Returns the duration of the current disconnection.
     fn note_connection(&self, is_connected: bool) -> Duration {
         let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,23 +74,23 @@ impl Inner {
 
 /// Keys for the webhooks of one sender: of the default instance and of the named ones.
 struct SenderKeys {
-    default: Keys,
-    named: BTreeMap<Instance, Keys>,
+    default: WebhookKeys,
+    named: BTreeMap<InstanceName, WebhookKeys>,
 }
 
 impl SenderKeys {
-    fn new(default: &SecretList, named: &BTreeMap<Instance, SecretList>) -> Self {
+    fn new(default: &SecretList, named: &BTreeMap<InstanceName, SecretList>) -> Self {
         let named = named.iter();
         Self {
-            default: Keys::new(default),
+            default: WebhookKeys::new(default),
             named: named
-                .map(|(name, secrets)| (name.clone(), Keys::new(secrets)))
+                .map(|(name, secrets)| (name.clone(), WebhookKeys::new(secrets)))
                 .collect(),
         }
     }
 
     /// Keys of an instance; `None` for a name that the settings do not contain.
-    fn of(&self, instance: Option<&str>) -> Option<(Option<&Instance>, &Keys)> {
+    fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &WebhookKeys)> {
         let Some(wanted) = instance else {
             return Some((None, &self.default));
         };
@@ -101,29 +101,29 @@ impl SenderKeys {
 }
 
 /// Header conventions of one sender.
-struct Sender {
-    source: fn(Option<Instance>) -> Origin,
+struct SenderHeaders {
+    source: fn(Option<InstanceName>) -> ServiceOrigin,
     signature: &'static str,
     id: &'static str,
     /// Header with the event name; absent: the body names the event.
     event: Option<&'static str>,
 }
 
-const GITHUB: Sender = Sender {
-    source: Origin::GitHub,
+const GITHUB: SenderHeaders = SenderHeaders {
+    source: ServiceOrigin::GitHub,
     signature: "x-hub-signature-256",
     id: "x-github-delivery",
     event: Some("x-github-event"),
 };
-const JIRA: Sender = Sender {
-    source: Origin::Jira,
+const JIRA: SenderHeaders = SenderHeaders {
+    source: ServiceOrigin::Jira,
     signature: "x-hub-signature",
     id: "x-atlassian-webhook-identifier",
     event: None,
 };
 
 /// Refusal of a webhook: the status, and the reason for log and metrics. The sender gets no reason, because it may be any peer.
-struct Refused(StatusCode, &'static str);
+struct WebhookRefusal(StatusCode, &'static str);
 
 static ACCEPTED: LazyLock<Counter<u64>> = LazyLock::new(|| {
     global::meter("journeyman")
@@ -142,21 +142,21 @@ struct JiraName {
     webhook_event: String,
 }
 
-impl Webhooks {
+impl WebhookHandlers {
     /// Creates the state.
     ///
     /// # Errors
     /// When the setting of the networks is invalid.
     pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Result<Self, Error> {
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(WebhookState {
                 networks: settings.networks()?,
                 github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
                 jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
                 queue,
-                bodies: Bodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
+                bodies: RequestBodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
-                refusals: SparseLog::new(LOG_PAUSE),
+                refusals: ThrottledLog::new(LOG_PAUSE),
                 away_since: Mutex::default(),
             }),
         })
@@ -164,16 +164,16 @@ impl Webhooks {
 
     pub(crate) fn router(&self) -> Router {
         Router::new()
-            .route("/webhooks/github", post(github))
-            .route("/webhooks/github/{instance}", post(github))
-            .route("/webhooks/jira", post(jira))
-            .route("/webhooks/jira/{instance}", post(jira))
+            .route("/webhooks/github", post(handle_github_webhook))
+            .route("/webhooks/github/{instance}", post(handle_github_webhook))
+            .route("/webhooks/jira", post(handle_jira_webhook))
+            .route("/webhooks/jira/{instance}", post(handle_jira_webhook))
             .with_state(self.clone())
     }
 
     async fn accept(
         &self,
-        sender: &Sender,
+        sender: &SenderHeaders,
         keys: &SenderKeys,
         instance: Option<String>,
         request: Request,
@@ -182,10 +182,10 @@ impl Webhooks {
         let peer = peer.map(|peer| peer.0.ip());
         // Answer as for a missing signature, so an unknown address learns nothing.
         if !self.inner.networks.admit(peer) {
-            return self.refuse(sender, peer, Refused(StatusCode::UNAUTHORIZED, "address"));
+            return self.refuse(sender, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "address"));
         }
         let Some((instance, keys)) = keys.of(instance.as_deref()) else {
-            return self.refuse(sender, peer, Refused(StatusCode::NOT_FOUND, "instance"));
+            return self.refuse(sender, peer, WebhookRefusal(StatusCode::NOT_FOUND, "instance"));
         };
         match self.take(sender, instance, keys, request).await {
             Ok(()) => StatusCode::ACCEPTED,
@@ -193,7 +193,12 @@ impl Webhooks {
         }
     }
 
-    fn refuse(&self, sender: &Sender, peer: Option<IpAddr>, Refused(status, reason): Refused) -> StatusCode {
+    fn refuse(
+        &self,
+        sender: &SenderHeaders,
+        peer: Option<IpAddr>,
+        WebhookRefusal(status, reason): WebhookRefusal,
+    ) -> StatusCode {
         let source = (sender.source)(None).service();
         let labels = [
             KeyValue::new("journeyman.source", source),
@@ -218,23 +223,23 @@ impl Webhooks {
     /// Checks the headers before the body, so that an unauthenticated peer cannot make the service read a body.
     async fn take(
         &self,
-        sender: &Sender,
-        instance: Option<&Instance>,
-        keys: &Keys,
+        sender: &SenderHeaders,
+        instance: Option<&InstanceName>,
+        keys: &WebhookKeys,
         request: Request,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WebhookRefusal> {
         let (head, body) = request.into_parts();
-        let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
-        let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
+        let unauthorized = |_| WebhookRefusal(StatusCode::UNAUTHORIZED, "signature");
+        let claimed = ClaimedSignature::read(&head.headers, sender.signature).map_err(unauthorized)?;
         // The queue is checked before the body, so that an outage costs no memory for bodies.
         let queue = self.connected().await?;
         let body = self.inner.bodies.read(&head.headers, body).await;
-        let body = body.map_err(|error| Refused(error.status(), "body"))?;
+        let body = body.map_err(|error| WebhookRefusal(error.status(), "body"))?;
         let verified = keys.verify(&claimed, body).map_err(unauthorized)?;
-        let named = Named::read(sender, &head.headers)?;
-        let unfit = |Unfit(reason)| Refused(StatusCode::BAD_REQUEST, reason);
+        let named = DeliveryHeaders::read(sender, &head.headers)?;
+        let unfit = |InvalidBody(reason)| WebhookRefusal(StatusCode::BAD_REQUEST, reason);
         // The body is validated only after its signature, so that parsing costs are limited to authenticated senders.
-        let body = Body::look(verified.body()).map_err(unfit)?;
+        let body = WebhookBody::look(verified.body()).map_err(unfit)?;
         body.must_be(named.event.as_deref().unwrap_or_default())
             .map_err(unfit)?;
         let delivery = named.delivery(sender, instance, &verified);
@@ -246,22 +251,22 @@ impl Webhooks {
     /// A client whose NATS server stops reconnects to another one within milliseconds, and GitHub does not repeat a refused
     /// webhook. So a webhook waits for the new connection. After [`RECONNECTION`] without one, webhooks are refused at once,
     /// because senders wait only seconds for an answer.
-    async fn connected(&self) -> Result<&Queue, Refused> {
+    async fn connected(&self) -> Result<&Queue, WebhookRefusal> {
         loop {
             let queue = self.inner.queue.get().filter(|queue| queue.is_connected());
             let away = self.inner.note_connection(queue.is_some());
             match queue {
                 Some(queue) => return Ok(queue),
                 None if away >= RECONNECTION => {
-                    return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, "nats is away"));
+                    return Err(WebhookRefusal(StatusCode::SERVICE_UNAVAILABLE, "nats is away"));
                 }
                 None => sleep(RECONNECTION_PAUSE).await,
             }
         }
     }
 
-    async fn publish(&self, queue: &Queue, delivery: &WebhookDelivery) -> Result<(), Refused> {
-        let unavailable = |reason| Refused(StatusCode::SERVICE_UNAVAILABLE, reason);
+    async fn publish(&self, queue: &Queue, delivery: &WebhookDelivery) -> Result<(), WebhookRefusal> {
+        let unavailable = |reason| WebhookRefusal(StatusCode::SERVICE_UNAVAILABLE, reason);
         let (id, source, event) = (&delivery.id, &delivery.source, &delivery.event);
         match timeout(self.inner.publish_timeout, queue.deliveries().publish(delivery)).await {
             // A repeated delivery is not new. It is stored already, so the sender gets the same answer.
@@ -276,7 +281,7 @@ impl Webhooks {
                 Ok(())
             }
             Ok(Err(error)) => {
-                tracing::warn!(delivery = id, %source, error = %chain(&error), "delivery not stored");
+                tracing::warn!(delivery = id, %source, error = %format_error_chain(&error), "delivery not stored");
                 Err(unavailable(match error {
                     queue::Error::Full { .. } => "nats is full",
                     queue::Error::Unavailable { .. }
@@ -299,19 +304,19 @@ impl Webhooks {
 }
 
 /// Id and event of a delivery from its headers.
-struct Named {
+struct DeliveryHeaders {
     id: Option<String>,
     event: Option<String>,
 }
 
-impl Named {
+impl DeliveryHeaders {
     /// Reads the headers. Refuses a delivery without a header that its sender always sends.
-    fn read(sender: &Sender, headers: &HeaderMap) -> Result<Self, Refused> {
+    fn read(sender: &SenderHeaders, headers: &HeaderMap) -> Result<Self, WebhookRefusal> {
         let header = |name: &str| {
             let value = headers.get(name).and_then(|value| value.to_str().ok());
             value.filter(|value| !value.is_empty() && value.len() <= ID_CHARS)
         };
-        let missing = Refused(StatusCode::BAD_REQUEST, "headers");
+        let missing = WebhookRefusal(StatusCode::BAD_REQUEST, "headers");
         let (id, event) = (header(sender.id), sender.event.and_then(header));
         // Only GitHub always sends both. A Jira delivery without an id gets the hash of its body.
         if sender.event.is_some() && (id.is_none() || event.is_none()) {
@@ -323,7 +328,12 @@ impl Named {
         })
     }
 
-    fn delivery(self, sender: &Sender, instance: Option<&Instance>, verified: &Verified) -> WebhookDelivery {
+    fn delivery(
+        self,
+        sender: &SenderHeaders,
+        instance: Option<&InstanceName>,
+        verified: &VerifiedBody,
+    ) -> WebhookDelivery {
         let body = verified.body().clone();
         let event = self.event.unwrap_or_else(|| {
             let name = serde_json::from_slice::<JiraName>(&json::replace_broken_characters(&body));
@@ -332,9 +342,9 @@ impl Named {
         let event = event.chars().filter(char::is_ascii_graphic);
         WebhookDelivery {
             source: (sender.source)(instance.cloned()),
-            id: self.id.unwrap_or_else(|| hex::sha256(&body)),
+            id: self.id.unwrap_or_else(|| hex::hash_sha256(&body)),
             event: event.take(EVENT_CHARS).collect(),
-            received_at: bootstrap::now(),
+            received_at: bootstrap::read_wall_clock(),
             body,
         }
     }
@@ -343,7 +353,11 @@ impl Named {
 /// Path segment with the name of an instance; absent for the default one.
 type InstancePath = Option<Path<String>>;
 
-async fn github(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+async fn handle_github_webhook(
+    State(webhooks): State<WebhookHandlers>,
+    instance: InstancePath,
+    request: Request,
+) -> Response {
     let instance = instance.map(|Path(name)| name);
     let status = webhooks
         .accept(&GITHUB, &webhooks.inner.github, instance, request)
@@ -351,7 +365,11 @@ async fn github(State(webhooks): State<Webhooks>, instance: InstancePath, reques
     status.into_response()
 }
 
-async fn jira(State(webhooks): State<Webhooks>, instance: InstancePath, request: Request) -> Response {
+async fn handle_jira_webhook(
+    State(webhooks): State<WebhookHandlers>,
+    instance: InstancePath,
+    request: Request,
+) -> Response {
     let instance = instance.map(|Path(name)| name);
     let status = webhooks
         .accept(&JIRA, &webhooks.inner.jira, instance, request)

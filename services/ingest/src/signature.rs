@@ -7,29 +7,29 @@ use ring::hmac;
 use crate::{config::SecretList, hex};
 
 /// Active secrets of one webhook.
-pub(crate) struct Keys(Vec<hmac::Key>);
+pub(crate) struct WebhookKeys(Vec<hmac::Key>);
 
 /// Well-formed signature that is not verified yet. It comes from the headers alone, so that a request without one is
 /// refused before its body is read.
 #[derive(Debug)]
-pub(crate) struct Claimed([u8; 32]);
+pub(crate) struct ClaimedSignature([u8; 32]);
 
 /// Body signed with one of our secrets. Only [`Keys::verify`] creates one.
 #[derive(Debug)]
-pub(crate) struct Verified(Bytes);
+pub(crate) struct VerifiedBody(Bytes);
 
 /// Missing or wrong signature. All causes share one error, so that a caller learns nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the signature is missing or wrong")]
 pub(crate) struct BadSignature;
 
-impl Verified {
+impl VerifiedBody {
     pub(crate) fn body(&self) -> &Bytes {
         &self.0
     }
 }
 
-impl Keys {
+impl WebhookKeys {
     pub(crate) fn new(secrets: &SecretList) -> Self {
         Self(
             secrets
@@ -40,20 +40,24 @@ impl Keys {
     }
 
     /// Accepts a body that the claimed tag signs with one of the secrets.
-    pub(crate) fn verify(&self, claimed: &Claimed, body: Bytes) -> Result<Verified, BadSignature> {
+    pub(crate) fn verify(
+        &self,
+        claimed: &ClaimedSignature,
+        body: Bytes,
+    ) -> Result<VerifiedBody, BadSignature> {
         // All keys are tried without a short circuit, so that the time does not reveal the matching key.
         let known = self.0.iter().fold(false, |known, key| {
             known | hmac::verify(key, &body, &claimed.0).is_ok()
         });
         if known {
-            Ok(Verified(body))
+            Ok(VerifiedBody(body))
         } else {
             Err(BadSignature)
         }
     }
 }
 
-impl Claimed {
+impl ClaimedSignature {
     /// Parses exactly one header `name` of the form `sha256=` and 64 hexadecimal digits. A repeated header is
     /// refused.
     pub(crate) fn read(headers: &HeaderMap, name: &str) -> Result<Self, BadSignature> {
@@ -62,7 +66,7 @@ impl Claimed {
             return Err(BadSignature);
         };
         let digits = value.to_str().ok().and_then(|text| text.strip_prefix("sha256="));
-        digits.and_then(hex::decode).map(Self).ok_or(BadSignature)
+        digits.and_then(hex::decode_sha256).map(Self).ok_or(BadSignature)
     }
 }
 
@@ -75,24 +79,24 @@ mod tests {
     const HEADER: &str = "x-hub-signature-256";
     const BODY: &[u8] = b"{\"zen\": \"Keep it logically awesome.\"}";
 
-    fn keys(secrets: &[&str]) -> Keys {
-        Keys::new(&SecretList::new(
+    fn keys(secrets: &[&str]) -> WebhookKeys {
+        WebhookKeys::new(&SecretList::new(
             secrets.iter().map(|secret| (*secret).to_owned()),
         ))
     }
 
     fn sign(secret: &str, body: &[u8]) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body);
-        format!("sha256={}", hex::encode(tag.as_ref()))
+        format!("sha256={}", hex::encode_hex(tag.as_ref()))
     }
 
-    fn check(keys: &Keys, values: &[&[u8]]) -> bool {
+    fn check(keys: &WebhookKeys, values: &[&[u8]]) -> bool {
         let mut headers = HeaderMap::new();
         for value in values {
             let value = HeaderValue::from_bytes(value).expect("header");
             headers.append(HeaderName::from_static(HEADER), value);
         }
-        Claimed::read(&headers, HEADER)
+        ClaimedSignature::read(&headers, HEADER)
             .is_ok_and(|claimed| keys.verify(&claimed, Bytes::from_static(BODY)).is_ok())
     }
 

@@ -1,21 +1,21 @@
 //! Skip rules: conditions that forbid work on a ticket.
 
-use domain::{Rules, SkipPlace, SkipReason, TicketText};
+use domain::{RepositoryRules, SkipPlace, SkipReason, TicketText};
 use github::PullRequest;
 
 use crate::{
-    outside::{Comment, Issue},
-    pin,
+    text_pin,
+    tracker_reader::{TrackerComment, TrackerIssue},
 };
 
 /// Reason for ignoring an event of a pull request.
 pub(crate) const FORBIDDEN: &str = "a skip rule forbids work on the pull request";
 
 /// Skip rule that forbids work on the ticket, if any. Callers pass the comments of people only.
-pub(crate) fn skip(
+pub(crate) fn find_skip_reason(
     text: &TicketText,
-    comments: &[Comment],
-    rules: &Rules,
+    comments: &[TrackerComment],
+    rules: &RepositoryRules,
     open: &[PullRequest],
 ) -> Option<SkipReason> {
     skip_phrase(text, comments, &rules.skip.comment_phrase)
@@ -29,7 +29,7 @@ pub(crate) fn skip(
         })
 }
 
-fn skip_phrase(text: &TicketText, comments: &[Comment], phrase: &str) -> Option<SkipReason> {
+fn skip_phrase(text: &TicketText, comments: &[TrackerComment], phrase: &str) -> Option<SkipReason> {
     if phrase.is_empty() {
         return None;
     }
@@ -46,24 +46,24 @@ fn skip_phrase(text: &TicketText, comments: &[Comment], phrase: &str) -> Option<
         return found(SkipPlace::Description);
     }
     let comment = comments.iter().find(|comment| comment.text.contains(phrase))?;
-    let author = pin::cut(&pin::sanitise(&comment.author), 100);
+    let author = text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100);
     found(SkipPlace::Comment { author })
 }
 
 /// Skip rule that forbids the review of another author's pull request, if any.
-pub(crate) fn of_pull_request(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
+pub(crate) fn find_pull_request_skip(now: &PullRequest, rules: &RepositoryRules) -> Option<SkipReason> {
     let text = TicketText {
         summary: now.title.clone(),
         description: now.body.clone(),
         labels: now.labels.clone(),
         ..TicketText::default()
     };
-    skip(&text, &[], rules, &[])
+    find_skip_reason(&text, &[], rules, &[])
 }
 
 /// Skip label of our own pull request, if any. Its text does not count, because Journeyman wrote it and it may quote the
 /// skip phrase.
-pub(crate) fn of_ours(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
+pub(crate) fn find_own_skip(now: &PullRequest, rules: &RepositoryRules) -> Option<SkipReason> {
     skip_label(&now.labels, &rules.skip.labels)
 }
 
@@ -73,7 +73,7 @@ fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {
 }
 
 /// Text of an issue without its comments.
-pub(crate) fn text_of(issue: &Issue) -> TicketText {
+pub(crate) fn build_ticket_text(issue: &TrackerIssue) -> TicketText {
     TicketText {
         summary: issue.summary.clone(),
         description: issue.description.clone(),

@@ -6,9 +6,9 @@ use std::{
 };
 
 use bootstrap::jitter;
-use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp, cause::chain};
+use domain::{OutboundCursor, RunStatus, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
 use opentelemetry::metrics::Counter;
-use queue::{Bucket, Found, Key, Keyed, KeyedLog, Queue};
+use queue::{FoundValue, KeyValueBucket, KeyedLog, KeyedRecord, Queue, RecordKey};
 use tokio_util::sync::CancellationToken;
 
 // Pause between the search for open work and the wake-up. A record that was just appended has its token by then, and work in
@@ -16,25 +16,25 @@ use tokio_util::sync::CancellationToken;
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// Periodic search for tickets with open work and without a token.
-pub(crate) struct Sweeper {
+pub(crate) struct WakeupSweeper {
     queue: Queue,
     interval: Duration,
-    triggers: Heard,
-    reports: Heard,
+    triggers: LogTail,
+    reports: LogTail,
     swept: Counter<u64>,
 }
 
 /// Sequence of each ticket's last record in a log, as far as the log was read.
 #[derive(Default)]
-struct Heard {
+struct LogTail {
     last: BTreeMap<TicketKey, u64>,
     read_to: Option<u64>,
 }
 
-impl Heard {
+impl LogTail {
     /// Reads the last sequence of every ticket once, and afterwards only the appended records, because the bodies of a whole log
     /// are expensive to read. A log that was recreated is read from the start.
-    async fn catch_up<T: Keyed>(&mut self, log: &KeyedLog<T>) -> Result<(), queue::Error> {
+    async fn catch_up<T: KeyedRecord>(&mut self, log: &KeyedLog<T>) -> Result<(), queue::Error> {
         let newest = log.newest().await?.unwrap_or_default();
         // A sequence below the remembered one means that the stream was deleted and created again.
         match self.read_to.filter(|read_to| *read_to <= newest) {
@@ -57,7 +57,7 @@ impl Heard {
     }
 
     /// Tickets that still have a record. Others were purged or have aged out, and are dropped from memory.
-    async fn confirmed<T: Keyed>(
+    async fn confirmed<T: KeyedRecord>(
         &mut self,
         tickets: BTreeSet<TicketKey>,
         log: &KeyedLog<T>,
@@ -74,7 +74,7 @@ impl Heard {
     }
 }
 
-impl Sweeper {
+impl WakeupSweeper {
     pub(crate) fn new(queue: Queue, interval: Duration) -> Self {
         let swept = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.wakeups.swept")
@@ -83,8 +83,8 @@ impl Sweeper {
         Self {
             queue,
             interval,
-            triggers: Heard::default(),
-            reports: Heard::default(),
+            triggers: LogTail::default(),
+            reports: LogTail::default(),
             swept,
         }
     }
@@ -102,13 +102,13 @@ impl Sweeper {
             pause = self.interval;
             let swept = tokio::select! {
                 () = shutdown.cancelled() => return,
-                swept = Box::pin(self.sweep(bootstrap::now())) => swept,
+                swept = Box::pin(self.sweep(bootstrap::read_wall_clock())) => swept,
             };
             match swept {
                 Ok(0) => {}
                 Ok(tickets) => tracing::warn!(tickets, "tickets had work and no wake-up; they have one now"),
                 Err(error) => {
-                    tracing::warn!(error = %chain(&error), "sweep not finished; the next one goes on")
+                    tracing::warn!(error = %format_error_chain(&error), "sweep not finished; the next one goes on")
                 }
             }
         }
@@ -137,7 +137,12 @@ impl Sweeper {
         self.triggers.catch_up(&triggers).await?;
         let mut new: BTreeSet<TicketKey> = self.triggers.last.keys().cloned().collect();
         let mut suspects = Vec::new();
-        for (key, row) in self.queue.table::<Row>(Bucket::Tickets).list().await? {
+        for (key, row) in self
+            .queue
+            .table::<TicketRow>(KeyValueBucket::Tickets)
+            .list()
+            .await?
+        {
             let Some(ticket) = key.ticket() else {
                 continue;
             };
@@ -161,8 +166,8 @@ impl Sweeper {
         let reports = self.queue.reports();
         self.reports.catch_up(&reports).await?;
         let mut unsettled = self.reports.last.clone();
-        let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
-        for (key, cursor) in cursors.list_named(Key::CURSOR).await? {
+        let cursors = self.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
+        for (key, cursor) in cursors.list_named(RecordKey::CURSOR).await? {
             if let Some(ticket) = key.ticket()
                 && unsettled
                     .get(&ticket)
@@ -203,19 +208,19 @@ impl Sweeper {
         let ticket = &suspect.ticket;
         match suspect.log {
             SweptLog::Triggers { last } => {
-                let rows = self.queue.table::<Row>(Bucket::Tickets);
+                let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
                 Ok(match rows.find(ticket).await? {
-                    Some(Found::Value(row, _)) => needs_waking(&row, last, now),
+                    Some(FoundValue::Value(row, _)) => needs_waking(&row, last, now),
                     // A planner rebuilds an unreadable row.
-                    Some(Found::Unreadable(_)) => true,
+                    Some(FoundValue::Unreadable(_)) => true,
                     None => last.is_some(),
                 })
             }
             SweptLog::Reports { last } => {
-                let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
-                Ok(match cursors.find(Key::cursor(ticket)).await? {
-                    Some(Found::Value(cursor, _)) => cursor.sequence < last,
-                    Some(Found::Unreadable(_)) | None => true,
+                let cursors = self.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
+                Ok(match cursors.find(RecordKey::cursor(ticket)).await? {
+                    Some(FoundValue::Value(cursor, _)) => cursor.sequence < last,
+                    Some(FoundValue::Unreadable(_)) | None => true,
                 })
             }
         }
@@ -265,7 +270,7 @@ impl SweptTicket {
 }
 
 /// True when a planner should be working on the ticket or about to.
-fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
+fn needs_waking(row: &TicketRow, last: Option<u64>, now: Timestamp) -> bool {
     let unread = last.is_some_and(|last| last > row.cursor);
     let due = row.due.is_some_and(|due| due <= now);
     let at_work = row.runs.iter().any(|run| matches!(run.status, RunStatus::Active));
@@ -275,19 +280,19 @@ fn needs_waking(row: &Row, last: Option<u64>, now: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, Lane, Pending, RunId, WaitsFor};
+    use domain::{Job, Lane, PendingRun, RunId, WaitCondition};
 
     use super::*;
 
-    fn row(status: Option<RunStatus>) -> Row {
-        let mut row = Row {
+    fn row(status: Option<RunStatus>) -> TicketRow {
+        let mut row = TicketRow {
             cursor: 5,
-            ..Row::default()
+            ..TicketRow::default()
         };
         if let Some(status) = status {
             let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
             row.open(
-                Pending::new(run.clone(), Job::Implement, Lane::Talk),
+                PendingRun::new(run.clone(), Job::Implement, Lane::Talk),
                 Timestamp::default(),
             );
             row.run_mut(&run).unwrap().status = status;
@@ -299,14 +304,14 @@ mod tests {
     fn open_work_needs_waking() {
         let now = Timestamp::from_unix_ms(1_000);
         let parked = || RunStatus::Parked {
-            waits_for: WaitsFor::Report,
+            waits_for: WaitCondition::Report,
         };
         assert!(!needs_waking(&row(None), Some(5), now));
         assert!(needs_waking(&row(None), Some(6), now));
         assert!(needs_waking(&row(Some(RunStatus::Active)), Some(5), now));
         assert!(!needs_waking(&row(Some(parked())), Some(5), now));
         for (due, expected) in [(999, true), (1_000, true), (1_001, false)] {
-            let row = Row {
+            let row = TicketRow {
                 due: Some(Timestamp::from_unix_ms(due)),
                 ..row(Some(parked()))
             };
@@ -315,7 +320,7 @@ mod tests {
     }
 
     /// Sweeper with a separate queue, and a report without a token.
-    async fn with_report() -> (testkit::NatsServer, Sweeper, u64) {
+    async fn with_report() -> (testkit::NatsServer, WakeupSweeper, u64) {
         let nats = testkit::NatsServer::start().await.unwrap();
         let settings = queue::Settings {
             url: nats.url(),
@@ -323,8 +328,8 @@ mod tests {
         };
         let queue = Queue::connect(&settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();
-        let report = domain::Report {
-            id: domain::ReportId::notice(&ticket(), 1),
+        let report = domain::OutboundRequest {
+            id: domain::OutboundId::notice(&ticket(), 1),
             ticket: ticket(),
             run: None,
             fence: domain::RunFence::default(),
@@ -333,12 +338,12 @@ mod tests {
             request: domain::ReportRequest::WorkStarted(domain::report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
-                begun: domain::report::Begun::default(),
+                begun: domain::report::WorkOrigin::default(),
             }),
         };
         queue.reports().append(&report).await.unwrap();
         let last = queue.reports().last_sequence(&ticket()).await.unwrap().unwrap();
-        (nats, Sweeper::new(queue, Duration::from_secs(60)), last)
+        (nats, WakeupSweeper::new(queue, Duration::from_secs(60)), last)
     }
 
     fn ticket() -> TicketKey {
@@ -360,12 +365,15 @@ mod tests {
     async fn report_settled_between_looks_stays_asleep() {
         let (_nats, mut sweeper, last) = with_report().await;
         let suspects = sweeper.find_suspects(Timestamp::default()).await.unwrap();
-        let cursor = ReportCursor {
+        let cursor = OutboundCursor {
             sequence: last,
-            ..ReportCursor::default()
+            ..OutboundCursor::default()
         };
-        let cursors = sweeper.queue.table(Bucket::Effects);
-        cursors.put(Key::cursor(&ticket()), &cursor, None).await.unwrap();
+        let cursors = sweeper.queue.table(KeyValueBucket::Effects);
+        cursors
+            .put(RecordKey::cursor(&ticket()), &cursor, None)
+            .await
+            .unwrap();
         let woken = sweeper.wake(&suspects[0], Timestamp::default()).await;
         assert!(!woken.unwrap());
         assert!(
@@ -378,10 +386,10 @@ mod tests {
     async fn trigger_folded_between_looks_stays_asleep() {
         let (_nats, sweeper, _) = with_report().await;
         let suspect = SweptTicket::of_triggers(ticket(), Some(6));
-        let rows = sweeper.queue.table(Bucket::Tickets);
-        let folded = Row {
+        let rows = sweeper.queue.table(KeyValueBucket::Tickets);
+        let folded = TicketRow {
             cursor: 6,
-            ..Row::default()
+            ..TicketRow::default()
         };
         rows.put(&ticket(), &folded, None).await.unwrap();
         assert!(!sweeper.wake(&suspect, Timestamp::default()).await.unwrap());
@@ -391,7 +399,7 @@ mod tests {
 
     #[test]
     fn quarantined_ticket_wakes_by_new_trigger() {
-        let row = Row {
+        let row = TicketRow {
             quarantined: Some("stuck".to_owned()),
             ..row(Some(RunStatus::Active))
         };

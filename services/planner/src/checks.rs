@@ -19,6 +19,6 @@ impl ServiceConfig for Config {
 
     fn check(&self) -> Result<(), Error> {
         self.planner.check(self.tls.is_some())?;
-        model::check(&self.model)
+        model::check_models(&self.model)
     }
 }

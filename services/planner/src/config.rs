@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub use budget::{AmountSettings, BudgetSettings, CeilingSettings, PeriodSettings};
 pub use embeddings::EmbeddingSettings;
-pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
+pub use model::{ModelPrice, ModelSettings, RoleSettings, RoleTable, ThinkingMode};
 pub use snapshots::SnapshotSettings;
 
 /// Configuration sections that the planner reads.
@@ -176,7 +176,7 @@ impl PlannerSettings {
         if self.grant_key_id.is_empty() {
             return problem("planner.grant_key_id", "must be set");
         }
-        grant::Signer::new(&self.grant_key_id, &self.grant_key)
+        grant::GrantSigner::new(&self.grant_key_id, &self.grant_key)
             .map_err(|refused| Error::new("planner.grant_key", refused.to_string()))?;
         Ok(())
     }
@@ -191,13 +191,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         std::fs::write(&file, text).unwrap();
-        let config: Config = settings::load(Some(&file), [])?;
+        let config: Config = settings::load_settings(Some(&file), [])?;
         config.check().map(|()| config)
     }
 
     fn with(planner: &str, model: &str) -> String {
         use secrecy::ExposeSecret as _;
-        let key = grant::generate();
+        let key = grant::generate_key_pair();
         format!(
             "[planner]\ngrant_key_id = \"{}\"\ngrant_key = \"{}\"\n{planner}\n[model]\n{model}\n",
             key.id,
@@ -245,7 +245,7 @@ mod tests {
             ("MODEL__PRICES__M__OUTPUT", "1"),
         ];
         let env = env.map(|(name, value)| (format!("JOURNEYMAN__{name}"), value.to_owned()));
-        let config: Config = settings::load(Some(&path), env).unwrap();
+        let config: Config = settings::load_settings(Some(&path), env).unwrap();
         config.check().unwrap();
         let model = config.model;
         assert_eq!(*model.fallbacks, ["backup", "backup:other"]);
@@ -253,7 +253,7 @@ mod tests {
         assert!(model.providers["backup"].api_key.is_some());
         assert_eq!(model.providers["backup"].headers.len(), 1);
         assert_eq!(model.roles.fast.name.as_deref(), Some("small"));
-        assert_eq!(model.roles.fast.thinking, Some(super::Thinking::Budget(2048)));
+        assert_eq!(model.roles.fast.thinking, Some(super::ThinkingMode::Budget(2048)));
         assert!((model.prices["gpt-5.1"].output - 2.5).abs() < f64::EPSILON);
         assert!((model.prices["m"].input - 0.5).abs() < f64::EPSILON);
         assert!(!format!("{model:?}").contains("s3cret"));

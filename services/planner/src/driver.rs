@@ -4,30 +4,33 @@ mod check;
 mod history;
 mod limits;
 mod progress;
-mod recover;
+mod recovery;
 
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, CommitId, Fact, JobRequest, ModelFault, Report, ReportId, ReportRequest, RunFence, Snapshot,
-    Timestamp, ToolCall, ToolResult, WorkspaceInfo, cause::chain,
+    CallId, CommitId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundId, OutboundRequest,
+    ReportRequest, RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::budgets::Budgets;
-use crate::embeddings::Embeddings;
-use crate::executors::{CallError, Caller, Executors, OpenError, commit};
-use crate::live;
-use crate::model::{self, Models};
+use crate::budgets::SharedBudgets;
+use crate::embeddings::EmbeddingClient;
+use crate::executors::{CallError, ExecutorFleet, OpenError, RunCaller, parse_commit_id};
+use crate::live_output;
+use crate::model::{self, ModelClients};
 use crate::prompts;
-use crate::run::{Action, Allowance, Answer, IllegalFact, Retries, RunState, conversation, to_sum_up};
-use crate::slots::Slots;
+use crate::run::{
+    BudgetAllowance, CallAnswer, IllegalFact, PlannerRunState, RetryPolicy, RunAction, next_conversation,
+    summary_conversation,
+};
+use crate::slots::SlotAllocator;
 use crate::snapshots::SnapshotStore;
 use crate::telemetry;
-pub(crate) use crate::trouble::Trouble;
-use recover::{Cut, failed, unkept, workspace_failed};
+pub(crate) use crate::ticket_error::TicketError;
+use recovery::{FailedCall, outcome_of_open_error, record_failed_snapshot, workspace_failure};
 
 // The executor keeps a workspace for five minutes after the last keepalive.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -42,11 +45,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Outcome of an action.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum StepOutcome {
     /// A fact for the journal.
     Fact(Box<Fact>),
     /// The report is in the log of the reporter.
-    Sent(ReportId),
+    Sent(OutboundId),
     /// The run waits for an event from outside.
     Parked,
     /// The run waits for a slot of an executor. The journal gets no entry; the same step repeats.
@@ -55,26 +58,26 @@ pub(crate) enum Outcome {
     Over,
 }
 
-impl From<Fact> for Outcome {
+impl From<Fact> for StepOutcome {
     fn from(fact: Fact) -> Self {
         Self::Fact(Box::new(fact))
     }
 }
 
 /// Executes the actions of all runs.
-pub(crate) struct Driver {
+pub(crate) struct RunDriver {
     pub(crate) queue: Queue,
-    pub(crate) models: Models,
-    pub(crate) executors: Arc<Executors>,
-    pub(crate) slots: Slots,
-    pub(crate) retries: Retries,
-    pub(crate) allowance: Allowance,
-    pub(crate) budgets: Arc<Budgets>,
-    pub(crate) embeddings: Option<Embeddings>,
+    pub(crate) models: ModelClients,
+    pub(crate) executors: Arc<ExecutorFleet>,
+    pub(crate) slots: SlotAllocator,
+    pub(crate) retries: RetryPolicy,
+    pub(crate) allowance: BudgetAllowance,
+    pub(crate) budgets: Arc<SharedBudgets>,
+    pub(crate) embeddings: Option<EmbeddingClient>,
     pub(crate) snapshots: SnapshotStore,
 }
 
-impl Driver {
+impl RunDriver {
     /// Performs one action. Dropping the future cancels it. `kept_elsewhere`: bytes of the snapshots that
     /// other runs of the ticket keep.
     ///
@@ -82,38 +85,38 @@ impl Driver {
     /// [`Trouble`]; every other failure is a fact.
     pub(crate) async fn perform(
         &self,
-        action: Action,
-        state: &RunState,
+        action: RunAction,
+        state: &PlannerRunState,
         fence: RunFence,
         kept_elsewhere: u64,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         match action {
-            Action::Record(fact) => {
-                telemetry::recorded(&fact);
+            RunAction::Record(fact) => {
+                telemetry::count_context_step(&fact);
                 self.remember(&fact, state).await;
                 Ok(fact.into())
             }
-            Action::Answer { id, answer } => self.answer(state, id, &answer),
-            Action::Wait => Ok(Outcome::Parked),
-            Action::Rest => Ok(Outcome::Over),
-            Action::ScheduleRetry { reason } => {
-                let fact = self.retries.after(state, reason, bootstrap::now());
+            RunAction::Answer { id, answer } => self.answer(state, id, &answer),
+            RunAction::Wait => Ok(StepOutcome::Parked),
+            RunAction::Rest => Ok(StepOutcome::Over),
+            RunAction::ScheduleRetry { reason } => {
+                let fact = self.retries.after(state, reason, bootstrap::read_wall_clock());
                 tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
                 Ok(fact.into())
             }
-            Action::SetLimits => self.set_limits(state).await,
-            Action::Forecast => Ok(self.forecast(state).await.into()),
-            Action::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
-            Action::OpenWorkspace { .. }
-            | Action::AskModel { .. }
-            | Action::SumUp { .. }
-            | Action::CallTool { .. }
-            | Action::FindCode
-            | Action::FindChecks
-            | Action::RunCheck { .. }
-            | Action::InspectChange
-            | Action::TakeSnapshot
-            | Action::GoBack { .. } => {
+            RunAction::SetLimits => self.set_limits(state).await,
+            RunAction::Forecast => Ok(self.forecast(state).await.into()),
+            RunAction::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
+            RunAction::OpenWorkspace { .. }
+            | RunAction::AskModel { .. }
+            | RunAction::SumUp { .. }
+            | RunAction::CallTool { .. }
+            | RunAction::FindCode
+            | RunAction::FindChecks
+            | RunAction::RunCheck { .. }
+            | RunAction::InspectChange
+            | RunAction::TakeSnapshot
+            | RunAction::GoBack { .. } => {
                 // Before the work, because a model call takes minutes.
                 self.show_progress(&action, state, fence).await?;
                 self.work(action, state, fence, kept_elsewhere).await
@@ -123,68 +126,68 @@ impl Driver {
 
     async fn send(
         &self,
-        state: &RunState,
+        state: &PlannerRunState,
         fence: RunFence,
-        id: ReportId,
+        id: OutboundId,
         request: ReportRequest,
         at: Timestamp,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let run = state.run.clone();
         let ticket = run.ticket().clone();
-        let report = Report {
+        let report = OutboundRequest {
             id: id.clone(),
             ticket,
             run: Some(run),
             fence,
             at,
-            progress: progress::of(state),
+            progress: progress::progress_of_run(state),
             request,
         };
         self.queue.reports().append(&report).await?;
-        Ok(Outcome::Sent(id))
+        Ok(StepOutcome::Sent(id))
     }
 
     /// Performs an action that needs a request and mostly a workspace, and keeps the run's workspaces alive
     /// meanwhile.
     async fn work(
         &self,
-        action: Action,
-        state: &RunState,
+        action: RunAction,
+        state: &PlannerRunState,
         fence: RunFence,
         kept_elsewhere: u64,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "a run without a workspace asked for one"));
         };
-        let caller = Caller {
+        let caller = RunCaller {
             run: state.run.clone(),
             repository: request.repository.clone(),
             fence,
         };
         let act = async {
             match (action, state.open_workspace()) {
-                (Action::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
-                (Action::AskModel { id }, _) => Ok(self.ask(state, id).await.into()),
-                (Action::SumUp { id }, _) => {
+                (RunAction::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
+                (RunAction::AskModel { id }, _) => Ok(self.ask(state, id).await.into()),
+                (RunAction::SumUp { id }, _) => {
                     let fact = self.sum_up(state, id).await;
-                    telemetry::recorded(&fact);
+                    telemetry::count_context_step(&fact);
                     Ok(fact.into())
                 }
-                (Action::CallTool { id, call, at }, Some(info)) => {
+                (RunAction::CallTool { id, call, at }, Some(info)) => {
                     self.call_tool(&caller, state, info, id, call, at).await
                 }
-                (Action::FindCode, Some(info)) => self.find_code(&caller, state, info, request).await,
-                (Action::FindChecks, Some(info)) => self.find_checks(&caller, state, info, request).await,
-                (Action::RunCheck { id, check }, Some(info)) => {
+                (RunAction::FindCode, Some(info)) => self.find_code(&caller, state, info, request).await,
+                (RunAction::FindChecks, Some(info)) => self.find_checks(&caller, state, info, request).await,
+                (RunAction::RunCheck { id, check }, Some(info)) => {
                     self.run_check(&caller, state, info, (id, check)).await
                 }
-                (Action::InspectChange, Some(info)) => {
+                (RunAction::InspectChange, Some(info)) => {
                     self.inspect_change(&caller, state, info, request).await
                 }
-                (Action::TakeSnapshot, Some(info)) => {
+                (RunAction::TakeSnapshot, Some(info)) => {
                     self.snapshot(&caller, state, info, kept_elsewhere).await
                 }
-                (Action::GoBack { snapshot }, Some(info)) => {
+                (RunAction::GoBack { snapshot }, Some(info)) => {
                     self.go_back(&caller, state, info, snapshot).await
                 }
                 _ => Err(self.impossible(state, "an action needs the open workspace")),
@@ -193,20 +196,20 @@ impl Driver {
         let keep_alive = async {
             loop {
                 tokio::time::sleep(KEEPALIVE).await;
-                for (caller, info) in callers(state, fence) {
+                for (caller, info) in callers_of_workspaces(state, fence) {
                     self.executors.keep_alive(&caller, info).await;
                 }
             }
         };
         tokio::select! {
             outcome = Box::pin(act) => outcome,
-            () = keep_alive => Err(Trouble::Lost),
+            () = keep_alive => Err(TicketError::Lost),
         }
     }
 
-    fn impossible(&self, state: &RunState, problem: &'static str) -> Trouble {
+    fn impossible(&self, state: &PlannerRunState, problem: &'static str) -> TicketError {
         let (run, position) = (state.run.clone(), state.position);
-        Trouble::Illegal(IllegalFact {
+        TicketError::Illegal(IllegalFact {
             run,
             position,
             fact: "action",
@@ -214,18 +217,23 @@ impl Driver {
         })
     }
 
-    async fn open(&self, caller: &Caller, state: &RunState, id: CallId) -> Result<Outcome, Trouble> {
+    async fn open(
+        &self,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        id: CallId,
+    ) -> Result<StepOutcome, TicketError> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "no request"));
         };
         let base = request.about.base();
         match self.open_when_cloned(caller, state, &id, (request, base)).await? {
-            Ok(workspace) => Ok(Outcome::from(Fact::WorkspaceOpened {
+            Ok(workspace) => Ok(StepOutcome::from(Fact::WorkspaceOpened {
                 id,
                 workspace,
                 repository: None,
             })),
-            Err(error) => workspace_failed(id, error),
+            Err(error) => outcome_of_open_error(id, error),
         }
     }
 
@@ -233,11 +241,11 @@ impl Driver {
     /// the ticket.
     async fn open_when_cloned(
         &self,
-        caller: &Caller,
-        state: &RunState,
+        caller: &RunCaller,
+        state: &PlannerRunState,
         id: &CallId,
         (request, base): (&JobRequest, Option<&CommitId>),
-    ) -> Result<Result<WorkspaceInfo, OpenError>, Trouble> {
+    ) -> Result<Result<ExecutorWorkspace, OpenError>, TicketError> {
         let (mut shown, mut known, mut since) = (None, None, Instant::now());
         loop {
             let opened = self.slots.open(caller, request, base, None).await;
@@ -262,7 +270,7 @@ impl Driver {
         }
     }
 
-    async fn ask(&self, state: &RunState, id: CallId) -> Fact {
+    async fn ask(&self, state: &PlannerRunState, id: CallId) -> Fact {
         // A prompt that cannot be rendered fails for good: a retry would render the same.
         let failed = |id, detail, kind: Option<ModelFault>| Fact::ModelFailed {
             id,
@@ -271,15 +279,15 @@ impl Driver {
             kind,
             limit: None,
         };
-        let Some(shown) = conversation(state) else {
+        let Some(shown) = next_conversation(state) else {
             return failed(id, "there was nothing to show the model".to_owned(), None);
         };
-        let (transcript, prompt) = match prompts::render(&shown) {
+        let (transcript, prompt) = match prompts::render_conversation(&shown) {
             Ok(rendered) => rendered,
             Err(error) => return failed(id, format!("the prompt could not be written: {error}"), None),
         };
         let run = state.run.to_string();
-        let choice = limits::choice(state, shown.dialog.phase, shown.dialog.role);
+        let choice = limits::choose_model(state, shown.dialog.phase, shown.dialog.role);
         let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
             Ok(reservation) => reservation,
             Err(reason) => return Fact::BudgetRefused { id, reason },
@@ -305,12 +313,12 @@ impl Driver {
 
     /// Summarizes a conversation with the model of the work role, because the work depends on a good
     /// summary.
-    async fn sum_up(&self, state: &RunState, id: CallId) -> Fact {
-        let Some(shown) = to_sum_up(state, &id) else {
+    async fn sum_up(&self, state: &PlannerRunState, id: CallId) -> Fact {
+        let Some(shown) = summary_conversation(state, &id) else {
             let detail = "there was nothing to sum up".to_owned();
             return Fact::SummaryFailed { id, detail };
         };
-        let transcript = match prompts::render(&shown) {
+        let transcript = match prompts::render_conversation(&shown) {
             Ok((transcript, _)) => transcript,
             Err(error) => {
                 let detail = format!("the prompt could not be written: {error}");
@@ -327,7 +335,7 @@ impl Driver {
             }
         };
         let run = state.run.to_string();
-        let choice = limits::summing_up(state);
+        let choice = limits::choose_summary_model(state);
         let asked = self.models.chat(&choice, &run, &transcript);
         let fact = match failpoint::around("planner.model.sum_up", asked).await {
             Ok(reply) => Fact::Summarized { id, reply },
@@ -341,31 +349,36 @@ impl Driver {
     }
 
     /// Renders the planner's answer to a tool call.
-    fn answer(&self, state: &RunState, id: CallId, answer: &Answer) -> Result<Outcome, Trouble> {
+    fn answer(
+        &self,
+        state: &PlannerRunState,
+        id: CallId,
+        answer: &CallAnswer,
+    ) -> Result<StepOutcome, TicketError> {
         let Some(open) = state.open_call() else {
             return Err(self.impossible(state, "no call is open"));
         };
-        let result = prompts::answer(&open.call, answer);
+        let result = prompts::render_answer(&open.call, answer);
         Ok(Fact::ToolFinished { id, result }.into())
     }
 
     async fn call_tool(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         id: CallId,
         call: ToolCall,
         at: Timestamp,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let (start, span) = (
             Instant::now(),
             telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
         );
-        let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
+        let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
         let author = state.request().map(|request| request.rules.commits.author());
         let signed = (at, &author.unwrap_or_default());
-        let called = retried(|| {
+        let called = retry_call(|| {
             self.executors
                 .call_tool(caller, info, &id, &call, signed, &output)
         })
@@ -374,51 +387,51 @@ impl Driver {
         let result = match called {
             Ok(result) => result,
             // Not repeated: the call may have had its effects already.
-            Err(CallError::TimedOut) => prompts::interrupted(prompts::TOO_LONG),
+            Err(CallError::TimedOut) => prompts::interrupted_result(prompts::TOO_LONG),
             Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
-            Err(error) => return self.recover(caller, state, error, Cut::Tool(id)).await,
+            Err(error) => return self.recover(caller, state, error, FailedCall::Tool(id)).await,
         };
-        telemetry::tool_finished(&call.name, start, &result);
+        telemetry::count_tool_call(&call.name, start, &result);
         Ok(Fact::ToolFinished { id, result }.into())
     }
 
     async fn snapshot(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         kept_elsewhere: u64,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let room = self.snapshots.room(state, kept_elsewhere);
-        let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
+        let taken = match retry_call(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
             Ok(taken) => taken,
             // Waiting for room here would hold the run's slot until an operator adds some.
             Err(CallError::Store(error @ queue::Error::Full { .. })) => {
-                tracing::error!(run = %caller.run, error = %chain(&error), "the object store is full");
+                tracing::error!(run = %caller.run, error = %format_error_chain(&error), "the object store is full");
                 let detail = format!("the workspace could not be stored: {error}");
-                return Ok(failed(state, &detail).into());
+                return Ok(workspace_failure(state, &detail).into());
             }
             Err(CallError::Store(error)) => return Err(error.into()),
-            Err(CallError::Unkeepable(reason)) => return Ok(unkept(caller, reason).into()),
-            Err(error) => return self.recover(caller, state, error, Cut::Snapshot).await,
+            Err(CallError::Unkeepable(reason)) => return Ok(record_failed_snapshot(caller, reason).into()),
+            Err(error) => return self.recover(caller, state, error, FailedCall::Snapshot).await,
         };
         let (Some(base), Some(kept)) = (
-            commit(&taken.info.base_commit),
-            commit(&taken.info.snapshot_commit),
+            parse_commit_id(&taken.info.base_commit),
+            parse_commit_id(&taken.info.snapshot_commit),
         ) else {
-            return Ok(failed(state, "the executor's snapshot names no commit").into());
+            return Ok(workspace_failure(state, "the executor's snapshot names no commit").into());
         };
-        let snapshot = Snapshot {
+        let snapshot = WorkspaceSnapshot {
             base,
             branch: Some(taken.info.branch).filter(|branch| !branch.is_empty()),
-            head: commit(&taken.info.head_commit),
+            head: parse_commit_id(&taken.info.head_commit),
             commit: kept,
             pack: taken.pack.object.clone(),
             files_changed: taken.info.files_changed,
             omitted: taken.info.omitted,
         };
         self.snapshots.note(&caller.run, taken.pack);
-        Ok(Outcome::from(Fact::SnapshotTaken {
+        Ok(StepOutcome::from(Fact::SnapshotTaken {
             snapshot,
             repository: None,
         }))
@@ -426,26 +439,29 @@ impl Driver {
 
     /// Closes the workspaces of a run and removes its entry from the slot queue. The slot maintenance
     /// closes what fails here.
-    pub(crate) async fn close(&self, state: &RunState, fence: RunFence) {
+    pub(crate) async fn close(&self, state: &PlannerRunState, fence: RunFence) {
         if let (Some(request), true) = (state.request(), state.finished.is_some())
             && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
         {
             tracing::debug!(
                 run = %state.run,
-                error = %chain(&error),
+                error = %format_error_chain(&error),
                 "the run stays in the queue for a slot until its turn"
             );
         }
-        for (caller, info) in callers(state, fence) {
+        for (caller, info) in callers_of_workspaces(state, fence) {
             self.executors.close(&caller, &info.executor, &info.id).await;
         }
     }
 }
 
 /// Each open workspace of a run, with the caller for its executor.
-fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &WorkspaceInfo)> {
+fn callers_of_workspaces(
+    state: &PlannerRunState,
+    fence: RunFence,
+) -> impl Iterator<Item = (RunCaller, &ExecutorWorkspace)> {
     state.open_workspaces().map(move |(repository, info)| {
-        let caller = Caller {
+        let caller = RunCaller {
             run: state.run.clone(),
             repository: repository.clone(),
             fence,
@@ -456,7 +472,7 @@ fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &
 
 /// Retries a call while the executor is in trouble. A tool call keeps its id, so the executor never runs it
 /// twice.
-async fn retried<T, F, Fut>(mut call: F) -> Result<T, CallError>
+async fn retry_call<T, F, Fut>(mut call: F) -> Result<T, CallError>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, CallError>>,

@@ -9,7 +9,7 @@ mod config;
 mod driver;
 mod embeddings;
 mod executors;
-mod live;
+mod live_output;
 mod model;
 mod pools;
 mod prompts;
@@ -19,20 +19,20 @@ mod scale;
 mod slots;
 mod snapshots;
 mod startup;
-mod stop_all;
-mod structured;
+mod stop_switch;
+mod structured_reply;
 mod telemetry;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod ticket_error;
 mod transcript;
-mod trouble;
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::{health::Health, service};
+use bootstrap::{health::ServiceHealth, service};
 use domain::Trigger;
-use queue::{Queue, Tokens};
+use queue::{Queue, TokenSource};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{
     sync::CancellationToken,
@@ -40,12 +40,12 @@ use tokio_util::{
 };
 
 pub use config::{
-    AmountSettings, BudgetSettings, CeilingSettings, Config, EmbeddingSettings, ModelSettings,
-    PeriodSettings, PlannerSettings, Price, RoleSettings, RoleTable, SnapshotSettings, Thinking,
+    AmountSettings, BudgetSettings, CeilingSettings, Config, EmbeddingSettings, ModelPrice, ModelSettings,
+    PeriodSettings, PlannerSettings, RoleSettings, RoleTable, SnapshotSettings, ThinkingMode,
 };
 pub use executors::inspect_pools;
-pub use model::{Tried, try_model};
-use ticket::TicketDesk;
+pub use model::{TrialResult, try_configured_model};
+use ticket::TicketWorker;
 
 // Longest time that a shutdown waits for active tickets.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
@@ -55,17 +55,21 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 ///
 /// # Errors
 /// NATS stays unreachable for a minute at start, or a stream is not as the topology requires.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let health = Health::new();
-    let limits = bootstrap::http::Limits::default();
-    let health_checks = bootstrap::http::serve(
+pub async fn serve_planner(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let health = ServiceHealth::new();
+    let limits = bootstrap::http::ListenerLimits::default();
+    let health_checks = bootstrap::http::serve_http(
         listener,
-        health.router().merge(scale::router()),
+        health.router().merge(scale::scale_router()),
         limits,
         shutdown.clone(),
     );
     let http = tokio::spawn(health_checks);
-    let worked = Box::pin(work(&config, &health, &shutdown)).await;
+    let worked = Box::pin(work_until_shutdown(&config, &health, &shutdown)).await;
     // Not ready first: readiness must not report a planner that takes no tickets.
     health.set_ready(false);
     shutdown.cancel();
@@ -73,21 +77,25 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     worked
 }
 
-async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) -> anyhow::Result<()> {
-    let Some(desk) = startup::desk(config, shutdown).await? else {
+async fn work_until_shutdown(
+    config: &Config,
+    health: &ServiceHealth,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let Some(desk) = startup::build_worker(config, shutdown).await? else {
         return Ok(());
     };
     let (desk, queue, leases) = (Arc::new(desk.0), desk.1, desk.2);
     health.set_ready(true);
     tracing::info!(slots = config.planner.slots, "planner is ready");
-    let watched = readiness::watch(queue.clone(), leases, health.clone(), shutdown.clone());
+    let watched = readiness::watch_readiness(queue.clone(), leases, health.clone(), shutdown.clone());
     let _watching = AbortOnDropHandle::new(tokio::spawn(watched));
     while !shutdown.is_cancelled() {
         // Each turn of the loop is one shift: it ends at shutdown or when an admin stops all planners.
-        stop_all::switched_off(&queue, shutdown).await;
+        stop_switch::wait_until_off(&queue, shutdown).await;
         let shift = shutdown.child_token();
         let stop = async {
-            stop_all::switched_on(&queue, &shift).await;
+            stop_switch::wait_until_on(&queue, &shift).await;
             if !shift.is_cancelled() {
                 tracing::warn!("an admin stopped every planner; tickets in hand are given back");
                 shift.cancel();
@@ -110,7 +118,7 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
 async fn keep_taking<F: Future<Output = ()>>(
     queue: &Queue,
     shift: &CancellationToken,
-    take: impl Fn(Tokens<Trigger>) -> F,
+    take: impl Fn(TokenSource<Trigger>) -> F,
 ) -> anyhow::Result<()> {
     let is_fatal = |error: &queue::Error| !error.is_passing();
     let kept = service::keep_running("tickets", shift, is_fatal, async || {
@@ -125,8 +133,8 @@ async fn keep_taking<F: Future<Output = ()>>(
 /// Works on tickets until the end of the shift, then returns the active ones.
 async fn take_tickets(
     config: &Config,
-    desk: &Arc<TicketDesk>,
-    mut tokens: Tokens<Trigger>,
+    desk: &Arc<TicketWorker>,
+    mut tokens: TokenSource<Trigger>,
     shift: &CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(config.planner.slots));

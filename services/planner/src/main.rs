@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
+    bootstrap::run_service(
         "planner",
         "Plans the work on tickets and talks to the model.",
-        planner::serve,
+        planner::serve_planner,
     )
 }

@@ -3,12 +3,12 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{Pool, PoolRecord, SlotQueue, cause::chain};
-use queue::{Bucket, Key, Queue, Revision, Table};
+use domain::{ExecutorPool, PoolRecord, SlotQueue, cause::format_error_chain};
+use queue::{KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::executors::Executors;
+use crate::executors::ExecutorFleet;
 use crate::telemetry::{self, PoolSlots};
 
 // Pause between two rounds: no record is written more often, however much changes.
@@ -17,20 +17,20 @@ const EVERY: Duration = Duration::from_millis(PoolRecord::EVERY_MS);
 
 /// Keeps one record for each pool in the planner's settings.
 pub(crate) struct PoolKeeper {
-    table: Table<PoolRecord>,
-    queues: Table<SlotQueue>,
-    executors: Arc<Executors>,
+    table: TypedTable<PoolRecord>,
+    queues: TypedTable<SlotQueue>,
+    executors: Arc<ExecutorFleet>,
     planner: String,
-    written: BTreeMap<String, (Revision, PoolRecord)>,
+    written: BTreeMap<String, (TableRevision, PoolRecord)>,
 }
 
 impl PoolKeeper {
-    pub(crate) fn new(queue: &Queue, executors: Arc<Executors>) -> Self {
+    pub(crate) fn new(queue: &Queue, executors: Arc<ExecutorFleet>) -> Self {
         Self {
-            table: queue.table(Bucket::Pools),
-            queues: queue.table(Bucket::Slots),
+            table: queue.table(KeyValueBucket::Pools),
+            queues: queue.table(KeyValueBucket::Slots),
             executors,
-            planner: bootstrap::instance(),
+            planner: bootstrap::name_process_instance(),
             written: BTreeMap::new(),
         }
     }
@@ -42,7 +42,7 @@ impl PoolKeeper {
         loop {
             let round = self.round().await;
             if let Some(error) = round.as_ref().err().filter(|_| !is_in_trouble) {
-                tracing::warn!(error = %chain(error), "what is seen of the pools could not be written down");
+                tracing::warn!(error = %format_error_chain(error), "what is seen of the pools could not be written down");
             }
             is_in_trouble = round.is_err();
             if shutdown.run_until_cancelled(sleep(SHORTEST)).await.is_none() {
@@ -53,14 +53,14 @@ impl PoolKeeper {
 
     async fn round(&mut self) -> Result<(), queue::Error> {
         self.write().await?;
-        telemetry::slots(self.measured().await?);
+        telemetry::record_slots(self.measured().await?);
         Ok(())
     }
 
     /// Returns the figures for autoscalers and alerts, from the same records of all planners that users
     /// see.
     async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
-        let now = bootstrap::now();
+        let now = bootstrap::read_wall_clock();
         let told: Vec<PoolRecord> = self
             .table
             .list()
@@ -77,7 +77,7 @@ impl PoolKeeper {
                 .filter(|record| record.pool == *name)
                 .cloned()
                 .collect();
-            let pool = Pool::of(&of_pool, now);
+            let pool = ExecutorPool::of(&of_pool, now);
             let slots = PoolSlots {
                 free: pool.free(),
                 total: pool.total(),
@@ -89,12 +89,12 @@ impl PoolKeeper {
     }
 
     async fn write(&mut self) -> Result<(), queue::Error> {
-        for record in self.executors.seen(&self.planner, bootstrap::now()) {
+        for record in self.executors.seen(&self.planner, bootstrap::read_wall_clock()) {
             let known = self.written.get(&record.pool);
             if known.is_some_and(|(_, known)| says_enough(known, &record)) {
                 continue;
             }
-            let key = Key::pool(&record.pool, &self.planner);
+            let key = RecordKey::pool(&record.pool, &self.planner);
             let last = known.map(|(revision, _)| *revision);
             let revision = match self.table.put(key.clone(), &record, last).await {
                 // The record has expired, or an earlier process with this planner's name wrote it.

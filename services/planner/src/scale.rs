@@ -11,13 +11,13 @@ use serde::Serialize;
 use crate::telemetry::{PoolSlots, last_slots};
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Scale {
+struct ScaleResponse {
     /// Demand by name of the pool; an unknown pool is missing.
-    pools: BTreeMap<String, Wanted>,
+    pools: BTreeMap<String, PoolDemand>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Wanted {
+struct PoolDemand {
     /// Number of open workspaces.
     held: u64,
     /// Runs that wait for a slot.
@@ -26,24 +26,24 @@ struct Wanted {
     demand: u64,
 }
 
-pub(crate) fn router() -> Router {
-    Router::new().route("/scale", get(async || Json(scale(last_slots()))))
+pub(crate) fn scale_router() -> Router {
+    Router::new().route("/scale", get(async || Json(scale_response(last_slots()))))
 }
 
-fn scale(seen: Vec<(String, PoolSlots, u64)>) -> Scale {
+fn scale_response(seen: Vec<(String, PoolSlots, u64)>) -> ScaleResponse {
     let pools = seen.into_iter().map(|(pool, slots, waiting)| {
         let held = u64::from(slots.held);
         let demand = held + waiting;
         (
             pool,
-            Wanted {
+            PoolDemand {
                 held,
                 waiting,
                 demand,
             },
         )
     });
-    Scale {
+    ScaleResponse {
         pools: pools.collect(),
     }
 }
@@ -59,7 +59,7 @@ mod tests {
             total: 4,
             held: 3,
         };
-        let told = serde_json::to_value(scale(vec![("default".to_owned(), slots, 2)])).unwrap();
+        let told = serde_json::to_value(scale_response(vec![("default".to_owned(), slots, 2)])).unwrap();
         let wanted = serde_json::json!({"pools": {"default": {"held": 3, "waiting": 2, "demand": 5}}});
         assert_eq!(told, wanted);
     }

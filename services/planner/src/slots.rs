@@ -2,12 +2,15 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use domain::{CommitId, JobRequest, Row, RunId, RunStatus, SlotQueue, WorkspaceInfo, cause::chain};
-use queue::{Bucket, Queue, Revision};
+use domain::{
+    CommitId, ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow,
+    cause::format_error_chain,
+};
+use queue::{KeyValueBucket, Queue, TableRevision};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::executors::{Caller, Executors, HeldWorkspace, OpenError, Restore};
+use crate::executors::{ExecutorFleet, HeldWorkspace, OpenError, PlannerSnapshotRestore, RunCaller};
 
 // Pause between two checks without a change in the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -18,13 +21,13 @@ const GATHER: Duration = Duration::from_millis(20);
 const TRIES: u32 = 100;
 
 /// Opens workspaces in order of arrival.
-pub(crate) struct Slots {
+pub(crate) struct SlotAllocator {
     queues: SlotQueues,
-    executors: Arc<Executors>,
+    executors: Arc<ExecutorFleet>,
 }
 
-impl Slots {
-    pub(crate) fn new(queue: Queue, executors: Arc<Executors>) -> Self {
+impl SlotAllocator {
+    pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
         Self {
             queues: SlotQueues { queue },
             executors,
@@ -38,11 +41,11 @@ impl Slots {
     /// [`OpenError`]; [`OpenError::NoSlot`] when the run has to wait.
     pub(crate) async fn open(
         &self,
-        caller: &Caller,
+        caller: &RunCaller,
         request: &JobRequest,
         base: Option<&CommitId>,
-        restore: Option<&Restore>,
-    ) -> Result<WorkspaceInfo, OpenError> {
+        restore: Option<&PlannerSnapshotRestore>,
+    ) -> Result<ExecutorWorkspace, OpenError> {
         let (pool, run) = (&request.rules.executor.pool, &caller.run);
         let free = self.executors.free_slots(pool, run).await;
         let (queue, _) = self.queues.read(pool).await?;
@@ -62,7 +65,7 @@ impl Slots {
     }
 
     async fn join(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
-        let now = bootstrap::now();
+        let now = bootstrap::read_wall_clock();
         if self.queues.change(pool, |queue| queue.join(run, now)).await? {
             tracing::info!(%run, pool, "the run waits for a slot");
         }
@@ -84,8 +87,12 @@ struct SlotQueues {
 }
 
 impl SlotQueues {
-    async fn read(&self, pool: &str) -> Result<(SlotQueue, Option<Revision>), queue::Error> {
-        let found = self.queue.table::<SlotQueue>(Bucket::Slots).get(pool).await?;
+    async fn read(&self, pool: &str) -> Result<(SlotQueue, Option<TableRevision>), queue::Error> {
+        let found = self
+            .queue
+            .table::<SlotQueue>(KeyValueBucket::Slots)
+            .get(pool)
+            .await?;
         Ok(found.map_or_else(Default::default, |(queue, revision)| (queue, Some(revision))))
     }
 
@@ -95,7 +102,7 @@ impl SlotQueues {
         pool: &str,
         change: impl Fn(&mut SlotQueue) -> bool,
     ) -> Result<bool, queue::Error> {
-        let table = self.queue.table::<SlotQueue>(Bucket::Slots);
+        let table = self.queue.table::<SlotQueue>(KeyValueBucket::Slots);
         for _ in 0..TRIES {
             let (mut queue, revision) = self.read(pool).await?;
             if !change(&mut queue) {
@@ -120,14 +127,14 @@ impl SlotQueues {
 pub(crate) struct SlotKeeper {
     queue: Queue,
     queues: SlotQueues,
-    executors: Arc<Executors>,
+    executors: Arc<ExecutorFleet>,
     /// Workspaces that seemed unused at the last check. The row is written after the fact, so one check can
     /// err.
     suspects: HashSet<HeldWorkspace>,
 }
 
 impl SlotKeeper {
-    pub(crate) fn new(queue: Queue, executors: Arc<Executors>) -> Self {
+    pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
         Self {
             queues: SlotQueues { queue: queue.clone() },
             queue,
@@ -142,11 +149,11 @@ impl SlotKeeper {
         let mut next_look = Instant::now() + LOOK_EVERY;
         while !shutdown.is_cancelled() {
             if let Err(error) = self.wake_first().await {
-                tracing::warn!(error = %chain(&error), "runs that wait for a slot could not be looked at");
+                tracing::warn!(error = %format_error_chain(&error), "runs that wait for a slot could not be looked at");
             }
             if Instant::now() >= next_look {
                 if let Err(error) = self.close_leftovers().await {
-                    tracing::warn!(error = %chain(&error), "open workspaces could not be looked at");
+                    tracing::warn!(error = %format_error_chain(&error), "open workspaces could not be looked at");
                 }
                 next_look = Instant::now() + LOOK_EVERY;
             }
@@ -175,12 +182,12 @@ impl SlotKeeper {
     /// Wakes a run's ticket, or removes a finished run from the queue.
     async fn offer(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
         let is_waiting = match self.row(run).await? {
-            Known::Row(row) => {
+            KnownRow::Row(row) => {
                 row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
             }
-            Known::Nothing => false,
+            KnownRow::Nothing => false,
             // A planner of that release wakes it.
-            Known::Newer => return Ok(()),
+            KnownRow::Newer => return Ok(()),
         };
         if is_waiting {
             self.queue.triggers().wake(run.ticket()).await
@@ -193,12 +200,12 @@ impl SlotKeeper {
         let mut suspects = HashSet::new();
         for held in self.executors.held() {
             let row = match self.row(&held.run).await? {
-                Known::Row(row) if !needs_workspace(&row, &held.run) => row,
-                Known::Row(_) | Known::Nothing | Known::Newer => continue,
+                KnownRow::Row(row) if !needs_workspace(&row, &held.run) => row,
+                KnownRow::Row(_) | KnownRow::Nothing | KnownRow::Newer => continue,
             };
             if self.suspects.contains(&held) {
                 tracing::info!(run = %held.run, executor = held.executor, "closes a workspace that was left open");
-                let caller = Caller {
+                let caller = RunCaller {
                     run: held.run.clone(),
                     repository: held.repository.clone(),
                     // If another planner has taken the ticket over since, the executor refuses this fence.
@@ -213,25 +220,25 @@ impl SlotKeeper {
         Ok(())
     }
 
-    async fn row(&self, run: &RunId) -> Result<Known, queue::Error> {
+    async fn row(&self, run: &RunId) -> Result<KnownRow, queue::Error> {
         let found = self
             .queue
-            .table::<Row>(Bucket::Tickets)
+            .table::<TicketRow>(KeyValueBucket::Tickets)
             .get(run.ticket().to_string().as_str())
             .await;
         match found {
-            Ok(found) => Ok(found.map_or(Known::Nothing, |(row, _)| Known::Row(Box::new(row)))),
+            Ok(found) => Ok(found.map_or(KnownRow::Nothing, |(row, _)| KnownRow::Row(Box::new(row)))),
             // The ticket's own planner rebuilds the row.
-            Err(queue::Error::Corrupt { .. }) => Ok(Known::Nothing),
-            Err(queue::Error::Newer { .. }) => Ok(Known::Newer),
+            Err(queue::Error::Corrupt { .. }) => Ok(KnownRow::Nothing),
+            Err(queue::Error::Newer { .. }) => Ok(KnownRow::Newer),
             Err(error) => Err(error),
         }
     }
 }
 
 /// Row of a ticket, as far as it is readable.
-enum Known {
-    Row(Box<Row>),
+enum KnownRow {
+    Row(Box<TicketRow>),
     Nothing,
     /// A planner of a newer release owns the ticket.
     Newer,
@@ -239,7 +246,7 @@ enum Known {
 
 /// Returns true if a run needs its workspace. A finished run does not, nor one that waits for a person or
 /// for a retry.
-fn needs_workspace(row: &Row, run: &RunId) -> bool {
+fn needs_workspace(row: &TicketRow, run: &RunId) -> bool {
     match row.run(run).map(|run| &run.status) {
         Some(RunStatus::Queued | RunStatus::Active) => true,
         Some(RunStatus::Parked { waits_for }) => waits_for.keeps_workspace(),

@@ -5,11 +5,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use domain::{ObjectRef, RunId, cause::chain};
-use queue::{ObjectUpload, Objects, StoredObject};
+use domain::{ObjectRef, RunId, cause::format_error_chain};
+use queue::{ContentStore, ObjectUpload, StoredObject};
 
 use crate::config::SnapshotSettings;
-use crate::run::RunState;
+use crate::run::PlannerRunState;
 
 const MIB: u64 = 1 << 20;
 // Runs whose packs this planner remembers; the packs of more runs are left to the collector.
@@ -18,7 +18,7 @@ const MAX_RUNS: usize = 10_000;
 /// Removes packs that this planner stored and no fact of the run needs. The collector removes packs of
 /// other planners, and those that remain after a crash.
 pub(crate) struct SnapshotStore {
-    objects: Objects,
+    objects: ContentStore,
     settings: SnapshotSettings,
     stored: Mutex<HashMap<RunId, Vec<OwnPack>>>,
 }
@@ -33,7 +33,7 @@ struct OwnPack {
 /// Room for one more pack.
 #[derive(Clone)]
 pub(crate) struct SnapshotRoom {
-    objects: Objects,
+    objects: ContentStore,
     max_bytes: u64,
     /// Reason for the model when the pack is too large.
     refusal: String,
@@ -52,7 +52,7 @@ impl SnapshotRoom {
 }
 
 impl SnapshotStore {
-    pub(crate) fn new(objects: Objects, settings: SnapshotSettings) -> Self {
+    pub(crate) fn new(objects: ContentStore, settings: SnapshotSettings) -> Self {
         Self {
             objects,
             settings,
@@ -62,9 +62,9 @@ impl SnapshotStore {
 
     /// Returns the room for the run's next snapshot. `kept_elsewhere`: bytes that other runs of the ticket
     /// keep.
-    pub(crate) fn room(&self, state: &RunState, kept_elsewhere: u64) -> SnapshotRoom {
-        let kept = bytes_of(&state.packs_beside_snapshot());
-        let (max_bytes, refusal) = room_of(self.settings, kept, kept_elsewhere);
+    pub(crate) fn room(&self, state: &PlannerRunState, kept_elsewhere: u64) -> SnapshotRoom {
+        let kept = distinct_bytes(&state.packs_beside_snapshot());
+        let (max_bytes, refusal) = snapshot_room(self.settings, kept, kept_elsewhere);
         SnapshotRoom {
             objects: self.objects.clone(),
             max_bytes,
@@ -94,7 +94,7 @@ impl SnapshotStore {
 
     /// Removes the packs that a run no longer needs, in the background. The caller has appended the run's
     /// last fact.
-    pub(crate) fn release(&self, state: &RunState) {
+    pub(crate) fn release(&self, state: &PlannerRunState) {
         if !self.stored().contains_key(&state.run) {
             return;
         }
@@ -130,7 +130,7 @@ impl SnapshotStore {
                     }
                     Err(error) => tracing::debug!(
                         %run,
-                        error = %chain(&error),
+                        error = %format_error_chain(&error),
                         "a replaced snapshot stays until it is collected"
                     ),
                 }
@@ -150,7 +150,7 @@ impl SnapshotStore {
 
 /// Returns the bytes for a run's next snapshot next to the stored ones, and the reason for the model if it
 /// is larger.
-fn room_of(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
+fn snapshot_room(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
     let of_run = (settings.run_mib * MIB).saturating_sub(kept);
     let of_ticket = (settings.ticket_mib * MIB).saturating_sub(kept + kept_elsewhere);
     let limit = if of_run <= of_ticket {
@@ -174,7 +174,7 @@ fn room_of(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, 
 }
 
 /// Returns the sum of bytes of distinct packs.
-pub(crate) fn bytes_of(packs: &[ObjectRef]) -> u64 {
+pub(crate) fn distinct_bytes(packs: &[ObjectRef]) -> u64 {
     let mut known = HashSet::new();
     let different = packs.iter().filter(|pack| known.insert(&pack.sha256));
     different.map(|pack| pack.size_bytes).sum()
@@ -191,7 +191,7 @@ mod tests {
             ticket_mib: 16,
         };
         let room = |kept_mib: u64, elsewhere_mib: u64| {
-            let (bytes, words) = room_of(settings, kept_mib * MIB, elsewhere_mib * MIB);
+            let (bytes, words) = snapshot_room(settings, kept_mib * MIB, elsewhere_mib * MIB);
             (bytes / MIB, words)
         };
         assert_eq!(room(0, 0).0, 10);
@@ -216,6 +216,6 @@ mod tests {
             sha256: name.to_owned(),
             size_bytes: 5,
         };
-        assert_eq!(bytes_of(&[pack("a"), pack("b"), pack("a")]), 10);
+        assert_eq!(distinct_bytes(&[pack("a"), pack("b"), pack("a")]), 10);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Fact, Reply, ReplyStop, ToolResult, ToolStatus, Usage};
+use domain::{Fact, ModelReply, ReplyStop, TokenUsage, ToolResult, ToolStatus};
 use opentelemetry::{
     KeyValue, global,
     metrics::{Counter, Histogram},
@@ -45,8 +45,8 @@ const RUNS_WAITING: &str = "journeyman.runs.waiting_for_slot";
 const CONTEXT_STEPS: &str = "journeyman.context.steps";
 const WITHOUT_LEASE: &str = "journeyman.tickets.without_lease";
 
-static CHATS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(CHAT_DURATION));
-static TOOLS: LazyLock<Histogram<f64>> = LazyLock::new(|| seconds(TOOL_DURATION));
+static CHATS: LazyLock<Histogram<f64>> = LazyLock::new(|| build_histogram(CHAT_DURATION));
+static TOOLS: LazyLock<Histogram<f64>> = LazyLock::new(|| build_histogram(TOOL_DURATION));
 static TOKENS: LazyLock<Histogram<u64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     meter.u64_histogram(TOKEN_USAGE).with_unit("{token}").build()
@@ -67,11 +67,13 @@ static MADE_SHORTER: LazyLock<Counter<u64>> =
 static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
 
-static EXECUTOR_SPANS: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.executors.spans"));
-static EMBEDDINGS: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.embeddings.rankings"));
-static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.not_shared"));
-static BUDGETS_NEAR: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.near_limit"));
-static BUDGETS_REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.refused"));
+static EXECUTOR_SPANS: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.executors.spans"));
+static EMBEDDINGS: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.embeddings.rankings"));
+static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.budgets.not_shared"));
+static BUDGETS_NEAR: LazyLock<Counter<u64>> =
+    LazyLock::new(|| build_counter("journeyman.budgets.near_limit"));
+static BUDGETS_REFUSED: LazyLock<Counter<u64>> =
+    LazyLock::new(|| build_counter("journeyman.budgets.refused"));
 
 static LEAD_TIME: LazyLock<Histogram<f64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
@@ -83,11 +85,11 @@ static LEAD_TIME: LazyLock<Histogram<f64>> = LazyLock::new(|| {
         .build()
 });
 
-fn counter(name: &'static str) -> Counter<u64> {
+fn build_counter(name: &'static str) -> Counter<u64> {
     global::meter(METER).u64_counter(name).build()
 }
 
-fn seconds(name: &'static str) -> Histogram<f64> {
+fn build_histogram(name: &'static str) -> Histogram<f64> {
     let meter = global::meter(METER);
     let histogram = meter.f64_histogram(name).with_unit("s");
     histogram.with_boundaries(SECONDS.to_vec()).build()
@@ -103,7 +105,7 @@ const SECONDS: [f64; 12] = [
 const LEAST_CACHED: u64 = 4096;
 
 /// Labels of a model call.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ChatLabels<'a> {
     pub(crate) role: &'static str,
     /// Name in the settings.
     pub(crate) provider: &'a str,
@@ -125,7 +127,7 @@ pub(crate) struct ChatCall {
 
 impl ChatCall {
     /// Starts the span of the call.
-    pub(crate) fn start(asked: &Asked<'_>) -> Self {
+    pub(crate) fn start(asked: &ChatLabels<'_>) -> Self {
         let span =
             tracing::info_span!("chat", otel.name = %format!("chat {}", asked.model), otel.kind = "client");
         let labels = vec![
@@ -149,7 +151,7 @@ impl ChatCall {
     }
 
     /// Ends the span and records the metrics; an error appears by its kind.
-    pub(crate) fn end(mut self, outcome: Result<&Reply, &'static str>) {
+    pub(crate) fn end(mut self, outcome: Result<&ModelReply, &'static str>) {
         match outcome {
             Ok(reply) => self.replied(reply),
             Err(kind) => {
@@ -161,7 +163,7 @@ impl ChatCall {
         CHATS.record(self.start.elapsed().as_secs_f64(), &self.labels);
     }
 
-    fn replied(&self, reply: &Reply) {
+    fn replied(&self, reply: &ModelReply) {
         let usage = reply.usage;
         self.span.set_attribute(RESPONSE_MODEL, reply.model.clone());
         self.span.set_attribute(FINISH_REASONS, stop_name(reply.stop));
@@ -195,7 +197,7 @@ impl ChatCall {
 }
 
 /// Returns true for a later turn without a cache read although its prompt is long enough.
-const fn misses_cache(goes_on: bool, usage: &Usage) -> bool {
+const fn misses_cache(goes_on: bool, usage: &TokenUsage) -> bool {
     goes_on && usage.cache_read_tokens == 0 && usage.input_tokens >= LEAST_CACHED
 }
 
@@ -219,7 +221,7 @@ pub(crate) fn tool_span(run: &str, tool: &str, call: &str) -> Span {
 }
 
 /// Counts one finished tool call. Executors offer a fixed set of tools, so the label has few values.
-pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
+pub(crate) fn count_tool_call(tool: &str, start: Instant, result: &ToolResult) {
     let mut labels = vec![KeyValue::new(TOOL_NAME, tool.to_owned())];
     match result.status {
         ToolStatus::Ok => {}
@@ -230,7 +232,7 @@ pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
 }
 
 /// Counts one finished run.
-pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
+pub(crate) fn count_finished_run(job: &'static str, reason: &'static str) {
     let labels = [
         KeyValue::new("journeyman.job", job),
         KeyValue::new("journeyman.stop_reason", reason),
@@ -239,22 +241,22 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
 }
 
 /// Records the time of a ticket from the first request to the end of its pull request.
-pub(crate) fn ticket_done(lead_time: Duration) {
+pub(crate) fn record_lead_time(lead_time: Duration) {
     LEAD_TIME.record(lead_time.as_secs_f64(), &[]);
 }
 
 /// Counts a call whose budget check used only this planner's knowledge.
-pub(crate) fn budgets_not_shared() {
+pub(crate) fn count_unshared_budgets() {
     NOT_SHARED.add(1, &[]);
 }
 
 /// Counts a budget of which four fifths are used.
-pub(crate) fn budget_near(of: &'static str, period: &'static str) {
+pub(crate) fn count_near_budget(of: &'static str, period: &'static str) {
     BUDGETS_NEAR.add(1, &budget_labels(of, period));
 }
 
 /// Counts a call for which a budget had no room.
-pub(crate) fn budget_refused(of: &'static str, period: &'static str) {
+pub(crate) fn count_refused_budget(of: &'static str, period: &'static str) {
     BUDGETS_REFUSED.add(1, &budget_labels(of, period));
 }
 
@@ -266,7 +268,7 @@ fn budget_labels(of: &'static str, period: &'static str) -> [KeyValue; 2] {
 }
 
 /// Counts facts that shorten a conversation.
-pub(crate) fn recorded(fact: &Fact) {
+pub(crate) fn count_context_step(fact: &Fact) {
     let is_step = matches!(
         fact,
         Fact::ContextCleared { .. }
@@ -280,18 +282,18 @@ pub(crate) fn recorded(fact: &Fact) {
 }
 
 /// Counts a ranking by meaning, successful or not.
-pub(crate) fn embedded(is_ranked: bool) {
+pub(crate) fn count_ranking(is_ranked: bool) {
     let outcome = if is_ranked { "ok" } else { "failed" };
     EMBEDDINGS.add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
 }
 
 /// Counts a ticket that is taken although Redis gives no lease.
-pub(crate) fn without_lease() {
+pub(crate) fn count_missing_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
 }
 
 /// Counts spans of executors: `sent` to the collector, `refused`, or `lost` before the collector.
-pub(crate) fn executor_spans(outcome: &'static str, count: usize) {
+pub(crate) fn count_executor_spans(outcome: &'static str, count: usize) {
     if count > 0 {
         let outcome = KeyValue::new("journeyman.outcome", outcome);
         EXECUTOR_SPANS.add(count as u64, &[outcome]);
@@ -311,7 +313,7 @@ pub(crate) struct PoolSlots {
 static SLOTS: OnceLock<Mutex<Vec<(String, PoolSlots, u64)>>> = OnceLock::new();
 
 /// Records the figures of each pool for autoscalers: its slots, and the runs that wait for one.
-pub(crate) fn slots(seen: Vec<(String, PoolSlots, u64)>) {
+pub(crate) fn record_slots(seen: Vec<(String, PoolSlots, u64)>) {
     let known = SLOTS.get_or_init(|| {
         observe_slots();
         Mutex::default()
@@ -353,9 +355,9 @@ fn observe_slots() {
         .build();
 }
 
-struct Metadata<'a>(&'a mut MetadataMap);
+struct MetadataInjector<'a>(&'a mut MetadataMap);
 
-impl Injector for Metadata<'_> {
+impl Injector for MetadataInjector<'_> {
     fn set(&mut self, key: &str, value: String) {
         if let (Ok(key), Ok(value)) = (MetadataKey::from_bytes(key.as_bytes()), value.parse()) {
             self.0.insert(key, value);
@@ -364,10 +366,10 @@ impl Injector for Metadata<'_> {
 }
 
 /// Makes the current span the parent of the executor's spans.
-pub(crate) fn inject(metadata: &mut MetadataMap) {
+pub(crate) fn inject_trace(metadata: &mut MetadataMap) {
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {
-        propagator.inject_context(&context, &mut Metadata(metadata))
+        propagator.inject_context(&context, &mut MetadataInjector(metadata))
     });
 }
 
@@ -377,10 +379,10 @@ mod tests {
 
     #[test]
     fn only_long_later_turns_count_uncached() {
-        let usage = |input_tokens, cache_read_tokens| Usage {
+        let usage = |input_tokens, cache_read_tokens| TokenUsage {
             input_tokens,
             cache_read_tokens,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         assert!(misses_cache(true, &usage(5000, 0)));
         assert!(!misses_cache(false, &usage(5000, 0)));

@@ -15,13 +15,14 @@ mod unreadable;
 use std::time::Duration;
 
 use domain::{
-    Fact, Job, PullRequestRef, Reason, Receipt, Report, ReportOutcome, ReportRequest, ReportSettled, Row,
-    RunStatus, Source, StopReason, Trigger, TriggerKey, report,
+    Fact, Job, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled, PullRequestRef,
+    ReportRequest, RunStatus, StopReason, TicketRow, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    report,
 };
 use futures::StreamExt as _;
-use queue::{Bucket, Queue};
+use queue::{KeyValueBucket, Queue};
 use serde_json::json;
-use testkit::{NatsServer, RedisServer, ScriptedModel, Step};
+use testkit::{NatsServer, RedisServer, ScriptStep, ScriptedModel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -44,11 +45,11 @@ struct World {
 
 impl World {
     /// The token returns later than any outage lasts.
-    async fn start(script: Vec<Step>) -> Self {
+    async fn start(script: Vec<ScriptStep>) -> Self {
         Self::start_with(script, 60_000).await
     }
 
-    async fn start_with(script: Vec<Step>, ack_wait_ms: u64) -> Self {
+    async fn start_with(script: Vec<ScriptStep>, ack_wait_ms: u64) -> Self {
         let nats = NatsServer::start().await.unwrap();
         let redis = RedisServer::start().await.unwrap();
         let model = ScriptedModel::start(script).await.unwrap();
@@ -83,7 +84,7 @@ impl World {
 
     /// Starts a planner that treats records above this format as those of a newer release.
     async fn planner_that_reads(&self, newest_format: u32) -> Planner {
-        let key = grant::generate();
+        let key = grant::generate_key_pair();
         let config = Config {
             nats: queue::Settings {
                 newest_format,
@@ -122,7 +123,7 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = self.shutdown.child_token();
-        let served = tokio::spawn(Box::pin(crate::serve(config, listener, shutdown.clone())));
+        let served = tokio::spawn(Box::pin(crate::serve_planner(config, listener, shutdown.clone())));
         Planner {
             address,
             shutdown,
@@ -132,7 +133,7 @@ impl World {
 
     /// Requests the ticket's job.
     async fn ask(&self) {
-        let job = Reason::JobRequested(Box::new(request(Job::Implement)));
+        let job = TriggerReason::JobRequested(Box::new(request(Job::Implement)));
         self.trigger("changelog:1", job).await;
     }
 
@@ -152,20 +153,20 @@ impl World {
     }
 
     async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-        testkit::eventually(what, Duration::from_secs(20), look)
+        testkit::poll_until(what, Duration::from_secs(20), look)
             .await
             .unwrap()
     }
 
-    fn rows(&self) -> queue::Table<Row> {
-        self.queue.table(Bucket::Tickets)
+    fn rows(&self) -> queue::TypedTable<TicketRow> {
+        self.queue.table(KeyValueBucket::Tickets)
     }
 
-    async fn row(&self) -> Option<Row> {
+    async fn row(&self) -> Option<TicketRow> {
         Some(self.rows().get(&ticket().to_string()).await.ok()??.0)
     }
 
-    async fn trigger(&self, key: &str, reason: Reason) {
+    async fn trigger(&self, key: &str, reason: TriggerReason) {
         let trigger = Trigger {
             key: TriggerKey::new(key),
             ..trigger(reason)
@@ -173,7 +174,7 @@ impl World {
         self.queue.triggers().append(&trigger).await.unwrap();
     }
 
-    async fn finished(&self, runs: usize) -> Row {
+    async fn finished(&self, runs: usize) -> TicketRow {
         let over = |run: &&domain::RunSummary| matches!(run.status, RunStatus::Finished { .. });
         self.until("the runs are finished", async || {
             let row = self.row().await?;
@@ -236,32 +237,32 @@ async fn settle_reports(queue: Queue) {
     }
 }
 
-fn settled(report: &Report) -> Option<Trigger> {
+fn settled(report: &OutboundRequest) -> Option<Trigger> {
     let receipt = match &report.request {
-        ReportRequest::PushBranch(push) => Receipt::Pushed {
+        ReportRequest::PushBranch(push) => OutboundReceipt::Pushed {
             branch: push.branch.clone(),
             head: push.head.clone(),
         },
-        ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::PullRequestOpening {
             repository, branch, ..
-        }) => Receipt::PullRequestOpened(PullRequestRef {
+        }) => OutboundReceipt::PullRequestOpened(PullRequestRef {
             repository: repository.clone(),
             number: 7,
             url: "https://github.example/acme/shop/pull/7".to_owned(),
             branch: branch.clone(),
         }),
-        _ => Receipt::Told,
+        _ => OutboundReceipt::Told,
     };
     let (report, run) = (report.id.clone(), report.run.clone()?);
     let key = TriggerKey::new(format!("settled:{report}"));
-    let reason = Reason::ReportSettled(ReportSettled {
+    let reason = TriggerReason::ReportSettled(OutboundSettled {
         report,
         run,
-        outcome: ReportOutcome::Done(receipt),
+        outcome: OutboundOutcome::Done(receipt),
     });
     Some(Trigger {
         key,
-        source: Source::Reporter,
+        source: TriggerChannel::Reporter,
         ..trigger(reason)
     })
 }
@@ -269,11 +270,11 @@ fn settled(report: &Report) -> Option<Trigger> {
 /// Tools that an executor ran for [`script`].
 const RAN: [&str; 4] = ["read_file", "edit_file", "create_branch", "commit_changes"];
 
-fn script() -> Vec<Step> {
+fn script() -> Vec<ScriptStep> {
     vec![
-        Step::call("read_file", json!({ "path": "a" })).expecting("ENG-12"),
-        Step::call("edit_file", json!({ "path": "a" })).expecting("read_file did it"),
-        Step::call(
+        ScriptStep::call("read_file", json!({ "path": "a" })).expecting("ENG-12"),
+        ScriptStep::call("edit_file", json!({ "path": "a" })).expecting("read_file did it"),
+        ScriptStep::call(
             "finish",
             json!({ "type": "fix", "title": "Correct the totals", "summary": "Totals are right again." }),
         ),
@@ -296,7 +297,7 @@ async fn a_ticket_becomes_a_pull_request() {
     world
         .trigger(
             "merged:7",
-            Reason::PullRequestMerged {
+            TriggerReason::PullRequestMerged {
                 pull_request: row.pull_requests[0].clone(),
                 by: "ada".to_owned(),
             },
@@ -341,7 +342,7 @@ async fn lost_workspace_reopens_from_snapshot() {
 }
 
 /// Returns the names of the only run's facts.
-async fn facts(world: &World, row: &Row) -> Vec<String> {
+async fn facts(world: &World, row: &TicketRow) -> Vec<String> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     entries
         .iter()
@@ -392,9 +393,9 @@ async fn unkept_workspace_is_reported_without_repeats() {
         (tonic::Status::unavailable("permission denied"), 3),
     ] {
         let steps = vec![
-            Step::call("edit_file", json!({ "path": "a" })),
-            Step::call("read_file", json!({ "path": "a" })).expecting("could not be saved"),
-            Step::say("Too large."),
+            ScriptStep::call("edit_file", json!({ "path": "a" })),
+            ScriptStep::call("read_file", json!({ "path": "a" })).expecting("could not be saved"),
+            ScriptStep::say("Too large."),
         ];
         let world = World::start(steps).await;
         world.executor.keep_nothing(why);
@@ -503,10 +504,10 @@ async fn stop_switch_interrupts_and_resumes_work() {
     let planner = world.planner().await;
     world.ask().await;
     world.open_workspaces(1).await;
-    let control = world.queue.table::<domain::StopAll>(Bucket::Control);
+    let control = world.queue.table::<domain::StopAll>(KeyValueBucket::Control);
     let record = domain::StopAll {
         by: "root".to_owned(),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
     };
     control.put(domain::StopAll::KEY, &record, None).await.unwrap();
     let given_back = async || {
@@ -556,9 +557,10 @@ async fn crashing_ticket_is_quarantined_until_retry() {
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
     let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
-    let told = |(_, report): &&(u64, Report)| matches!(report.request, ReportRequest::Quarantined(_));
+    let told =
+        |(_, report): &&(u64, OutboundRequest)| matches!(report.request, ReportRequest::Quarantined(_));
     assert_eq!(reports.iter().filter(told).count(), 1);
-    world.trigger("comment:9", Reason::RetryRequested).await;
+    world.trigger("comment:9", TriggerReason::RetryRequested).await;
     let row = world.finished(1).await;
     assert_eq!(
         (row.runs[0].status.clone(), row.quarantined, row.takeovers),
@@ -575,7 +577,7 @@ async fn a_stop_cuts_the_model_call() {
     world.ask().await;
     world.open_workspaces(1).await;
     world
-        .trigger("comment:9", Reason::StopRequested { run: None })
+        .trigger("comment:9", TriggerReason::StopRequested { run: None })
         .await;
     let row = world.finished(1).await;
     assert_eq!(

@@ -1,11 +1,12 @@
 //! The board of a ticket: the content of its status comment, and the comments that are checked again for duplicates.
 
 use domain::{
-    Dollars, Job, Phase, RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp, report::Progress,
+    Dollars, Job, OutboundId, RecordKind, ReportFence, RunId, RunPhase, StoredRecord, Timestamp,
+    report::JobProgress,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{made::Moved, rounds::Rounds};
+use crate::{effect_output::TransitionResult, rounds::WorkRounds};
 
 // Newest entries that the board keeps. The comment must stay readable and within the length limits of GitHub and
 // Jira.
@@ -13,40 +14,40 @@ const MAX_ENTRIES: usize = 20;
 
 /// Content of the status comment. It is stored in the ledger, and its fence allows one writer at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Board {
+pub(crate) struct StatusBoard {
     /// Fence of the last writer.
     pub(crate) fence: ReportFence,
     /// Entries of the comment, newest first.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<BoardEntry>,
     /// Time at which work on the ticket started last.
     pub(crate) started_at: Option<Timestamp>,
     /// Failed transition of the ticket that a person has to make.
     #[serde(default)]
-    pub(crate) unmoved: Option<Moved>,
+    pub(crate) unmoved: Option<TransitionResult>,
     /// Finished work, shown until newer finished work replaces it.
-    #[serde(default, skip_serializing_if = "Lasting::is_unknown")]
-    pub(crate) lasting: Lasting,
+    #[serde(default, skip_serializing_if = "FinishedWork::is_unknown")]
+    pub(crate) lasting: FinishedWork,
     /// Progress of the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<BoardProgress>,
     /// Rounds of work on the pull request, for its check run.
-    #[serde(default, skip_serializing_if = "Rounds::is_empty")]
-    pub(crate) rounds: Rounds,
+    #[serde(default, skip_serializing_if = "WorkRounds::is_empty")]
+    pub(crate) rounds: WorkRounds,
     /// True if the comment shows the current content.
     pub(crate) is_shown: bool,
     /// Markers whose comments are listed again, because lists of GitHub and Jira lag behind writes.
     #[serde(default)]
-    pub(crate) watched: Vec<Watched>,
+    pub(crate) watched: Vec<WatchedMarker>,
 }
 
-impl Stored for Board {
+impl StoredRecord for StatusBoard {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// Finished work on a ticket, as Markdown. An empty part is not shown, and replaces an earlier one; an absent part
 /// keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Lasting {
+pub(crate) struct FinishedWork {
     /// The author's summary of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) done: Option<String>,
@@ -55,7 +56,7 @@ pub(crate) struct Lasting {
     pub(crate) changed: Option<String>,
 }
 
-impl Lasting {
+impl FinishedWork {
     /// Both parts empty: a new start of work hides the earlier work.
     pub(crate) const fn nothing() -> Self {
         Self {
@@ -79,14 +80,14 @@ impl Lasting {
 
 /// Progress of the run that reported last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct BoardProgress {
     /// Time of the report.
     pub(crate) at: Timestamp,
     /// Job of the run.
     pub(crate) job: Job,
     /// Phase in which the model works; absent while the run waits or after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) phase: Option<Phase>,
+    pub(crate) phase: Option<RunPhase>,
     /// Progress of the first clone of the repository, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clone_percent: Option<u8>,
@@ -98,7 +99,7 @@ pub(crate) struct Standing {
 /// End of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Mark {
+pub(crate) enum WorkEnd {
     /// The work reached its goal.
     Done,
     /// The work failed, and a person has to act.
@@ -109,9 +110,9 @@ pub(crate) enum Mark {
 
 /// Text of one report in the status comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct BoardEntry {
     /// Id of the report.
-    pub(crate) report: ReportId,
+    pub(crate) report: OutboundId,
     /// Time of the request for the report.
     pub(crate) at: Timestamp,
     /// Run that requested the report.
@@ -120,21 +121,21 @@ pub(crate) struct Entry {
     pub(crate) text: String,
     /// End of the work; absent while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<WorkEnd>,
 }
 
 /// Marker with which more than one comment may exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedMarker {
     /// Effect marker of the comments.
     pub(crate) marker: String,
     /// Time from which every list shows the last write.
     pub(crate) due: Timestamp,
 }
 
-impl Board {
+impl StatusBoard {
     /// Returns true if the comment already shows the report. A report without text is shown if the board is.
-    pub(crate) fn shows(&self, report: &ReportId, has_words: bool) -> bool {
+    pub(crate) fn shows(&self, report: &OutboundId, has_words: bool) -> bool {
         match has_words {
             true => self.is_shown && self.has(report),
             false => self.is_shown || self.entries.is_empty(),
@@ -142,7 +143,7 @@ impl Board {
     }
 
     /// Adds the text of a report unless it is present. `is_start` restarts the clock of the work.
-    pub(crate) fn add(&mut self, entry: Entry, is_start: bool) {
+    pub(crate) fn add(&mut self, entry: BoardEntry, is_start: bool) {
         if self.has(&entry.report) {
             return;
         }
@@ -155,14 +156,14 @@ impl Board {
     }
 
     /// Updates the progress. `phase` is known only while the model works.
-    pub(crate) fn stand(&mut self, at: Timestamp, progress: Progress, phase: Option<Phase>) {
-        let Progress {
+    pub(crate) fn stand(&mut self, at: Timestamp, progress: JobProgress, phase: Option<RunPhase>) {
+        let JobProgress {
             job,
             cost,
             clone_percent,
             ..
         } = progress;
-        let now = Standing {
+        let now = BoardProgress {
             at,
             job,
             phase,
@@ -170,7 +171,10 @@ impl Board {
             cost,
         };
         // A report that differs in its time alone causes no edit of the comment.
-        if self.standing.is_some_and(|known| Standing { at, ..known } == now) {
+        if self
+            .standing
+            .is_some_and(|known| BoardProgress { at, ..known } == now)
+        {
             return;
         }
         self.standing = Some(now);
@@ -180,21 +184,21 @@ impl Board {
     /// Returns true if the newest entry marks the work as done.
     pub(crate) fn is_done(&self) -> bool {
         let latest = self.entries.first();
-        latest.is_some_and(|entry| entry.mark == Some(Mark::Done))
+        latest.is_some_and(|entry| entry.mark == Some(WorkEnd::Done))
     }
 
     /// Records the result of a transition. A failed one is shown until a later one succeeds.
-    pub(crate) fn moved(&mut self, moved: &Moved) {
+    pub(crate) fn moved(&mut self, moved: &TransitionResult) {
         self.unmoved = match moved {
-            Moved::To(_) => None,
-            Moved::Unavailable { .. } | Moved::Refused { .. } => Some(moved.clone()),
+            TransitionResult::To(_) => None,
+            TransitionResult::Unavailable { .. } | TransitionResult::Refused { .. } => Some(moved.clone()),
         };
     }
 
     /// Replaces the parts of the finished work that are new.
-    pub(crate) fn keep(&mut self, lasting: Lasting) {
+    pub(crate) fn keep(&mut self, lasting: FinishedWork) {
         let known = std::mem::take(&mut self.lasting);
-        self.lasting = Lasting {
+        self.lasting = FinishedWork {
             done: lasting.done.or(known.done),
             changed: lasting.changed.or(known.changed),
         };
@@ -204,13 +208,13 @@ impl Board {
     pub(crate) fn watch(&mut self, marker: &str, due: Timestamp) {
         // The due time of the last write is the latest, so it replaces an earlier one.
         self.watched.retain(|watched| watched.marker != marker);
-        self.watched.push(Watched {
+        self.watched.push(WatchedMarker {
             marker: marker.to_owned(),
             due,
         });
     }
 
-    fn has(&self, report: &ReportId) -> bool {
+    fn has(&self, report: &OutboundId) -> bool {
         self.entries.iter().any(|entry| entry.report == *report)
     }
 }
@@ -219,9 +223,9 @@ impl Board {
 mod tests {
     use super::*;
 
-    fn entry(position: u64) -> Entry {
+    fn entry(position: u64) -> BoardEntry {
         let run = RunId::new("jira:ENG-12".parse().unwrap(), 7);
-        Entry {
+        BoardEntry {
             report: run.call(position).into(),
             at: Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000),
             run: Some(run),
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn board_shows_report_once_newest_first() {
-        let mut board = Board::default();
+        let mut board = StatusBoard::default();
         board.add(entry(1), true);
         board.is_shown = true;
         assert!(board.shows(&entry(1).report, true));
@@ -245,7 +249,7 @@ mod tests {
             "the comment does not say it yet"
         );
         assert!(
-            Board::default().shows(&entry(3).report, false),
+            StatusBoard::default().shows(&entry(3).report, false),
             "there is no comment"
         );
         assert_eq!(board.entries, [entry(2), entry(1)]);
@@ -254,23 +258,23 @@ mod tests {
 
     #[test]
     fn finished_work_stays_until_newer_work() {
-        let mut board = Board::default();
-        let done = |done: &str, changed: Option<&str>| Lasting {
+        let mut board = StatusBoard::default();
+        let done = |done: &str, changed: Option<&str>| FinishedWork {
             done: Some(done.to_owned()),
             changed: changed.map(str::to_owned),
         };
         board.keep(done("fixed", Some("a.rs")));
-        board.keep(Lasting::default());
+        board.keep(FinishedWork::default());
         assert_eq!(board.lasting, done("fixed", Some("a.rs")));
         board.keep(done("fixed again", None));
         assert_eq!(board.lasting, done("fixed again", Some("a.rs")));
-        board.keep(Lasting::nothing());
+        board.keep(FinishedWork::nothing());
         assert_eq!(board.lasting, done("", Some("")));
     }
 
     #[test]
     fn an_old_ticket_keeps_a_readable_board() {
-        let mut board = Board::default();
+        let mut board = StatusBoard::default();
         (1..100).for_each(|position| board.add(entry(position), false));
         assert_eq!(board.entries.len(), MAX_ENTRIES);
         assert_eq!(board.entries[0], entry(99));

@@ -11,7 +11,7 @@ use bootstrap::{
     settings::{self, TextList},
     telemetry, tls,
 };
-use domain::Instance;
+use domain::InstanceName;
 use serde::Deserialize;
 
 use crate::policy::LimitSettings;
@@ -47,14 +47,14 @@ pub struct Config {
     #[serde(default)]
     pub jira_writer: Option<jira::Settings>,
     /// The sections `[github.<instance>]`: GitHub servers in addition to the default one.
-    #[serde(default, deserialize_with = "github::writers")]
-    pub github: BTreeMap<Instance, github::Settings>,
+    #[serde(default, deserialize_with = "github::deserialize_writers")]
+    pub github: BTreeMap<InstanceName, github::Settings>,
     /// The sections `[jira.<instance>]`: Jira sites in addition to the default one.
-    #[serde(default, deserialize_with = "jira::writers")]
-    pub jira: BTreeMap<Instance, jira::Settings>,
+    #[serde(default, deserialize_with = "jira::deserialize_writers")]
+    pub jira: BTreeMap<InstanceName, jira::Settings>,
     /// The sections `[folder.<name>]`: local folders with a repository.
     #[serde(default)]
-    pub folder: BTreeMap<Instance, FolderSettings>,
+    pub folder: BTreeMap<InstanceName, FolderSettings>,
     /// The keys of `[ingest]` that the reporter uses.
     #[serde(default)]
     pub ingest: RetentionSettings,
@@ -91,11 +91,11 @@ pub struct FolderSettings {
     #[serde(default)]
     pub results: Option<PathBuf>,
     /// If true, branches are written into the repository. If false, only patches are written.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub write_branch: bool,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
@@ -285,10 +285,10 @@ impl ServiceConfig for Config {
                 "must name the planner's public key by its key id".to_owned(),
             );
         }
-        if let Err(refused) = grant::Verifier::new(&self.reporter.grant_keys) {
+        if let Err(refused) = grant::GrantVerifier::new(&self.reporter.grant_keys) {
             return wrong("grant_keys", refused.to_string());
         }
-        if let Err(error) = crate::policy::Limits::new(&self.reporter.limits()) {
+        if let Err(error) = crate::policy::ChangeLimits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
         }
         for (key, writes) in [
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     fn problem_with(extra: &[(&str, &str)]) -> Option<String> {
-        let key = grant::generate().public_key;
+        let key = grant::generate_key_pair().public_key;
         let good = [
             ("JOURNEYMAN__REPORTER__GRANT_KEYS__FIRST", key.as_str()),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "secret"),
@@ -336,7 +336,7 @@ mod tests {
             .iter()
             .chain(extra)
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let checked = settings::load::<Config>(None, env).and_then(|config| config.check());
+        let checked = settings::load_settings::<Config>(None, env).and_then(|config| config.check());
         checked.err().map(|error| error.key)
     }
 
@@ -366,7 +366,7 @@ mod tests {
             assert_eq!(problem_with(&[(name, value)]).as_deref(), Some(key));
         }
         let nothing: [(String, String); 0] = [];
-        let missing = settings::load::<Config>(None, nothing)
+        let missing = settings::load_settings::<Config>(None, nothing)
             .and_then(|config| config.check())
             .unwrap_err();
         assert_eq!(missing.key, "reporter.grant_keys");

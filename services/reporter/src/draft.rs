@@ -1,10 +1,10 @@
 //! Content of a new pull request.
 
-use domain::{Description, RepositoryName};
+use domain::{ChangeDescription, RepositoryName};
 
 /// A draft pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draft {
+pub(crate) struct PullRequestDraft {
     /// Repository of the pull request.
     pub(crate) repository: RepositoryName,
     /// Head branch, without `refs/heads/`.
@@ -16,5 +16,5 @@ pub(crate) struct Draft {
     /// Markdown by the model, for pull requests without a description.
     pub(crate) body: String,
     /// Structured description of the change, with its evidence.
-    pub(crate) description: Option<Box<Description>>,
+    pub(crate) description: Option<Box<ChangeDescription>>,
 }

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{
-    FenceStamp, Job, Report, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey, report,
+    FenceStamp, Job, OutboundRequest, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey,
+    report,
 };
 use queue::Queue;
 use secrecy::SecretString;
@@ -13,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::Settings,
-    effects::Outside,
-    folders::Folders,
-    inspect::Inspector,
-    ledger::{self, Ledger},
+    effect_error::EffectError,
+    effects::OutboundClients,
+    folders::FolderTable,
+    inspect::ChangeInspector,
+    ledger::{self, EffectLedger},
     message::FooterPages,
-    mirror::Mirrors,
-    perform::{Patience, Performed, Performer, Windows},
-    trouble::Trouble,
+    mirror::RepositoryMirrors,
+    performer::{AttemptKind, EffectWindows, PerformedReport, ReportPerformer},
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
@@ -54,15 +55,15 @@ impl Scene {
     }
 
     /// Builds a second reporter, which shares only the ledger, GitHub and Jira with the first.
-    fn performer(&self) -> Performer {
-        let github = github::Writer::new(&github::Settings {
+    fn performer(&self) -> ReportPerformer {
+        let github = github::GitHubWriter::new(&github::Settings {
             api_url: self.github.api_url(),
             git_url: self.github.git_url(),
             token: Some(SecretString::from(testkit::github::WRITER_TOKEN)),
             ..github::Settings::default()
         })
         .unwrap();
-        let jira = jira::Writer::new(&jira::Settings {
+        let jira = jira::JiraWriter::new(&jira::Settings {
             base_url: self.jira.url(),
             email: testkit::jira::WRITER_EMAIL.to_owned(),
             api_token: SecretString::from(testkit::jira::WRITER_API_TOKEN),
@@ -75,16 +76,16 @@ impl Scene {
                 dir: dir.clone(),
                 ..rules::Settings::default()
             },
-            rules::Connections::default(),
+            rules::ConfiguredInstances::default(),
         )
         .unwrap();
-        Performer {
-            outside: Outside {
-                mirrors: Arc::new(Mirrors::new(
+        ReportPerformer {
+            outside: OutboundClients {
+                mirrors: Arc::new(RepositoryMirrors::new(
                     dir.join("mirrors"),
                     git::DiskFloor(0),
                     github.clone(),
-                    Folders::new(BTreeMap::new(), &dir),
+                    FolderTable::new(BTreeMap::new(), &dir),
                     (rules.clone(), git::FetchSettings::default()),
                 )),
                 github,
@@ -93,14 +94,14 @@ impl Scene {
                 branches: self.queue.branches(),
                 pull_requests: self.queue.pull_requests(),
                 triggers: self.queue.triggers(),
-                inspector: Inspector::absent(),
+                inspector: ChangeInspector::absent(),
                 limits: Settings::default().limits(),
                 reports: self.queue.reports(),
                 pages: FooterPages::default(),
             },
-            ledger: Ledger::new(&self.queue),
+            ledger: EffectLedger::new(&self.queue),
             rules,
-            windows: Windows {
+            windows: EffectWindows {
                 unknown: Duration::from_millis(100),
                 list_lag: Duration::ZERO,
             },
@@ -116,14 +117,14 @@ impl Scene {
     }
 }
 
-fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> Report {
+fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> OutboundRequest {
     let run = RunId::new(ticket.clone(), 1);
-    Report {
+    OutboundRequest {
         id: run.call(position).into(),
         ticket: ticket.clone(),
         run: Some(run),
         fence: RunFence::default(),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         progress: None,
         request,
     }
@@ -155,16 +156,20 @@ async fn until_waits<F: Future + Unpin>(future: &mut F, times: usize) -> Option<
     .await
 }
 
-async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -> Performed {
+async fn performed(
+    performer: &ReportPerformer,
+    report: &OutboundRequest,
+    fence: ReportFence,
+) -> PerformedReport {
     for _ in 0..50 {
-        match Box::pin(performer.perform(report, fence, Patience::More)).await {
+        match Box::pin(performer.perform(report, fence, AttemptKind::More)).await {
             Ok(performed) => return performed,
             // A write of the frozen reporter may arrive in the meantime.
             Err(
-                Trouble::Later { .. }
-                | Trouble::HeldBack { .. }
-                | Trouble::Unknown(_)
-                | Trouble::Ledger(ledger::Error::Superseded),
+                EffectError::Later { .. }
+                | EffectError::HeldBack { .. }
+                | EffectError::Unknown(_)
+                | EffectError::Ledger(ledger::Error::Superseded),
             ) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -174,14 +179,14 @@ async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -
     panic!("never performed")
 }
 
-fn assert_superseded_or_done(zombie: &Result<Performed, Trouble>, frozen_at: usize) {
+fn assert_superseded_or_done(zombie: &Result<PerformedReport, EffectError>, frozen_at: usize) {
     let harmless = matches!(
         zombie,
         Ok(_)
-            | Err(Trouble::Ledger(ledger::Error::Superseded)
-                | Trouble::Later { .. }
-                | Trouble::HeldBack { .. }
-                | Trouble::Unknown(_))
+            | Err(EffectError::Ledger(ledger::Error::Superseded)
+                | EffectError::Later { .. }
+                | EffectError::HeldBack { .. }
+                | EffectError::Unknown(_))
     );
     assert!(harmless, "frozen at {frozen_at}: {zombie:?}");
 }
@@ -201,12 +206,12 @@ async fn frozen_and_overtaken_reporter_leaves_no_double() {
             ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
-                begun: report::Begun::default(),
+                begun: report::WorkOrigin::default(),
             }),
         );
         let label = "later".to_owned();
         let skipped = report(&ticket, 4, ReportRequest::Skipped(SkipReason::Label { label }));
-        let mut first = Box::pin(frozen.perform(&started, fence(1), Patience::More));
+        let mut first = Box::pin(frozen.perform(&started, fence(1), AttemptKind::More));
         let ended = until_waits(&mut first, frozen_at).await;
         times_frozen += u32::from(ended.is_none());
         performed(&taker, &started, fence(2)).await;
@@ -243,14 +248,14 @@ async fn older_fence_is_refused_before_any_write() {
     performed(&newer, &first, fence(2)).await;
     let before = scene.jira.requests().len();
     let second = report(&ticket, 4, ReportRequest::Skipped(label()));
-    let refused = older.perform(&second, fence(1), Patience::More).await;
+    let refused = older.perform(&second, fence(1), AttemptKind::More).await;
     assert!(
-        matches!(refused, Err(Trouble::Ledger(ledger::Error::Superseded))),
+        matches!(refused, Err(EffectError::Ledger(ledger::Error::Superseded))),
         "{refused:?}"
     );
     let refused = older.tidy(&ticket, fence(1)).await;
     assert!(
-        matches!(refused, Err(Trouble::Ledger(ledger::Error::Superseded))),
+        matches!(refused, Err(EffectError::Ledger(ledger::Error::Superseded))),
         "{refused:?}"
     );
     assert_eq!(scene.jira.requests().len(), before);

@@ -1,12 +1,16 @@
 //! The ledger: attempts and receipts of effects, and the progress of each ticket's reports.
 
 use domain::{
-    RecordKind, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, Stored, TicketKey, Timestamp,
+    OutboundCursor as Cursor, OutboundId, OutboundOutcome, RecordKind, ReportFence, StoredRecord, TicketKey,
+    Timestamp,
 };
-use queue::{Bucket, DeadLetter, DeadLetters, Found, Key, Queue, Revision, Table, Unreadable};
+use queue::{
+    DeadLetter, DeadLetters, FoundValue, KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable,
+    UnreadableRecord,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{board::Board, made::Made};
+use crate::{board::StatusBoard, effect_output::EffectOutput};
 
 /// Failure of a ledger operation.
 #[derive(Debug, thiserror::Error)]
@@ -43,38 +47,38 @@ pub(crate) struct EffectRecord {
     /// Number of attempts.
     pub(crate) attempts: u32,
     /// Result of the effect. If present, the effect is never performed again.
-    pub(crate) receipt: Option<Made>,
+    pub(crate) receipt: Option<EffectOutput>,
 }
 
-impl Stored for EffectRecord {
+impl StoredRecord for EffectRecord {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// Answer of the ledger to a reporter that wants to perform an effect.
 #[derive(Debug)]
-pub(crate) enum Claim {
+pub(crate) enum EffectClaim {
     /// The effect is done; its receipt.
-    Done(Box<Made>),
+    Done(Box<EffectOutput>),
     /// The effect may be performed.
-    Open(Intent),
+    Open(EffectIntent),
 }
 
 /// The right to perform one effect. Every write with it is compared with the row's last revision.
 #[derive(Debug)]
-pub(crate) struct Intent {
-    key: Key,
+pub(crate) struct EffectIntent {
+    key: RecordKey,
     /// Kind of the effect, for failpoints.
     kind: String,
     fence: ReportFence,
-    last: Option<Revision>,
+    last: Option<TableRevision>,
     /// Number of earlier attempts.
     pub(crate) attempts: u32,
     /// Start of an earlier attempt with an unknown outcome.
     pub(crate) open_since: Option<Timestamp>,
 }
 
-impl Intent {
-    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<Made>) -> EffectRecord {
+impl EffectIntent {
+    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<EffectOutput>) -> EffectRecord {
         EffectRecord {
             intent_at,
             fence: self.fence,
@@ -86,11 +90,11 @@ impl Intent {
 
 /// Tables of the ledger.
 #[derive(Clone)]
-pub(crate) struct Ledger {
-    effects: Table<EffectRecord>,
-    cursors: Table<Cursor>,
-    boards: Table<Board>,
-    outcomes: Table<ReportOutcome>,
+pub(crate) struct EffectLedger {
+    effects: TypedTable<EffectRecord>,
+    cursors: TypedTable<Cursor>,
+    boards: TypedTable<StatusBoard>,
+    outcomes: TypedTable<OutboundOutcome>,
     letters: DeadLetters,
 }
 
@@ -107,14 +111,14 @@ fn count_crashes(known: &Cursor, fence: ReportFence) -> u32 {
 }
 
 /// Row of the ledger, as the queue returned it.
-enum Known<V> {
-    Row(V, Revision),
+enum LedgerRow<V> {
+    Row(V, TableRevision),
     /// The row was unreadable. It is kept as a dead letter, and the next write replaces it.
-    Lost(Revision),
+    Lost(TableRevision),
     Nothing,
 }
 
-impl<V> Known<V> {
+impl<V> LedgerRow<V> {
     fn row(self) -> Option<V> {
         match self {
             Self::Row(row, _) => Some(row),
@@ -123,10 +127,10 @@ impl<V> Known<V> {
     }
 }
 
-impl Ledger {
+impl EffectLedger {
     /// Opens the ledger of a queue.
     pub(crate) fn new(queue: &Queue) -> Self {
-        let bucket = Bucket::Effects;
+        let bucket = KeyValueBucket::Effects;
         Self {
             effects: queue.table(bucket),
             cursors: queue.table(bucket),
@@ -140,25 +144,25 @@ impl Ledger {
     ///
     /// # Errors
     /// A row of a newer release, which this release must not replace.
-    async fn read<V>(&self, table: &Table<V>, key: &Key) -> Result<Known<V>, Error>
+    async fn read<V>(&self, table: &TypedTable<V>, key: &RecordKey) -> Result<LedgerRow<V>, Error>
     where
-        V: Stored + Send + Sync,
+        V: StoredRecord + Send + Sync,
     {
         Ok(match table.find(key).await? {
-            Some(Found::Value(row, revision)) => Known::Row(row, revision),
-            Some(Found::Unreadable(unreadable)) => {
+            Some(FoundValue::Value(row, revision)) => LedgerRow::Row(row, revision),
+            Some(FoundValue::Unreadable(unreadable)) => {
                 let unreadable = unreadable.unless_newer()?;
                 self.bury(key, &unreadable).await?;
-                Known::Lost(unreadable.revision())
+                LedgerRow::Lost(unreadable.revision())
             }
-            None => Known::Nothing,
+            None => LedgerRow::Nothing,
         })
     }
 
-    async fn bury(&self, key: &Key, unreadable: &Unreadable) -> Result<(), Error> {
+    async fn bury(&self, key: &RecordKey, unreadable: &UnreadableRecord) -> Result<(), Error> {
         tracing::error!(%key, problem = unreadable.problem(), "row of the ledger buried");
         let advice = "it was rebuilt from what is outside, and there is nothing to do";
-        let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::now());
+        let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::read_wall_clock());
         let letter = DeadLetter::about(unreadable, RecordKind::Ledger, id, ticket, advice, now);
         Ok(self.letters.bury(&letter, unreadable).await?)
     }
@@ -172,38 +176,38 @@ impl Ledger {
         ticket: &TicketKey,
         id: &str,
         fence: ReportFence,
-    ) -> Result<Claim, Error> {
-        let new = |last, attempts, open_since| Intent {
+    ) -> Result<EffectClaim, Error> {
+        let new = |last, attempts, open_since| EffectIntent {
             key: key_of(ticket, id),
-            kind: kind(id).to_owned(),
+            kind: effect_kind(id).to_owned(),
             fence,
             last,
             attempts,
             open_since,
         };
         let intent = match self.read(&self.effects, &key_of(ticket, id)).await? {
-            Known::Row(
+            LedgerRow::Row(
                 EffectRecord {
                     receipt: Some(receipt),
                     ..
                 },
                 _,
-            ) => return Ok(Claim::Done(Box::new(receipt))),
-            Known::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
-            Known::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
-            Known::Nothing => new(None, 0, None),
+            ) => return Ok(EffectClaim::Done(Box::new(receipt))),
+            LedgerRow::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
+            LedgerRow::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
+            LedgerRow::Nothing => new(None, 0, None),
             // The lost row may have recorded an attempt, so the search window for it starts now.
-            Known::Lost(revision) => {
+            LedgerRow::Lost(revision) => {
                 let mut intent = new(Some(revision), 0, None);
-                self.attempt(&mut intent, bootstrap::now()).await?;
+                self.attempt(&mut intent, bootstrap::read_wall_clock()).await?;
                 intent
             }
         };
-        Ok(Claim::Open(intent))
+        Ok(EffectClaim::Open(intent))
     }
 
     /// Records an attempt. Call it right before the outbound write, never after it.
-    pub(crate) async fn attempt(&self, intent: &mut Intent, now: Timestamp) -> Result<(), Error> {
+    pub(crate) async fn attempt(&self, intent: &mut EffectIntent, now: Timestamp) -> Result<(), Error> {
         // Counted before the write, so that a crash in the write counts, too.
         intent.attempts += 1;
         intent.open_since = Some(now);
@@ -213,7 +217,7 @@ impl Ledger {
     }
 
     /// Records that the attempt had no effect, so that the next attempt need not search for its result.
-    pub(crate) async fn withdraw(&self, mut intent: Intent) -> Result<(), Error> {
+    pub(crate) async fn withdraw(&self, mut intent: EffectIntent) -> Result<(), Error> {
         let record = intent.record(None, None);
         let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
@@ -221,7 +225,7 @@ impl Ledger {
     }
 
     /// Records the receipt of an effect.
-    pub(crate) async fn settle(&self, mut intent: Intent, receipt: Made) -> Result<(), Error> {
+    pub(crate) async fn settle(&self, mut intent: EffectIntent, receipt: EffectOutput) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
         let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
@@ -229,7 +233,7 @@ impl Ledger {
     }
 
     /// Returns the receipt of an effect that is done.
-    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<Made>, Error> {
+    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<EffectOutput>, Error> {
         let known = self.read(&self.effects, &key_of(ticket, id)).await?;
         Ok(known.row().and_then(|record| record.receipt))
     }
@@ -241,10 +245,10 @@ impl Ledger {
         ticket: &TicketKey,
         id: &str,
         fence: ReportFence,
-        receipt: Option<Made>,
+        receipt: Option<EffectOutput>,
     ) -> Result<(), Error> {
         let key = key_of(ticket, id);
-        let Known::Row(record, last) = self.read(&self.effects, &key).await? else {
+        let LedgerRow::Row(record, last) = self.read(&self.effects, &key).await? else {
             return Ok(());
         };
         // The row may belong to another reporter by now, and a correction must not undo its work.
@@ -258,7 +262,7 @@ impl Ledger {
             ..record
         };
         let put = self.effects.put(&key, &record, Some(last));
-        failpoint::around_kind("reporter.ledger.correct", kind(id), put).await?;
+        failpoint::around_kind("reporter.ledger.correct", effect_kind(id), put).await?;
         Ok(())
     }
 
@@ -270,32 +274,32 @@ impl Ledger {
         &self,
         ticket: &TicketKey,
         fence: ReportFence,
-    ) -> Result<(Board, Option<Revision>), Error> {
-        match self.read(&self.boards, &Key::board(ticket)).await? {
-            Known::Row(board, _) if board.fence > fence => Err(Error::Superseded),
-            Known::Row(board, revision) => Ok((board, Some(revision))),
-            Known::Lost(revision) => Ok((Board::default(), Some(revision))),
-            Known::Nothing => Ok((Board::default(), None)),
+    ) -> Result<(StatusBoard, Option<TableRevision>), Error> {
+        match self.read(&self.boards, &RecordKey::board(ticket)).await? {
+            LedgerRow::Row(board, _) if board.fence > fence => Err(Error::Superseded),
+            LedgerRow::Row(board, revision) => Ok((board, Some(revision))),
+            LedgerRow::Lost(revision) => Ok((StatusBoard::default(), Some(revision))),
+            LedgerRow::Nothing => Ok((StatusBoard::default(), None)),
         }
     }
 
     /// Returns the ticket's board without regard to its fence.
-    pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<Board>, Error> {
-        Ok(self.read(&self.boards, &Key::board(ticket)).await?.row())
+    pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<StatusBoard>, Error> {
+        Ok(self.read(&self.boards, &RecordKey::board(ticket)).await?.row())
     }
 
     /// Writes the ticket's board, if `last` is its current revision.
     pub(crate) async fn keep_board(
         &self,
         ticket: &TicketKey,
-        board: &Board,
-        last: Option<Revision>,
-    ) -> Result<Revision, Error> {
-        let put = self.boards.put(Key::board(ticket), board, last);
+        board: &StatusBoard,
+        last: Option<TableRevision>,
+    ) -> Result<TableRevision, Error> {
+        let put = self.boards.put(RecordKey::board(ticket), board, last);
         Ok(failpoint::around("reporter.ledger.board", put).await?)
     }
 
-    async fn write(&self, intent: &mut Intent, record: EffectRecord) -> Result<(), Error> {
+    async fn write(&self, intent: &mut EffectIntent, record: EffectRecord) -> Result<(), Error> {
         intent.last = Some(self.effects.put(&intent.key, &record, intent.last).await?);
         Ok(())
     }
@@ -308,14 +312,14 @@ impl Ledger {
         &self,
         ticket: &TicketKey,
         fence: ReportFence,
-    ) -> Result<(Cursor, Revision), Error> {
-        let key = Key::cursor(ticket);
+    ) -> Result<(Cursor, TableRevision), Error> {
+        let key = RecordKey::cursor(ticket);
         let (known, last) = match self.read(&self.cursors, &key).await? {
-            Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
-            Known::Row(cursor, revision) => (cursor, Some(revision)),
+            LedgerRow::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
+            LedgerRow::Row(cursor, revision) => (cursor, Some(revision)),
             // The reports are read from the start. Settled ones have an outcome, so they are not repeated.
-            Known::Lost(revision) => (Cursor::default(), Some(revision)),
-            Known::Nothing => (Cursor::default(), None),
+            LedgerRow::Lost(revision) => (Cursor::default(), Some(revision)),
+            LedgerRow::Nothing => (Cursor::default(), None),
         };
         let cursor = Cursor {
             fence,
@@ -332,7 +336,7 @@ impl Ledger {
         &self,
         ticket: &TicketKey,
         cursor: &Cursor,
-        last: Revision,
+        last: TableRevision,
     ) -> Result<(), Error> {
         // An absent count marks a cursor that was returned, in contrast to a count of zero.
         let given_back = Cursor {
@@ -344,7 +348,7 @@ impl Ledger {
 
     /// Returns the fence of the last reporter that took the ticket's cursor.
     pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
-        let known = self.read(&self.cursors, &Key::cursor(ticket)).await?;
+        let known = self.read(&self.cursors, &RecordKey::cursor(ticket)).await?;
         Ok(known.row().map(|cursor| cursor.fence))
     }
 
@@ -353,9 +357,9 @@ impl Ledger {
         &self,
         ticket: &TicketKey,
         cursor: &Cursor,
-        last: Revision,
-    ) -> Result<Revision, Error> {
-        let key = Key::cursor(ticket);
+        last: TableRevision,
+    ) -> Result<TableRevision, Error> {
+        let key = RecordKey::cursor(ticket);
         let put = self.cursors.put(&key, cursor, Some(last));
         Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
@@ -364,9 +368,11 @@ impl Ledger {
     pub(crate) async fn outcome(
         &self,
         ticket: &TicketKey,
-        report: &ReportId,
-    ) -> Result<Option<ReportOutcome>, Error> {
-        let known = self.read(&self.outcomes, &Key::outcome(ticket, report)).await?;
+        report: &OutboundId,
+    ) -> Result<Option<OutboundOutcome>, Error> {
+        let known = self
+            .read(&self.outcomes, &RecordKey::outcome(ticket, report))
+            .await?;
         Ok(known.row())
     }
 
@@ -374,14 +380,14 @@ impl Ledger {
     pub(crate) async fn keep_outcome(
         &self,
         ticket: &TicketKey,
-        report: &ReportId,
-        outcome: &ReportOutcome,
+        report: &OutboundId,
+        outcome: &OutboundOutcome,
     ) -> Result<(), Error> {
-        let key = Key::outcome(ticket, report);
+        let key = RecordKey::outcome(ticket, report);
         let last = match self.read(&self.outcomes, &key).await? {
             // An outcome is written once. A second write fails the compare-and-set.
-            Known::Lost(revision) => Some(revision),
-            Known::Row(..) | Known::Nothing => None,
+            LedgerRow::Lost(revision) => Some(revision),
+            LedgerRow::Row(..) | LedgerRow::Nothing => None,
         };
         let put = self.outcomes.put(&key, outcome, last);
         failpoint::around("reporter.ledger.outcome", put).await?;
@@ -390,7 +396,7 @@ impl Ledger {
 }
 
 /// Returns the kind in an effect's id: its name, or `status` for the status comment.
-fn kind(id: &str) -> &str {
+fn effect_kind(id: &str) -> &str {
     match id.rsplit_once('/') {
         // Further effects of the same kind have a number as suffix.
         Some((_, name)) if !id.starts_with("status:") => name.split('.').next().unwrap_or(name),
@@ -399,9 +405,9 @@ fn kind(id: &str) -> &str {
 }
 
 /// Returns the key of an effect's row by its id: `<report>/<effect>`, or the id of the status comment.
-fn key_of(ticket: &TicketKey, id: &str) -> Key {
+fn key_of(ticket: &TicketKey, id: &str) -> RecordKey {
     match id.rsplit_once('/') {
-        Some((report, effect)) if !id.starts_with("status:") => Key::effect(ticket, report, effect),
-        Some(_) | None => Key::status(ticket),
+        Some((report, effect)) if !id.starts_with("status:") => RecordKey::effect(ticket, report, effect),
+        Some(_) | None => RecordKey::status(ticket),
     }
 }

@@ -5,9 +5,12 @@
 
 mod board;
 mod bot_orders;
+mod cleared_text;
 mod config;
 mod direct;
 mod draft;
+mod effect_error;
+mod effect_output;
 mod effects;
 mod folders;
 mod gate;
@@ -15,13 +18,12 @@ mod inspect;
 #[cfg(test)]
 mod interleave_tests;
 mod ledger;
-mod made;
 mod message;
 mod mirror;
 mod moves;
-mod outgoing;
+mod notification;
 mod owners;
-mod perform;
+mod performer;
 mod policy;
 mod reports;
 mod retry;
@@ -31,13 +33,11 @@ mod scan;
 mod serve;
 #[cfg(test)]
 mod stored_tests;
+mod stream_maintenance;
 mod telemetry;
-mod tell;
-mod trouble;
-mod upkeep;
 mod worker;
 
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
-pub use direct::{Direct, DirectSettings, Ground, only_looked, without_credentials};
+pub use direct::{DirectSettings, PullRequestOpener, RequestPreconditions, only_looked, without_credentials};
 pub use inspect::run_inspector;
-pub use serve::serve;
+pub use serve::serve_reporter;

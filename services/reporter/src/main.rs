@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run(
+    bootstrap::run_service(
         "reporter",
         "Journeyman's reporter: the only service that writes to GitHub and Jira",
-        reporter::serve,
+        reporter::serve_reporter,
     )
 }

@@ -3,7 +3,7 @@
 //!
 //! A fetch belongs to its mirror, not to a caller: several callers wait for one fetch, and it continues without them.
 
-mod fetching;
+mod mirror_fetch;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,15 +12,15 @@ use std::{
 };
 
 use bootstrap::rules::RulesStore;
-use domain::{CommitId, PushBranch, RepositoryName};
-use git::{Auth, DiskFloor, FetchSettings, MirrorFolder, Pushed, Repository, Transport};
+use domain::{BranchPush, CommitId, RepositoryName};
+use git::{BareRepository, DiskFloor, FetchSettings, GitCredentials, GitTransport, MirrorFolder, PushResult};
 use tokio_util::sync::CancellationToken;
 
-use self::fetching::{FetchState, Fetches};
+use self::mirror_fetch::{FetchState, MirrorFetches};
 use crate::{
-    folders::{Folders, Place},
+    effect_error::{EffectError, FETCH_WAIT},
+    folders::{FolderPlace, FolderTable},
     message,
-    trouble::{FETCH_WAIT, Trouble},
 };
 
 // Longest wait of a report for a fetch. Meanwhile the report holds its ticket and a slot.
@@ -56,23 +56,29 @@ pub(crate) enum MirrorView {
 }
 
 /// All mirrors below one folder.
-pub(crate) struct Mirrors {
-    fetches: Arc<Fetches>,
+pub(crate) struct RepositoryMirrors {
+    fetches: Arc<MirrorFetches>,
 }
 
-impl Mirrors {
+impl RepositoryMirrors {
     /// Opens the mirrors below `root`. Fetches use the writing accounts. Unused mirrors are removed while the disk
     /// has less free space than the floor.
     pub(crate) fn new(
         root: PathBuf,
         floor: DiskFloor,
-        github: github::Writer,
-        folders: Folders,
+        github: github::GitHubWriter,
+        folders: FolderTable,
         (rules, settings): (RulesStore, FetchSettings),
     ) -> Self {
         let folder = Arc::new(MirrorFolder::new(root));
         Self {
-            fetches: Arc::new(Fetches::new(folder, floor, github, folders, (rules, settings))),
+            fetches: Arc::new(MirrorFetches::new(
+                folder,
+                floor,
+                github,
+                folders,
+                (rules, settings),
+            )),
         }
     }
 
@@ -82,7 +88,7 @@ impl Mirrors {
     }
 
     /// Returns the mirror, at most 5 s behind the remote.
-    pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
+    pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<Arc<Path>, EffectError> {
         let mirror = self.hold(repository);
         if !self.fetches.is_fresh(repository) {
             self.fetched(repository).await?;
@@ -91,14 +97,14 @@ impl Mirrors {
     }
 
     /// Waits for a fetch, in progress or new. A first clone may take longer than the wait.
-    async fn fetched(&self, repository: &RepositoryName) -> Result<(), Trouble> {
+    async fn fetched(&self, repository: &RepositoryName) -> Result<(), EffectError> {
         let mut state = self.fetches.join(repository);
-        let now = fetching::wait_until(&mut state, PATIENCE, FetchState::is_done).await?;
+        let now = mirror_fetch::wait_until(&mut state, PATIENCE, FetchState::is_done).await?;
         if now.is_done() {
             return now.outcome();
         }
         let percent = now.percent();
-        Err(Trouble::HeldBack {
+        Err(EffectError::HeldBack {
             detail: git::Error::NotReady { percent }.to_string(),
             wait: FETCH_WAIT,
         })
@@ -112,14 +118,14 @@ impl Mirrors {
         repository: &RepositoryName,
         wanted: &WantedHead,
         patience: Duration,
-    ) -> Result<MirrorView, Trouble> {
+    ) -> Result<MirrorView, EffectError> {
         let mirror = self.hold(repository);
         if !self.fetches.is_fresh(repository) {
             let mut state = self.fetches.join(repository);
             let is_over = |state: &FetchState| state.is_done() || state.is_usable();
-            let now = fetching::wait_until(&mut state, patience, is_over).await?;
+            let now = mirror_fetch::wait_until(&mut state, patience, is_over).await?;
             // A usable first clone has the base branches only, so the requested branch or commit has to be in it.
-            let is_enough = now.is_done() || (now.is_usable() && holds(&mirror, wanted).await?);
+            let is_enough = now.is_done() || (now.is_usable() && has_wanted_head(&mirror, wanted).await?);
             if !is_enough {
                 let percent = now.percent();
                 return Ok(MirrorView::NotReady { percent });
@@ -143,21 +149,21 @@ impl Mirrors {
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
-    ) -> Result<Arc<Path>, Trouble> {
+    ) -> Result<Arc<Path>, EffectError> {
         let mirror = self.fresh(repository).await?;
         let wanted = WantedHead {
             branch: None,
             commit: Some(commit.clone()),
         };
         // A fetch of up to 5 s ago may not contain the commit yet.
-        if !holds(&mirror, &wanted).await? {
+        if !has_wanted_head(&mirror, &wanted).await? {
             self.fetched(repository).await?;
         }
         Ok(mirror)
     }
 
     /// Returns the mirror as it is. Fetches it if this process has not done so.
-    pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
+    pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<Arc<Path>, EffectError> {
         if self.fetches.is_known(repository) {
             Ok(self.hold(repository))
         } else {
@@ -166,7 +172,7 @@ impl Mirrors {
     }
 
     /// Returns the local folder of a repository; `None` for a repository on a server.
-    pub(crate) fn place(&self, repository: &RepositoryName) -> Result<Option<Place>, Trouble> {
+    pub(crate) fn place(&self, repository: &RepositoryName) -> Result<Option<FolderPlace>, EffectError> {
         self.fetches.folders.of(repository)
     }
 
@@ -175,16 +181,16 @@ impl Mirrors {
         &self,
         repository: &RepositoryName,
         branch: &str,
-    ) -> Result<Option<CommitId>, Trouble> {
+    ) -> Result<Option<CommitId>, EffectError> {
         let Some(place) = self.place(repository)? else {
             return Ok(self.fetches.github.branch_head(repository, branch).await?);
         };
         let branch = branch.to_owned();
-        blocking(move || place.branch_head(&branch)).await
+        run_blocking(move || place.branch_head(&branch)).await
     }
 
     /// Pushes one commit of the mirror to one branch of the remote.
-    pub(crate) async fn push(&self, push: &PushBranch) -> Result<Pushed, Trouble> {
+    pub(crate) async fn push(&self, push: &BranchPush) -> Result<PushResult, EffectError> {
         let mirror = self.hold(&push.repository);
         let pushing = Box::pin(self.push_from(&mirror, push));
         let pushed = failpoint::around("reporter.push", pushing).await?;
@@ -193,23 +199,23 @@ impl Mirrors {
         Ok(pushed)
     }
 
-    async fn push_from(&self, mirror: &Arc<Path>, push: &PushBranch) -> Result<Pushed, Trouble> {
+    async fn push_from(&self, mirror: &Arc<Path>, push: &BranchPush) -> Result<PushResult, EffectError> {
         if let Some(place) = self.place(&push.repository)? {
             let (mirror, push) = (Arc::clone(mirror), push.clone());
             let branch = push.branch.clone();
-            let pushed = blocking(move || Ok::<_, git::Error>(place.push(&mirror, &push))).await?;
+            let pushed = run_blocking(move || Ok::<_, git::Error>(place.push(&mirror, &push))).await?;
             return pushed.map_err(|error| match error {
                 // A folder has no temporary failures of a remote service: a retry would fail, too.
-                git::Error::Failed(_) => Trouble::Failed(domain::cause::chain(&error)),
-                error => Trouble::of_push(error, &branch),
+                git::Error::Failed(_) => EffectError::Failed(domain::cause::format_error_chain(&error)),
+                error => EffectError::of_push(error, &branch),
             });
         }
         let remote = self.fetches.github.push_remote(&push.repository);
-        let (url, auth) = addressed(remote).await?;
-        let transport = Transport::new(&**mirror);
+        let (url, auth) = resolve_remote(remote).await?;
+        let transport = GitTransport::new(&**mirror);
         let (head, branch, expected) = (&push.head, &push.branch, push.expected.as_ref());
         let pushed = transport.push(&url, Some(&auth), head, branch, expected);
-        pushed.await.map_err(|error| Trouble::of_push(error, branch))
+        pushed.await.map_err(|error| EffectError::of_push(error, branch))
     }
 
     /// Packs unused mirrors once a day, one at a time, until shutdown.
@@ -235,10 +241,10 @@ impl Mirrors {
 }
 
 /// Returns true if a mirror contains the requested branch and commit, or if neither is named.
-async fn holds(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, Trouble> {
+async fn has_wanted_head(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, EffectError> {
     let (mirror, wanted) = (Arc::clone(mirror), wanted.clone());
-    blocking(move || {
-        let mirror = Repository::open(&mirror)?;
+    run_blocking(move || {
+        let mirror = BareRepository::open(&mirror)?;
         let has_commit = wanted.commit.is_none_or(|commit| mirror.contains(&commit));
         let has_branch = match &wanted.branch {
             Some(branch) => mirror.branch_head(branch)?.is_some(),
@@ -250,22 +256,24 @@ async fn holds(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, Trouble>
 }
 
 /// Returns the address and the credentials of a remote.
-pub(crate) async fn addressed(
+pub(crate) async fn resolve_remote(
     remote: impl Future<Output = Result<github::GitRemote, github::Error>>,
-) -> Result<(String, Auth), Trouble> {
+) -> Result<(String, GitCredentials), EffectError> {
     let remote = failpoint::around("reporter.github.token", remote).await?;
-    Ok((remote.url, Auth::basic("x-access-token", &remote.token)))
+    Ok((remote.url, GitCredentials::basic("x-access-token", &remote.token)))
 }
 
 /// Runs git2 work on a thread for blocking work, away from the threads of the runtime.
-pub(crate) async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, Trouble>
+pub(crate) async fn run_blocking<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, EffectError>
 where
     T: Send + 'static,
     E: Send + 'static,
-    Trouble: From<E>,
+    EffectError: From<E>,
 {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => Ok(result?),
-        Err(_) => Err(Trouble::Failed(message::work_was_cut())),
+        Err(_) => Err(EffectError::Failed(message::work_was_cut())),
     }
 }

@@ -1,6 +1,6 @@
 //! Owners of files by a repository's CODEOWNERS file, as a pure function.
 
-use domain::covers;
+use domain::is_path_covered;
 
 /// Paths of the file in the order in which GitHub searches them.
 pub(crate) const PLACES: [&str; 3] = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];
@@ -10,13 +10,13 @@ pub(crate) const MAX_BYTES: usize = 3_000_000;
 /// Returns the people who own changed files, in the order of the files, without duplicates.
 ///
 /// The last matching line decides. Teams and mail addresses are omitted: the API requests reviews by login.
-pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
-    let lines: Vec<(&str, Vec<&str>)> = codeowners.lines().filter_map(line).collect();
+pub(crate) fn find_owners(codeowners: &str, changed: &[String]) -> Vec<String> {
+    let lines: Vec<(&str, Vec<&str>)> = codeowners.lines().filter_map(parse_owner_line).collect();
     let mut owners: Vec<String> = Vec::new();
     for path in changed {
         // GitHub lets the last matching line win.
         let mut fitting = lines.iter().rev();
-        let Some((_, names)) = fitting.find(|(pattern, _)| fits(pattern, path)) else {
+        let Some((_, names)) = fitting.find(|(pattern, _)| pattern_covers(pattern, path)) else {
             continue;
         };
         let people = names.iter().filter_map(|name| name.strip_prefix('@'));
@@ -30,7 +30,7 @@ pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
 }
 
 /// Parses a pattern with its owners. A pattern without owners means that its files have none.
-fn line(text: &str) -> Option<(&str, Vec<&str>)> {
+fn parse_owner_line(text: &str) -> Option<(&str, Vec<&str>)> {
     let text = text.split(" #").next().unwrap_or_default();
     let mut words = text.split_whitespace();
     let pattern = words.next().filter(|word| !word.starts_with('#'))?;
@@ -38,7 +38,7 @@ fn line(text: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// Matches a pattern of `.gitignore` without negation and ranges, which CODEOWNERS does not support.
-fn fits(pattern: &str, path: &str) -> bool {
+fn pattern_covers(pattern: &str, path: &str) -> bool {
     let anchored = pattern.trim_end_matches('/').contains('/');
     let from_root = match anchored {
         true => pattern.trim_start_matches('/').to_owned(),
@@ -47,7 +47,7 @@ fn fits(pattern: &str, path: &str) -> bool {
     // `docs/*` matches the files of the folder, not those of its subfolders.
     let is_shallow = anchored && pattern.ends_with("/*");
     let depth = |path: &str| path.split('/').count();
-    covers(&from_root, path) && (!is_shallow || depth(&from_root) == depth(path))
+    is_path_covered(&from_root, path) && (!is_shallow || depth(&from_root) == depth(path))
         // `docs/` matches the content of a folder, not a file of that name.
         && (!pattern.ends_with('/') || !ends_at(&from_root, path))
 }
@@ -57,7 +57,7 @@ fn ends_at(folder: &str, path: &str) -> bool {
     let Some((above, _)) = path.rsplit_once('/') else {
         return true;
     };
-    !covers(folder, above)
+    !is_path_covered(folder, above)
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn of(codeowners: &str, path: &str) -> Vec<String> {
-        owners(codeowners, &[path.to_owned()])
+        find_owners(codeowners, &[path.to_owned()])
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn owners_are_unique_in_file_order() {
         let files = ["b.js", "a.rs", "c.js"].map(str::to_owned);
-        assert_eq!(owners("*.rs @Ann\n*.js @bob @ann\n", &files), ["bob", "ann"]);
-        assert_eq!(owners("", &files), Vec::<String>::new());
+        assert_eq!(find_owners("*.rs @Ann\n*.js @bob @ann\n", &files), ["bob", "ann"]);
+        assert_eq!(find_owners("", &files), Vec::<String>::new());
     }
 }

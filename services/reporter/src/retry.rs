@@ -15,7 +15,7 @@ const PATIENCE_WHEN_ASKED: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Action after a try that failed temporarily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum RetryAction {
     /// Wait, and keep the ticket.
     Wait(Duration),
     /// Hand the ticket back for this time.
@@ -26,7 +26,7 @@ pub(crate) enum Next {
 
 /// Temporary failure of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub(crate) enum FailedTry {
     /// The service failed, or refused and may have named a wait.
     Try { asked: Option<Duration> },
     /// Nothing was sent: the account waits because of other requests. That is no failure of this report, so its
@@ -35,23 +35,23 @@ pub(crate) enum Failed {
 }
 
 /// Decides the action after `tries` tries since `since`.
-pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, failed: Failed) -> Next {
+pub(crate) fn decide_retry(tries: u32, since: Timestamp, now: Timestamp, failed: FailedTry) -> RetryAction {
     let (wait, patience) = match failed {
-        Failed::Try { asked: None } => (backoff(tries), PATIENCE),
-        Failed::Try { asked: Some(asked) } => (backoff(tries).max(asked), PATIENCE_WHEN_ASKED),
-        Failed::Untried { wait } => (wait, PATIENCE_WHEN_ASKED),
+        FailedTry::Try { asked: None } => (backoff_wait(tries), PATIENCE),
+        FailedTry::Try { asked: Some(asked) } => (backoff_wait(tries).max(asked), PATIENCE_WHEN_ASKED),
+        FailedTry::Untried { wait } => (wait, PATIENCE_WHEN_ASKED),
     };
     // The wait counts, too: a try after it would come too late.
     if now.since(since) + wait > patience {
-        Next::GiveUp
+        RetryAction::GiveUp
     } else if wait <= IN_PLACE {
-        Next::Wait(wait)
+        RetryAction::Wait(wait)
     } else {
-        Next::HandBack(wait)
+        RetryAction::HandBack(wait)
     }
 }
 
-fn backoff(tries: u32) -> Duration {
+fn backoff_wait(tries: u32) -> Duration {
     let step = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     let wait = BACKOFF_S.get(step).or(BACKOFF_S.last()).copied().unwrap_or(1);
     Duration::from_secs(wait)
@@ -61,10 +61,10 @@ fn backoff(tries: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn after(tries: u32, seconds: i64, asked: Option<u64>) -> Next {
+    fn after(tries: u32, seconds: i64, asked: Option<u64>) -> RetryAction {
         let now = Timestamp::from_unix_ms(seconds * 1000);
         let asked = asked.map(Duration::from_secs);
-        next(tries, Timestamp::default(), now, Failed::Try { asked })
+        decide_retry(tries, Timestamp::default(), now, FailedTry::Try { asked })
     }
 
     #[test]
@@ -72,17 +72,23 @@ mod tests {
         let held_back = |tries, seconds: i64, wait| {
             let now = Timestamp::from_unix_ms(seconds * 1000);
             let wait = Duration::from_millis(wait);
-            next(tries, Timestamp::default(), now, Failed::Untried { wait })
+            decide_retry(tries, Timestamp::default(), now, FailedTry::Untried { wait })
         };
-        assert_eq!(held_back(7, 900, 300), Next::Wait(Duration::from_millis(300)));
-        assert_eq!(held_back(0, 0, 60_000), Next::HandBack(Duration::from_secs(60)));
-        assert_eq!(held_back(0, 6 * 60 * 60, 60_000), Next::GiveUp);
+        assert_eq!(
+            held_back(7, 900, 300),
+            RetryAction::Wait(Duration::from_millis(300))
+        );
+        assert_eq!(
+            held_back(0, 0, 60_000),
+            RetryAction::HandBack(Duration::from_secs(60))
+        );
+        assert_eq!(held_back(0, 6 * 60 * 60, 60_000), RetryAction::GiveUp);
     }
 
     #[test]
     fn only_short_waits_keep_the_ticket() {
-        let wait = |seconds| Next::Wait(Duration::from_secs(seconds));
-        let hand_back = |seconds| Next::HandBack(Duration::from_secs(seconds));
+        let wait = |seconds| RetryAction::Wait(Duration::from_secs(seconds));
+        let hand_back = |seconds| RetryAction::HandBack(Duration::from_secs(seconds));
         assert_eq!(after(1, 0, None), wait(1));
         assert_eq!(after(3, 3, None), wait(4));
         assert_eq!(after(4, 7, None), hand_back(15));
@@ -94,11 +100,11 @@ mod tests {
 
     #[test]
     fn patience_ends() {
-        assert_eq!(after(12, 30 * 60, None), Next::GiveUp);
+        assert_eq!(after(12, 30 * 60, None), RetryAction::GiveUp);
         assert_eq!(
             after(12, 30 * 60, Some(60)),
-            Next::HandBack(Duration::from_secs(300))
+            RetryAction::HandBack(Duration::from_secs(300))
         );
-        assert_eq!(after(80, 6 * 60 * 60, Some(60)), Next::GiveUp);
+        assert_eq!(after(80, 6 * 60 * 60, Some(60)), RetryAction::GiveUp);
     }
 }

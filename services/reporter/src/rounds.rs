@@ -1,12 +1,12 @@
 //! Rounds of work on a ticket's pull request, for display. They are derived from reports, and no decision uses them.
 
 use domain::{
-    CommitId, Dollars, Job, PullRequestRef, Report, ReportRequest, RepositoryName, RunId, Timestamp,
-    report::Begun, report::Progress,
+    CommitId, Dollars, Job, OutboundRequest, PullRequestRef, ReportRequest, RepositoryName, RunId, Timestamp,
+    report::JobProgress, report::WorkOrigin,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::made::Made;
+use crate::effect_output::EffectOutput;
 
 // Number of the newest rounds that are kept.
 const MAX_ROUNDS: usize = 50;
@@ -14,7 +14,7 @@ const MAX_ROUNDS: usize = 50;
 /// Result of a commit's checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Checked {
+pub(crate) enum ChecksResult {
     /// All checks passed.
     Passed,
     /// At least one check failed.
@@ -27,7 +27,7 @@ pub(crate) enum Checked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RoundEvent {
     /// Work on the branch starts, or continues at a person's request.
-    Begun(Begun),
+    Begun(WorkOrigin),
     /// A commit was pushed to the branch.
     Pushed {
         /// Name of the branch; absent: the recorded one.
@@ -41,7 +41,7 @@ pub(crate) enum RoundEvent {
     /// The checks of a commit are complete.
     Checked {
         head: CommitId,
-        result: Checked,
+        result: ChecksResult,
         /// Page of the CI run; empty if unknown.
         page: String,
     },
@@ -54,13 +54,13 @@ pub(crate) enum RoundEvent {
 
 /// One run that worked on the branch, or a push by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Round {
+pub(crate) struct WorkRound {
     pub(crate) run: RunId,
     pub(crate) job: Job,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) checked: Option<Checked>,
+    pub(crate) checked: Option<ChecksResult>,
     /// Page of the CI run with the result; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) page: String,
@@ -68,8 +68,8 @@ pub(crate) struct Round {
     #[serde(default)]
     pub(crate) failures: u32,
     /// Cause of the round.
-    #[serde(default, skip_serializing_if = "Begun::is_unknown")]
-    pub(crate) begun: Begun,
+    #[serde(default, skip_serializing_if = "WorkOrigin::is_unknown")]
+    pub(crate) begun: WorkOrigin,
     /// True if a person requested the work again with this round. The count of failures restarts here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_reset: bool,
@@ -83,9 +83,9 @@ pub(crate) struct Round {
 
 /// All rounds of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rounds {
+pub(crate) struct WorkRounds {
     /// Rounds, oldest first.
-    pub(crate) rows: Vec<Round>,
+    pub(crate) rows: Vec<WorkRound>,
     /// Number of dropped rounds before the first row.
     #[serde(default)]
     pub(crate) dropped: usize,
@@ -114,7 +114,7 @@ pub(crate) struct ShownOn {
     pub(crate) check_run: Option<u64>,
 }
 
-impl Rounds {
+impl WorkRounds {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -129,10 +129,10 @@ impl Rounds {
     pub(crate) fn failures(&self) -> u32 {
         let mut count = 0;
         for round in self.rows.iter().rev() {
-            if round.checked == Some(Checked::Passed) {
+            if round.checked == Some(ChecksResult::Passed) {
                 break;
             }
-            count += round.failures + u32::from(round.checked == Some(Checked::Failed));
+            count += round.failures + u32::from(round.checked == Some(ChecksResult::Failed));
             if round.is_reset {
                 break;
             }
@@ -141,7 +141,7 @@ impl Rounds {
     }
 
     /// Updates the rounds by a report.
-    pub(crate) fn note(&mut self, report: &Report, made: &Made, event: &RoundEvent) {
+    pub(crate) fn note(&mut self, report: &OutboundRequest, made: &EffectOutput, event: &RoundEvent) {
         match event {
             RoundEvent::Begun(begun) => self.begin(report, begun),
             RoundEvent::Pushed { branch, head, by } => {
@@ -172,7 +172,7 @@ impl Rounds {
         }
     }
 
-    fn check(&mut self, head: &CommitId, result: Checked, page: &str, at: Timestamp) {
+    fn check(&mut self, head: &CommitId, result: ChecksResult, page: &str, at: Timestamp) {
         let mut rows = self.rows.iter_mut().rev();
         let Some(round) = rows.find(|round| round.commit.as_ref() == Some(head)) else {
             return;
@@ -180,13 +180,13 @@ impl Rounds {
         round.checked = Some(result);
         page.clone_into(&mut round.page);
         // The state for programs names the checks of CI as "ci".
-        if result == Checked::Failed {
+        if result == ChecksResult::Failed {
             self.fail("ci", at);
         }
     }
 
     /// Adds a row for a run that starts, and a further one for a run that continues at a person's request.
-    fn begin(&mut self, report: &Report, begun: &Begun) {
+    fn begin(&mut self, report: &OutboundRequest, begun: &WorkOrigin) {
         let (Some(run), Some(progress), Some(position)) =
             (report.run.as_ref(), report.progress, report.id.position())
         else {
@@ -198,7 +198,7 @@ impl Rounds {
         }
         // No other report names the checks that caused a repair.
         if let Some(failed) = &begun.failed_on {
-            self.check(&failed.head, Checked::Failed, &failed.page, report.at);
+            self.check(&failed.head, ChecksResult::Failed, &failed.page, report.at);
         }
         // New work for a ticket with earlier rounds is a request of a person as well.
         let is_reset = begun.is_again || (progress.job == Job::Implement && !self.rows.is_empty());
@@ -221,20 +221,20 @@ impl Rounds {
         }
     }
 
-    fn add(&mut self, run: &RunId, job: Job) -> &mut Round {
+    fn add(&mut self, run: &RunId, job: Job) -> &mut WorkRound {
         if self.rows.len() == MAX_ROUNDS {
             self.rows.remove(0);
             self.dropped += 1;
         }
         let at = self.rows.len();
-        self.rows.push(Round {
+        self.rows.push(WorkRound {
             run: run.clone(),
             job,
             commit: None,
             checked: None,
             page: String::new(),
             failures: 0,
-            begun: Begun::default(),
+            begun: WorkOrigin::default(),
             is_reset: false,
             cost: None,
             noted: 0,
@@ -243,7 +243,7 @@ impl Rounds {
     }
 
     /// Returns the last row of the report's run, with its cost updated; `None` for a repeated report.
-    fn round_of(&mut self, report: &Report) -> Option<&mut Round> {
+    fn round_of(&mut self, report: &OutboundRequest) -> Option<&mut WorkRound> {
         let progress = report.progress.or_else(|| of_others(&report.request));
         let (run, progress) = (report.run.as_ref()?, progress?);
         let position = report.id.position()?;
@@ -273,8 +273,8 @@ impl Rounds {
 }
 
 /// Returns a progress for the report of a person's push, which has none.
-fn of_others(request: &ReportRequest) -> Option<Progress> {
-    matches!(request, ReportRequest::PushedByOthers(_)).then_some(Progress {
+fn of_others(request: &ReportRequest) -> Option<JobProgress> {
+    matches!(request, ReportRequest::PushedByOthers(_)).then_some(JobProgress {
         clone_percent: None,
         job: Job::BackToDraft,
         phase: None,

@@ -1,28 +1,28 @@
 //! Tests of the rounds that follow from reports.
 
 use domain::{
-    PullRequestRef, ReportId, RunFence, TicketKey,
-    report::{FailedOn, Progress, Progressed},
+    OutboundId, PullRequestRef, RunFence, TicketKey,
+    report::{FailedCommit, JobProgress, ProgressUpdate},
 };
 
 use super::*;
 
-fn report(run: u64, position: u64, job: Job) -> Report {
+fn report(run: u64, position: u64, job: Job) -> OutboundRequest {
     let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
     let run = RunId::new(ticket.clone(), run);
-    Report {
-        id: ReportId::from(run.call(position)),
+    OutboundRequest {
+        id: OutboundId::from(run.call(position)),
         ticket,
         run: Some(run),
         fence: RunFence::default(),
         at: Timestamp::from_unix_ms(1000),
-        progress: Some(Progress {
+        progress: Some(JobProgress {
             clone_percent: None,
             job,
             phase: None,
             cost: Some(Dollars::from_micros(position * 10_000)),
         }),
-        request: ReportRequest::Progressed(Progressed {}),
+        request: ReportRequest::Progressed(ProgressUpdate {}),
     }
 }
 
@@ -38,27 +38,27 @@ fn pushed(digit: &str) -> RoundEvent {
     }
 }
 
-fn checked(digit: &str, result: Checked) -> RoundEvent {
+fn checked(digit: &str, result: ChecksResult) -> RoundEvent {
     let (head, page) = (commit(digit), "https://ci.example/7".to_owned());
     RoundEvent::Checked { head, result, page }
 }
 
-fn opened() -> Made {
-    Made {
+fn opened() -> EffectOutput {
+    EffectOutput {
         pull_request: Some(PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 8,
             url: "https://github.example/acme/shop/pull/8".to_owned(),
             branch: "fix/7".to_owned(),
         }),
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }
 
 #[test]
 fn run_round_gets_result_of_its_checks() {
-    let mut rounds = Rounds::default();
-    let nothing = Made::default();
+    let mut rounds = WorkRounds::default();
+    let nothing = EffectOutput::default();
     rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
     assert_eq!(
         rounds.shown_on(Some(&"acme/shop".parse().unwrap())),
@@ -69,13 +69,13 @@ fn run_round_gets_result_of_its_checks() {
     rounds.note(
         &report(2, 3, Job::MarkReady),
         &nothing,
-        &checked("a", Checked::Failed),
+        &checked("a", ChecksResult::Failed),
     );
     rounds.note(&report(3, 5, Job::FixCi), &nothing, &pushed("b"));
     rounds.note(
         &report(4, 3, Job::MarkReady),
         &nothing,
-        &checked("b", Checked::Passed),
+        &checked("b", ChecksResult::Passed),
     );
     let shown: Vec<_> = rounds
         .rows
@@ -86,8 +86,18 @@ fn run_round_gets_result_of_its_checks() {
     assert_eq!(
         shown,
         [
-            (Job::Implement, Some(commit("a")), Some(Checked::Failed), cents(6)),
-            (Job::FixCi, Some(commit("b")), Some(Checked::Passed), cents(5)),
+            (
+                Job::Implement,
+                Some(commit("a")),
+                Some(ChecksResult::Failed),
+                cents(6)
+            ),
+            (
+                Job::FixCi,
+                Some(commit("b")),
+                Some(ChecksResult::Passed),
+                cents(5)
+            ),
         ]
     );
     let on = rounds.shown_on(Some(&"acme/shop".parse().unwrap())).unwrap();
@@ -98,7 +108,7 @@ fn run_round_gets_result_of_its_checks() {
 }
 
 fn begun(by: &str, is_again: bool) -> RoundEvent {
-    RoundEvent::Begun(Begun {
+    RoundEvent::Begun(WorkOrigin {
         by: Some(by.to_owned()),
         is_command: false,
         is_again,
@@ -108,15 +118,15 @@ fn begun(by: &str, is_again: bool) -> RoundEvent {
 
 #[test]
 fn repair_start_records_failed_checks_of_commit() {
-    let mut rounds = Rounds::default();
-    let nothing = Made::default();
+    let mut rounds = WorkRounds::default();
+    let nothing = EffectOutput::default();
     rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
-    let repair = Begun {
-        failed_on: Some(FailedOn {
+    let repair = WorkOrigin {
+        failed_on: Some(FailedCommit {
             head: commit("a"),
             page: "https://ci.example/7".to_owned(),
         }),
-        ..Begun::default()
+        ..WorkOrigin::default()
     };
     rounds.note(&report(2, 3, Job::FixCi), &nothing, &RoundEvent::Begun(repair));
     let seen: Vec<_> = rounds
@@ -126,7 +136,7 @@ fn repair_start_records_failed_checks_of_commit() {
         .collect();
     assert_eq!(
         seen,
-        [(Some(Checked::Failed), "https://ci.example/7"), (None, "")]
+        [(Some(ChecksResult::Failed), "https://ci.example/7"), (None, "")]
     );
     assert_eq!(rounds.failures(), 1);
 }
@@ -137,7 +147,7 @@ const FAILED: RoundEvent = RoundEvent::Failed {
 
 #[test]
 fn consecutive_failures_reset_on_pass_count_once() {
-    let (mut rounds, nothing) = (Rounds::default(), Made::default());
+    let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
     for position in [4, 4, 9] {
         rounds.note(&report(1, position, Job::Implement), &nothing, &FAILED);
     }
@@ -145,7 +155,7 @@ fn consecutive_failures_reset_on_pass_count_once() {
     rounds.note(&report(1, 11, Job::Implement), &nothing, &pushed("a"));
     let red = report(2, 3, Job::FixCi);
     for _ in 0..2 {
-        rounds.note(&red, &nothing, &checked("a", Checked::Failed));
+        rounds.note(&red, &nothing, &checked("a", ChecksResult::Failed));
     }
     assert_eq!((rounds.failures(), rounds.count()), (3, 1));
     assert_eq!(rounds.failed.as_ref().map(|(what, _)| what.as_str()), Some("ci"));
@@ -153,7 +163,7 @@ fn consecutive_failures_reset_on_pass_count_once() {
     rounds.note(
         &report(3, 2, Job::FixCi),
         &nothing,
-        &RoundEvent::Begun(Begun::default()),
+        &RoundEvent::Begun(WorkOrigin::default()),
     );
     rounds.note(&report(3, 5, Job::FixCi), &nothing, &pushed("b"));
     assert_eq!(
@@ -164,14 +174,14 @@ fn consecutive_failures_reset_on_pass_count_once() {
     rounds.note(
         &report(4, 3, Job::MarkReady),
         &nothing,
-        &checked("b", Checked::Passed),
+        &checked("b", ChecksResult::Passed),
     );
     assert_eq!(rounds.failures(), 0);
 }
 
 #[test]
 fn repeated_work_adds_row_and_resets_failures() {
-    let (mut rounds, nothing) = (Rounds::default(), Made::default());
+    let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
     let retried = report(1, 8, Job::Implement);
     rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
     rounds.note(&report(1, 4, Job::Implement), &nothing, &FAILED);
@@ -199,31 +209,47 @@ fn repeated_work_adds_row_and_resets_failures() {
 
 #[test]
 fn check_run_belongs_to_last_commit_only() {
-    let mut rounds = Rounds::default();
-    rounds.note(&report(1, 5, Job::Implement), &Made::default(), &pushed("a"));
+    let mut rounds = WorkRounds::default();
+    rounds.note(
+        &report(1, 5, Job::Implement),
+        &EffectOutput::default(),
+        &pushed("a"),
+    );
     rounds.note(&report(1, 6, Job::Implement), &opened(), &RoundEvent::Opened);
     rounds.check_run = Some((commit("a"), 77));
     let repository = "acme/shop".parse().unwrap();
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, Some(77));
-    rounds.note(&report(2, 5, Job::AddressReview), &Made::default(), &pushed("b"));
+    rounds.note(
+        &report(2, 5, Job::AddressReview),
+        &EffectOutput::default(),
+        &pushed("b"),
+    );
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, None);
     assert_eq!(rounds.shown_on(None), None);
 }
 
 #[test]
 fn dropped_rounds_are_still_counted() {
-    let mut rounds = Rounds::default();
+    let mut rounds = WorkRounds::default();
     for run in 1..=60 {
-        rounds.note(&report(run, 5, Job::FixCi), &Made::default(), &pushed("a"));
+        rounds.note(
+            &report(run, 5, Job::FixCi),
+            &EffectOutput::default(),
+            &pushed("a"),
+        );
     }
     assert_eq!((rounds.rows.len(), rounds.count()), (MAX_ROUNDS, 60));
 }
 
 #[test]
 fn push_by_others_is_a_round() {
-    let mut rounds = Rounds::default();
-    rounds.note(&report(1, 4, Job::Implement), &Made::default(), &pushed("a"));
-    let theirs = Report {
+    let mut rounds = WorkRounds::default();
+    rounds.note(
+        &report(1, 4, Job::Implement),
+        &EffectOutput::default(),
+        &pushed("a"),
+    );
+    let theirs = OutboundRequest {
         progress: None,
         request: ReportRequest::PushedByOthers(domain::report::PushedByOthers {
             pull_request: PullRequestRef {
@@ -243,20 +269,20 @@ fn push_by_others_is_a_round() {
         head,
         by: None,
     };
-    rounds.note(&theirs, &Made::default(), &event);
-    rounds.note(&theirs, &Made::default(), &event);
-    let passed = checked("b", Checked::Passed);
-    rounds.note(&report(3, 3, Job::MarkReady), &Made::default(), &passed);
+    rounds.note(&theirs, &EffectOutput::default(), &event);
+    rounds.note(&theirs, &EffectOutput::default(), &event);
+    let passed = checked("b", ChecksResult::Passed);
+    rounds.note(&report(3, 3, Job::MarkReady), &EffectOutput::default(), &passed);
     let last = &rounds.rows[1];
     assert_eq!((rounds.count(), last.job), (2, Job::BackToDraft));
     assert_eq!(
         (last.commit.clone(), last.checked),
-        (Some(commit("b")), Some(Checked::Passed))
+        (Some(commit("b")), Some(ChecksResult::Passed))
     );
-    let unknown = Report {
+    let unknown = OutboundRequest {
         progress: None,
         ..report(4, 3, Job::Implement)
     };
-    rounds.note(&unknown, &Made::default(), &pushed("c"));
+    rounds.note(&unknown, &EffectOutput::default(), &pushed("c"));
     assert_eq!(rounds.count(), 2);
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use domain::{commit_orders, text::without_hidden};
+use domain::{commit_orders, text::remove_hidden};
 use percent_encoding::percent_decode_str;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
@@ -17,17 +17,17 @@ const ROUNDS: usize = 8;
 
 /// Sanitizes Markdown: mentions, references and orders become code, raw HTML is removed, and images and other links
 /// become their text. A second pass over the result changes nothing.
-pub(crate) fn markdown(text: &str) -> String {
-    let mut clean = once(&without_hidden(text));
+pub(crate) fn sanitize_markdown(text: &str) -> String {
+    let mut clean = sanitize_once(&remove_hidden(text));
     for _ in 0..ROUNDS {
-        let again = once(&clean);
+        let again = sanitize_once(&clean);
         if again == clean {
             return clean;
         }
         clean = again;
     }
     // Still changing: plain text has no structure left to attack.
-    plain(&clean)
+    sanitize_plain(&clean)
 }
 
 /// Returns lines of code, none of which begins with an order to a bot. Bots read the raw text of a comment, including
@@ -36,16 +36,16 @@ pub(crate) fn code_lines(text: &str) -> String {
     bot_orders::guard_code(text)
 }
 
-fn once(text: &str) -> String {
+fn sanitize_once(text: &str) -> String {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_TASKLISTS;
-    let mut output = Output {
+    let mut output = MarkdownOutput {
         text: String::with_capacity(text.len()),
         copied: 0,
     };
-    let mut dropped: Option<Dropped> = None;
+    let mut dropped: Option<DroppedLink> = None;
     let mut in_code_block = false;
     let mut read_to = 0;
     // A backslash or an entity splits text into several events, but readers see one text.
@@ -71,9 +71,11 @@ fn once(text: &str) -> String {
             (Event::Text(words) | Event::Code(words), Some(open)) => open.text.push_str(&words),
             (Event::SoftBreak | Event::HardBreak, Some(open)) => open.text.push(' '),
             (_, Some(_)) => {}
-            (Event::Start(Tag::Image { .. }), None) => dropped = Some(Dropped::new(range, TagEnd::Image, "")),
+            (Event::Start(Tag::Image { .. }), None) => {
+                dropped = Some(DroppedLink::new(range, TagEnd::Image, ""))
+            }
             (Event::Start(Tag::Link { dest_url, .. }), None) if !may_link_to(&dest_url) => {
-                dropped = Some(Dropped::new(range, TagEnd::Link, &dest_url));
+                dropped = Some(DroppedLink::new(range, TagEnd::Link, &dest_url));
             }
             (Event::Start(Tag::CodeBlock(_)), None) => {
                 in_code_block = true;
@@ -93,7 +95,7 @@ fn once(text: &str) -> String {
             (Event::Text(words), None) if !in_code_block => {
                 let opens = bot_orders::is_line_start(text, range.start);
                 if needs_rewriting(&words, &text[range.clone()], opens) {
-                    output.replace_text(text, range, &shown(&words, opens));
+                    output.replace_text(text, range, &escape_plain(&words, opens));
                 }
             }
             (_, None) => {}
@@ -104,7 +106,7 @@ fn once(text: &str) -> String {
 }
 
 /// Escapes orders at line starts in parts that are not text, such as link targets and titles.
-fn guard_silent(output: &mut Output, text: &str, from: usize, to: usize) {
+fn guard_silent(output: &mut MarkdownOutput, text: &str, from: usize, to: usize) {
     if from >= to {
         return;
     }
@@ -115,17 +117,19 @@ fn guard_silent(output: &mut Output, text: &str, from: usize, to: usize) {
 
 /// Converts plain text to Markdown that shows it, with mentions and issue references as code. Hidden characters, also
 /// from entities, are removed.
-pub(crate) fn plain(text: &str) -> String {
-    shown(text, true)
+pub(crate) fn sanitize_plain(text: &str) -> String {
+    escape_plain(text, true)
 }
 
 /// Converts plain text for a position that begins a line, or does not.
-fn shown(text: &str, opens_line: bool) -> String {
-    let text = without_hidden(text);
+fn escape_plain(text: &str, opens_line: bool) -> String {
+    let text = remove_hidden(text);
     let mut output = String::with_capacity(text.len());
     each_part(&text, opens_line, |part| match part {
-        Part::Reference(reference) | Part::Order(reference) => output.push_str(&format!("`{reference}`")),
-        Part::Other(c) => {
+        TextPart::Reference(reference) | TextPart::Order(reference) => {
+            output.push_str(&format!("`{reference}`"))
+        }
+        TextPart::Other(c) => {
             if is_special(c) {
                 output.push('\\');
             }
@@ -139,18 +143,18 @@ fn shown(text: &str, opens_line: bool) -> String {
 ///
 /// Mentions lose their sign, and references become code. No mark skips checks, and `#done` after an issue's key is no
 /// Jira command.
-pub(crate) fn title(text: &str) -> String {
-    let text = commit_orders::clean_marks(&without_hidden(text));
+pub(crate) fn sanitize_title(text: &str) -> String {
+    let text = commit_orders::clean_marks(&remove_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut output = String::with_capacity(line.len());
     each_part(&line, true, |part| match part {
-        Part::Order(order) => output.push_str(&format!("`{}`", order.trim_start_matches(['/', '@']))),
-        Part::Reference(reference) => match reference.strip_prefix('@') {
+        TextPart::Order(order) => output.push_str(&format!("`{}`", order.trim_start_matches(['/', '@']))),
+        TextPart::Reference(reference) => match reference.strip_prefix('@') {
             Some(name) => output.push_str(name),
             None => output.push_str(&format!("`{reference}`")),
         },
-        Part::Other('`') => output.push('\''),
-        Part::Other(c) => output.push(c),
+        TextPart::Other('`') => output.push('\''),
+        TextPart::Other(c) => output.push(c),
     });
     let words = output.split(' ').map(|word| match word.strip_prefix('#') {
         Some(command) if command.starts_with(|c: char| c.is_alphabetic()) => command,
@@ -160,7 +164,7 @@ pub(crate) fn title(text: &str) -> String {
 }
 
 /// Part of a text.
-enum Part<'a> {
+enum TextPart<'a> {
     /// A mention or a reference.
     Reference(&'a str),
     /// A word at the start of a line that a bot reads as an order.
@@ -168,7 +172,7 @@ enum Part<'a> {
     Other(char),
 }
 
-fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(Part<'a>)) {
+fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<'a>)) {
     let (mut rest, mut before) = (text, None);
     let mut opens = opens_line;
     while let Some(next) = rest.chars().next() {
@@ -180,11 +184,11 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(Part<'a>)
         };
         let end = length.max(order).max(next.len_utf8());
         take(if order > 0 && order >= length {
-            Part::Order(&rest[..order])
+            TextPart::Order(&rest[..order])
         } else if length > 0 {
-            Part::Reference(&rest[..length])
+            TextPart::Reference(&rest[..length])
         } else {
-            Part::Other(next)
+            TextPart::Other(next)
         });
         opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
         before = rest[..end].chars().next_back();
@@ -193,7 +197,7 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(Part<'a>)
 }
 
 /// A link or image that is replaced by its text.
-struct Dropped {
+struct DroppedLink {
     range: Range<usize>,
     end: TagEnd,
     /// Target of the link.
@@ -201,7 +205,7 @@ struct Dropped {
     text: String,
 }
 
-impl Dropped {
+impl DroppedLink {
     fn new(range: Range<usize>, end: TagEnd, address: &str) -> Self {
         Self {
             range,
@@ -213,10 +217,10 @@ impl Dropped {
 
     fn words(&self) -> String {
         if self.address.is_empty() || self.address == self.text {
-            return plain(&self.text);
+            return sanitize_plain(&self.text);
         }
-        let address = without_hidden(&self.address).replace('`', "'");
-        format!("{} (`{address}`)", plain(&self.text))
+        let address = remove_hidden(&self.address).replace('`', "'");
+        format!("{} (`{address}`)", sanitize_plain(&self.text))
     }
 }
 
@@ -247,10 +251,10 @@ fn is_issue(address: &str) -> bool {
 fn needs_rewriting(words: &str, source: &str, opens_line: bool) -> bool {
     let mut has_reference = false;
     each_part(words, opens_line, |part| {
-        has_reference |= !matches!(part, Part::Other(_))
+        has_reference |= !matches!(part, TextPart::Other(_))
     });
     let is_spelled = words != source && words.contains(['@', '#']);
-    has_reference || is_spelled || words.contains('`') || without_hidden(words) != words
+    has_reference || is_spelled || words.contains('`') || remove_hidden(words) != words
 }
 
 /// Characters that have a meaning within a line of Markdown.
@@ -262,12 +266,12 @@ fn is_special(c: char) -> bool {
 }
 
 /// Result in progress: unchanged source between replaced ranges.
-struct Output {
+struct MarkdownOutput {
     text: String,
     copied: usize,
 }
 
-impl Output {
+impl MarkdownOutput {
     fn replace(&mut self, source: &str, range: Range<usize>, with: &str) {
         if range.start < self.copied {
             return;
@@ -337,11 +341,11 @@ fn reference_length(text: &str, before: Option<char>) -> usize {
         .get(..3)
         .is_some_and(|start| start.eq_ignore_ascii_case("GH-"))
     {
-        return digits(&text[3..]).map_or(0, |count| 3 + count);
+        return count_digits(&text[3..]).map_or(0, |count| 3 + count);
     }
     let name = text.find(|c: char| !is_name(c) && c != '/').unwrap_or(text.len());
     match text[name..].strip_prefix('#') {
-        Some(rest) => digits(rest).map_or(0, |count| name + 1 + count),
+        Some(rest) => count_digits(rest).map_or(0, |count| name + 1 + count),
         None => 0,
     }
 }
@@ -356,7 +360,7 @@ fn starts_link(text: &str) -> bool {
         })
 }
 
-fn digits(text: &str) -> Option<usize> {
+fn count_digits(text: &str) -> Option<usize> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     (count > 0).then_some(count)
 }

@@ -42,7 +42,7 @@ fn mentions_and_references_become_code() {
         ("`x`@alice", "`x` `@alice`"),
         ("# Title\n\n- [ ] item @bob", "# Title\n\n- [ ] item `@bob`"),
     ] {
-        assert_eq!(markdown(given), harmless, "{given}");
+        assert_eq!(sanitize_markdown(given), harmless, "{given}");
     }
 }
 
@@ -59,20 +59,20 @@ fn split_reference_does_not_survive() {
         ("#<!-- -->12", "# 12"),
         ("acme/x<b></b>#3", "acme/x  `#3`"),
     ] {
-        assert_eq!(markdown(given), harmless, "{given}");
+        assert_eq!(sanitize_markdown(given), harmless, "{given}");
     }
 }
 
 #[test]
 fn a_footnote_mentions_nobody() {
-    let harmless = markdown("See[^1].\n\n[^1]: @acme/core and #12\n");
+    let harmless = sanitize_markdown("See[^1].\n\n[^1]: @acme/core and #12\n");
     assert_eq!(harmless, "See[^1].\n\n[^1]: `@acme/core` and `#12`\n");
 }
 
 #[test]
 fn backtick_in_text_keeps_code_spans_closed() {
     for given in ["a ` @ann", "a ` b\n@ann", "\\`@ann", "` #12 `` @bob"] {
-        let harmless = markdown(given);
+        let harmless = sanitize_markdown(given);
         let mut live = String::new();
         for event in Parser::new(&harmless) {
             if let Event::Text(words) = event {
@@ -85,7 +85,8 @@ fn backtick_in_text_keeps_code_spans_closed() {
 
 #[test]
 fn escaped_text_stays_text_after_rewrite() {
-    let harmless = markdown("\\<img src=\"https://evil.example/x\"\\> \\[x\\](https://evil.example) @ann");
+    let harmless =
+        sanitize_markdown("\\<img src=\"https://evil.example/x\"\\> \\[x\\](https://evil.example) @ann");
     let mut parser = Parser::new(&harmless);
     let is_live = |event: Event<'_>| {
         matches!(
@@ -112,7 +113,7 @@ fn links_lead_only_to_web_or_mail() {
             "Fixes it (`https://github.com/acme/x/issues/3`)",
         ),
     ] {
-        assert_eq!(markdown(given), harmless, "{given}");
+        assert_eq!(sanitize_markdown(given), harmless, "{given}");
     }
 }
 
@@ -128,32 +129,38 @@ fn a_title_closes_notifies_and_hides_nothing() {
         ("`@ann` @everyone", "'ann' everyone"),
         ("Count [skip ci] pieces", "Count (skip ci) pieces"),
     ] {
-        assert_eq!(title(given), harmless, "{given}");
+        assert_eq!(sanitize_title(given), harmless, "{given}");
     }
 }
 
 #[test]
 fn code_keeps_its_text() {
     let text = "Use `@decorator` and\n\n```python\n@cache\ndef f(): ...  # 12\n```\n";
-    assert_eq!(markdown(text), text);
+    assert_eq!(sanitize_markdown(text), text);
 }
 
 #[test]
 fn html_and_images_do_not_survive() {
-    assert_eq!(markdown("a <!-- hidden --> b"), "a   b");
+    assert_eq!(sanitize_markdown("a <!-- hidden --> b"), "a   b");
     assert_eq!(
-        markdown("see ![the @chart](https://evil.example/x.png?leak=1) here"),
+        sanitize_markdown("see ![the @chart](https://evil.example/x.png?leak=1) here"),
         "see the `@chart` here"
     );
-    assert!(!markdown("<img src=\"https://evil.example/x\">\n\ntext").contains("evil"));
-    assert!(!markdown("<details>\n<!-- journeyman:effect=x -->\n</details>").contains("journeyman:effect"));
+    assert!(!sanitize_markdown("<img src=\"https://evil.example/x\">\n\ntext").contains("evil"));
+    assert!(
+        !sanitize_markdown("<details>\n<!-- journeyman:effect=x -->\n</details>")
+            .contains("journeyman:effect")
+    );
 }
 
 #[test]
 fn invisible_characters_are_dropped() {
-    assert_eq!(markdown("a\u{200b}b\u{202e}c"), "abc");
-    assert_eq!(markdown("a&#8203;b&#x202E;c @ann"), "abc `@ann`");
-    assert_eq!(markdown("[x&#x202E;](javascript:&#8203;y)"), "x (`javascript:y`)");
+    assert_eq!(sanitize_markdown("a\u{200b}b\u{202e}c"), "abc");
+    assert_eq!(sanitize_markdown("a&#8203;b&#x202E;c @ann"), "abc `@ann`");
+    assert_eq!(
+        sanitize_markdown("[x&#x202E;](javascript:&#8203;y)"),
+        "x (`javascript:y`)"
+    );
 }
 
 #[test]
@@ -165,17 +172,17 @@ fn removed_tag_starts_no_new_block() {
         "<b>~~~\n~~~\n@a",
         "- <!--\n~~~\n<!--",
     ] {
-        let clean = markdown(text);
+        let clean = sanitize_markdown(text);
         assert_eq!(live(&clean), None, "{text:?} became {clean:?}");
     }
 }
 
 #[test]
 fn an_issue_link_ends_before_a_backtick() {
-    let clean = markdown("https://github.com/o/r/pull/1` x");
+    let clean = sanitize_markdown("https://github.com/o/r/pull/1` x");
     assert_eq!(clean, "`https://github.com/o/r/pull/1`\\` x");
     assert_eq!(
-        title("https://github.com/o/r/pull/1` x"),
+        sanitize_title("https://github.com/o/r/pull/1` x"),
         "`https://github.com/o/r/pull/1`' x"
     );
 }
@@ -272,9 +279,9 @@ fn bot_order_begins_no_line_anywhere() {
         ),
         ("a\n/usr/bin/env", "a\n/usr/bin/env"),
     ] {
-        assert_eq!(markdown(given), harmless, "{given:?}");
+        assert_eq!(sanitize_markdown(given), harmless, "{given:?}");
         assert_eq!(find_order(harmless), None, "{given:?}");
-        assert_eq!(markdown(harmless), harmless, "{given:?}");
+        assert_eq!(sanitize_markdown(harmless), harmless, "{given:?}");
     }
     for given in [
         "[a](\n/approve\n)",
@@ -287,12 +294,12 @@ fn bot_order_begins_no_line_anywhere() {
         "/<b></b>approve",
         "![a\n](x)\n/approve",
     ] {
-        let harmless = markdown(given);
+        let harmless = sanitize_markdown(given);
         assert_eq!(find_order(&harmless), None, "{given:?} became {harmless:?}");
-        assert_eq!(markdown(&harmless), harmless, "{given:?}");
+        assert_eq!(sanitize_markdown(&harmless), harmless, "{given:?}");
     }
-    assert_eq!(plain("/plan"), "`/plan`");
-    assert_eq!(title("/approve it"), "`approve` it");
+    assert_eq!(sanitize_plain("/plan"), "`/plan`");
+    assert_eq!(sanitize_title("/approve it"), "`approve` it");
 }
 
 /// Pieces of Markdown that interact with their neighbors.
@@ -348,12 +355,12 @@ const RECORDED: [&str; 3] = [
 ];
 
 fn check_clean(text: &str) -> Result<(), TestCaseError> {
-    let clean = markdown(text);
-    prop_assert_eq!(without_hidden(&clean), clean.as_str());
+    let clean = sanitize_markdown(text);
+    prop_assert_eq!(remove_hidden(&clean), clean.as_str());
     prop_assert_eq!(live(&clean), None, "{:?}", clean);
     prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
-    prop_assert_eq!(markdown(&clean), clean);
-    let line = title(text);
+    prop_assert_eq!(sanitize_markdown(&clean), clean);
+    let line = sanitize_title(text);
     prop_assert!(!line.contains('\n'), "{:?}", line);
     Ok(())
 }
@@ -369,17 +376,17 @@ proptest! {
 
     #[test]
     fn fuzz_mutated_recorded_text_is_clean(
-        which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..8)
+        which in 0..RECORDED.len(), edits in vec(any::<testkit::InputEdit>(), 0..8)
     ) {
-        let text = testkit::mutated(RECORDED[which].as_bytes(), &edits);
+        let text = testkit::apply_edits(RECORDED[which].as_bytes(), &edits);
         check_clean(&String::from_utf8_lossy(&text))?;
     }
 
     #[test]
     fn no_text_stays_live_clean_stays_unchanged(pieces in vec(select(&PIECES[..]), 0..10)) {
-        let clean = markdown(&pieces.concat());
+        let clean = sanitize_markdown(&pieces.concat());
         prop_assert_eq!(live(&clean), None, "{:?}", clean);
         prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
-        prop_assert_eq!(markdown(&clean), clean);
+        prop_assert_eq!(sanitize_markdown(&clean), clean);
     }
 }

@@ -4,36 +4,36 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bootstrap::{
-    health::Health,
-    http::{self, Secure},
+    health::ServiceHealth,
+    http::{self, ListenerTls},
     jitter,
-    rules::{Connections, RulesStore},
+    rules::{ConfiguredInstances, RulesStore},
     service,
 };
 use domain::{CredentialEnds, limits::LimitGate};
 use futures::FutureExt as _;
-use github::Gated;
-use grant::Verifier;
-use lease::Limits;
-use queue::{Queue, Role};
+use github::GatePolicy;
+use grant::GrantVerifier;
+use lease::SharedLimits;
+use queue::{NatsRole, Queue};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     bot_orders,
     config::{Config, Settings},
-    direct::{Calls, Direct},
-    effects::Outside,
-    folders::Folders,
-    gate::Gate,
-    inspect::Inspector,
-    ledger::Ledger,
+    direct::{CallWorker, PullRequestOpener},
+    effects::OutboundClients,
+    folders::FolderTable,
+    gate::GitGate,
+    inspect::ChangeInspector,
+    ledger::EffectLedger,
     message::FooterPages,
-    mirror::Mirrors,
-    perform::{Performer, Windows},
+    mirror::RepositoryMirrors,
+    performer::{EffectWindows, ReportPerformer},
     scan,
-    upkeep::StreamUpkeep,
-    worker::Worker,
+    stream_maintenance::StreamUpkeep,
+    worker::ReportWorker,
 };
 
 // Time over which the first polls for orders are spread: the interval between two polls.
@@ -46,15 +46,19 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 /// # Errors
 /// NATS is unreachable for 60 s or its streams differ from the topology, the rules or a credential cannot be read, or
 /// the listener fails.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve_reporter(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let git = git::check_git_version()?;
     tracing::info!(%git, "git found");
-    let health = Health::new();
+    let health = ServiceHealth::new();
     let rules = RulesStore::open(
         &config.rules,
-        Connections::of(&config.github, &config.jira, &config.folder),
+        ConfiguredInstances::of(&config.github, &config.jira, &config.folder),
     )?;
-    let (github, jira) = writers(&config)?;
+    let (github, jira) = build_writers(&config)?;
     if config.default_github().is_none() {
         let section = "github_writer";
         tracing::info!(
@@ -69,8 +73,8 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     // Created before the first fetch, because the free space of the disk is measured in it.
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
     crate::telemetry::observe_disk(mirrors.clone());
-    let folders = Folders::new(config.folder.clone(), &data_dir(&config.reporter)?);
-    let mirrors = Arc::new(Mirrors::new(
+    let folders = FolderTable::new(config.folder.clone(), &data_dir(&config.reporter)?);
+    let mirrors = Arc::new(RepositoryMirrors::new(
         mirrors,
         floor,
         github.clone(),
@@ -81,17 +85,17 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         let (mirrors, shutdown) = (Arc::clone(&mirrors), shutdown.clone());
         async move { mirrors.maintain(shutdown).await }
     });
-    let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
+    let verifier = GrantVerifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
     let deadline = Duration::from_secs(config.reporter.clone_limit_s);
-    let router = Gate::new(Arc::clone(&mirrors), verifier, deadline)
+    let router = GitGate::new(Arc::clone(&mirrors), verifier, deadline)
         .router()
         .merge(health.router());
-    let limits = http::Limits {
+    let limits = http::ListenerLimits {
         drain: HTTP_DRAIN,
-        ..http::Limits::default()
+        ..http::ListenerLimits::default()
     };
-    let secure = Secure::of(config.tls.as_ref(), health.router())?;
-    let http = tokio::spawn(http::serve_over(
+    let secure = ListenerTls::of(config.tls.as_ref(), health.router())?;
+    let http = tokio::spawn(http::serve_https(
         listener,
         router,
         secure,
@@ -103,12 +107,12 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         async move { rules.run(shutdown).await }
     });
     let addresses = config.nats.addresses();
-    let connecting = service::connect("nats", &addresses, &shutdown, is_fatal, || {
+    let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
         try_connect(&config.nats)
     });
     let worked = match connecting.await {
         Ok(Some(queue)) => {
-            Box::pin(work(
+            Box::pin(run_workers(
                 &config,
                 queue,
                 (github, jira),
@@ -134,19 +138,19 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
 }
 
 /// Builds the writing clients. All reporters share the rate limits that one of them meets.
-fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
+fn build_writers(config: &Config) -> anyhow::Result<(github::GitHubWriter, jira::JiraWriter)> {
     // Readiness does not depend on Redis: without it, each reporter knows only the limits that it has met.
-    let limits: Arc<dyn LimitGate> = Arc::new(Limits::open(&config.redis)?);
-    let gated = Gated {
+    let limits: Arc<dyn LimitGate> = Arc::new(SharedLimits::open(&config.redis)?);
+    let gated = GatePolicy {
         gate: Arc::clone(&limits),
         writes_a_minute: config.reporter.github_writes_per_minute,
         writes_an_hour: config.reporter.github_writes_per_hour,
     };
-    let github = github::Writer::gated(config.default_github(), &config.github, &gated)
+    let github = github::GitHubWriter::gated(config.default_github(), &config.github, &gated)
         .context("github_writer or an instance of github")?;
-    let jira = jira::Writer::gated(config.jira_writer.as_ref(), &config.jira, &limits)
+    let jira = jira::JiraWriter::gated(config.jira_writer.as_ref(), &config.jira, &limits)
         .context("jira_writer or an instance of jira")?;
-    bootstrap::expiry::tell(&credential_ends(config));
+    bootstrap::expiry::publish_credential_ends(&credential_ends(config));
     let servers = config
         .github
         .values()
@@ -163,22 +167,22 @@ fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
 }
 
 fn credential_ends(config: &Config) -> CredentialEnds {
-    jira::ends("jira_writer", config.jira_writer.as_ref(), &config.jira)
+    jira::list_token_ends("jira_writer", config.jira_writer.as_ref(), &config.jira)
 }
 
-async fn work(
+async fn run_workers(
     config: &Config,
     queue: Queue,
-    (github, jira): (github::Writer, jira::Writer),
-    mirrors: Arc<Mirrors>,
+    (github, jira): (github::GitHubWriter, jira::JiraWriter),
+    mirrors: Arc<RepositoryMirrors>,
     rules: RulesStore,
-    health: &Health,
+    health: &ServiceHealth,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let ledger = Ledger::new(&queue);
+    let ledger = EffectLedger::new(&queue);
     let acronyms = &config.reporter.review_acronyms.0;
-    let calls = Arc::new(Calls {
-        direct: Direct::with(
+    let calls = Arc::new(CallWorker {
+        direct: PullRequestOpener::with(
             github.clone(),
             default_jira(config).then(|| jira.clone()),
             acronyms,
@@ -186,7 +190,7 @@ async fn work(
         calls: queue.pull_request_calls(),
         rules: rules.clone(),
     });
-    let outside = Outside {
+    let outside = OutboundClients {
         github,
         jira,
         mirrors,
@@ -194,7 +198,7 @@ async fn work(
         branches: queue.branches(),
         pull_requests: queue.pull_requests(),
         triggers: queue.triggers(),
-        inspector: inspector(&config.reporter).await?,
+        inspector: open_inspector(&config.reporter).await?,
         limits: config.reporter.limits(),
         reports: queue.reports(),
         pages: FooterPages {
@@ -202,24 +206,24 @@ async fn work(
             guide_url: config.reporter.guide_url.clone(),
         },
     };
-    let performer = Performer {
+    let performer = ReportPerformer {
         outside,
         ledger: ledger.clone(),
         rules,
-        windows: Windows {
+        windows: EffectWindows {
             unknown: Duration::from_secs(config.reporter.unknown_window_s),
             list_lag: Duration::from_secs(config.reporter.list_lag_s),
         },
         shutdown: shutdown.clone(),
     };
-    let worker = Worker::new(queue.clone(), ledger, performer, shutdown.clone());
+    let worker = ReportWorker::new(queue.clone(), ledger, performer, shutdown.clone());
     let reports = queue.reports();
     health.set_ready(true);
     tracing::info!("reporter ready");
     // Ready means that the reporter can settle reports.
     let readiness = async {
-        service::follow("nats", health, shutdown, async || {
-            queue.probe(queue::Role::Reporter).await.is_ok()
+        service::track_readiness("nats", health, shutdown, async || {
+            queue.probe(queue::NatsRole::Reporter).await.is_ok()
         })
         .await;
         health.set_ready(false);
@@ -237,11 +241,11 @@ async fn work(
         Arc::clone(&calls).run(shutdown.clone()).await
     });
     let ends = credential_ends(config);
-    let telling = service::see_to("ends of credentials", shutdown, || {
-        queue.tell_credential_ends(Role::Reporter, &ends)
+    let telling = service::retry_until_ok("ends of credentials", shutdown, || {
+        queue.tell_credential_ends(NatsRole::Reporter, &ends)
     });
     let telling = telling.map(Ok);
-    let maintenance = queue.maintenance_worker(bootstrap::now);
+    let maintenance = queue.maintenance_worker(bootstrap::read_wall_clock);
     let maintaining = service::keep_running("maintenance", shutdown, is_fatal, async || {
         jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown).await;
         maintenance.run(shutdown.clone()).await
@@ -265,10 +269,10 @@ fn default_jira(config: &Config) -> bool {
     config.jira_writer.as_ref().is_some_and(|jira| !jira.is_empty())
 }
 
-async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {
+async fn open_inspector(settings: &Settings) -> anyhow::Result<ChangeInspector> {
     let program = settings.inspector.as_deref();
     let quarantines = data_dir(settings)?.join("quarantine");
-    let inspector = Inspector::open(program, &quarantines, settings.allow_unconfined).await;
+    let inspector = ChangeInspector::open(program, &quarantines, settings.allow_unconfined).await;
     inspector.map_err(anyhow::Error::msg)
 }
 

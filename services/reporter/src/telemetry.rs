@@ -8,11 +8,11 @@ use opentelemetry::{
 };
 
 use crate::{
-    made::{How, Settled},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOrigin, SettledEffect},
 };
 
-static TRIED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.effects.tried"));
+static TRIED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.effects.tried"));
 static DURATION: LazyLock<Histogram<f64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     meter
@@ -21,12 +21,13 @@ static DURATION: LazyLock<Histogram<f64>> = LazyLock::new(|| {
         .with_boundaries(vec![0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
         .build()
 });
-static DOUBLES: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.effects.doubles_deleted"));
-static SETTLED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.reports.settled"));
+static DOUBLES: LazyLock<Counter<u64>> =
+    LazyLock::new(|| build_counter("journeyman.effects.doubles_deleted"));
+static SETTLED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.reports.settled"));
 
 const METER: &str = "journeyman.reporter";
 
-fn counter(name: &'static str) -> Counter<u64> {
+fn build_counter(name: &'static str) -> Counter<u64> {
     global::meter(METER).u64_counter(name).build()
 }
 
@@ -48,10 +49,10 @@ pub(crate) fn observe_disk(folder: PathBuf) {
 }
 
 /// Counts one try of an effect, and records its duration.
-pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settled, Trouble>) {
+pub(crate) fn count_effect(name: &'static str, took: Duration, settled: &Result<SettledEffect, EffectError>) {
     let labels = [
         KeyValue::new("journeyman.effect", name),
-        KeyValue::new("journeyman.outcome", outcome(settled)),
+        KeyValue::new("journeyman.outcome", outcome_label(settled)),
     ];
     TRIED.add(1, &labels);
     DURATION.record(took.as_secs_f64(), &labels);
@@ -67,24 +68,24 @@ pub(crate) fn report_settled(outcome: &'static str) {
     SETTLED.add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
 }
 
-fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
+fn outcome_label(settled: &Result<SettledEffect, EffectError>) -> &'static str {
     match settled {
-        Ok(Settled { how, .. }) => match how {
-            How::Known => "known",
-            How::Found => "found",
-            How::Created => "created",
+        Ok(SettledEffect { how, .. }) => match how {
+            EffectOrigin::Known => "known",
+            EffectOrigin::Found => "found",
+            EffectOrigin::Created => "created",
         },
         Err(trouble) => match trouble {
-            Trouble::Refused(_) => "refused",
-            Trouble::Failed(_) | Trouble::Missing(_) => "failed",
-            Trouble::Credentials { .. } => "credentials",
-            Trouble::Denied { .. } => "denied",
-            Trouble::Later { .. } | Trouble::HandBack(_) => "later",
-            Trouble::HeldBack { .. } => "held_back",
-            Trouble::DiskFull(_) => "disk_full",
-            Trouble::Unknown(_) => "unknown",
-            Trouble::Ledger(_) => "ledger",
-            Trouble::Shutdown => "shutdown",
+            EffectError::Refused(_) => "refused",
+            EffectError::Failed(_) | EffectError::Missing(_) => "failed",
+            EffectError::Credentials { .. } => "credentials",
+            EffectError::Denied { .. } => "denied",
+            EffectError::Later { .. } | EffectError::HandBack(_) => "later",
+            EffectError::HeldBack { .. } => "held_back",
+            EffectError::DiskFull(_) => "disk_full",
+            EffectError::Unknown(_) => "unknown",
+            EffectError::Ledger(_) => "ledger",
+            EffectError::Shutdown => "shutdown",
         },
     }
 }

@@ -4,22 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    Reason, RecordKind, Refusal, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome,
-    ReportRequest, ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain,
-    report,
+    OutboundCursor as Cursor, OutboundId, OutboundOutcome, OutboundRefusal, OutboundRequest, OutboundSettled,
+    RecordKind, ReportFence, ReportRequest, RunFence, RunId, TicketKey, Trigger, TriggerChannel, TriggerKey,
+    TriggerReason, cause::format_error_chain, report,
 };
-use queue::{DeadLetter, Queue, Revision, Token, Unreadable};
+use queue::{DeadLetter, Queue, TableRevision, UnreadableRecord, WakeupToken};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    ledger::{self, Ledger},
+    effect_error::{DISK_WAIT, EffectError},
+    ledger::{self, EffectLedger},
     message,
-    perform::{Patience, Performed, Performer, words},
-    retry::{self, Failed, Next},
+    performer::{AttemptKind, PerformedReport, ReportPerformer, describe_failure},
+    retry::{self, FailedTry, RetryAction},
     telemetry,
-    trouble::{DISK_WAIT, Trouble},
 };
 
 // Pause of a ticket after a failure of the queue.
@@ -35,19 +35,19 @@ const DRAIN: Duration = Duration::from_secs(15);
 
 /// Settles reports, with a number of tickets at the same time.
 #[derive(Clone)]
-pub(crate) struct Worker {
+pub(crate) struct ReportWorker {
     queue: Queue,
-    ledger: Ledger,
-    performer: Arc<Performer>,
+    ledger: EffectLedger,
+    performer: Arc<ReportPerformer>,
     shutdown: CancellationToken,
 }
 
-impl Worker {
+impl ReportWorker {
     /// Builds a worker over the queue.
     pub(crate) fn new(
         queue: Queue,
-        ledger: Ledger,
-        performer: Performer,
+        ledger: EffectLedger,
+        performer: ReportPerformer,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Worker {
             in_hand.spawn(handled.instrument(span));
             while let Some(ended) = in_hand.try_join_next() {
                 if let Err(error) = ended {
-                    tracing::error!(error = %chain(&error), "a reporter's task crashed; its reports come again");
+                    tracing::error!(error = %format_error_chain(&error), "a reporter's task crashed; its reports come again");
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn handle(&self, token: Token<Report>) {
+    async fn handle(&self, token: WakeupToken<OutboundRequest>) {
         let ticket = token.ticket().clone();
         match Box::pin(self.work_off(&ticket, token.fence())).await {
             Ok((settled_to, look_again)) => match token.finish().await {
@@ -102,34 +102,34 @@ impl Worker {
                     self.wake_later(ticket, look_again);
                 }
                 Err(error) => {
-                    tracing::warn!(error = %chain(&error), "token not finished; the ticket comes again")
+                    tracing::warn!(error = %format_error_chain(&error), "token not finished; the ticket comes again")
                 }
             },
             // The fence is still the newest, so the conflicting write came from a reporter that was overtaken.
-            Err(Trouble::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
+            Err(EffectError::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
                 tracing::info!("an overtaken reporter's last write came in between; trying again");
                 token.release_after(AFTER_CLASH).await;
             }
             // No ack and no nak: JetStream would accept them from any holder, and the token belongs to another
             // reporter.
-            Err(Trouble::Ledger(ledger::Error::Superseded)) => {
+            Err(EffectError::Ledger(ledger::Error::Superseded)) => {
                 tracing::info!("somebody else works on the ticket's reports");
                 token.abandon();
             }
-            Err(Trouble::Shutdown) => token.release().await,
-            Err(Trouble::HandBack(wait)) => token.release_after(wait).await,
-            Err(Trouble::Ledger(ledger::Error::Queue(newer @ queue::Error::Newer { .. }))) => {
+            Err(EffectError::Shutdown) => token.release().await,
+            Err(EffectError::HandBack(wait)) => token.release_after(wait).await,
+            Err(EffectError::Ledger(ledger::Error::Queue(newer @ queue::Error::Newer { .. }))) => {
                 let pause = self.queue.leave_to_newer(&newer, Some(&ticket)).await;
                 token.release_after(pause.unwrap_or(REST)).await;
             }
             Err(trouble) => {
-                tracing::error!(error = %chain(&trouble), "reports not settled; trying again");
+                tracing::error!(error = %format_error_chain(&trouble), "reports not settled; trying again");
                 token.release_after(REST).await;
             }
         }
     }
 
-    async fn is_newest(&self, token: &Token<Report>) -> bool {
+    async fn is_newest(&self, token: &WakeupToken<OutboundRequest>) -> bool {
         let newest = self.ledger.newest_fence(token.ticket()).await;
         newest.is_ok_and(|newest| newest == Some(token.fence()))
     }
@@ -140,7 +140,7 @@ impl Worker {
         &self,
         ticket: &TicketKey,
         fence: ReportFence,
-    ) -> Result<(u64, Option<Duration>), Trouble> {
+    ) -> Result<(u64, Option<Duration>), EffectError> {
         let (settled_to, is_tidy_poison) = Box::pin(self.settle_all(ticket, fence)).await?;
         if is_tidy_poison {
             tracing::error!("reporters crash without a report to settle; comments are not tidied up");
@@ -148,9 +148,9 @@ impl Worker {
         }
         match self.performer.tidy(ticket, fence).await {
             Ok(look_again) => Ok((settled_to, look_again)),
-            Err(trouble @ (Trouble::Ledger(_) | Trouble::Shutdown)) => Err(trouble),
+            Err(trouble @ (EffectError::Ledger(_) | EffectError::Shutdown)) => Err(trouble),
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "comments not listed again; tried later");
+                tracing::warn!(error = %format_error_chain(&error), "comments not listed again; tried later");
                 Ok((settled_to, Some(LOOK_AGAIN)))
             }
         }
@@ -168,7 +168,7 @@ impl Worker {
             {
                 tracing::warn!(
                     %ticket,
-                    error = %chain(&error),
+                    error = %format_error_chain(&error),
                     "ticket not woken; its next report looks again"
                 );
             }
@@ -187,23 +187,23 @@ impl Worker {
             }
         };
         if let Err(error) = woken.await {
-            tracing::warn!(error = %chain(&error), "ticket not woken again; the waker will");
+            tracing::warn!(error = %format_error_chain(&error), "ticket not woken again; the waker will");
         }
     }
 
     /// Settles all reports after the ticket's cursor. Returns the last settled sequence, and true if reporters crash
     /// without a report to settle.
-    async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<(u64, bool), Trouble> {
+    async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<(u64, bool), EffectError> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
         let settled = self
             .settle_after(ticket, fence, (&mut cursor, &mut revision))
             .await;
         // Only a crash leaves the ticket taken. A reporter that lost it to a newer one has nothing to return.
         if let Err(trouble) = &settled
-            && !matches!(trouble, Trouble::Ledger(ledger::Error::Superseded))
+            && !matches!(trouble, EffectError::Ledger(ledger::Error::Superseded))
             && let Err(error) = self.ledger.give_cursor_back(ticket, &cursor, revision).await
         {
-            tracing::warn!(error = %chain(&error), "the ticket is not noted as given back");
+            tracing::warn!(error = %format_error_chain(&error), "the ticket is not noted as given back");
         }
         settled
     }
@@ -212,8 +212,8 @@ impl Worker {
         &self,
         ticket: &TicketKey,
         fence: ReportFence,
-        (cursor, revision): (&mut Cursor, &mut Revision),
-    ) -> Result<(u64, bool), Trouble> {
+        (cursor, revision): (&mut Cursor, &mut TableRevision),
+    ) -> Result<(u64, bool), EffectError> {
         loop {
             let reports = self
                 .queue
@@ -226,7 +226,7 @@ impl Worker {
             for (sequence, report) in reports {
                 // Checked between reports, never inside of one: a settled report must move the cursor.
                 if self.shutdown.is_cancelled() {
-                    return Err(Trouble::Shutdown);
+                    return Err(EffectError::Shutdown);
                 }
                 match report {
                     Ok(report) => {
@@ -249,14 +249,19 @@ impl Worker {
 
     /// Settles one report. The outcome is stored before the trigger is sent, so that a repeated delivery has the same
     /// outcome.
-    async fn settle(&self, report: &Report, fence: ReportFence, cursor: &mut Cursor) -> Result<(), Trouble> {
+    async fn settle(
+        &self,
+        report: &OutboundRequest,
+        fence: ReportFence,
+        cursor: &mut Cursor,
+    ) -> Result<(), EffectError> {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
             Some(outcome) => outcome,
             // Crashes are counted in the cursor before the report starts, since a crashed process records nothing.
             None if is_poison(cursor) => self.give_up(report).await?,
             None => {
-                let Performed { outcome, untold } = self.until_performed(report, fence, cursor).await?;
+                let PerformedReport { outcome, untold } = self.until_performed(report, fence, cursor).await?;
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
                     self.bury(report, reason).await?;
                 }
@@ -267,8 +272,8 @@ impl Worker {
             }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(outcome = name(&outcome), duration_ms, "report settled");
-        telemetry::report_settled(name(&outcome));
+        tracing::info!(outcome = outcome_name(&outcome), duration_ms, "report settled");
+        telemetry::report_settled(outcome_name(&outcome));
         // The trigger's key is the report's id, so a repeated delivery appends nothing.
         if let Some(trigger) = settled_trigger(report, outcome) {
             self.queue.triggers().append(&trigger).await?;
@@ -278,7 +283,7 @@ impl Worker {
 
     /// Gives up a report at which reporters crash. Further tries would end reporters, and with them the reports of
     /// other tickets.
-    async fn give_up(&self, report: &Report) -> Result<ReportOutcome, Trouble> {
+    async fn give_up(&self, report: &OutboundRequest) -> Result<OutboundOutcome, EffectError> {
         let detail = message::poison_request();
         tracing::error!(
             crashes = MOST_CRASHES,
@@ -288,16 +293,22 @@ impl Worker {
         // A notice about a notice that crashes would never end.
         if !matches!(report.request, ReportRequest::Unreadable(_)) {
             let id = report.id.poison();
-            let request = ReportRequest::Unreadable(report::Unreadable {
+            let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
                 what: RecordKind::Report,
                 is_poison: true,
             });
             let ticket = report.ticket.clone();
-            let notice = Report::notice(id, ticket, RunFence::default(), bootstrap::now(), request);
+            let notice = OutboundRequest::notice(
+                id,
+                ticket,
+                RunFence::default(),
+                bootstrap::read_wall_clock(),
+                request,
+            );
             self.queue.reports().append(&notice).await?;
         }
         // The planner would request a failed report again, and it would crash again.
-        let outcome = ReportOutcome::Refused(Refusal::Outside { detail });
+        let outcome = OutboundOutcome::Refused(OutboundRefusal::Outside { detail });
         self.ledger
             .keep_outcome(&report.ticket, &report.id, &outcome)
             .await?;
@@ -305,10 +316,14 @@ impl Worker {
     }
 
     /// Dead-letters an unreadable report. It must block neither later reports nor a run that waits for it.
-    async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: Unreadable) -> Result<(), Trouble> {
+    async fn bury_unreadable(
+        &self,
+        ticket: &TicketKey,
+        unreadable: UnreadableRecord,
+    ) -> Result<(), EffectError> {
         // A record of a newer release is left to a reporter that can read it.
         let unreadable = unreadable.unless_newer()?;
-        let (sequence, now) = (unreadable.sequence(), bootstrap::now());
+        let (sequence, now) = (unreadable.sequence(), bootstrap::read_wall_clock());
         tracing::error!(
             sequence,
             problem = unreadable.problem(),
@@ -325,18 +340,18 @@ impl Worker {
             now,
         );
         self.queue.dead_letters().bury(&letter, &unreadable).await?;
-        let id = ReportId::unreadable(RecordKind::Report, ticket, sequence);
+        let id = OutboundId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
-        let request = ReportRequest::Unreadable(report::Unreadable {
+        let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
             what,
             is_poison: false,
         });
-        let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
+        let notice = OutboundRequest::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         // The run waits for the outcome of this report, so it gets one if its id is readable.
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
             let detail = message::unreadable_request();
-            let failed = settled_by(ticket, run, report, ReportOutcome::Failed { detail });
+            let failed = settled_by(ticket, run, report, OutboundOutcome::Failed { detail });
             self.queue.triggers().append(&failed).await?;
         }
         Ok(())
@@ -345,45 +360,47 @@ impl Worker {
     /// Tries until the report is settled. For a long wait, the ticket is handed back.
     async fn until_performed(
         &self,
-        report: &Report,
+        report: &OutboundRequest,
         fence: ReportFence,
         cursor: &mut Cursor,
-    ) -> Result<Performed, Trouble> {
-        let mut patience = Patience::More;
+    ) -> Result<PerformedReport, EffectError> {
+        let mut patience = AttemptKind::More;
         loop {
             let (trouble, failed) = match Box::pin(self.performer.perform(report, fence, patience)).await {
-                Err(Trouble::Later { detail, after }) => (detail, Failed::Try { asked: after }),
-                Err(Trouble::Unknown(detail)) => (detail, Failed::Try { asked: None }),
-                Err(Trouble::HeldBack { detail, wait }) => (detail, Failed::Untried { wait }),
-                Err(full @ Trouble::DiskFull(_)) => (full.to_string(), Failed::Untried { wait: DISK_WAIT }),
+                Err(EffectError::Later { detail, after }) => (detail, FailedTry::Try { asked: after }),
+                Err(EffectError::Unknown(detail)) => (detail, FailedTry::Try { asked: None }),
+                Err(EffectError::HeldBack { detail, wait }) => (detail, FailedTry::Untried { wait }),
+                Err(full @ EffectError::DiskFull(_)) => {
+                    (full.to_string(), FailedTry::Untried { wait: DISK_WAIT })
+                }
                 performed => return performed,
             };
-            let now = bootstrap::now();
+            let now = bootstrap::read_wall_clock();
             // Kept in the cursor, so that the limits also count tries before a handover to another reporter.
             let since = *cursor.since.get_or_insert(now);
-            if let Failed::Try { .. } = failed {
+            if let FailedTry::Try { .. } = failed {
                 cursor.tries = cursor.tries.saturating_add(1);
             }
-            let next = retry::next(cursor.tries, since, now, failed);
+            let next = retry::decide_retry(cursor.tries, since, now, failed);
             tracing::warn!(problem = trouble, tries = cursor.tries, ?next, "report delayed");
             match next {
-                Next::Wait(wait) => self.performer.pause(wait).await?,
-                Next::HandBack(wait) => return Err(Trouble::HandBack(wait)),
-                Next::GiveUp => patience = Patience::Last,
+                RetryAction::Wait(wait) => self.performer.pause(wait).await?,
+                RetryAction::HandBack(wait) => return Err(EffectError::HandBack(wait)),
+                RetryAction::GiveUp => patience = AttemptKind::Last,
             }
         }
     }
 
-    async fn bury(&self, report: &Report, reason: String) -> Result<(), Trouble> {
+    async fn bury(&self, report: &OutboundRequest, reason: String) -> Result<(), EffectError> {
         let letter = DeadLetter {
             what: RecordKind::Report,
             id: report.id.to_string(),
             ticket: Some(report.ticket.clone()),
             reason,
-            at: bootstrap::now(),
+            at: bootstrap::read_wall_clock(),
         };
         // The dead letter contains the whole report, so that `journeyman dead retry` can append it again.
-        let payload = serde_json::to_vec(report).map_err(|error| Trouble::Failed(error.to_string()))?;
+        let payload = serde_json::to_vec(report).map_err(|error| EffectError::Failed(error.to_string()))?;
         self.queue
             .dead_letters()
             .publish(&letter, Bytes::from(payload))
@@ -398,47 +415,47 @@ fn is_poison(cursor: &Cursor) -> bool {
 }
 
 /// Returns the failure of a notice for the dead letters. A notice has no run that would receive its outcome.
-fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String> {
+fn undelivered_notice(report: &OutboundRequest, outcome: &OutboundOutcome) -> Option<String> {
     match outcome {
-        ReportOutcome::Refused(_) | ReportOutcome::Failed { .. } if report.run.is_none() => {
-            Some(words(outcome))
+        OutboundOutcome::Refused(_) | OutboundOutcome::Failed { .. } if report.run.is_none() => {
+            Some(describe_failure(outcome))
         }
-        ReportOutcome::Done(_) | ReportOutcome::Refused(_) | ReportOutcome::Failed { .. } => None,
+        OutboundOutcome::Done(_) | OutboundOutcome::Refused(_) | OutboundOutcome::Failed { .. } => None,
     }
 }
 
 /// Reads the run and the id of a report that is only partly readable.
-fn asked_by(report: &[u8]) -> Option<(RunId, ReportId)> {
+fn asked_by(report: &[u8]) -> Option<(RunId, OutboundId)> {
     #[derive(serde::Deserialize)]
-    struct Asked {
+    struct RequestOrigin {
         run: RunId,
-        id: ReportId,
+        id: OutboundId,
     }
-    let Asked { run, id } = serde_json::from_slice(report).ok()?;
+    let RequestOrigin { run, id } = serde_json::from_slice(report).ok()?;
     Some((run, id))
 }
 
-fn settled_trigger(report: &Report, outcome: ReportOutcome) -> Option<Trigger> {
+fn settled_trigger(report: &OutboundRequest, outcome: OutboundOutcome) -> Option<Trigger> {
     let run = report.run.clone()?;
     Some(settled_by(&report.ticket, run, report.id.clone(), outcome))
 }
 
-fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportOutcome) -> Trigger {
+fn settled_by(ticket: &TicketKey, run: RunId, report: OutboundId, outcome: OutboundOutcome) -> Trigger {
     Trigger {
         ticket: ticket.clone(),
         key: TriggerKey::new(format!("settled:{report}")),
-        at: bootstrap::now(),
-        source: Source::Reporter,
+        at: bootstrap::read_wall_clock(),
+        source: TriggerChannel::Reporter,
         actor: None,
         seen: None,
-        reason: Reason::ReportSettled(ReportSettled { report, run, outcome }),
+        reason: TriggerReason::ReportSettled(OutboundSettled { report, run, outcome }),
     }
 }
 
-fn name(outcome: &ReportOutcome) -> &'static str {
+fn outcome_name(outcome: &OutboundOutcome) -> &'static str {
     match outcome {
-        ReportOutcome::Done(_) => "done",
-        ReportOutcome::Refused(_) => "refused",
-        ReportOutcome::Failed { .. } => "failed",
+        OutboundOutcome::Done(_) => "done",
+        OutboundOutcome::Refused(_) => "refused",
+        OutboundOutcome::Failed { .. } => "failed",
     }
 }

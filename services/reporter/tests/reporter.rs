@@ -23,25 +23,25 @@ mod unchecked;
 use std::time::Duration;
 
 use domain::{
-    AnyRecord, BranchRecord, Job, PullRequestRef, PullRequestStatus, Receipt, Report, ReportId,
-    ReportOutcome, ReportRequest, SkipReason, TicketKey, report,
+    AnyRecord, BranchRecord, Job, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
+    PullRequestRef, PullRequestStatus, ReportRequest, SkipReason, TicketKey, report,
 };
-use queue::{Bucket, Key};
+use queue::{KeyValueBucket, RecordKey};
 use rig::{Rig, git, try_git};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use testkit::{Fault, eventually, jira};
+use testkit::{ServiceFault, jira, poll_until};
 
 fn started() -> ReportRequest {
     ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
-        begun: report::Begun::default(),
+        begun: report::WorkOrigin::default(),
     })
 }
 
 fn draft_of(branch: &str) -> ReportRequest {
-    ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    ReportRequest::OpenPullRequest(report::PullRequestOpening {
         repository: "acme/shop".parse().unwrap(),
         branch: branch.to_owned(),
         base_branch: "main".to_owned(),
@@ -52,9 +52,9 @@ fn draft_of(branch: &str) -> ReportRequest {
 }
 
 /// Returns the text of a refusal for people.
-fn refusal(outcome: &ReportOutcome) -> String {
+fn refusal(outcome: &OutboundOutcome) -> String {
     match outcome {
-        ReportOutcome::Refused(refusal) => refusal.words(),
+        OutboundOutcome::Refused(refusal) => refusal.words(),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -69,14 +69,18 @@ async fn ticket_is_carried_to_done_only_once() {
     let work = rig.report(2, started());
     let pushed = rig.report(4, ReportRequest::PushBranch(push));
     let opened = rig.report(6, draft_of(&branch));
-    assert_eq!(rig.settled(&work).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&work).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("In Progress"));
-    let receipt = Receipt::Pushed {
+    let receipt = OutboundReceipt::Pushed {
         branch: branch.clone(),
         head: head.clone(),
     };
-    assert_eq!(rig.settled(&pushed).await, ReportOutcome::Done(receipt));
-    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = rig.settled(&opened).await else {
+    assert_eq!(rig.settled(&pushed).await, OutboundOutcome::Done(receipt));
+    let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = rig.settled(&opened).await
+    else {
         panic!("not opened")
     };
     let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
@@ -85,16 +89,22 @@ async fn ticket_is_carried_to_done_only_once() {
         page: String::new(),
     });
     let passed = rig.report(8, passed);
-    assert_eq!(rig.settled(&passed).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&passed).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let merged = rig.report(
         10,
-        ReportRequest::Merged(report::Merged {
+        ReportRequest::Merged(report::PullRequestMerged {
             pull_request: pull_request.clone(),
             by: "ann".into(),
         }),
     );
-    assert_eq!(rig.settled(&merged).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&merged).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
 
     rig.deliver_everything_again(&[&work, &pushed, &opened, &passed, &merged])
         .await;
@@ -132,7 +142,7 @@ async fn effect_with_lost_receipt_is_not_repeated() {
     let mut rig = Rig::start().await;
     let work = rig.report(2, started());
     let effect = format!("status:{}", rig.ticket);
-    let writer = ::jira::Writer::new(&::jira::Settings {
+    let writer = ::jira::JiraWriter::new(&::jira::Settings {
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
         api_token: SecretString::from(jira::WRITER_API_TOKEN),
@@ -145,15 +155,18 @@ async fn effect_with_lost_receipt_is_not_repeated() {
         .unwrap();
     let fence = json!({ "epoch": 0, "sequence": 0, "delivered": 1 });
     let intent = record(json!({
-        "intent_at": bootstrap::now().unix_ms(), "fence": fence, "attempts": 1, "receipt": null
+        "intent_at": bootstrap::read_wall_clock().unix_ms(), "fence": fence, "attempts": 1, "receipt": null
     }));
     rig.queue
-        .table::<AnyRecord>(Bucket::Effects)
-        .put(Key::status(&rig.ticket), &intent, None)
+        .table::<AnyRecord>(KeyValueBucket::Effects)
+        .put(RecordKey::status(&rig.ticket), &intent, None)
         .await
         .unwrap();
 
-    assert_eq!(rig.settled(&work).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&work).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     assert_eq!(rig.jira.comments("ENG-1").len(), 1);
     rig.stop().await;
 }
@@ -162,10 +175,10 @@ async fn effect_with_lost_receipt_is_not_repeated() {
 async fn comment_with_lost_answer_is_not_repeated() {
     let mut rig = Rig::start().await;
     rig.jira
-        .fail_next(Fault::new("/comment", 1, 500).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/comment", 1, 500).on("POST").after_effect());
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(rig.jira.comments("ENG-1").len(), 1);
     rig.stop().await;
@@ -177,18 +190,18 @@ async fn an_older_fence_cannot_touch_an_effect() {
     let work = rig.report(2, started());
     let newer = json!({ "epoch": 999, "sequence": 1, "delivered": 1 });
     let held = record(json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null }));
-    let table = rig.queue.table::<AnyRecord>(Bucket::Effects);
+    let table = rig.queue.table::<AnyRecord>(KeyValueBucket::Effects);
     table
         .put(
-            Key::effect(&rig.ticket, work.id.as_str(), "transition"),
+            RecordKey::effect(&rig.ticket, work.id.as_str(), "transition"),
             &held,
             None,
         )
         .await
         .unwrap();
     rig.queue.reports().append(&work).await.unwrap();
-    let taken = async || table.get(Key::cursor(&rig.ticket)).await.unwrap();
-    eventually("the ticket is taken", Duration::from_secs(10), taken)
+    let taken = async || table.get(RecordKey::cursor(&rig.ticket)).await.unwrap();
+    poll_until("the ticket is taken", Duration::from_secs(10), taken)
         .await
         .unwrap();
     // The reporter finishes its reports in progress before it stops.
@@ -259,7 +272,7 @@ async fn draft_with_moved_head_stays_draft() {
     let base = push.base.clone();
     rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
     let outcome = rig.settled(&rig.report(4, draft_of("fix/ENG-1-totals"))).await;
-    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = outcome else {
+    let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = outcome else {
         panic!("{outcome:?}")
     };
     let request = ReportRequest::ChecksPassed(report::ChecksPassed {
@@ -276,8 +289,8 @@ async fn draft_with_moved_head_stays_draft() {
 #[tokio::test(flavor = "multi_thread")]
 async fn notice_is_written_or_dead_lettered() {
     let mut rig = Rig::start().await;
-    let notice = |ticket: TicketKey| Report {
-        id: ReportId::notice(&ticket, 9),
+    let notice = |ticket: TicketKey| OutboundRequest {
+        id: OutboundId::notice(&ticket, 9),
         run: None,
         ticket,
         ..rig.report(
@@ -300,12 +313,12 @@ async fn notice_is_written_or_dead_lettered() {
         .unwrap();
 
     let told = async || rig.jira.comments("ENG-1").pop();
-    let comment = eventually("the ticket is told", Duration::from_secs(20), told)
+    let comment = poll_until("the ticket is told", Duration::from_secs(20), told)
         .await
         .unwrap();
     assert!(comment.text.contains("skip-dispatch"), "{comment:?}");
     let buried = async || rig.queue.dead_letters().list(10).await.unwrap().pop();
-    let (_, letter) = eventually("a dead letter", Duration::from_secs(20), buried)
+    let (_, letter) = poll_until("a dead letter", Duration::from_secs(20), buried)
         .await
         .unwrap();
     assert_eq!((letter.what.as_str(), letter.ticket), ("report", Some(unknown)));
@@ -341,7 +354,7 @@ async fn failed_checks_are_named_and_draft_stays() {
     });
     assert_eq!(
         rig.settled(&rig.report(2, request)).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     let comments = rig.jira.comments("ENG-1");
     assert!(comments[0].text.contains("test (3.11)"), "{comments:?}");
@@ -424,7 +437,7 @@ async fn concurrent_clones_cause_one_fetch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reporter_without_queue_lives_unready_and_stops() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = grant::generate();
+    let keys = grant::generate_key_pair();
     let config = reporter::Config {
         git: git::FetchSettings::default(),
         // Nothing listens on the discard port of a loopback address.
@@ -460,7 +473,11 @@ async fn reporter_without_queue_lives_unready_and_stops() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = tokio_util::sync::CancellationToken::new();
-    let serving = tokio::spawn(Box::pin(reporter::serve(config, listener, shutdown.clone())));
+    let serving = tokio::spawn(Box::pin(reporter::serve_reporter(
+        config,
+        listener,
+        shutdown.clone(),
+    )));
     for (path, status) in [("/healthz", "200"), ("/readyz", "503")] {
         let answer = rig::http_get(address, path).await;
         assert!(answer.contains(status), "{path}: {answer}");

@@ -8,48 +8,53 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use certs::{AUTHORITY, Authority, CERTIFICATE, KEY, Leaf};
+use certs::{AUTHORITY, CERTIFICATE, CertificateAuthority, CertificateSubject, KEY};
 use domain::Timestamp;
 
-use crate::files::replace;
+use crate::file_replacement::replace_file;
 
 // Validity of an authority: ten years, because a new authority must be distributed to every peer that trusts it.
 const AUTHORITY_DAYS: u32 = 3650;
 const AUTHORITY_KEY: &str = "ca.key";
 
 /// Folder with the authority and the certificates.
-pub(super) struct Folder(PathBuf);
+pub(super) struct CertificateFolder(PathBuf);
 
 /// Result for one certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
+pub(super) enum CertificateResult {
     New,
     Kept,
 }
 
 /// Certificate of a service in its folder.
-pub(super) struct Made {
-    pub(super) done: Done,
-    pub(super) leaf: Leaf,
+pub(super) struct StoredCertificate {
+    pub(super) done: CertificateResult,
+    pub(super) leaf: CertificateSubject,
     pub(super) not_after: Timestamp,
     pub(super) folder: PathBuf,
 }
 
-impl Folder {
+impl CertificateFolder {
     pub(super) fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
     /// Creates certificates that are missing, expired, have other names, or do not match their key or authority.
-    pub(super) fn init(&self, leaves: &[Leaf], now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
-        make_private(&self.0)?;
+    pub(super) fn init(
+        &self,
+        leaves: &[CertificateSubject],
+        now: Timestamp,
+        days: u32,
+    ) -> anyhow::Result<Vec<StoredCertificate>> {
+        create_private_folder(&self.0)?;
         let authority = match self.authority()? {
             Some(authority) => authority,
             None => self.found(now)?,
         };
-        let make = |leaf: &Leaf| {
+        let make = |leaf: &CertificateSubject| {
             if let Some(not_after) = self.fitting(leaf, &authority, now) {
-                return Ok(self.made(Done::Kept, leaf, not_after));
+                return Ok(self.made(CertificateResult::Kept, leaf, not_after));
             }
             self.issue(&authority, leaf, now, days)
         };
@@ -57,14 +62,14 @@ impl Folder {
     }
 
     /// Creates new keys and certificates with the existing names.
-    pub(super) fn renew(&self, now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
+    pub(super) fn renew(&self, now: Timestamp, days: u32) -> anyhow::Result<Vec<StoredCertificate>> {
         let shown = self.0.display();
         let Some(authority) = self.authority()? else {
             bail!("{shown} has no authority: `journeyman certs init {shown}` makes one");
         };
         // All certificates are read before the first one is written, so that an unreadable one leaves the folder
         // unchanged.
-        let present: Vec<Leaf> = certs::SERVICES
+        let present: Vec<CertificateSubject> = certs::SERVICES
             .iter()
             .map(|service| {
                 let leaf = self.present(service);
@@ -81,42 +86,53 @@ impl Folder {
             .collect()
     }
 
-    fn authority(&self) -> anyhow::Result<Option<Authority>> {
+    fn authority(&self) -> anyhow::Result<Option<CertificateAuthority>> {
         let (certificate, key) = (self.0.join(AUTHORITY), self.0.join(AUTHORITY_KEY));
         if !certificate.exists() && !key.exists() {
             return Ok(None);
         }
-        let authority = Authority::from_pem(&read(&certificate)?, &read(&key)?);
+        let authority = CertificateAuthority::from_pem(&read_file(&certificate)?, &read_file(&key)?);
         authority
             .map(Some)
             .with_context(|| format!("{}", certificate.display()))
     }
 
-    fn found(&self, now: Timestamp) -> anyhow::Result<Authority> {
-        let (authority, issued) = Authority::generate(now, AUTHORITY_DAYS)?;
+    fn found(&self, now: Timestamp) -> anyhow::Result<CertificateAuthority> {
+        let (authority, issued) = CertificateAuthority::generate(now, AUTHORITY_DAYS)?;
         // The key goes first: without a certificate the authority is reported as broken, never used half.
-        write(&self.0.join(AUTHORITY_KEY), &issued.key, 0o600)?;
-        write(&self.0.join(AUTHORITY), &issued.certificate, 0o644)?;
+        write_file(&self.0.join(AUTHORITY_KEY), &issued.key, 0o600)?;
+        write_file(&self.0.join(AUTHORITY), &issued.certificate, 0o644)?;
         Ok(authority)
     }
 
-    fn issue(&self, authority: &Authority, leaf: &Leaf, now: Timestamp, days: u32) -> anyhow::Result<Made> {
+    fn issue(
+        &self,
+        authority: &CertificateAuthority,
+        leaf: &CertificateSubject,
+        now: Timestamp,
+        days: u32,
+    ) -> anyhow::Result<StoredCertificate> {
         let issued = authority
             .issue(leaf, now, days)
             .with_context(|| format!("the certificate of {}", leaf.service))?;
         let folder = self.0.join(&leaf.service);
-        make_private(&folder)?;
+        create_private_folder(&folder)?;
         for (name, text) in issued.files(authority) {
             let mode = if name == KEY { 0o600 } else { 0o644 };
-            write(&folder.join(name), text, mode)?;
+            write_file(&folder.join(name), text, mode)?;
         }
-        let seen = certs::look(&issued.certificate)?;
+        let seen = certs::read_certificates(&issued.certificate)?;
         let not_after = seen.first().map_or(now, |seen| seen.not_after);
-        Ok(self.made(Done::New, leaf, not_after))
+        Ok(self.made(CertificateResult::New, leaf, not_after))
     }
 
-    fn made(&self, done: Done, leaf: &Leaf, not_after: Timestamp) -> Made {
-        Made {
+    fn made(
+        &self,
+        done: CertificateResult,
+        leaf: &CertificateSubject,
+        not_after: Timestamp,
+    ) -> StoredCertificate {
+        StoredCertificate {
             done,
             leaf: leaf.clone(),
             not_after,
@@ -125,37 +141,42 @@ impl Folder {
     }
 
     /// Existing certificate of a service.
-    fn present(&self, service: &str) -> Option<Leaf> {
+    fn present(&self, service: &str) -> Option<CertificateSubject> {
         let text = fs::read_to_string(self.0.join(service).join(CERTIFICATE)).ok()?;
-        certs::look(&text).ok()?.first()?.leaf()
+        certs::read_certificates(&text).ok()?.first()?.leaf()
     }
 
     /// Expiry of the existing certificate, if it is valid for the wanted names and the authority.
-    fn fitting(&self, leaf: &Leaf, authority: &Authority, now: Timestamp) -> Option<Timestamp> {
+    fn fitting(
+        &self,
+        leaf: &CertificateSubject,
+        authority: &CertificateAuthority,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let folder = self.0.join(&leaf.service);
         let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
         let (certificate, key) = (text(CERTIFICATE)?, text(KEY)?);
-        let seen = certs::look(&certificate).ok()?.into_iter().next()?;
+        let seen = certs::read_certificates(&certificate).ok()?.into_iter().next()?;
         let fits = seen.leaf().as_ref() == Some(leaf)
             && seen.not_after > now
-            && certs::belong(&certificate, &key)
+            && certs::is_key_of_certificate(&certificate, &key)
             && text(AUTHORITY).as_deref() == Some(authority.pem());
         fits.then_some(seen.not_after)
     }
 }
 
-fn make_private(folder: &Path) -> anyhow::Result<()> {
+fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o700)))
         .with_context(|| format!("cannot make {}", folder.display()))
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+fn read_file(path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    replace(path, text.as_bytes(), mode).with_context(|| format!("cannot write {}", path.display()))
+fn write_file(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    replace_file(path, text.as_bytes(), mode).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
@@ -169,21 +190,21 @@ mod tests {
         NOW.plus_ms(days * DAY_MS)
     }
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, CertificateFolder) {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::new(place.path().join("certs"));
+        let folder = CertificateFolder::new(place.path().join("certs"));
         (place, folder)
     }
 
-    fn new(made: &[Made]) -> Vec<&str> {
-        let new = made.iter().filter(|made| made.done == Done::New);
+    fn new(made: &[StoredCertificate]) -> Vec<&str> {
+        let new = made.iter().filter(|made| made.done == CertificateResult::New);
         new.map(|made| made.leaf.service.as_str()).collect()
     }
 
     #[test]
     fn init_keeps_valid_certificates_and_creates_missing() {
         let (_place, folder) = folder();
-        let leaves = certs::leaves("journeyman", &[]);
+        let leaves = certs::list_service_subjects("journeyman", &[]);
         assert_eq!(new(&folder.init(&leaves, NOW, 30).unwrap()), certs::SERVICES);
         assert!(new(&folder.init(&leaves, later(1), 30).unwrap()).is_empty());
         fs::remove_file(folder.0.join("redis").join(KEY)).unwrap();
@@ -192,7 +213,7 @@ mod tests {
             new(&folder.init(&leaves, later(1), 30).unwrap()),
             ["egress", "redis"]
         );
-        let elsewhere = certs::leaves("agents", &[]);
+        let elsewhere = certs::list_service_subjects("agents", &[]);
         assert_eq!(
             new(&folder.init(&elsewhere, later(1), 30).unwrap()),
             certs::SERVICES
@@ -215,22 +236,22 @@ mod tests {
                 .to_string()
                 .contains("certs init")
         );
-        let leaves = certs::leaves("agents", &["127.0.0.1".to_owned()]);
+        let leaves = certs::list_service_subjects("agents", &["127.0.0.1".to_owned()]);
         folder.init(&leaves, NOW, 30).unwrap();
-        let authority = read(&folder.0.join(AUTHORITY)).unwrap();
-        let key = read(&folder.0.join("planner").join(KEY)).unwrap();
+        let authority = read_file(&folder.0.join(AUTHORITY)).unwrap();
+        let key = read_file(&folder.0.join("planner").join(KEY)).unwrap();
         let renewed = folder.renew(later(20), 60).unwrap();
-        let names: Vec<Leaf> = renewed.iter().map(|made| made.leaf.clone()).collect();
+        let names: Vec<CertificateSubject> = renewed.iter().map(|made| made.leaf.clone()).collect();
         assert_eq!(names, leaves);
         assert!(renewed.iter().all(|made| made.not_after == later(80)));
-        assert_eq!(read(&folder.0.join(AUTHORITY)).unwrap(), authority);
-        assert_ne!(read(&folder.0.join("planner").join(KEY)).unwrap(), key);
+        assert_eq!(read_file(&folder.0.join(AUTHORITY)).unwrap(), authority);
+        assert_ne!(read_file(&folder.0.join("planner").join(KEY)).unwrap(), key);
         fs::remove_file(folder.0.join("redis").join(CERTIFICATE)).unwrap();
-        let key = read(&folder.0.join("planner").join(KEY)).unwrap();
+        let key = read_file(&folder.0.join("planner").join(KEY)).unwrap();
         let problem = folder.renew(later(20), 60).err().unwrap().to_string();
         assert!(problem.contains("no certificate of redis"), "{problem}");
         assert_eq!(
-            read(&folder.0.join("planner").join(KEY)).unwrap(),
+            read_file(&folder.0.join("planner").join(KEY)).unwrap(),
             key,
             "all or none"
         );
@@ -239,7 +260,9 @@ mod tests {
     #[test]
     fn nobody_else_may_read_a_key() {
         let (_place, folder) = folder();
-        folder.init(&certs::leaves("journeyman", &[]), NOW, 30).unwrap();
+        folder
+            .init(&certs::list_service_subjects("journeyman", &[]), NOW, 30)
+            .unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let keys = certs::SERVICES.map(|service| folder.0.join(service).join(KEY));
         for key in keys.iter().chain([&folder.0.join(AUTHORITY_KEY)]) {

@@ -3,15 +3,15 @@
 use anyhow::Context;
 use certs::{AUTHORITY, CERTIFICATE, KEY};
 
-use super::folder::Made;
+use super::folder::StoredCertificate;
 
 /// One Secret per service. None contains the authority's key.
-pub(super) fn yaml(made: &[Made]) -> anyhow::Result<String> {
-    let all: anyhow::Result<Vec<String>> = made.iter().map(secret).collect();
+pub(super) fn render_secrets(made: &[StoredCertificate]) -> anyhow::Result<String> {
+    let all: anyhow::Result<Vec<String>> = made.iter().map(render_secret).collect();
     Ok(all?.join("---\n").trim_end().to_owned())
 }
 
-fn secret(made: &Made) -> anyhow::Result<String> {
+fn render_secret(made: &StoredCertificate) -> anyhow::Result<String> {
     let service = &made.leaf.service;
     let namespace = made.leaf.namespace().unwrap_or("journeyman");
     let mut text = format!(
@@ -33,15 +33,15 @@ fn secret(made: &Made) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::certs::folder::Folder;
+    use crate::commands::certs::folder::CertificateFolder;
 
     #[test]
     fn secret_excludes_authority_key() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::new(place.path().to_owned());
-        let leaves = certs::leaves("agents", &[]);
-        let made = folder.init(&leaves, bootstrap::now(), 1).unwrap();
-        let text = yaml(&made).unwrap();
+        let folder = CertificateFolder::new(place.path().to_owned());
+        let leaves = certs::list_service_subjects("agents", &[]);
+        let made = folder.init(&leaves, bootstrap::read_wall_clock(), 1).unwrap();
+        let text = render_secrets(&made).unwrap();
         assert_eq!(text.matches("kind: Secret").count(), certs::SERVICES.len());
         assert!(
             text.contains("metadata: {name: reporter-tls, namespace: agents}"),

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::Rules;
+use domain::RepositoryRules;
 
 /// Folders for branches by the rules, as far as they do not depend on the ticket: `fix`, `feat`.
-pub(super) fn branch_folders(rules: &Rules) -> BTreeSet<String> {
+pub(super) fn list_branch_folders(rules: &RepositoryRules) -> BTreeSet<String> {
     let branching = &rules.branching;
     let mut folders = BTreeSet::new();
     let parts: Vec<&str> = branching.pattern.split('/').collect();
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     fn folders(pattern: &str) -> Vec<String> {
-        let mut rules = Rules::default();
+        let mut rules = RepositoryRules::default();
         rules.branching.types = [("bugfix", "fix"), ("feature", "feat")]
             .map(|(kind, short)| (kind.to_owned(), short.to_owned()))
             .into();
         pattern.clone_into(&mut rules.branching.pattern);
-        branch_folders(&rules).into_iter().collect()
+        list_branch_folders(&rules).into_iter().collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{INTERRUPTED, say, settings_file};
+use super::{INTERRUPTED, find_settings_file, print_result};
 use crate::access;
 
 /// Serve the console: pages about tickets, runs and decisions, for users who log in
@@ -30,9 +30,9 @@ pub(in crate::commands) struct Arguments {
     listen: Option<SocketAddr>,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let file = settings_file(asked.config);
-    let mut config: pages::Config = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let file = find_settings_file(asked.config);
+    let mut config: pages::Config = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
     if let Some(url) = asked.api.or_else(access::local_url) {
         config.console.api = url;
     }
@@ -41,17 +41,17 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     config.console.listen = asked.listen.or(config.console.listen);
     config.check()?;
-    let telemetry = bootstrap::telemetry::init("console", &config.telemetry)?;
-    let [shutdown, at_once] = bootstrap::signals();
+    let telemetry = bootstrap::telemetry::install_logging("console", &config.telemetry)?;
+    let [shutdown, at_once] = bootstrap::listen_for_signals();
     let address = config.listen();
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-    say(&format!(
+    print_result(&format!(
         "console at http://{}, a client of {}",
         listener.local_addr()?,
         config.console.api
     ));
-    let served = pages::serve(config, listener, shutdown);
+    let served = pages::serve_console(config, listener, shutdown);
     // The second signal ends the server at once, with open requests.
     let ended = at_once.run_until_cancelled(Box::pin(served)).await;
     telemetry.shutdown().await;
@@ -89,13 +89,13 @@ impl ReservedConsole {
     }
 
     /// Serves the console for the API at this address.
-    pub(super) fn serve(mut self, url: &str) -> Beside {
+    pub(super) fn serve(mut self, url: &str) -> EmbeddedConsole {
         url.clone_into(&mut self.config.console.api);
         let oidc = self.config.console.oidc.as_ref();
         let takes_tokens = oidc.is_none_or(|oidc| oidc.token_login);
         let shutdown = CancellationToken::new();
-        let served = pages::serve(self.config, self.listener, shutdown.clone());
-        Beside {
+        let served = pages::serve_console(self.config, self.listener, shutdown.clone());
+        EmbeddedConsole {
             address: self.address,
             takes_tokens,
             shutdown,
@@ -113,7 +113,7 @@ pub(super) struct ConsoleLinks {
 }
 
 /// Running console in the process of `journeyman up`.
-pub(super) struct Beside {
+pub(super) struct EmbeddedConsole {
     address: SocketAddr,
     takes_tokens: bool,
     shutdown: CancellationToken,
@@ -121,11 +121,11 @@ pub(super) struct Beside {
 }
 
 /// Binds the socket of a console, unless the settings disable it. When the default port is taken, a free port replaces it.
-pub(super) async fn reserve(
+pub(super) async fn reserve_console(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
 ) -> anyhow::Result<Option<ReservedConsole>> {
-    let mut config: pages::Config = bootstrap::settings::load(file, environment)?;
+    let mut config: pages::Config = bootstrap::settings::load_settings(file, environment)?;
     if !config.console.in_up {
         return Ok(None);
     }
@@ -148,7 +148,7 @@ pub(super) async fn reserve(
     }))
 }
 
-impl Beside {
+impl EmbeddedConsole {
     /// Address of the console and the form of its login.
     pub(super) fn announcement(&self, data: &Path) -> String {
         let token = data.join("api.json");

@@ -1,6 +1,6 @@
 //! Jira group whose members may request work: its existence and its members.
 
-use jira::{Error, FoundGroups, Reader};
+use jira::{Error, FoundGroups, JiraReader};
 
 /// Value of the setting for every account that can act on a ticket.
 pub(super) const EVERYBODY: &str = "*";
@@ -19,7 +19,7 @@ pub(super) enum GroupState {
 }
 
 /// Finds a group by its exact name.
-pub(super) async fn inspect_group(reader: &Reader, group: &str) -> Result<GroupState, Error> {
+pub(super) async fn inspect_group(reader: &JiraReader, group: &str) -> Result<GroupState, Error> {
     let is_it = |name: &String| name == group;
     if !reader.find_groups(group).await?.names.iter().any(is_it) {
         let all = reader.find_groups("").await?;

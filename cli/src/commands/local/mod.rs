@@ -1,6 +1,5 @@
 //! Commands for this machine: they start services or do a job themselves. A client-only `journeyman` has none of them.
 
-mod alone;
 mod branch_folders;
 mod console;
 mod doctor;
@@ -8,6 +7,7 @@ mod eval;
 mod folder;
 mod jira_group;
 mod list_tickets;
+mod one_shot;
 mod pr;
 mod process_ticket;
 mod progress;
@@ -23,11 +23,11 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    EXIT_ARGUMENTS, EXIT_PERSON, ask, dispatch, follow, print_line, say, say_all, say_error, say_json,
-    say_long, service_keys, settings_file, show_ticket,
+    EXIT_ARGUMENTS, EXIT_PERSON, dispatch, find_settings_file, follow, print_error, print_json, print_line,
+    print_list, print_long, print_result, prompt, service_keys, show_ticket,
 };
 
-pub(super) use self::progress::beside;
+pub(super) use self::progress::suspend_display;
 
 // Exit code after a signal: the one of a shell after Ctrl-C.
 const INTERRUPTED: u8 = 130;

@@ -8,16 +8,19 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use api::{Asked, Client, types::PullRequestCallView};
+use api::{Client, PullRequestSubmission, types::PullRequestCallView};
 use bootstrap::settings;
 use clap::Args;
-use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, key_in, parse};
-use reporter::{Direct, DirectSettings, Ground, only_looked, without_credentials};
+use pullrequest::{
+    CallProblem, CallStatus, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan, find_issue_key,
+    parse_request,
+};
+use reporter::{DirectSettings, PullRequestOpener, RequestPreconditions, only_looked, without_credentials};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{say_error, say_json, settings_file};
-use crate::{access, args::Api};
+use super::{find_settings_file, print_error, print_json};
+use crate::{access, args::ApiArguments};
 
 /// Open a pull request from a local branch, link it to a Jira issue and move the issue to code review
 #[derive(Debug, Clone, Args)]
@@ -46,46 +49,46 @@ pub(in crate::commands) struct Arguments {
     key: Option<String>,
     /// Address and token of the API, for a request with `repository`.
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 // Time limit of the services, and the pause between two polls.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let input = read(&asked.input)?;
-    if let Some(request) = at_github(&input) {
-        return by_the_services(request, &asked).await;
+    let input = read_request_text(&asked.input)?;
+    if let Some(request) = find_remote_request(&input) {
+        return ask_services(request, &asked).await;
     }
-    let answer = match request(&input, asked.jira_key_from_branch) {
-        Ok(request) => Box::pin(carried_out(&request, &asked)).await?,
-        Err(problems) => Some(Answer::failed(problems)),
+    let answer = match parse_local_request(&input, asked.jira_key_from_branch) {
+        Ok(request) => Box::pin(perform_request(&request, &asked)).await?,
+        Err(problems) => Some(ProtocolAnswer::failed(problems)),
     };
     let Some(answer) = answer else {
         return Ok(ExitCode::SUCCESS);
     };
-    let answer = Answer {
+    let answer = ProtocolAnswer {
         execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         ..without_credentials(answer)
     };
-    say_json(&answer)?;
+    print_json(&answer)?;
     Ok(match answer.status {
-        Status::Success => ExitCode::SUCCESS,
-        Status::Failed => ExitCode::FAILURE,
+        CallStatus::Success => ExitCode::SUCCESS,
+        CallStatus::Failed => ExitCode::FAILURE,
     })
 }
 
 /// Request that names a repository on GitHub instead of a folder.
-fn at_github(input: &str) -> Option<Value> {
+fn find_remote_request(input: &str) -> Option<Value> {
     let request: Value = serde_json::from_str(input).ok()?;
     request.get("repository")?;
     Some(request)
 }
 
 /// Sends the request to the running services, and waits for their answer.
-async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Result<ExitCode> {
+async fn ask_services(mut request: Value, asked: &Arguments) -> anyhow::Result<ExitCode> {
     if asked.dry_run {
         request["dry_run"] = true.into();
     }
@@ -95,14 +98,14 @@ async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Resul
     let has_key = request.get("jira_key").is_some_and(|key| !key.is_null());
     if asked.jira_key_from_branch && !has_key {
         let branch = request.get("branch").and_then(Value::as_str);
-        request["jira_key"] = branch.and_then(key_in).into();
+        request["jira_key"] = branch.and_then(find_issue_key).into();
     }
-    let client = access::client(&asked.api)?;
+    let client = access::build_client(&asked.api)?;
     let answer = match client.ask_pull_request(&request, asked.key.as_deref()).await? {
-        Asked::Refused(answer) => answer,
-        Asked::Taken(call) => answer_of(&client, call).await?,
+        PullRequestSubmission::Refused(answer) => answer,
+        PullRequestSubmission::Taken(call) => await_answer(&client, call).await?,
     };
-    say_json(&answer)?;
+    print_json(&answer)?;
     let is_good = answer["status"] == "success" || answer["dry_run"] == true;
     Ok(match is_good {
         true => ExitCode::SUCCESS,
@@ -110,7 +113,7 @@ async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Resul
     })
 }
 
-async fn answer_of(client: &Client, mut call: PullRequestCallView) -> anyhow::Result<Value> {
+async fn await_answer(client: &Client, mut call: PullRequestCallView) -> anyhow::Result<Value> {
     let give_up = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = call.answer {
@@ -129,37 +132,45 @@ async fn answer_of(client: &Client, mut call: PullRequestCallView) -> anyhow::Re
 }
 
 /// Answer of a local request; `None` after a dry run, which has printed its result.
-async fn carried_out(request: &Request, asked: &Arguments) -> anyhow::Result<Option<Answer>> {
-    let file = settings_file(asked.settings.clone());
-    let settings: DirectSettings = settings::load(file.as_deref(), std::env::vars())?;
-    let direct = Direct::new(settings)?;
+async fn perform_request(
+    request: &ValidatedRequest,
+    asked: &Arguments,
+) -> anyhow::Result<Option<ProtocolAnswer>> {
+    let file = find_settings_file(asked.settings.clone());
+    let settings: DirectSettings = settings::load_settings(file.as_deref(), std::env::vars())?;
+    let direct = PullRequestOpener::new(settings)?;
     let ground = match direct.look(request).await {
         Ok(ground) => ground,
-        Err(problem) => return Ok(Some(Answer::failed(vec![problem]))),
+        Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
     };
-    let plan = match plan(&direct, request, &ground, asked) {
+    let plan = match plan_changes(&direct, request, &ground, asked) {
         Ok(plan) => plan,
-        Err(problem) => return Ok(Some(Answer::failed(vec![problem]))),
+        Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
     };
     if asked.dry_run || request.dry_run {
-        say_json(&only_looked(plan))?;
+        print_json(&only_looked(plan))?;
         return Ok(None);
     }
     Ok(Some(direct.write(request, &ground, &plan).await))
 }
 
 /// Plan of the changes. When several transitions match, the user at the terminal chooses one.
-fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &Arguments) -> Result<Plan, Problem> {
+fn plan_changes(
+    direct: &PullRequestOpener,
+    request: &ValidatedRequest,
+    ground: &RequestPreconditions,
+    asked: &Arguments,
+) -> Result<WritePlan, CallProblem> {
     let plan = direct.plan(request, ground, asked.transition.as_deref())?;
     let stdin = std::io::stdin();
     let somebody_is_there =
         // With `--input -` the standard input is the request, so it cannot answer a question.
         stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run && !request.dry_run;
-    let is_ambiguous = |problem: &&Problem| problem.kind == Kind::JiraTransitionAmbiguous;
+    let is_ambiguous = |problem: &&CallProblem| problem.kind == ProblemKind::JiraTransitionAmbiguous;
     match plan.problems.iter().find(is_ambiguous) {
         Some(problem) if somebody_is_there => {
-            say_error(&problem.message);
-            match choice(problem, &mut stdin.lock()) {
+            print_error(&problem.message);
+            match read_transition_choice(problem, &mut stdin.lock()) {
                 Some(choice) => direct.plan(request, ground, Some(&choice)),
                 None => Ok(plan),
             }
@@ -169,7 +180,7 @@ fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &Arguments) 
 }
 
 /// Transition that the user chooses, by its number in the list or by its name; `None` for an empty line.
-fn choice(problem: &Problem, answers: &mut impl BufRead) -> Option<String> {
+fn read_transition_choice(problem: &CallProblem, answers: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     answers.read_line(&mut line).ok()?;
     let line = line.trim();
@@ -186,7 +197,7 @@ fn choice(problem: &Problem, answers: &mut impl BufRead) -> Option<String> {
     (!chosen.is_empty()).then(|| chosen.to_owned())
 }
 
-fn read(input: &Path) -> anyhow::Result<String> {
+fn read_request_text(input: &Path) -> anyhow::Result<String> {
     if input == Path::new("-") {
         let mut text = String::new();
         std::io::stdin()
@@ -197,19 +208,19 @@ fn read(input: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(input).with_context(|| format!("cannot read {}", input.display()))
 }
 
-fn request(input: &str, key_from_branch: bool) -> Result<Request, Vec<Problem>> {
+fn parse_local_request(input: &str, key_from_branch: bool) -> Result<ValidatedRequest, Vec<CallProblem>> {
     let no_json = |error: serde_json::Error| {
         let message = format!(
             "the request is not JSON: line {}, column {}",
             error.line(),
             error.column()
         );
-        vec![Problem::new(Kind::ValidationError, message)]
+        vec![CallProblem::new(ProblemKind::ValidationError, message)]
     };
     let value: Value = serde_json::from_str(input).map_err(no_json)?;
-    let mut request = parse(&value, Path::is_dir)?;
+    let mut request = parse_request(&value, Path::is_dir)?;
     if key_from_branch && request.jira_key.is_none() {
-        request.jira_key = key_in(&request.branch);
+        request.jira_key = find_issue_key(&request.branch);
     }
     Ok(request)
 }
@@ -221,7 +232,8 @@ mod tests {
     #[test]
     fn transition_choice_accepts_number_or_name() {
         let names = ["Peer Review", "Design Review"].map(str::to_owned);
-        let problem = Problem::new(Kind::JiraTransitionAmbiguous, "choose").offering(names.to_vec());
+        let problem =
+            CallProblem::new(ProblemKind::JiraTransitionAmbiguous, "choose").offering(names.to_vec());
         for (line, expected) in [
             ("2\n", Some("Design Review")),
             ("Peer Review\n", Some("Peer Review")),
@@ -230,7 +242,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                choice(&problem, &mut line.as_bytes()).as_deref(),
+                read_transition_choice(&problem, &mut line.as_bytes()).as_deref(),
                 expected,
                 "{line:?}"
             );
@@ -239,11 +251,11 @@ mod tests {
 
     #[test]
     fn invalid_json_error_names_position() {
-        let [problem] = request("{\n  \"branch\": secret}", false)
+        let [problem] = parse_local_request("{\n  \"branch\": secret}", false)
             .unwrap_err()
             .try_into()
             .unwrap();
-        assert_eq!(problem.kind, Kind::ValidationError);
+        assert_eq!(problem.kind, ProblemKind::ValidationError);
         assert_eq!(problem.message, "the request is not JSON: line 2, column 13");
     }
 }

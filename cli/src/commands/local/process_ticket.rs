@@ -5,21 +5,21 @@ use std::{
     process::ExitCode,
 };
 
-use api::{Client, implement, types::JobBody};
+use api::{Client, build_implement_job, types::JobBody};
 use clap::Args;
 use domain::{Job, TicketKey};
-use ingest::Extent;
+use ingest::IngestMode;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     EXIT_ARGUMENTS, INTERRUPTED,
-    alone::Alone,
-    dispatch::{self, told},
-    folder,
-    follow::{Followed, exit_code, show},
-    say, say_error, settings_file,
+    dispatch::{self, render_planned_job},
+    find_settings_file, folder,
+    follow::{FollowOutcome, choose_exit_code, print_journal},
+    one_shot::OneShotServices,
+    print_error, print_result,
 };
-use crate::{args, args::Format};
+use crate::{args, args::OutputFormat};
 
 /// Work on one ticket now and wait for the end of the run
 #[derive(Debug, Args)]
@@ -35,102 +35,110 @@ pub(in crate::commands) struct Arguments {
     asked: folder::InFolder,
 }
 
-pub(super) async fn run(Arguments { ticket, mock, asked }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(Arguments { ticket, mock, asked }: Arguments) -> anyhow::Result<ExitCode> {
     if asked.repository.is_some() {
-        return folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await;
+        return folder::work_in_folder(folder::read_ticket_file(Path::new(&ticket))?, asked).await;
     }
     if asked.accept || asked.model.is_some() || asked.base_url.is_some() {
-        return Ok(wrong("--accept, --model and --base-url go with --repository"));
+        return Ok(report_wrong_arguments(
+            "--accept, --model and --base-url go with --repository",
+        ));
     }
-    let ticket = match args::ticket(&ticket) {
+    let ticket = match args::parse_ticket(&ticket) {
         Ok(ticket) => ticket,
-        Err(problem) => return Ok(wrong(&problem)),
+        Err(problem) => return Ok(report_wrong_arguments(&problem)),
     };
     let Some(rules) = asked.rules else {
-        return Ok(wrong(
+        return Ok(report_wrong_arguments(
             "name the repository's rules file by --config, or a folder by --repository",
         ));
     };
-    let alone = Alone {
+    let alone = OneShotServices {
         rules: Some(rules),
-        file: settings_file(asked.settings),
+        file: find_settings_file(asked.settings),
         data: asked.data.unwrap_or_else(|| PathBuf::from(".journeyman")),
         more: Vec::new(),
-        extent: Extent::Whole,
+        extent: IngestMode::Whole,
     };
     if asked.dry_run {
-        return preview(alone, &ticket).await;
+        return preview_job(alone, &ticket).await;
     }
     if mock {
-        return rehearse(alone, &ticket).await;
+        return rehearse_job(alone, &ticket).await;
     }
-    process(alone, &ticket).await
+    process_ticket(alone, &ticket).await
 }
 
 /// Works on a ticket with temporary services.
-pub(super) async fn process(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
-    let worked = alone.run(async |client, shutdown| work(&client, ticket, shutdown).await);
+pub(super) async fn process_ticket(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+    let worked = alone.run(async |client, shutdown| work_on_ticket(&client, ticket, shutdown).await);
     Ok(worked.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Prints the job that would start. Only the API runs, so that nothing can start it.
-async fn preview(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
-    let alone = Alone {
-        extent: Extent::Answers,
+async fn preview_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+    let alone = OneShotServices {
+        extent: IngestMode::Answers,
         ..alone
     };
     let told = alone.run(async |client, _| {
-        say(&told(&client.plan(&implement(ticket)).await?));
+        print_result(&render_planned_job(
+            &client.plan(&build_implement_job(ticket)).await?,
+        ));
         Ok(ExitCode::SUCCESS)
     });
     Ok(told.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Rehearses in a temporary folder, where no other ticket is queued.
-async fn rehearse(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+async fn rehearse_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     let place = tempfile::tempdir()?;
-    let alone = Alone {
+    let alone = OneShotServices {
         data: place.path().to_owned(),
-        extent: Extent::OnRequest,
+        extent: IngestMode::OnRequest,
         ..alone
     };
     let rehearsed = alone.run(async |client, shutdown| {
         let mock = JobBody {
             mock: true,
-            ..implement(ticket)
+            ..build_implement_job(ticket)
         };
         let accepted = client.dispatch_with(&mock, None).await?;
-        say(&format!("run {}", accepted.run));
+        print_result(&format!("run {}", accepted.run));
         let run = accepted.run.parse()?;
-        let rehearsed = shutdown.run_until_cancelled(dispatch::rehearse(&client, &run));
+        let rehearsed = shutdown.run_until_cancelled(dispatch::follow_rehearsal(&client, &run));
         Ok(rehearsed.await.transpose()?.unwrap_or(INTERRUPTED.into()))
     });
     Ok(rehearsed.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Reports invalid arguments, with the exit code of the argument parser.
-fn wrong(problem: &str) -> ExitCode {
-    say_error(&format!("journeyman: {problem}"));
+fn report_wrong_arguments(problem: &str) -> ExitCode {
+    print_error(&format!("journeyman: {problem}"));
     ExitCode::from(EXIT_ARGUMENTS)
 }
 
-async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
+async fn work_on_ticket(
+    client: &Client,
+    ticket: &TicketKey,
+    shutdown: CancellationToken,
+) -> anyhow::Result<ExitCode> {
     let run: domain::RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
-    say(&format!("run {run}"));
+    print_result(&format!("run {run}"));
     match shutdown
-        .run_until_cancelled(show(client, &run, Format::Text))
+        .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))
         .await
     {
         Some(followed) => {
             let followed = followed?;
-            let code = exit_code(&followed);
-            if matches!(followed, Followed::Waits(_)) {
-                say_error("once it has that, the run carries on when journeyman starts again");
+            let code = choose_exit_code(&followed);
+            if matches!(followed, FollowOutcome::Waits(_)) {
+                print_error("once it has that, the run carries on when journeyman starts again");
             }
             Ok(code)
         }
         None => {
-            say_error("stopped; the run carries on when journeyman starts again");
+            print_error("stopped; the run carries on when journeyman starts again");
             Ok(INTERRUPTED.into())
         }
     }

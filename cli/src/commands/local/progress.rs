@@ -13,14 +13,14 @@ const BAR: &str = "{bar:30} {pos}/{len} {elapsed} {msg}";
 
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+fn lock_display() -> MutexGuard<'static, Option<ProgressBar>> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Visible progress display, removed on drop. Only one exists at a time.
-pub(super) struct Progress(ProgressBar);
+pub(super) struct ProgressDisplay(ProgressBar);
 
-impl Progress {
+impl ProgressDisplay {
     /// Display of work with unknown length.
     pub(super) fn spinner() -> Self {
         Self::start(ProgressBar::new_spinner(), SPINNER)
@@ -36,13 +36,13 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(TICK);
-        *shown() = Some(bar.clone());
+        *lock_display() = Some(bar.clone());
         Self(bar)
     }
 
     /// Shows the current activity.
     pub(super) fn now(&self, words: &str) {
-        self.0.set_message(domain::text::visible(words));
+        self.0.set_message(domain::text::escape_hidden(words));
     }
 
     /// Marks one part as finished.
@@ -51,16 +51,16 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
-        *shown() = None;
+        *lock_display() = None;
         self.0.finish_and_clear();
     }
 }
 
 /// Prints above the progress display.
-pub(in crate::commands) fn beside<T>(print: impl FnOnce() -> T) -> T {
-    let bar = shown().clone();
+pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
+    let bar = lock_display().clone();
     match bar {
         Some(bar) => bar.suspend(print),
         None => print(),
@@ -74,13 +74,13 @@ mod tests {
     #[test]
     fn lines_print_with_or_without_display() {
         let mut printed = 0;
-        beside(|| printed += 1);
-        let progress = Progress::bar(2);
+        suspend_display(|| printed += 1);
+        let progress = ProgressDisplay::bar(2);
         progress.now("one");
         progress.step();
-        beside(|| printed += 1);
+        suspend_display(|| printed += 1);
         drop(progress);
-        beside(|| printed += 1);
+        suspend_display(|| printed += 1);
         assert_eq!(printed, 3);
     }
 }

@@ -8,8 +8,8 @@ use std::{
 
 use clap::Args;
 
-use super::{settings_file, up::start};
-use crate::args::Settings;
+use super::{find_settings_file, up::start_everything};
+use crate::args::SettingsArguments;
 
 /// Same as `up`, with the port and the folder of rules on the command line
 #[derive(Debug, Clone, Args)]
@@ -21,15 +21,16 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_name = "DIR")]
     config_dir: Option<PathBuf>,
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArguments,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let mut more = Vec::new();
     if let Some(port) = asked.port {
         // The option replaces the port alone, so the configured address is kept.
-        let file = settings_file(asked.settings.settings.clone());
-        let known: Listening = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+        let file = find_settings_file(asked.settings.settings.clone());
+        let known: IngestListenSection =
+            bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
         let address = known
             .ingest
             .listen
@@ -41,17 +42,17 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(folder.is_dir(), "--config-dir {} is no folder", folder.display());
         more.push(("JOURNEYMAN__RULES__DIR".to_owned(), folder.display().to_string()));
     }
-    start(asked.settings, more).await
+    start_everything(asked.settings, more).await
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Listening {
-    ingest: Listen,
+struct IngestListenSection {
+    ingest: ListenAddress,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Listen {
+struct ListenAddress {
     listen: Option<SocketAddr>,
 }

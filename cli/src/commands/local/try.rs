@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::folder::{self, ticket_of};
+use super::folder::{self, parse_ticket_text};
 
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
 #[derive(Debug, Args)]
@@ -15,6 +15,6 @@ pub(in crate::commands) struct Arguments {
     asked: folder::InFolder,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    folder::run(ticket_of(&asked.text)?, asked.asked).await
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    folder::work_in_folder(parse_ticket_text(&asked.text)?, asked.asked).await
 }

@@ -5,65 +5,71 @@ use std::process::ExitCode;
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use super::{console, say, settings_file};
+use super::{console, find_settings_file, print_result};
 use crate::{
-    access::Access,
-    args::Settings,
-    local::{Local, Plan},
+    access::ApiAccess,
+    args::SettingsArguments,
+    local::{LocalServices, StartPlan},
 };
 
 /// Start NATS, Redis and all five services on this machine; data under .journeyman/
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArguments,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    start(asked.settings, Vec::new()).await
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    start_everything(asked.settings, Vec::new()).await
 }
 
 /// Starts everything with additional settings from the command line.
-pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> anyhow::Result<ExitCode> {
-    let file = settings_file(settings.settings);
-    let shown: Glance = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
-    let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
-    let [shutdown, at_once] = bootstrap::signals();
+pub(super) async fn start_everything(
+    settings: SettingsArguments,
+    more: Vec<(String, String)>,
+) -> anyhow::Result<ExitCode> {
+    let file = find_settings_file(settings.settings);
+    let shown: StartSections = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+    let telemetry = bootstrap::telemetry::install_logging("journeyman", &shown.telemetry)?;
+    let [shutdown, at_once] = bootstrap::listen_for_signals();
     let data = settings.data;
     let mut environment: Vec<_> = std::env::vars().chain(more).collect();
     // The console's address must be known before the reporter starts, because its settings link to
     // the pages.
-    let console = console::reserve(file.as_deref(), environment.clone()).await?;
+    let console = console::reserve_console(file.as_deref(), environment.clone()).await?;
     if let Some(console) = &console {
         environment.extend(console.links(&environment, &shown.reporter));
     }
-    let plan = Plan {
+    let plan = StartPlan {
         file,
         environment,
         data: data.clone(),
         free_ports: false,
-        ..Plan::default()
+        ..StartPlan::default()
     };
-    let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
+    let Some(local) = shutdown
+        .run_until_cancelled(Box::pin(LocalServices::start(plan)))
+        .await
+    else {
         return Ok(ExitCode::from(130));
     };
     let local = local?;
-    local.remains().iter().for_each(|line| say(line));
+    local.remains().iter().for_each(|line| print_result(line));
     let console = console.map(|console| console.serve(&local.url));
-    Access {
+    ApiAccess {
         url: local.url.clone(),
         token: local.token.expose_secret().to_owned(),
     }
     .save(&data)?;
-    shown.lines(&local.url).iter().for_each(|line| say(line));
+    shown.lines(&local.url).iter().for_each(|line| print_result(line));
     if let Some(console) = &console {
-        say(&console.announcement(&data));
+        print_result(&console.announcement(&data));
     }
     // The second signal drops the future, which still stops NATS and Redis.
     let ended = at_once
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
         .await;
-    Access::forget(&data);
+    ApiAccess::forget(&data);
     // After the second signal the console is dropped without waiting for its requests.
     if let (Some(console), Some(_)) = (console, &ended) {
         console.stop().await;
@@ -78,14 +84,14 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
 /// Subset of the settings for the messages at the start.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Glance {
+struct StartSections {
     telemetry: bootstrap::telemetry::Settings,
     github_reader: github::Settings,
     jira_reader: jira::Settings,
     reporter: console::ConsoleLinks,
 }
 
-impl Glance {
+impl StartSections {
     /// Messages about the addresses and the disabled services.
     fn lines(&self, url: &str) -> Vec<String> {
         let off = [
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn start_lists_disabled_and_listening_sources() {
-        let mut glance = Glance::default();
+        let mut glance = StartSections::default();
         let off = |title: &str, name: &str| {
             format!("off: {title}, which the settings name no account for; `journeyman setup {name}` does")
         };

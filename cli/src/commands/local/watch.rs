@@ -6,15 +6,15 @@ use std::{
     process::ExitCode,
 };
 
-use api::{Client, OfRun};
+use api::{Client, RunJournalEntry};
 use clap::Args;
-use domain::{Fact, Marks, Reason, RunId, Timestamp, Trigger};
+use domain::{Fact, RunId, TextMarkup, Timestamp, Trigger, TriggerReason};
 use futures::TryStreamExt;
-use ingest::{Extent, Look};
+use ingest::{DryRound, IngestMode};
 use tokio_util::sync::CancellationToken;
 
-use super::{INTERRUPTED, alone::Alone, say, say_error, settings_file};
-use crate::{access::Access, timeline};
+use super::{INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_result};
+use crate::{access::ApiAccess, timeline};
 
 /// Work on every ticket that requests it and take care of its pull request, by polls at an interval, without
 /// webhooks
@@ -37,38 +37,41 @@ pub(in crate::commands) struct Arguments {
     dry_run: bool,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let (interval, data) = (asked.interval, asked.data.clone());
-    let alone = Alone {
+    let alone = OneShotServices {
         rules: asked.rules,
-        file: settings_file(asked.settings),
+        file: find_settings_file(asked.settings),
         data: asked.data,
         more: vec![(
             "JOURNEYMAN__INGEST__POLL_INTERVAL_S".to_owned(),
             interval.to_string(),
         )],
         extent: match asked.dry_run {
-            true => Extent::Answers,
-            false => Extent::Whole,
+            true => IngestMode::Answers,
+            false => IngestMode::Whole,
         },
     };
     if asked.dry_run {
-        return Ok(alone.look().await?.map_or(INTERRUPTED.into(), |look| tell(&look)));
+        return Ok(alone
+            .look()
+            .await?
+            .map_or(INTERRUPTED.into(), |look| print_dry_round(&look)));
     }
-    let watched = alone.run(async |client, shutdown| watch(&client, &data, interval, shutdown).await);
+    let watched = alone.run(async |client, shutdown| watch_events(&client, &data, interval, shutdown).await);
     Ok(watched.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Prints the triggers of a dry run, and the failed reads.
-fn tell(look: &Look) -> ExitCode {
+fn print_dry_round(look: &DryRound) -> ExitCode {
     for trigger in &look.triggers {
-        say(&would(trigger));
+        print_result(&describe_trigger(trigger));
     }
     if look.triggers.is_empty() && look.problems.is_empty() {
-        say("nothing would be taken up");
+        print_result("nothing would be taken up");
     }
     for problem in &look.problems {
-        say_error(&format!("journeyman: {problem}"));
+        print_error(&format!("journeyman: {problem}"));
     }
     match look.problems.is_empty() {
         true => ExitCode::SUCCESS,
@@ -76,18 +79,18 @@ fn tell(look: &Look) -> ExitCode {
     }
 }
 
-fn would(trigger: &Trigger) -> String {
+fn describe_trigger(trigger: &Trigger) -> String {
     let ticket = &trigger.ticket;
     match &trigger.reason {
-        Reason::JobRequested(request) => {
+        TriggerReason::JobRequested(request) => {
             let (job, repository, text) = (request.job, &request.repository, &request.text.summary);
             format!("would start {job} on {ticket} in {repository}: {text}")
         }
-        Reason::Skipped(reason) => format!("{ticket}: {}", reason.words(&Marks::PLAIN)),
-        Reason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
-        Reason::RetryRequested => format!("would go on with {ticket} where it waits"),
-        Reason::Decided(decision) => format!("would take a decision about run {}", decision.run),
-        Reason::CostAsked { .. } => format!("would tell what {ticket} cost"),
+        TriggerReason::Skipped(reason) => format!("{ticket}: {}", reason.words(&TextMarkup::PLAIN)),
+        TriggerReason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
+        TriggerReason::RetryRequested => format!("would go on with {ticket} where it waits"),
+        TriggerReason::Decided(decision) => format!("would take a decision about run {}", decision.run),
+        TriggerReason::CostAsked { .. } => format!("would tell what {ticket} cost"),
         reason => match reason.job() {
             Some(job) => format!("would start {job} on {ticket}"),
             None => format!("would tell the runs of {ticket} what is new"),
@@ -95,7 +98,7 @@ fn would(trigger: &Trigger) -> String {
     }
 }
 
-async fn watch(
+async fn watch_events(
     client: &Client,
     data: &Path,
     interval: u32,
@@ -103,19 +106,19 @@ async fn watch(
 ) -> anyhow::Result<ExitCode> {
     // The subscription comes before the first output, so that no later event is missed.
     let events = client.events().await?;
-    let _access = Left::at(client, data)?;
+    let _access = AccessFileGuard::at(client, data)?;
     for repository in client.rules().await?.repositories {
-        say(&format!("watching {} every {interval} s", repository.repository));
+        print_result(&format!("watching {} every {interval} s", repository.repository));
     }
     let mut events = std::pin::pin!(events);
     let mut starts: BTreeMap<RunId, Timestamp> = BTreeMap::new();
     while let Some(event) = shutdown.run_until_cancelled(events.try_next()).await {
-        let Some(OfRun { run, entry }) = event? else {
+        let Some(RunJournalEntry { run, entry }) = event? else {
             anyhow::bail!("the live journal ended");
         };
         let start = *starts.entry(run.clone()).or_insert(entry.at);
-        if let Some(line) = timeline::line(&entry, start) {
-            say(&format!("{run} {line}"));
+        if let Some(line) = timeline::render_entry_line(&entry, start) {
+            print_result(&format!("{run} {line}"));
         }
         // A watch has no end, so finished runs are removed.
         if matches!(entry.fact, Fact::RunFinished { .. }) {
@@ -126,17 +129,17 @@ async fn watch(
 }
 
 /// Access file for other commands, removed on drop.
-struct Left(PathBuf);
+struct AccessFileGuard(PathBuf);
 
-impl Left {
+impl AccessFileGuard {
     fn at(client: &Client, data: &Path) -> anyhow::Result<Self> {
-        Access::of(client).save(data)?;
+        ApiAccess::of(client).save(data)?;
         Ok(Self(data.to_owned()))
     }
 }
 
-impl Drop for Left {
+impl Drop for AccessFileGuard {
     fn drop(&mut self) {
-        Access::forget(&self.0);
+        ApiAccess::forget(&self.0);
     }
 }

@@ -18,7 +18,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> Result<JobAccepted, Error> {
-        self.dispatch_with(&body(ticket, job), None).await
+        self.dispatch_with(&build_job_body(ticket, job), None).await
     }
 
     /// Requests work on a folder ticket with this text.
@@ -28,7 +28,7 @@ impl Client {
     pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> Result<JobAccepted, Error> {
         let body = JobBody {
             text: Some(text.clone()),
-            ..implement(ticket)
+            ..build_implement_job(ticket)
         };
         self.dispatch_with(&body, None).await
     }
@@ -76,11 +76,11 @@ impl Client {
 }
 
 /// Returns the request for work on a ticket.
-pub fn implement(ticket: &TicketKey) -> JobBody {
-    body(ticket, Job::Implement)
+pub fn build_implement_job(ticket: &TicketKey) -> JobBody {
+    build_job_body(ticket, Job::Implement)
 }
 
-fn body(ticket: &TicketKey, job: Job) -> JobBody {
+fn build_job_body(ticket: &TicketKey, job: Job) -> JobBody {
     JobBody {
         ticket: ticket.to_string(),
         job,

@@ -1,6 +1,6 @@
 //! Calls for pull requests.
 
-use domain::address::encode;
+use domain::address::percent_encode;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const PATH: &str = "/v1/pull-requests";
 
 /// Immediate answer to a request for a pull request.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PullRequestSubmission {
     /// The reporter will carry out the request.
     Taken(PullRequestCallView),
     /// The request is invalid. The answer lists the problems.
@@ -24,7 +24,11 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn ask_pull_request(&self, request: &Value, key: Option<&str>) -> Result<Asked, Error> {
+    pub async fn ask_pull_request(
+        &self,
+        request: &Value,
+        key: Option<&str>,
+    ) -> Result<PullRequestSubmission, Error> {
         let mut asked = self.request(Method::POST, PATH).json(request);
         if let Some(key) = key {
             asked = asked.header("idempotency-key", key);
@@ -33,9 +37,11 @@ impl Client {
         // A `422` answer has the schema of a result instead of a problem, so `refuse_problem` must not read
         // it.
         if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {
-            return Ok(Asked::Refused(answer.json().await.map_err(Error::Lost)?));
+            return Ok(PullRequestSubmission::Refused(
+                answer.json().await.map_err(Error::Lost)?,
+            ));
         }
-        Ok(Asked::Taken(
+        Ok(PullRequestSubmission::Taken(
             refuse_problem(answer).await?.json().await.map_err(Error::Lost)?,
         ))
     }
@@ -45,7 +51,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn pull_request_call(&self, id: &str) -> Result<PullRequestCallView, Error> {
-        let path = format!("{PATH}/{}", encode(id));
+        let path = format!("{PATH}/{}", percent_encode(id));
         self.answered(self.request(Method::GET, &path)).await
     }
 }

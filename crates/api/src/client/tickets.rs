@@ -1,12 +1,12 @@
 //! Calls for tickets of trackers, and the events of all tickets.
 
-use domain::{Entry, RunId, TicketKey, address::encode};
+use domain::{JournalEntry, RunId, TicketKey, address::percent_encode};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::{Client, refuse_problem, understood};
+use super::{Client, parse_event_data, refuse_problem};
 use crate::{
     Error,
     types::{RulesView, TicketTextView, TicketView, TicketsQuery, TicketsView},
@@ -14,11 +14,11 @@ use crate::{
 
 /// A new entry in the journal of any run.
 #[derive(Debug, Deserialize)]
-pub struct OfRun {
+pub struct RunJournalEntry {
     /// Id of the run.
     pub run: RunId,
     /// The new entry.
-    pub entry: Entry,
+    pub entry: JournalEntry,
 }
 
 impl Client {
@@ -36,7 +36,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn ticket(&self, ticket: &TicketKey) -> Result<TicketView, Error> {
-        let path = format!("/v1/tickets/{}", encode(&ticket.to_string()));
+        let path = format!("/v1/tickets/{}", percent_encode(&ticket.to_string()));
         self.call(Method::GET, &path, None).await
     }
 
@@ -45,7 +45,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn ticket_text(&self, ticket: &TicketKey) -> Result<TicketTextView, Error> {
-        let path = format!("/v1/tickets/{}/text", encode(&ticket.to_string()));
+        let path = format!("/v1/tickets/{}/text", percent_encode(&ticket.to_string()));
         self.call(Method::GET, &path, None).await
     }
 
@@ -61,11 +61,11 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts. The stream ends with an error when the connection is lost.
-    pub async fn events(&self) -> Result<impl Stream<Item = Result<OfRun, Error>> + use<>, Error> {
+    pub async fn events(&self) -> Result<impl Stream<Item = Result<RunJournalEntry, Error>> + use<>, Error> {
         let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events
             .map_err(Error::Events)
-            .and_then(async |event| understood(&event.data)))
+            .and_then(async |event| parse_event_data(&event.data)))
     }
 }

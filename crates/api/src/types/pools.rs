@@ -1,6 +1,6 @@
 //! Answers about pools of executors.
 
-use domain::{ExecutorState, PoolNews};
+use domain::{ExecutorState, PoolFreshness};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,7 +19,7 @@ pub struct PoolView {
     /// Freshness: `current`, `old` when no planner reports the pool any more, or `unknown` when none has
     /// within a day.
     #[schema(value_type = String)]
-    pub news: PoolNews,
+    pub news: PoolFreshness,
     /// Time of the latest report of a planner.
     pub seen_at: Option<String>,
     /// Number of planners that report the pool now.

@@ -1,6 +1,6 @@
 //! Answers about runs, and the query for lists.
 
-use domain::{Dollars, Job, Overview, PullRequestRef, RepairResult, RunStatus, RunSummary, StopReason};
+use domain::{Dollars, Job, PullRequestRef, RepairResult, RunOverview, RunStatus, RunSummary, StopReason};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -133,9 +133,9 @@ pub struct OverviewView {
     pub entries: u64,
 }
 
-impl From<&Overview> for OverviewView {
-    fn from(overview: &Overview) -> Self {
-        let Overview { spend, time, .. } = overview;
+impl From<&RunOverview> for OverviewView {
+    fn from(overview: &RunOverview) -> Self {
+        let RunOverview { spend, time, .. } = overview;
         Self {
             repository: overview.repository.as_ref().map(ToString::to_string),
             title: overview.title.clone(),

@@ -1,6 +1,6 @@
 //! Builder for a line of a timeline.
 
-use domain::text::{capped, visible};
+use domain::text::{escape_hidden, truncate_text};
 
 use super::{Tone, Who};
 
@@ -11,7 +11,7 @@ const FOLDED: usize = 4_000;
 
 /// Text of an entry for people.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TimelineLine {
     pub(super) who: Who,
     pub(super) tone: Tone,
     pub(super) head: String,
@@ -19,12 +19,12 @@ pub(super) struct Line {
     pub(super) more: Option<String>,
 }
 
-impl Line {
+impl TimelineLine {
     pub(super) fn new(who: Who, head: impl AsRef<str>) -> Self {
         Self {
             who,
             tone: Tone::Plain,
-            head: short(head.as_ref()),
+            head: shorten_headline(head.as_ref()),
             more: None,
         }
     }
@@ -53,19 +53,19 @@ impl Line {
     pub(super) fn more(mut self, text: &str) -> Self {
         let is_some = !text.trim().is_empty();
         // Text of others may contain terminal sequences, so hidden characters are spelled out.
-        self.more = is_some.then(|| visible(&capped(text, FOLDED)));
+        self.more = is_some.then(|| escape_hidden(&truncate_text(text, FOLDED)));
         self
     }
 }
 
 /// Returns a text as one headline.
-fn short(text: &str) -> String {
+fn shorten_headline(text: &str) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    visible(&capped(&flat, HEAD))
+    escape_hidden(&truncate_text(&flat, HEAD))
 }
 
 /// Formats an amount of money to a hundredth of a cent, because a single call costs little.
-pub fn dollars(micros: u64) -> String {
+pub fn format_dollars(micros: u64) -> String {
     let parts = micros / 100;
     format!("${}.{:04}", parts / 10_000, parts % 10_000)
 }

@@ -9,12 +9,12 @@ mod report;
 mod run;
 mod work;
 
-use domain::{Entry, Fact};
+use domain::{Fact, JournalEntry};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use line::Line;
-pub use line::dollars;
+use line::TimelineLine;
+pub use line::format_dollars;
 
 /// A part of a run's journal as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -101,7 +101,7 @@ impl TimelineView {
     pub const VERSION: u32 = 1;
 
     /// Renders these entries.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> Self {
         Self {
             version: Self::VERSION,
             entries: entries.into_iter().map(EntryView::from).collect(),
@@ -109,14 +109,14 @@ impl TimelineView {
     }
 }
 
-impl From<&Entry> for EntryView {
-    fn from(entry: &Entry) -> Self {
-        let Line {
+impl From<&JournalEntry> for EntryView {
+    fn from(entry: &JournalEntry) -> Self {
+        let TimelineLine {
             who,
             tone,
             head,
             more,
-        } = line(&entry.fact);
+        } = render_fact(&entry.fact);
         Self {
             position: entry.position,
             at: entry.at.to_string(),
@@ -134,52 +134,52 @@ impl From<&Entry> for EntryView {
     }
 }
 
-fn line(fact: &Fact) -> Line {
+fn render_fact(fact: &Fact) -> TimelineLine {
     match fact {
-        Fact::RunStarted { trigger } => run::started(trigger),
-        Fact::TakenOver { fence } => run::taken_over(*fence),
-        Fact::LimitsSet { limits, .. } => run::limits(limits),
-        Fact::BudgetRefused { reason, .. } => run::refused_by_budget(reason),
-        Fact::EffortForecast { forecast } => run::forecast(forecast.as_ref()),
-        Fact::ClassRaised { class } => run::raised(*class),
-        Fact::Parked { waits_for } => run::parked(*waits_for),
+        Fact::RunStarted { trigger } => run::render_run_start(trigger),
+        Fact::TakenOver { fence } => run::render_takeover(*fence),
+        Fact::LimitsSet { limits, .. } => run::render_limits(limits),
+        Fact::BudgetRefused { reason, .. } => run::render_budget_refusal(reason),
+        Fact::EffortForecast { forecast } => run::render_estimate(forecast.as_ref()),
+        Fact::ClassRaised { class } => run::render_raised_class(*class),
+        Fact::Parked { waits_for } => run::render_wait(*waits_for),
         Fact::RetryScheduled {
             attempt, due, reason, ..
-        } => run::retry(*attempt, *due, reason),
-        Fact::Retried { by } => run::retried(by.as_deref()),
-        Fact::Decided { decision, by } => run::decided(decision, by),
-        Fact::StopRequested { by } => run::stop_requested(by),
-        Fact::NewsArrived { news, .. } => run::news(news),
-        Fact::HeadMoved { head, by } => run::head_moved(head, by.as_deref()),
-        Fact::RunFinished { reason } => run::finished(reason),
-        Fact::WorkspaceRequested { .. } => work::requested(),
-        Fact::WorkspaceOpened { workspace, .. } => work::opened(workspace),
-        Fact::WorkspaceFailed { detail, .. } => Line::failed(Who::Executor, "no workspace", detail),
-        Fact::WorkspaceRestored { workspace, .. } => work::restored(workspace),
-        Fact::WentBack { .. } => work::went_back(),
-        Fact::ToolRequested { call, .. } => work::tool(call),
-        Fact::ToolFinished { result, .. } => work::result(result),
-        Fact::CodeFound { seeds, note } => work::code(seeds, note),
-        Fact::ChecksFound { candidates } => work::candidates(candidates),
-        Fact::CheckRequested { check, .. } => work::check(check),
-        Fact::CheckRan { run, .. } => work::checked(run),
-        Fact::ChangeInspected { report } => work::change(report.as_deref()),
-        Fact::SnapshotTaken { snapshot, .. } => work::snapshot(snapshot),
+        } => run::render_retry_schedule(*attempt, *due, reason),
+        Fact::Retried { by } => run::render_retry(by.as_deref()),
+        Fact::Decided { decision, by } => run::render_decision(decision, by),
+        Fact::StopRequested { by } => run::render_stop_request(by),
+        Fact::NewsArrived { news, .. } => run::render_news(news),
+        Fact::HeadMoved { head, by } => run::render_head_move(head, by.as_deref()),
+        Fact::RunFinished { reason } => run::render_run_end(reason),
+        Fact::WorkspaceRequested { .. } => work::render_workspace_request(),
+        Fact::WorkspaceOpened { workspace, .. } => work::render_workspace(workspace),
+        Fact::WorkspaceFailed { detail, .. } => TimelineLine::failed(Who::Executor, "no workspace", detail),
+        Fact::WorkspaceRestored { workspace, .. } => work::render_restored_workspace(workspace),
+        Fact::WentBack { .. } => work::render_restored_snapshot(),
+        Fact::ToolRequested { call, .. } => work::render_tool_call(call),
+        Fact::ToolFinished { result, .. } => work::render_tool_result(result),
+        Fact::CodeFound { seeds, note } => work::render_code_seeds(seeds, note),
+        Fact::ChecksFound { candidates } => work::render_check_candidates(candidates),
+        Fact::CheckRequested { check, .. } => work::render_check(check),
+        Fact::CheckRan { run, .. } => work::render_check_result(run),
+        Fact::ChangeInspected { report } => work::render_change(report.as_deref()),
+        Fact::SnapshotTaken { snapshot, .. } => work::render_snapshot(snapshot),
         Fact::SnapshotFailed { reason, .. } => {
-            Line::failed(Who::Executor, "the changes cannot be kept", reason)
+            TimelineLine::failed(Who::Executor, "the changes cannot be kept", reason)
         }
-        Fact::ModelRequested { turn, phase, .. } => model::asked(*turn, *phase),
-        Fact::ModelReplied { reply, .. } => model::replied(reply),
-        Fact::ModelFailed { detail, .. } => Line::failed(Who::Model, "failed", detail),
-        Fact::Hinted { hint, .. } => model::hinted(hint),
-        Fact::ContextCleared { turns, tokens, .. } => model::cleared(*turns, *tokens),
-        Fact::SummaryRequested { turns, tokens, .. } => model::summary_asked(*turns, *tokens),
-        Fact::Summarized { reply, .. } => model::summed_up(reply),
-        Fact::SummaryFailed { detail, .. } => Line::failed(Who::Model, "no summary", detail),
-        Fact::PhaseFinished { output } => model::output(output),
-        Fact::Returned { why } => report::returned(why),
-        Fact::ReportRequested { request, .. } => report::requested(request),
-        Fact::ReportSettled { outcome, .. } => report::settled(outcome),
+        Fact::ModelRequested { turn, phase, .. } => model::render_model_request(*turn, *phase),
+        Fact::ModelReplied { reply, .. } => model::render_model_reply(reply),
+        Fact::ModelFailed { detail, .. } => TimelineLine::failed(Who::Model, "failed", detail),
+        Fact::Hinted { hint, .. } => model::render_hint(hint),
+        Fact::ContextCleared { turns, tokens, .. } => model::render_cleared_context(*turns, *tokens),
+        Fact::SummaryRequested { turns, tokens, .. } => model::render_summary_request(*turns, *tokens),
+        Fact::Summarized { reply, .. } => model::render_summary(reply),
+        Fact::SummaryFailed { detail, .. } => TimelineLine::failed(Who::Model, "no summary", detail),
+        Fact::PhaseFinished { output } => model::render_phase_output(output),
+        Fact::Returned { why } => report::render_return(why),
+        Fact::ReportRequested { request, .. } => report::render_request(request),
+        Fact::ReportSettled { outcome, .. } => report::render_outcome(outcome),
     }
 }
 

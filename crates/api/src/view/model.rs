@@ -1,33 +1,33 @@
 //! Lines about models: requests, replies and the outputs of phases.
 
-use domain::{Exit, Hint, Intake, IntakeDecision, Phase, PhaseOutput, Reply};
+use domain::{IntakeDecision, ModelHint, ModelReply, PhaseOutput, RunPhase, TicketIntake, WorkExit};
 
 use super::{
     Tone, Who,
-    line::{Line, dollars},
+    line::{TimelineLine, format_dollars},
 };
 
-pub(super) fn asked(turn: u32, phase: Phase) -> Line {
+pub(super) fn render_model_request(turn: u32, phase: RunPhase) -> TimelineLine {
     // Names of phases are identifiers with underscores; people read spaces.
     let words = format!("turn {turn} of {}", phase.as_str().replace('_', " "));
-    Line::new(Who::Model, words).tone(Tone::Quiet)
+    TimelineLine::new(Who::Model, words).tone(Tone::Quiet)
 }
 
-pub(super) fn replied(reply: &Reply) -> Line {
+pub(super) fn render_model_reply(reply: &ModelReply) -> TimelineLine {
     let calls: Vec<_> = reply.tool_calls().map(|call| call.name.as_str()).collect();
-    let (text, took) = (reply.text(), took(reply));
+    let (text, took) = (reply.text(), format_usage(reply));
     match calls.is_empty() {
-        true => Line::new(Who::Model, format!("says ({took}): {text}")).rest_of(&text),
-        false => Line::new(Who::Model, format!("wants {} ({took})", calls.join(", "))).more(&text),
+        true => TimelineLine::new(Who::Model, format!("says ({took}): {text}")).rest_of(&text),
+        false => TimelineLine::new(Who::Model, format!("wants {} ({took})", calls.join(", "))).more(&text),
     }
 }
 
 /// Formats the tokens and the cost of a reply.
-fn took(reply: &Reply) -> String {
+fn format_usage(reply: &ModelReply) -> String {
     // A missing price is omitted rather than displayed as 0.
     let usage = reply.usage;
     let cost = reply.cost_micros;
-    let cost = cost.map_or_else(String::new, |micros| format!(", {}", dollars(micros)));
+    let cost = cost.map_or_else(String::new, |micros| format!(", {}", format_dollars(micros)));
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
         cached => format!(", {cached} cached"),
@@ -38,32 +38,33 @@ fn took(reply: &Reply) -> String {
     )
 }
 
-pub(super) fn hinted(hint: &Hint) -> Line {
+pub(super) fn render_hint(hint: &ModelHint) -> TimelineLine {
     let words = format!("tells the model: {}", hint.as_str());
-    Line::new(Who::Planner, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
-pub(super) fn cleared(turns: u32, tokens: u64) -> Line {
+pub(super) fn render_cleared_context(turns: u32, tokens: u64) -> TimelineLine {
     let words = format!("old results of {turns} turns left out: about {tokens} tokens less");
-    Line::new(Who::Planner, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
-pub(super) fn summary_asked(turns: u32, tokens: u64) -> Line {
+pub(super) fn render_summary_request(turns: u32, tokens: u64) -> TimelineLine {
     let words = format!("asks for a summary of {turns} turns with about {tokens} tokens");
-    Line::new(Who::Planner, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
-pub(super) fn summed_up(reply: &Reply) -> Line {
+pub(super) fn render_summary(reply: &ModelReply) -> TimelineLine {
     let text = reply.text();
-    Line::new(Who::Model, format!("sums up: {text}")).rest_of(&text)
+    TimelineLine::new(Who::Model, format!("sums up: {text}")).rest_of(&text)
 }
 
 /// Renders the output of a phase.
-pub(super) fn output(output: &PhaseOutput) -> Line {
-    let said = |head: &str, text: &str| Line::new(Who::Model, format!("{head}: {text}")).rest_of(text);
-    let nothing = |words: &str| Line::new(Who::Model, words).tone(Tone::Warm);
+pub(super) fn render_phase_output(output: &PhaseOutput) -> TimelineLine {
+    let said =
+        |head: &str, text: &str| TimelineLine::new(Who::Model, format!("{head}: {text}")).rest_of(text);
+    let nothing = |words: &str| TimelineLine::new(Who::Model, words).tone(Tone::Warm);
     match output {
-        PhaseOutput::Intake { intake: Some(it) } => intake(it),
+        PhaseOutput::Intake { intake: Some(it) } => render_intake(it),
         PhaseOutput::Intake { intake: None } => nothing("the first look brought nothing usable"),
         PhaseOutput::Plan { plan: Some(plan) } => {
             said(&format!("plan of {} steps", plan.steps.len()), &plan.goal)
@@ -76,37 +77,41 @@ pub(super) fn output(output: &PhaseOutput) -> Line {
             said(&head, &review.summary)
         }
         PhaseOutput::PullRequest { review: None } => nothing("the review came to no end"),
-        PhaseOutput::Issues { issues } => Line::new(Who::Model, format!("planned issues: {}", issues.len())),
-        PhaseOutput::Work { exit } => work(exit),
-        PhaseOutput::Prove { proof } => Line::new(Who::Planner, format!("evidence {}", proof.level)),
+        PhaseOutput::Issues { issues } => {
+            TimelineLine::new(Who::Model, format!("planned issues: {}", issues.len()))
+        }
+        PhaseOutput::Work { exit } => render_work_exit(exit),
+        PhaseOutput::Prove { proof } => TimelineLine::new(Who::Planner, format!("evidence {}", proof.level)),
         // An incomplete review without objections is not an approval.
         PhaseOutput::Review { review } if !review.is_complete => nothing("the review came to no end"),
         PhaseOutput::Review { review } => match review.blocking().count() {
-            0 => Line::new(Who::Model, "reviewed: no objection").tone(Tone::Good),
-            count => Line::new(Who::Model, format!("reviewed: {count} objections")).tone(Tone::Warm),
+            0 => TimelineLine::new(Who::Model, "reviewed: no objection").tone(Tone::Good),
+            count => TimelineLine::new(Who::Model, format!("reviewed: {count} objections")).tone(Tone::Warm),
         },
     }
 }
 
 /// Renders the end of the work.
-fn work(exit: &Exit) -> Line {
+fn render_work_exit(exit: &WorkExit) -> TimelineLine {
     match exit {
-        Exit::Finished(handover) => Line::new(Who::Model, format!("work finished: {}", handover.title))
-            .more(&handover.summary)
-            .tone(Tone::Good),
-        Exit::CutShort { reason, .. } => {
-            let words = format!("work ended early: {}", reason.words());
-            Line::new(Who::Planner, words).tone(Tone::Warm)
+        WorkExit::Finished(handover) => {
+            TimelineLine::new(Who::Model, format!("work finished: {}", handover.title))
+                .more(&handover.summary)
+                .tone(Tone::Good)
         }
-        Exit::GaveUp { kind, evidence } => {
+        WorkExit::CutShort { reason, .. } => {
+            let words = format!("work ended early: {}", reason.words());
+            TimelineLine::new(Who::Planner, words).tone(Tone::Warm)
+        }
+        WorkExit::GaveUp { kind, evidence } => {
             let kind = kind.as_str().replace('_', " ");
-            Line::failed(Who::Model, &format!("gave up ({kind})"), evidence)
+            TimelineLine::failed(Who::Model, &format!("gave up ({kind})"), evidence)
         }
     }
 }
 
 /// Renders the assessment of a ticket.
-fn intake(intake: &Intake) -> Line {
+fn render_intake(intake: &TicketIntake) -> TimelineLine {
     let next = match &intake.decision {
         IntakeDecision::Go => "goes ahead",
         IntakeDecision::Ask { .. } => "asks first",
@@ -119,5 +124,5 @@ fn intake(intake: &Intake) -> Line {
         false => format!(" in {}", modules.join(", ")),
     };
     let words = format!("{class} {kind}{modules}, {next}: {}", intake.one_liner);
-    Line::new(Who::Model, words).rest_of(&intake.one_liner)
+    TimelineLine::new(Who::Model, words).rest_of(&intake.one_liner)
 }

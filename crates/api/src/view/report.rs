@@ -1,58 +1,63 @@
 //! Lines about reports: requests, outcomes and returns.
 
-use domain::{Receipt, ReportOutcome, ReportRequest, Return};
+use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, ReturnReason};
 
-use super::{Tone, Who, line::Line};
+use super::{Tone, Who, line::TimelineLine};
 
-pub(super) fn requested(request: &ReportRequest) -> Line {
-    Line::new(Who::Planner, format!("asks: {}", request.summary())).tone(Tone::Soft)
+pub(super) fn render_request(request: &ReportRequest) -> TimelineLine {
+    TimelineLine::new(Who::Planner, format!("asks: {}", request.summary())).tone(Tone::Soft)
 }
 
-pub(super) fn settled(outcome: &ReportOutcome) -> Line {
+pub(super) fn render_outcome(outcome: &OutboundOutcome) -> TimelineLine {
     match outcome {
-        ReportOutcome::Done(receipt) => done(receipt),
-        ReportOutcome::Refused(refusal) => Line::failed(Who::Reporter, "refused", &refusal.words()),
-        ReportOutcome::Failed { detail } => Line::failed(Who::Reporter, "failed", detail),
+        OutboundOutcome::Done(receipt) => render_receipt(receipt),
+        OutboundOutcome::Refused(refusal) => TimelineLine::failed(Who::Reporter, "refused", &refusal.words()),
+        OutboundOutcome::Failed { detail } => TimelineLine::failed(Who::Reporter, "failed", detail),
     }
 }
 
-fn done(receipt: &Receipt) -> Line {
+fn render_receipt(receipt: &OutboundReceipt) -> TimelineLine {
     let words = match receipt {
-        Receipt::Pushed { branch, head } => format!("pushed {branch} at {}", head.short()),
-        Receipt::PullRequestOpened(opened) => format!("opened {}", opened.url),
-        Receipt::DecisionAsked { head, .. } => format!("asked a person about {}", head.short()),
-        Receipt::Told => return Line::new(Who::Reporter, "told").tone(Tone::Soft),
-        Receipt::Rehearsed { would } => {
+        OutboundReceipt::Pushed { branch, head } => format!("pushed {branch} at {}", head.short()),
+        OutboundReceipt::PullRequestOpened(opened) => format!("opened {}", opened.url),
+        OutboundReceipt::DecisionAsked { head, .. } => format!("asked a person about {}", head.short()),
+        OutboundReceipt::Told => return TimelineLine::new(Who::Reporter, "told").tone(Tone::Soft),
+        OutboundReceipt::Rehearsed { would } => {
             let effects: usize = would.iter().map(|one| one.effects.len()).sum();
             let reports = would.len();
             format!("rehearsed: {effects} effects in {reports} reports, none of them done")
         }
     };
-    Line::new(Who::Reporter, words)
+    TimelineLine::new(Who::Reporter, words)
 }
 
-pub(super) fn returned(why: &Return) -> Line {
-    let back = |text: String| Line::new(Who::Planner, format!("back to work: {text}")).tone(Tone::Warm);
+pub(super) fn render_return(why: &ReturnReason) -> TimelineLine {
+    let back =
+        |text: String| TimelineLine::new(Who::Planner, format!("back to work: {text}")).tone(Tone::Warm);
     match why {
-        Return::Refused(refusal) => {
+        ReturnReason::Refused(refusal) => {
             let words = refusal.words();
             back(format!("refused: {words}")).rest_of(&words)
         }
-        Return::Feedback { by, feedback } => {
+        ReturnReason::Feedback { by, feedback } => {
             back(format!("{by} asks for changes: {feedback}")).rest_of(feedback)
         }
-        Return::Replan { by, feedback } => {
+        ReturnReason::Replan { by, feedback } => {
             let words = format!("back to the plan: {by} asks for changes: {feedback}");
-            Line::new(Who::Planner, words).rest_of(feedback).tone(Tone::Warm)
+            TimelineLine::new(Who::Planner, words)
+                .rest_of(feedback)
+                .tone(Tone::Warm)
         }
-        Return::Unkept { reason } => {
+        ReturnReason::Unkept { reason } => {
             back(format!("the changes could not be saved: {reason}")).rest_of(reason)
         }
-        Return::Red { checks } => back(format!("{} checks fail", checks.len())),
-        Return::OutOfScope { files } => back(format!("{} files are out of scope", files.len())),
-        Return::Questioned { doubts } => back(format!("{} doubts about the change", doubts.len())),
-        Return::Weakened { findings } => back(format!("{} findings weaken checks", findings.len())),
-        Return::Reviewed { objections } => back(format!("the reviewer has {} objections", objections.len())),
-        Return::NothingChanged => back("nothing was changed".to_owned()),
+        ReturnReason::Red { checks } => back(format!("{} checks fail", checks.len())),
+        ReturnReason::OutOfScope { files } => back(format!("{} files are out of scope", files.len())),
+        ReturnReason::Questioned { doubts } => back(format!("{} doubts about the change", doubts.len())),
+        ReturnReason::Weakened { findings } => back(format!("{} findings weaken checks", findings.len())),
+        ReturnReason::Reviewed { objections } => {
+            back(format!("the reviewer has {} objections", objections.len()))
+        }
+        ReturnReason::NothingChanged => back("nothing was changed".to_owned()),
     }
 }

@@ -4,15 +4,15 @@ use super::*;
 
 /// Every stored entry. The file contains each fact and each reason at least once; a test of `domain` verifies
 /// that.
-fn every() -> Vec<Entry> {
+fn every() -> Vec<JournalEntry> {
     let lines = include_str!("../../../domain/tests/stored/v1/entry.jsonl").lines();
     lines
-        .map(|line| domain::stored::decode(line.as_bytes()).unwrap())
+        .map(|line| domain::record_format::decode_stored_record(line.as_bytes()).unwrap())
         .collect()
 }
 
-fn entry(fact: Fact) -> Entry {
-    Entry {
+fn entry(fact: Fact) -> JournalEntry {
+    JournalEntry {
         position: 7,
         nonce: String::new(),
         fence: RunFence::default(),

@@ -1,45 +1,47 @@
 //! Lines about the workspace, its tools and checks.
 
 use domain::{
-    CodeSeed, Snapshot, ToolCall, ToolResult, ToolStatus, WorkspaceInfo,
-    check::{ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, TreeKind},
+    CodeSeed, ExecutorWorkspace, ToolCall, ToolResult, ToolStatus, WorkspaceSnapshot,
+    check::{ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, TreeKind},
 };
 use serde_json::Value;
 
-use super::{Tone, Who, line::Line};
+use super::{Tone, Who, line::TimelineLine};
 
-pub(super) fn requested() -> Line {
-    Line::new(Who::Planner, "asks for a workspace").tone(Tone::Quiet)
+pub(super) fn render_workspace_request() -> TimelineLine {
+    TimelineLine::new(Who::Planner, "asks for a workspace").tone(Tone::Quiet)
 }
 
-pub(super) fn opened(workspace: &WorkspaceInfo) -> Line {
+pub(super) fn render_workspace(workspace: &ExecutorWorkspace) -> TimelineLine {
     let words = format!(
         "workspace open at {} (sandbox {:?}, {} tools)",
         workspace.base.short(),
         workspace.sandbox,
         workspace.tools.len()
     );
-    Line::new(Who::Executor, words)
+    TimelineLine::new(Who::Executor, words)
 }
 
-pub(super) fn restored(workspace: &WorkspaceInfo) -> Line {
+pub(super) fn render_restored_workspace(workspace: &ExecutorWorkspace) -> TimelineLine {
     let words = format!("workspace restored at {}", workspace.executor);
-    Line::new(Who::Executor, words).tone(Tone::Warm)
+    TimelineLine::new(Who::Executor, words).tone(Tone::Warm)
 }
 
-pub(super) fn went_back() -> Line {
-    Line::new(Who::Executor, "went back to the state that was proven best").tone(Tone::Warm)
+pub(super) fn render_restored_snapshot() -> TimelineLine {
+    TimelineLine::new(Who::Executor, "went back to the state that was proven best").tone(Tone::Warm)
 }
 
-pub(super) fn tool(call: &ToolCall) -> Line {
+pub(super) fn render_tool_call(call: &ToolCall) -> TimelineLine {
     // The whole input is added, because the headline only shows the values.
     let input = serde_json::to_string_pretty(&call.input).unwrap_or_default();
-    let words = format!("{} {}", call.name, arguments(&call.input));
-    Line::new(Who::Planner, words).rest_of(&input).tone(Tone::Soft)
+    let words = format!("{} {}", call.name, format_arguments(&call.input));
+    TimelineLine::new(Who::Planner, words)
+        .rest_of(&input)
+        .tone(Tone::Soft)
 }
 
 /// Returns the values of a tool's arguments without their names, which is enough to recognize the call.
-fn arguments(input: &Value) -> String {
+fn format_arguments(input: &Value) -> String {
     let Value::Object(fields) = input else {
         return input.to_string();
     };
@@ -49,38 +51,38 @@ fn arguments(input: &Value) -> String {
     values.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn result(result: &ToolResult) -> Line {
+pub(super) fn render_tool_result(result: &ToolResult) -> TimelineLine {
     let (status, tone) = match result.status {
         ToolStatus::Ok => ("ok", Tone::Plain),
         ToolStatus::Error => ("error", Tone::Bad),
         ToolStatus::Interrupted => ("interrupted", Tone::Warm),
     };
-    Line::new(Who::Executor, format!("{status}: {}", result.content))
+    TimelineLine::new(Who::Executor, format!("{status}: {}", result.content))
         .rest_of(&result.content)
         .tone(tone)
 }
 
-pub(super) fn code(seeds: &[CodeSeed], note: &str) -> Line {
+pub(super) fn render_code_seeds(seeds: &[CodeSeed], note: &str) -> TimelineLine {
     let words = match seeds.first() {
         Some(first) => format!("{} places to look at, first {}", seeds.len(), first.path),
         None => format!("no place to look at first. {note}"),
     };
-    Line::new(Who::Executor, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
 }
 
-pub(super) fn candidates(candidates: &[CheckCandidate]) -> Line {
+pub(super) fn render_check_candidates(candidates: &[CheckCandidate]) -> TimelineLine {
     let words = match candidates.first() {
         Some(first) => format!("check: {} ({})", first.command, first.why),
         None => "no command found that checks the change".to_owned(),
     };
-    Line::new(Who::Executor, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
 }
 
-pub(super) fn check(check: &CheckSpec) -> Line {
-    Line::new(Who::Planner, format!("checks {}", check.command)).tone(Tone::Soft)
+pub(super) fn render_check(check: &CheckSpec) -> TimelineLine {
+    TimelineLine::new(Who::Planner, format!("checks {}", check.command)).tone(Tone::Soft)
 }
 
-pub(super) fn checked(run: &CheckRun) -> Line {
+pub(super) fn render_check_result(run: &CompletedCheck) -> TimelineLine {
     let tree = match &run.tree_kind {
         TreeKind::Base => "base",
         TreeKind::Head => "change",
@@ -98,10 +100,12 @@ pub(super) fn checked(run: &CheckRun) -> Line {
         (CheckOutcome::Red, TreeKind::Head) => Tone::Bad,
         _ => Tone::Plain,
     };
-    Line::new(Who::Executor, words).more(&run.output_tail).tone(tone)
+    TimelineLine::new(Who::Executor, words)
+        .more(&run.output_tail)
+        .tone(tone)
 }
 
-pub(super) fn change(report: Option<&ChangeReport>) -> Line {
+pub(super) fn render_change(report: Option<&ChangeReport>) -> TimelineLine {
     let words = match report {
         Some(report) => format!(
             "the change: {} files, {} product lines, {} test lines, {} findings",
@@ -112,10 +116,10 @@ pub(super) fn change(report: Option<&ChangeReport>) -> Line {
         ),
         None => "the change could not be looked at".to_owned(),
     };
-    Line::new(Who::Executor, words)
+    TimelineLine::new(Who::Executor, words)
 }
 
-pub(super) fn snapshot(snapshot: &Snapshot) -> Line {
+pub(super) fn render_snapshot(snapshot: &WorkspaceSnapshot) -> TimelineLine {
     let words = format!("snapshot of {} changed files", snapshot.files_changed);
-    Line::new(Who::Executor, words).tone(Tone::Soft)
+    TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
 }

@@ -57,39 +57,39 @@ impl BodyError {
 /// When the memory is used up, the body that has been arriving for the longest time is dropped. So bodies
 /// that never end cannot keep new ones out.
 #[derive(Clone, Debug)]
-pub struct Bodies {
-    shared: Arc<Shared>,
+pub struct RequestBodies {
+    shared: Arc<BodyMemory>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BodyMemory {
     memory: usize,
     largest: usize,
-    readers: Mutex<Readers>,
+    readers: Mutex<ActiveReaders>,
     released: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Readers {
+struct ActiveReaders {
     next: u64,
     used: usize,
     /// Bodies by number of arrival, so that the first one is the oldest.
-    reading: BTreeMap<u64, Reading>,
+    reading: BTreeMap<u64, ActiveBody>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct ActiveBody {
     since: Instant,
     held: usize,
     displaced: CancellationToken,
 }
 
-impl Bodies {
+impl RequestBodies {
     /// Creates a reader with at most `memory` bytes for all bodies together and `largest` for each. `memory`
     /// is raised to `largest`.
     pub fn new(memory: usize, largest: usize) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(BodyMemory {
                 // A single body of the allowed size must fit, or its reader would displace itself.
                 memory: memory.max(largest),
                 largest,
@@ -112,7 +112,7 @@ impl Bodies {
             return Err(BodyError::TooLarge);
         }
         let reader = self.enter();
-        let reading = fill(&reader, announced.unwrap_or(largest), body);
+        let reading = read_whole_body(&reader, announced.unwrap_or(largest), body);
         reader
             .displaced
             .run_until_cancelled(reading)
@@ -120,18 +120,18 @@ impl Bodies {
             .unwrap_or(Err(BodyError::NoRoom))
     }
 
-    fn enter(&self) -> Reader {
+    fn enter(&self) -> BodyReader {
         let displaced = CancellationToken::new();
         let mut readers = self.shared.lock();
         let id = readers.next;
         readers.next += 1;
-        let reading = Reading {
+        let reading = ActiveBody {
             since: Instant::now(),
             held: 0,
             displaced: displaced.clone(),
         };
         readers.reading.insert(id, reading);
-        Reader {
+        BodyReader {
             shared: Arc::clone(&self.shared),
             id,
             displaced,
@@ -139,12 +139,12 @@ impl Bodies {
     }
 }
 
-async fn fill(reader: &Reader, expected: usize, body: Body) -> Result<Bytes, BodyError> {
+async fn read_whole_body(reader: &BodyReader, expected: usize, body: Body) -> Result<Bytes, BodyError> {
     let largest = reader.shared.largest;
     let mut chunks = pin!(body.into_data_stream());
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| cause(&error))?;
+        let chunk = chunk.map_err(|error| classify_body_error(&error))?;
         let needed = whole.len() + chunk.len();
         if needed > largest {
             return Err(BodyError::TooLarge);
@@ -160,7 +160,7 @@ async fn fill(reader: &Reader, expected: usize, body: Body) -> Result<Bytes, Bod
     Ok(whole.into())
 }
 
-fn cause(error: &axum::Error) -> BodyError {
+fn classify_body_error(error: &axum::Error) -> BodyError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error
@@ -175,13 +175,13 @@ fn cause(error: &axum::Error) -> BodyError {
 }
 
 /// Body that is being read. Its memory is released on drop.
-struct Reader {
-    shared: Arc<Shared>,
+struct BodyReader {
+    shared: Arc<BodyMemory>,
     id: u64,
     displaced: CancellationToken,
 }
 
-impl Reader {
+impl BodyReader {
     /// Reserves memory up to this many bytes. Waits for other bodies or displaces the oldest one if there is
     /// not enough.
     async fn hold(&self, bytes: usize) -> Result<(), BodyError> {
@@ -189,9 +189,9 @@ impl Reader {
             // Before `take`, so that a release between the two wakes this reader.
             let released = self.shared.released.notified();
             let again = match self.shared.take(self.id, bytes) {
-                Taken::Held => return Ok(()),
-                Taken::Lost => return Err(BodyError::NoRoom),
-                Taken::Wait(until) => until,
+                MemoryReservation::Held => return Ok(()),
+                MemoryReservation::Lost => return Err(BodyError::NoRoom),
+                MemoryReservation::Wait(until) => until,
             };
             tokio::select! {
                 () = released => {}
@@ -201,14 +201,14 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for BodyReader {
     fn drop(&mut self) {
         self.shared.lock().leave(self.id);
         self.shared.released.notify_waiters();
     }
 }
 
-enum Taken {
+enum MemoryReservation {
     Held,
     /// This reader was displaced.
     Lost,
@@ -216,23 +216,23 @@ enum Taken {
     Wait(Instant),
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Readers> {
+impl BodyMemory {
+    fn lock(&self) -> MutexGuard<'_, ActiveReaders> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, id: u64, bytes: usize) -> Taken {
+    fn take(&self, id: u64, bytes: usize) -> MemoryReservation {
         let mut readers = self.lock();
         loop {
             let Some(held) = readers.reading.get(&id).map(|reading| reading.held) else {
-                return Taken::Lost;
+                return MemoryReservation::Lost;
             };
             if readers.used - held + bytes <= self.memory {
                 readers.used += bytes - held;
                 if let Some(reading) = readers.reading.get_mut(&id) {
                     reading.held = bytes;
                 }
-                return Taken::Held;
+                return MemoryReservation::Held;
             }
             // The reader itself is in the list, so an oldest one exists. A body without memory has none to
             // give.
@@ -241,11 +241,11 @@ impl Shared {
                 .iter()
                 .find(|(other, reading)| reading.held > 0 || **other == id);
             let Some((&oldest, reading)) = oldest else {
-                return Taken::Lost;
+                return MemoryReservation::Lost;
             };
             let settled = reading.since + SETTLED;
             if Instant::now() < settled {
-                return Taken::Wait(settled);
+                return MemoryReservation::Wait(settled);
             }
             reading.displaced.cancel();
             readers.leave(oldest);
@@ -253,7 +253,7 @@ impl Shared {
     }
 }
 
-impl Readers {
+impl ActiveReaders {
     fn leave(&mut self, id: u64) {
         if let Some(reading) = self.reading.remove(&id) {
             self.used -= reading.held;
@@ -279,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn body_above_limit_is_refused() {
-        let bodies = Bodies::new(1_000, 100);
+        let bodies = RequestBodies::new(1_000, 100);
         let announced = HeaderMap::from_iter([(header::CONTENT_LENGTH, "101".parse().unwrap())]);
         assert_eq!(bodies.read(&announced, stuck(1)).await, Err(BodyError::TooLarge));
         let nothing = HeaderMap::new();
@@ -290,7 +290,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn endless_bodies_give_way_to_new_ones() {
-        let bodies = Bodies::new(100_000, 50_000);
+        let bodies = RequestBodies::new(100_000, 50_000);
         let stuck: Vec<_> = (0..4)
             .map(|_| {
                 let bodies = bodies.clone();
@@ -308,7 +308,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn body_waits_for_memory_freed_in_time() {
-        let bodies = Bodies::new(100, 100);
+        let bodies = RequestBodies::new(100, 100);
         let pause = tokio::time::sleep(Duration::from_millis(300));
         let slow =
             stream::once(async { Ok::<_, io::Error>(Bytes::from(vec![7; 50])) }).chain(stream::once(async {

@@ -15,7 +15,7 @@ use axum::{
     extract::ConnectInfo,
     http::{HeaderValue, Request, Response, StatusCode, header},
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use hyper::{
     body::{Frame, Incoming, SizeHint},
     server::conn::http1,
@@ -30,10 +30,10 @@ use tokio_rustls::server::TlsStream;
 use tower::Service as _;
 
 use super::{
-    Secure, Shared,
-    pace::Paced,
-    table::Seat,
-    watch::{Watch, Watched},
+    ListenerState, ListenerTls,
+    pace::MinRateBody,
+    table::ConnectionPermit,
+    watch::{ConnectionWatch, WatchedStream},
 };
 
 // Maximum size of a request's head in bytes.
@@ -41,39 +41,46 @@ const MAX_HEAD: usize = 32 * 1024;
 
 /// Serves requests until the connection ends, its peer exceeds a time limit, its place is needed, or the
 /// server stops.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, shared: Arc<Shared>) {
+pub(super) async fn run_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: ConnectionPermit,
+    shared: Arc<ListenerState>,
+) {
     // Small responses are sent at once, instead of waiting 40 ms for Nagle's algorithm.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(error = %chain(&error), "TCP_NODELAY was not set");
+        tracing::debug!(error = %format_error_chain(&error), "TCP_NODELAY was not set");
     }
-    let stream = Watched::new(stream, Arc::clone(&seat.watch));
+    let stream = WatchedStream::new(stream, Arc::clone(&seat.watch));
     let Some(secure) = &shared.secure else {
-        return Box::pin(speak(stream, &shared.app, peer, &seat, &shared)).await;
+        return Box::pin(serve_requests(stream, &shared.app, peer, &seat, &shared)).await;
     };
     let opened = tokio::select! {
-        opened = open(stream, secure) => opened,
-        why = interruption(&seat, &shared) => {
+        opened = open_stream(stream, secure) => opened,
+        why = await_interruption(&seat, &shared) => {
             return tracing::debug!(%peer, why, "connection closed");
         }
     };
     match opened {
-        Ok(Opened::Secure(stream)) => {
-            Box::pin(speak(*stream, &shared.app, peer, &seat, &shared)).await;
+        Ok(OpenedStream::Secure(stream)) => {
+            Box::pin(serve_requests(*stream, &shared.app, peer, &seat, &shared)).await;
         }
-        Ok(Opened::Plain(stream)) => Box::pin(speak(stream, &secure.plain, peer, &seat, &shared)).await,
-        Ok(Opened::Nothing) => {}
+        Ok(OpenedStream::Plain(stream)) => {
+            Box::pin(serve_requests(stream, &secure.plain, peer, &seat, &shared)).await
+        }
+        Ok(OpenedStream::Nothing) => {}
         Err(error) => {
             if let Some(others) = shared.unopened.pass() {
-                tracing::warn!(%peer, error = %chain(&error), others, "no TLS with a peer");
+                tracing::warn!(%peer, error = %format_error_chain(&error), others, "no TLS with a peer");
             }
         }
     }
 }
 
 /// Beginning of a connection.
-enum Opened {
-    Secure(Box<TlsStream<Watched>>),
-    Plain(Watched),
+enum OpenedStream {
+    Secure(Box<TlsStream<WatchedStream>>),
+    Plain(WatchedStream),
     /// The peer closed the connection before its first byte.
     Nothing,
 }
@@ -81,19 +88,19 @@ enum Opened {
 // Content type of a TLS handshake record (RFC 8446, section 5.1). No HTTP method begins with this byte.
 const HANDSHAKE: u8 = 22;
 
-async fn open(stream: Watched, secure: &Secure) -> io::Result<Opened> {
+async fn open_stream(stream: WatchedStream, secure: &ListenerTls) -> io::Result<OpenedStream> {
     match stream.first_byte().await? {
-        None => Ok(Opened::Nothing),
+        None => Ok(OpenedStream::Nothing),
         Some(HANDSHAKE) => {
             let stream = secure.server.accept(stream).await?;
-            Ok(Opened::Secure(Box::new(stream)))
+            Ok(OpenedStream::Secure(Box::new(stream)))
         }
-        Some(_) => Ok(Opened::Plain(stream)),
+        Some(_) => Ok(OpenedStream::Plain(stream)),
     }
 }
 
 /// Waits for an event that interrupts a connection in any state, and returns its name for the log.
-async fn interruption(seat: &Seat, shared: &Shared) -> &'static str {
+async fn await_interruption(seat: &ConnectionPermit, shared: &ListenerState) -> &'static str {
     tokio::select! {
         why = seat.watch.overdue(&shared.limits) => why,
         () = seat.evicted.cancelled() => "its place was needed",
@@ -102,13 +109,18 @@ async fn interruption(seat: &Seat, shared: &Shared) -> &'static str {
 }
 
 /// Serves HTTP/1.1 on a plain or encrypted stream.
-async fn speak<S>(stream: S, app: &Router, peer: SocketAddr, seat: &Seat, shared: &Arc<Shared>)
-where
+async fn serve_requests<S>(
+    stream: S,
+    app: &Router,
+    peer: SocketAddr,
+    seat: &ConnectionPermit,
+    shared: &Arc<ListenerState>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
         let (watch, shared) = (Arc::clone(&seat.watch), Arc::clone(shared));
-        answer(request, app.clone(), peer, watch, shared)
+        answer_request(request, app.clone(), peer, watch, shared)
     });
     let mut builder = http1::Builder::new();
     builder
@@ -125,11 +137,11 @@ where
             served = connection.as_mut() => match served {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::debug!(%peer, error = %chain(&error), "connection broke off");
+                    tracing::debug!(%peer, error = %format_error_chain(&error), "connection broke off");
                     return;
                 }
             },
-            why = interruption(seat, shared) => break why,
+            why = await_interruption(seat, shared) => break why,
             // The token stays cancelled, so without the guard this branch would spin.
             () = shared.stop.cancelled(), if !stopping => {
                 stopping = true;
@@ -140,19 +152,19 @@ where
     tracing::debug!(%peer, why = ended, "connection closed");
 }
 
-async fn answer(
+async fn answer_request(
     request: Request<Incoming>,
     mut app: Router,
     peer: SocketAddr,
-    watch: Arc<Watch>,
-    shared: Arc<Shared>,
+    watch: Arc<ConnectionWatch>,
+    shared: Arc<ListenerState>,
 ) -> Result<Response<Body>, Infallible> {
     let has_body = !request.body().is_end_stream();
     watch.request(has_body);
-    let arriving = has_body.then(|| Arriving(Arc::clone(&watch)));
-    let busy = Busy(watch);
+    let arriving = has_body.then(|| ArrivingBody(Arc::clone(&watch)));
+    let busy = RequestInProgress(watch);
     // Boxed behind the minimum rate here, so that every handler gets it, whichever way it reads the body.
-    let mut request = request.map(|body| Body::new(Paced::new(body, arriving)));
+    let mut request = request.map(|body| Body::new(MinRateBody::new(body, arriving)));
     request.extensions_mut().insert(ConnectInfo(peer));
     let mut response = app.call(request).await?;
     // A reused connection could end before its next request arrives, and that request would be lost.
@@ -160,34 +172,34 @@ async fn answer(
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
-    Ok(response.map(|body| Body::new(Answer { body, _busy: busy })))
+    Ok(response.map(|body| Body::new(ResponseBody { body, _busy: busy })))
 }
 
 /// Marks a request's body as complete when it is dropped.
-pub(super) struct Arriving(Arc<Watch>);
+pub(super) struct ArrivingBody(Arc<ConnectionWatch>);
 
-impl Drop for Arriving {
+impl Drop for ArrivingBody {
     fn drop(&mut self) {
         self.0.body_complete();
     }
 }
 
 /// Marks the request in progress as answered when it is dropped.
-struct Busy(Arc<Watch>);
+struct RequestInProgress(Arc<ConnectionWatch>);
 
-impl Drop for Busy {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         self.0.answered();
     }
 }
 
 /// Body of a response. The request is in progress until it is dropped.
-struct Answer {
+struct ResponseBody {
     body: Body,
-    _busy: Busy,
+    _busy: RequestInProgress,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = bytes::Bytes;
     type Error = axum::Error;
 

@@ -7,23 +7,23 @@
 mod bodies;
 mod connection;
 mod pace;
-mod sparse;
 mod table;
 #[cfg(test)]
 mod tests;
+mod throttled_log;
 mod watch;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::table::{Full, Seat, Table};
+use self::table::{ConnectionPermit, ConnectionTable, ReachedLimit};
 pub use self::{
-    bodies::{Bodies, BodyError},
-    sparse::SparseLog,
+    bodies::{BodyError, RequestBodies},
+    throttled_log::ThrottledLog,
 };
 use crate::{settings::Error, tls};
 
@@ -39,7 +39,7 @@ const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Limits of one listener: connections, and the time that a peer may occupy one.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ListenerLimits {
     /// Maximum number of open connections.
     pub connections: usize,
     /// Maximum number of connections of one IPv4 address or one IPv6 /64 network. All peers behind a load
@@ -60,7 +60,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for ListenerLimits {
     fn default() -> Self {
         Self {
             connections: 256,
@@ -76,32 +76,32 @@ impl Default for Limits {
 
 /// TLS of a listener, with the routes that are served without it.
 #[derive(Debug)]
-pub struct Secure {
+pub struct ListenerTls {
     /// Certificate of the listener and verification of its clients.
-    pub server: tls::Server,
+    pub server: tls::TlsServer,
     /// Routes for connections without TLS: health and metrics, which probes request by address.
     pub plain: Router,
 }
 
-impl Secure {
+impl ListenerTls {
     /// TLS with the certificate of the settings, without client certificates; `None` without settings.
     ///
     /// # Errors
     /// When the files cannot be used.
     pub fn of(settings: Option<&tls::Settings>, plain: Router) -> Result<Option<Self>, Error> {
         let Some(settings) = settings else { return Ok(None) };
-        let server = tls::Server::for_everybody(settings, tls::Protocol::Http1)?;
+        let server = tls::TlsServer::for_everybody(settings, tls::TlsProtocol::Http1)?;
         Ok(Some(Self { server, plain }))
     }
 }
 
 /// State that the connections of one listener share.
-struct Shared {
+struct ListenerState {
     app: Router,
-    secure: Option<Secure>,
-    limits: Limits,
+    secure: Option<ListenerTls>,
+    limits: ListenerLimits,
     /// Throttle for log lines about failed TLS handshakes.
-    unopened: SparseLog,
+    unopened: ThrottledLog,
     /// Responses carry `Connection: close` from now on.
     closing: CancellationToken,
     /// Connections end after the request in progress.
@@ -114,23 +114,28 @@ struct Shared {
 /// the drain time is over.
 ///
 /// Upgraded connections belong to their handler; the shutdown does not wait for them.
-pub async fn serve(listener: TcpListener, app: Router, limits: Limits, shutdown: CancellationToken) {
-    serve_over(listener, app, None, limits, shutdown).await;
+pub async fn serve_http(
+    listener: TcpListener,
+    app: Router,
+    limits: ListenerLimits,
+    shutdown: CancellationToken,
+) {
+    serve_https(listener, app, None, limits, shutdown).await;
 }
 
 /// Serves like [`serve`], with TLS if `secure` is set.
-pub async fn serve_over(
+pub async fn serve_https(
     listener: TcpListener,
     app: Router,
-    secure: Option<Secure>,
-    limits: Limits,
+    secure: Option<ListenerTls>,
+    limits: ListenerLimits,
     shutdown: CancellationToken,
 ) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ListenerState {
         app,
         secure,
         limits,
-        unopened: SparseLog::new(LOG_PAUSE),
+        unopened: ThrottledLog::new(LOG_PAUSE),
         closing: shutdown.clone(),
         stop: CancellationToken::new(),
         cut: CancellationToken::new(),
@@ -141,7 +146,7 @@ pub async fn serve_over(
         tokio::time::sleep(limits.lame_duck).await;
     };
     tokio::select! {
-        () = accept(&listener, &shared, &connections) => {}
+        () = accept_connections(&listener, &shared, &connections) => {}
         () = until => {}
     }
     // The system refuses connections in the backlog from now on.
@@ -162,23 +167,23 @@ pub async fn serve_over(
     }
 }
 
-async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &TaskTracker) {
-    let door = Door {
-        table: Table::new(shared.limits.connections, shared.limits.per_address),
-        log: SparseLog::new(LOG_PAUSE),
+async fn accept_connections(listener: &TcpListener, shared: &Arc<ListenerState>, connections: &TaskTracker) {
+    let door = ConnectionAdmission {
+        table: ConnectionTable::new(shared.limits.connections, shared.limits.per_address),
+        log: ThrottledLog::new(LOG_PAUSE),
     };
-    let failed = SparseLog::new(LOG_PAUSE);
+    let failed = ThrottledLog::new(LOG_PAUSE);
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // The limits apply before the TLS handshake, so that a refused peer causes none.
                 if let Some(seat) = door.seat(peer.ip()).await {
-                    connections.spawn(connection::serve(stream, peer, seat, Arc::clone(shared)));
+                    connections.spawn(connection::run_connection(stream, peer, seat, Arc::clone(shared)));
                 }
             }
             Err(error) => {
                 if let Some(others) = failed.pass() {
-                    tracing::warn!(error = %chain(&error), others, "connections were not accepted");
+                    tracing::warn!(error = %format_error_chain(&error), others, "connections were not accepted");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -187,17 +192,17 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &Task
 }
 
 /// Entrance of a listener: table of connections and throttled log.
-struct Door {
-    table: Table,
-    log: SparseLog,
+struct ConnectionAdmission {
+    table: ConnectionTable,
+    log: ThrottledLog,
 }
 
-impl Door {
+impl ConnectionAdmission {
     /// Finds a place for a new connection.
     ///
     /// If all connections of the listener have a request in progress, it waits, and the backlog with it. If
     /// those of an address have, the connection is refused, so that other addresses need not wait.
-    async fn seat(&self, peer: IpAddr) -> Option<Seat> {
+    async fn seat(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let give_up = Instant::now() + FULL_LIMIT;
         loop {
             match self.table.admit(peer) {
@@ -207,7 +212,7 @@ impl Door {
                     }
                     return Some(seat);
                 }
-                Err(Full::Listener) if Instant::now() < give_up => self.table.change().await,
+                Err(ReachedLimit::Listener) if Instant::now() < give_up => self.table.change().await,
                 Err(limit) => {
                     self.say(
                         peer,
@@ -220,7 +225,7 @@ impl Door {
         }
     }
 
-    fn say(&self, peer: IpAddr, limit: Full, what: &'static str) {
+    fn say(&self, peer: IpAddr, limit: ReachedLimit, what: &'static str) {
         if let Some(others) = self.log.pass() {
             let limit = limit.name();
             tracing::warn!(%peer, limit, others, "too many connections: {what}");
@@ -228,7 +233,7 @@ impl Door {
     }
 }
 
-impl Full {
+impl ReachedLimit {
     /// Name of the limit for the log.
     fn name(self) -> &'static str {
         match self {

@@ -19,19 +19,19 @@ const RATE: u64 = 64 * 1024;
 
 /// A body that fails with [`io::ErrorKind::TimedOut`] when it comes slower than the rate. Time counts from the first
 /// read, so that a handler may wait for something else before.
-pub(super) struct Paced<B, G> {
+pub(super) struct MinRateBody<B, G> {
     body: B,
-    pace: Option<Pace>,
+    pace: Option<BodyPace>,
     /// Dropped once the body is complete.
     guard: Option<G>,
 }
 
-struct Pace {
+struct BodyPace {
     due: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
-impl<B, G> Paced<B, G> {
+impl<B, G> MinRateBody<B, G> {
     pub(super) const fn new(body: B, guard: Option<G>) -> Self {
         Self {
             body,
@@ -41,7 +41,7 @@ impl<B, G> Paced<B, G> {
     }
 }
 
-impl Pace {
+impl BodyPace {
     fn start() -> Self {
         let due = Instant::now() + GRACE;
         Self {
@@ -69,7 +69,7 @@ impl Pace {
     }
 }
 
-impl<B, G> HttpBody for Paced<B, G>
+impl<B, G> HttpBody for MinRateBody<B, G>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     G: Unpin,
@@ -83,7 +83,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
-        let pace = this.pace.get_or_insert_with(Pace::start);
+        let pace = this.pace.get_or_insert_with(BodyPace::start);
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 pace.received(frame.data_ref().map_or(0, Bytes::len));
@@ -123,7 +123,7 @@ mod tests {
             Ok::<_, io::Error>(Bytes::from(vec![0; size]))
         });
         let start = Instant::now();
-        let body = Body::new(Paced::new(Body::from_stream(chunks), None::<()>));
+        let body = Body::new(MinRateBody::new(Body::from_stream(chunks), None::<()>));
         let whole = axum::body::to_bytes(body, usize::MAX).await.is_ok();
         (start.elapsed(), whole)
     }

@@ -10,51 +10,51 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::watch::Watch;
+use super::watch::ConnectionWatch;
 
 // Interval at which a full table is checked again: a connection becomes evictable without a notification.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum ReachedLimit {
     Address,
     Listener,
 }
 
 /// Open connections of a listener. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Table {
-    places: Arc<Mutex<Places>>,
+pub(super) struct ConnectionTable {
+    places: Arc<Mutex<OpenConnections>>,
     freed: Arc<Notify>,
     connections: usize,
     per_address: usize,
 }
 
 #[derive(Default)]
-struct Places {
+struct OpenConnections {
     next: u64,
-    taken: HashMap<u64, Place>,
+    taken: HashMap<u64, ConnectionEntry>,
 }
 
-struct Place {
+struct ConnectionEntry {
     network: IpAddr,
-    watch: Arc<Watch>,
+    watch: Arc<ConnectionWatch>,
     evicted: CancellationToken,
 }
 
 /// Place of one connection, released on drop.
-pub(super) struct Seat {
-    table: Table,
+pub(super) struct ConnectionPermit {
+    table: ConnectionTable,
     id: u64,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<ConnectionWatch>,
     /// Cancelled when another connection needs the place.
     pub(super) evicted: CancellationToken,
     /// Limit for which a waiting connection was closed to make room.
-    pub(super) displaced: Option<Full>,
+    pub(super) displaced: Option<ReachedLimit>,
 }
 
-impl Table {
+impl ConnectionTable {
     pub(super) fn new(connections: usize, per_address: usize) -> Self {
         Self {
             places: Arc::default(),
@@ -69,30 +69,30 @@ impl Table {
     ///
     /// # Errors
     /// The limit, if no connection waits for its peer.
-    pub(super) fn admit(&self, peer: IpAddr) -> Result<Seat, Full> {
-        let network = network(peer);
+    pub(super) fn admit(&self, peer: IpAddr) -> Result<ConnectionPermit, ReachedLimit> {
+        let network = find_peer_network(peer);
         let mut places = self.lock();
-        let of_network = |place: &Place| place.network == network;
+        let of_network = |place: &ConnectionEntry| place.network == network;
         let mut displaced = None;
         if places.taken.values().filter(|place| of_network(place)).count() >= self.per_address {
-            places.evict(of_network).ok_or(Full::Address)?;
-            displaced = Some(Full::Address);
+            places.evict(of_network).ok_or(ReachedLimit::Address)?;
+            displaced = Some(ReachedLimit::Address);
         }
         if places.taken.len() >= self.connections {
-            places.evict(|_| true).ok_or(Full::Listener)?;
-            displaced = Some(Full::Listener);
+            places.evict(|_| true).ok_or(ReachedLimit::Listener)?;
+            displaced = Some(ReachedLimit::Listener);
         }
-        let (watch, evicted) = (Arc::new(Watch::new()), CancellationToken::new());
+        let (watch, evicted) = (Arc::new(ConnectionWatch::new()), CancellationToken::new());
         let id = places.next;
         places.next += 1;
-        let place = Place {
+        let place = ConnectionEntry {
             network,
             watch: Arc::clone(&watch),
             evicted: evicted.clone(),
         };
         places.taken.insert(id, place);
         drop(places);
-        Ok(Seat {
+        Ok(ConnectionPermit {
             table: self.clone(),
             id,
             watch,
@@ -107,13 +107,13 @@ impl Table {
         let _ = tokio::time::timeout(AGAIN, self.freed.notified()).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
-    fn evict(&mut self, may_go: impl Fn(&Place) -> bool) -> Option<()> {
+impl OpenConnections {
+    fn evict(&mut self, may_go: impl Fn(&ConnectionEntry) -> bool) -> Option<()> {
         let waiting = self.taken.iter().filter(|(_, place)| may_go(place));
         let waiting = waiting.filter_map(|(id, place)| Some((place.watch.waits()?, *id)));
         let (_, id) = waiting.min()?;
@@ -123,7 +123,7 @@ impl Places {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.table.lock().taken.remove(&self.id);
         self.table.freed.notify_one();
@@ -132,7 +132,7 @@ impl Drop for Seat {
 
 /// Unit of the per-address limit: an IPv4 address, or the /64 network that one customer of IPv6 usually
 /// holds.
-fn network(peer: IpAddr) -> IpAddr {
+fn find_peer_network(peer: IpAddr) -> IpAddr {
     // A listener on `[::]` reports IPv4 peers as mapped IPv6 addresses, which would share one /64 network.
     match peer.to_canonical() {
         IpAddr::V6(address) => {
@@ -153,23 +153,23 @@ mod tests {
 
     #[tokio::test]
     async fn longest_waiting_peer_of_address_is_evicted() {
-        let table = Table::new(3, 2);
+        let table = ConnectionTable::new(3, 2);
         let (loud, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let first = table.admit(other).unwrap();
         let second = table.admit(loud).unwrap();
         let third = table.admit(loud).unwrap();
         let fourth = table.admit(loud).unwrap();
-        assert_eq!(fourth.displaced, Some(Full::Address));
+        assert_eq!(fourth.displaced, Some(ReachedLimit::Address));
         let evicted = [&first, &second, &third].map(|seat| seat.evicted.is_cancelled());
         assert_eq!(evicted, [false, true, false]);
         let fifth = table.admit(peer("192.0.2.3")).unwrap();
-        assert_eq!(fifth.displaced, Some(Full::Listener));
+        assert_eq!(fifth.displaced, Some(ReachedLimit::Listener));
         assert!(first.evicted.is_cancelled() && !third.evicted.is_cancelled());
     }
 
     #[tokio::test]
     async fn unfinished_request_is_evicted_before_idle_connection() {
-        let table = Table::new(2, 2);
+        let table = ConnectionTable::new(2, 2);
         let [kept, owing] = [(); 2].map(|()| table.admit(peer("192.0.2.1")).unwrap());
         kept.watch.answered();
         owing.watch.request(true);
@@ -182,19 +182,25 @@ mod tests {
 
     #[tokio::test]
     async fn connection_with_running_request_is_kept() {
-        let table = Table::new(1, 1);
+        let table = ConnectionTable::new(1, 1);
         let busy = table.admit(peer("192.0.2.1")).unwrap();
         busy.watch.request(false);
-        assert_eq!(table.admit(peer("192.0.2.2")).err(), Some(Full::Listener));
-        assert_eq!(table.admit(peer("192.0.2.1")).err(), Some(Full::Address));
+        assert_eq!(table.admit(peer("192.0.2.2")).err(), Some(ReachedLimit::Listener));
+        assert_eq!(table.admit(peer("192.0.2.1")).err(), Some(ReachedLimit::Address));
         drop(busy);
         assert_eq!(table.admit(peer("192.0.2.2")).unwrap().displaced, None);
     }
 
     #[test]
     fn ipv6_network_counts_as_one_peer() {
-        assert_eq!(network(peer("2001:db8::1")), network(peer("2001:db8::ffff:2")));
-        assert_ne!(network(peer("2001:db8:0:1::1")), network(peer("2001:db8::1")));
-        assert_eq!(network(peer("::ffff:192.0.2.1")), peer("192.0.2.1"));
+        assert_eq!(
+            find_peer_network(peer("2001:db8::1")),
+            find_peer_network(peer("2001:db8::ffff:2"))
+        );
+        assert_ne!(
+            find_peer_network(peer("2001:db8:0:1::1")),
+            find_peer_network(peer("2001:db8::1"))
+        );
+        assert_eq!(find_peer_network(peer("::ffff:192.0.2.1")), peer("192.0.2.1"));
     }
 }

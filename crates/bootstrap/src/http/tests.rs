@@ -20,12 +20,12 @@ struct Server {
 }
 
 impl Server {
-    async fn start(limits: Limits) -> Self {
+    async fn start(limits: ListenerLimits) -> Self {
         Self::start_over(None, limits).await
     }
 
-    async fn start_over(secure: Option<Secure>, limits: Limits) -> Self {
-        let bodies = Bodies::new(1024 * 1024, 1024 * 1024);
+    async fn start_over(secure: Option<ListenerTls>, limits: ListenerLimits) -> Self {
+        let bodies = RequestBodies::new(1024 * 1024, 1024 * 1024);
         let read = async move |headers: HeaderMap, body: Body| match bodies.read(&headers, body).await {
             Ok(bytes) => (axum::http::StatusCode::OK, bytes.len().to_string()),
             Err(error) => (error.status(), error.to_string()),
@@ -37,7 +37,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(serve_over(listener, app, secure, limits, shutdown.clone()));
+        let serving = tokio::spawn(serve_https(listener, app, secure, limits, shutdown.clone()));
         Self {
             address,
             shutdown,
@@ -90,9 +90,9 @@ async fn closed(mut stream: TcpStream) {
 
 #[tokio::test]
 async fn silent_or_slow_connection_is_closed() {
-    let limits = Limits {
+    let limits = ListenerLimits {
         head: SOON,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
     closed(server.send("").await).await;
@@ -105,10 +105,10 @@ async fn silent_or_slow_connection_is_closed() {
 
 #[tokio::test]
 async fn idle_connection_outlives_head_limit() {
-    let limits = Limits {
+    let limits = ListenerLimits {
         head: SOON,
         idle: SOON * 6,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
     let mut stream = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
@@ -124,11 +124,11 @@ async fn idle_connection_outlives_head_limit() {
 
 #[tokio::test]
 async fn silent_connections_keep_no_peer_out() {
-    let limits = Limits {
+    let limits = ListenerLimits {
         connections: 16,
         per_address: 8,
         head: NEVER,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
     let mut silent = Vec::new();
@@ -147,10 +147,10 @@ async fn silent_connections_keep_no_peer_out() {
 
 #[tokio::test]
 async fn unread_response_closes_connection() {
-    let limits = Limits {
+    let limits = ListenerLimits {
         connections: 1,
         stalled: SOON,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
     let _unread = server.send("GET /large HTTP/1.1\r\nhost: here\r\n\r\n").await;
@@ -175,7 +175,7 @@ async fn unread_response_closes_connection() {
 
 #[tokio::test]
 async fn large_body_is_refused_unread() {
-    let server = Server::start(Limits::default()).await;
+    let server = Server::start(ListenerLimits::default()).await;
     let mut small = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\nabc")
         .await;
@@ -188,9 +188,9 @@ async fn large_body_is_refused_unread() {
 
 #[tokio::test]
 async fn stopping_server_answers_during_lame_duck() {
-    let limits = Limits {
+    let limits = ListenerLimits {
         lame_duck: SOON * 5,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let mut server = Server::start(limits).await;
     let mut kept = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
@@ -210,7 +210,7 @@ async fn stopping_server_answers_during_lame_duck() {
 
 #[tokio::test]
 async fn running_request_ends_before_server() {
-    let mut server = Server::start(Limits::default()).await;
+    let mut server = Server::start(ListenerLimits::default()).await;
     let mut stream = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\na")
         .await;
@@ -228,10 +228,10 @@ async fn running_request_ends_before_server() {
 }
 
 /// Files of the git gate, and a client that trusts their authority.
-fn files(folder: &std::path::Path) -> (tls::Settings, tls::Client) {
-    let (authority, _) = certs::Authority::generate(crate::now(), 1).unwrap();
-    let leaf = certs::leaves("journeyman", &[]).remove(2);
-    let issued = authority.issue(&leaf, crate::now(), 1).unwrap();
+fn files(folder: &std::path::Path) -> (tls::Settings, tls::TlsClient) {
+    let (authority, _) = certs::CertificateAuthority::generate(crate::read_wall_clock(), 1).unwrap();
+    let leaf = certs::list_service_subjects("journeyman", &[]).remove(2);
+    let issued = authority.issue(&leaf, crate::read_wall_clock(), 1).unwrap();
     let write = |name: &str, text: &str| {
         std::fs::write(folder.join(name), text).unwrap();
         folder.join(name)
@@ -241,14 +241,14 @@ fn files(folder: &std::path::Path) -> (tls::Settings, tls::Client) {
         key: write("tls.key", &issued.key),
         ca: write("ca.crt", authority.pem()),
     };
-    let client = tls::Client::by_name(&settings, tls::Protocol::Http1).unwrap();
+    let client = tls::TlsClient::by_name(&settings, tls::TlsProtocol::Http1).unwrap();
     (settings, client)
 }
 
-async fn secured(folder: &std::path::Path, limits: Limits) -> (Server, tls::Client) {
+async fn secured(folder: &std::path::Path, limits: ListenerLimits) -> (Server, tls::TlsClient) {
     let (settings, client) = files(folder);
-    let secure = Secure {
-        server: tls::Server::for_everybody(&settings, tls::Protocol::Http1).unwrap(),
+    let secure = ListenerTls {
+        server: tls::TlsServer::for_everybody(&settings, tls::TlsProtocol::Http1).unwrap(),
         plain: Router::new().route("/healthz", get(|| async { "ok" })),
     };
     (Server::start_over(Some(secure), limits).await, client)
@@ -257,7 +257,7 @@ async fn secured(folder: &std::path::Path, limits: Limits) -> (Server, tls::Clie
 #[tokio::test]
 async fn plain_connection_to_tls_gets_health_only() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, client) = secured(folder.path(), Limits::default()).await;
+    let (server, client) = secured(folder.path(), ListenerLimits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;
     let mut stream = stream.unwrap();
     for _ in 0..2 {
@@ -276,9 +276,9 @@ async fn plain_connection_to_tls_gets_health_only() {
 #[tokio::test]
 async fn unfinished_handshake_is_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits {
+    let limits = ListenerLimits {
         head: SOON,
-        ..Limits::default()
+        ..ListenerLimits::default()
     };
     let (server, _) = secured(folder.path(), limits).await;
     closed(server.send("").await).await;
@@ -288,7 +288,7 @@ async fn unfinished_handshake_is_closed() {
 #[tokio::test]
 async fn stopping_tls_listener_finishes_running_request() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut server, client) = secured(folder.path(), Limits::default()).await;
+    let (mut server, client) = secured(folder.path(), ListenerLimits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;
     let mut stream = stream.unwrap();
     let head = "POST /read HTTP/1.1\r\nhost: here\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n";

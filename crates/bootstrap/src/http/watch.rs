@@ -14,11 +14,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::Limits;
+use super::ListenerLimits;
 
 /// Rank of a waiting connection; the lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
+pub(super) enum EvictionRank {
     /// The peer has begun a request or handshake and not finished it.
     Unproven,
     /// The peer has sent a complete request before.
@@ -27,7 +27,7 @@ pub(super) enum Worth {
 
 /// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     /// No complete head has arrived yet.
     First,
     /// The connection is between two requests.
@@ -42,25 +42,25 @@ enum Phase {
 
 /// Phase of a connection and the time since it began.
 #[derive(Debug)]
-pub(super) struct Watch {
-    state: Mutex<State>,
+pub(super) struct ConnectionWatch {
+    state: Mutex<WatchState>,
     /// Notified when a head begins, because an earlier deadline applies then.
     head_begun: Notify,
 }
 
 #[derive(Debug)]
-struct State {
-    phase: Phase,
+struct WatchState {
+    phase: ConnectionPhase,
     since: Instant,
     /// Time since which the peer has not read what was written.
     blocked: Option<Instant>,
 }
 
-impl Watch {
+impl ConnectionWatch {
     pub(super) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
-                phase: Phase::First,
+            state: Mutex::new(WatchState {
+                phase: ConnectionPhase::First,
                 since: Instant::now(),
                 blocked: None,
             }),
@@ -68,7 +68,7 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,34 +76,40 @@ impl Watch {
     ///
     /// Connections whose peer owes a request or the rest of one are evicted first, then those between two
     /// requests. Among equal ranks the one that has waited longest is evicted.
-    pub(super) fn waits(&self) -> Option<(Worth, Instant)> {
+    pub(super) fn waits(&self) -> Option<(EvictionRank, Instant)> {
         let state = self.lock();
         match state.phase {
-            Phase::First | Phase::Head | Phase::Body => Some((Worth::Unproven, state.since)),
+            ConnectionPhase::First | ConnectionPhase::Head | ConnectionPhase::Body => {
+                Some((EvictionRank::Unproven, state.since))
+            }
             // Load balancers keep such connections, and a request that meets a closing one is lost.
-            Phase::Idle => Some((Worth::Proven, state.since)),
-            Phase::Busy => None,
+            ConnectionPhase::Idle => Some((EvictionRank::Proven, state.since)),
+            ConnectionPhase::Busy => None,
         }
     }
 
     /// Records that the head of a request is complete.
     pub(super) fn request(&self, has_body: bool) {
-        self.enter(if has_body { Phase::Body } else { Phase::Busy });
+        self.enter(if has_body {
+            ConnectionPhase::Body
+        } else {
+            ConnectionPhase::Busy
+        });
     }
 
     /// Records that the response is written.
     pub(super) fn answered(&self) {
-        self.enter(Phase::Idle);
+        self.enter(ConnectionPhase::Idle);
     }
 
     pub(super) fn body_complete(&self) {
         let mut state = self.lock();
-        if state.phase == Phase::Body {
-            state.phase = Phase::Busy;
+        if state.phase == ConnectionPhase::Body {
+            state.phase = ConnectionPhase::Busy;
         }
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: ConnectionPhase) {
         let mut state = self.lock();
         (state.phase, state.since) = (phase, Instant::now());
     }
@@ -111,9 +117,9 @@ impl Watch {
     fn read(&self) {
         let begun = {
             let mut state = self.lock();
-            let begun = state.phase == Phase::Idle;
+            let begun = state.phase == ConnectionPhase::Idle;
             if begun {
-                (state.phase, state.since) = (Phase::Head, Instant::now());
+                (state.phase, state.since) = (ConnectionPhase::Head, Instant::now());
             }
             begun
         };
@@ -135,14 +141,16 @@ impl Watch {
     }
 
     /// Checks the deadlines: the time of the next check, or the reason why one has passed.
-    fn look(&self, limits: &Limits) -> Result<Instant, &'static str> {
+    fn look(&self, limits: &ListenerLimits) -> Result<Instant, &'static str> {
         let now = Instant::now();
         let state = self.lock();
         let waits = match state.phase {
-            Phase::First | Phase::Head => Some((state.since + limits.head, "its head did not end")),
-            Phase::Idle => Some((state.since + limits.idle, "it was idle")),
+            ConnectionPhase::First | ConnectionPhase::Head => {
+                Some((state.since + limits.head, "its head did not end"))
+            }
+            ConnectionPhase::Idle => Some((state.since + limits.idle, "it was idle")),
             // Bodies have a minimum rate instead, see `pace`.
-            Phase::Body | Phase::Busy => None,
+            ConnectionPhase::Body | ConnectionPhase::Busy => None,
         };
         let blocked = state
             .blocked
@@ -157,7 +165,7 @@ impl Watch {
     }
 
     /// Waits until the peer exceeds a time limit, and returns the reason.
-    pub(super) async fn overdue(&self, limits: &Limits) -> &'static str {
+    pub(super) async fn overdue(&self, limits: &ListenerLimits) -> &'static str {
         loop {
             match self.look(limits) {
                 Err(why) => return why,
@@ -173,13 +181,13 @@ impl Watch {
 }
 
 /// Stream that reports its reads and blocked writes to the watch.
-pub(super) struct Watched {
+pub(super) struct WatchedStream {
     stream: TcpStream,
-    watch: Arc<Watch>,
+    watch: Arc<ConnectionWatch>,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, watch: Arc<Watch>) -> Self {
+impl WatchedStream {
+    pub(super) fn new(stream: TcpStream, watch: Arc<ConnectionWatch>) -> Self {
         Self { stream, watch }
     }
 
@@ -191,7 +199,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -206,7 +214,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch.written(&written);

@@ -1,28 +1,28 @@
 //! Parsing of one rules file, with the lines of its keys.
 
-use domain::{Instance, RepositoryName, Rules};
+use domain::{InstanceName, RepositoryName, RepositoryRules};
 use serde_json::Value;
 
-use super::{FileProblem, keys::Keys};
+use super::{FileProblem, keys::KeyPositions};
 
 /// Rules file that is valid on its own. Its values are checked together with the defaults.
 pub(super) struct RulesFile {
     pub(super) name: String,
     pub(super) value: Value,
-    keys: Keys,
+    keys: KeyPositions,
 }
 
 impl RulesFile {
     pub(super) fn parse(name: &str, text: &str) -> Result<Self, FileProblem> {
-        let keys = Keys::of(text);
+        let keys = KeyPositions::of(text);
         let value: Result<Value, _> = serde_saphyr::from_str(text);
         let repository = value.as_ref().ok().and_then(repository_of);
-        let value = match (serde_saphyr::from_str::<Rules>(text), value) {
+        let value = match (serde_saphyr::from_str::<RepositoryRules>(text), value) {
             // An empty file is valid and sets no rule.
             (Ok(_), Ok(Value::Null)) => Value::Object(serde_json::Map::new()),
             (Ok(_), Ok(value)) => value,
             (Err(error), _) | (Ok(_), Err(error)) => {
-                return Err(located(name, text, &keys, &error, repository));
+                return Err(locate_problem(name, text, &keys, &error, repository));
             }
         };
         let file = Self {
@@ -77,7 +77,7 @@ impl RulesFile {
 fn unknown_key(value: &Value) -> Option<String> {
     let mut unknown = None;
     // Other errors were reported before.
-    let _ = serde_ignored::deserialize::<_, _, Rules>(value, |path| {
+    let _ = serde_ignored::deserialize::<_, _, RepositoryRules>(value, |path| {
         unknown.get_or_insert_with(|| path.to_string());
     });
     unknown
@@ -92,10 +92,10 @@ pub(super) fn may_be_defaults(text: &str) -> bool {
     !text.trim_start_matches('\u{feff}').lines().any(is_repo)
 }
 
-fn located(
+fn locate_problem(
     name: &str,
     text: &str,
-    keys: &Keys,
+    keys: &KeyPositions,
     error: &serde_saphyr::Error,
     repository: Option<RepositoryName>,
 ) -> FileProblem {
@@ -125,7 +125,7 @@ fn repository_of(value: &Value) -> Option<RepositoryName> {
         return Some(RepositoryName::in_folder(&folder.as_str()?.parse().ok()?));
     }
     let instance = match repo.get("instance") {
-        Some(name) => Some(name.as_str()?.parse::<Instance>().ok()?),
+        Some(name) => Some(name.as_str()?.parse::<InstanceName>().ok()?),
         None => None,
     };
     let named = RepositoryName::new(repo.get("owner")?.as_str()?, repo.get("name")?.as_str()?);
@@ -133,11 +133,11 @@ fn repository_of(value: &Value) -> Option<RepositoryName> {
 }
 
 /// Merges an overlay into a base: maps key by key, any other value replaces.
-pub(super) fn merge(base: &mut Value, overlay: Value) {
+pub(super) fn merge_values(base: &mut Value, overlay: Value) {
     match (base, overlay) {
         (Value::Object(base), Value::Object(overlay)) => {
             for (key, value) in overlay {
-                merge(base.entry(key).or_insert(Value::Null), value);
+                merge_values(base.entry(key).or_insert(Value::Null), value);
             }
         }
         (base, overlay) => *base = overlay,

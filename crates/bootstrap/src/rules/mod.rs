@@ -6,7 +6,7 @@
 
 mod file;
 mod keys;
-mod place;
+mod repository_match;
 mod store;
 
 use std::{
@@ -15,12 +15,14 @@ use std::{
     string::FromUtf8Error,
 };
 
-use domain::{CommitAuthor, Instance, JiraField, RepositoryName, Rules, TicketKey, TicketMarks};
+use domain::{
+    CommitAuthor, InstanceName, JiraField, RepositoryName, RepositoryRules, TicketKey, TicketMarks,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
-use file::{RulesFile, merge};
-pub use place::Place;
+use file::{RulesFile, merge_values};
+pub use repository_match::RepositoryMatch;
 pub use store::RulesStore;
 
 /// Section `[rules]` of the settings.
@@ -44,21 +46,21 @@ impl Default for Settings {
 
 /// Named instances and folders to which the settings have a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
+pub struct ConfiguredInstances {
     /// Instances of GitHub.
-    pub github: BTreeSet<Instance>,
+    pub github: BTreeSet<InstanceName>,
     /// Instances of Jira.
-    pub jira: BTreeSet<Instance>,
+    pub jira: BTreeSet<InstanceName>,
     /// Local folders, as `[folder.<name>]`.
-    pub folders: BTreeSet<Instance>,
+    pub folders: BTreeSet<InstanceName>,
 }
 
-impl Connections {
+impl ConfiguredInstances {
     /// Collects the names of the three kinds of sections.
     pub fn of<G, J, F>(
-        github: &BTreeMap<Instance, G>,
-        jira: &BTreeMap<Instance, J>,
-        folders: &BTreeMap<Instance, F>,
+        github: &BTreeMap<InstanceName, G>,
+        jira: &BTreeMap<InstanceName, J>,
+        folders: &BTreeMap<InstanceName, F>,
     ) -> Self {
         Self {
             github: github.keys().cloned().collect(),
@@ -100,7 +102,7 @@ impl FileProblem {
 /// Rules of all repositories at one reading of the directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RulesBook {
-    rules: Vec<Rules>,
+    rules: Vec<RepositoryRules>,
     problems: Vec<FileProblem>,
 }
 
@@ -109,7 +111,7 @@ impl RulesBook {
     ///
     /// # Errors
     /// When the directory or one of its files cannot be read.
-    pub fn read(dir: &Path, connections: &Connections) -> std::io::Result<Self> {
+    pub fn read(dir: &Path, connections: &ConfiguredInstances) -> std::io::Result<Self> {
         let (mut files, mut unreadable) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -136,7 +138,7 @@ impl RulesBook {
     }
 
     /// Parses files, given by name and text.
-    pub fn parse(files: &[(String, String)], connections: &Connections) -> Self {
+    pub fn parse(files: &[(String, String)], connections: &ConfiguredInstances) -> Self {
         Self::parse_beside(&[], files, connections)
     }
 
@@ -144,7 +146,7 @@ impl RulesBook {
     fn parse_beside(
         unreadable: &[(String, FromUtf8Error)],
         files: &[(String, String)],
-        connections: &Connections,
+        connections: &ConfiguredInstances,
     ) -> Self {
         let mut book = Self::default();
         let mut broken_defaults = None;
@@ -169,18 +171,18 @@ impl RulesBook {
         }
         let mut inherited = Value::Object(serde_json::Map::new());
         for file in &defaults {
-            merge(&mut inherited, file.value.clone());
+            merge_values(&mut inherited, file.value.clone());
         }
         for file in &repositories {
             if let Some(broken) = &broken_defaults {
                 book.problems.push(file.inherits_from_broken(broken));
                 continue;
             }
-            let place = Origin {
+            let place = RulesSource {
                 file,
                 defaults: &defaults,
             };
-            match finish(place, inherited.clone(), &book.rules, connections) {
+            match check_merged_rules(place, inherited.clone(), &book.rules, connections) {
                 Ok(rules) => book.rules.push(rules),
                 Err(problem) => book.problems.push(problem),
             }
@@ -198,14 +200,14 @@ impl RulesBook {
     }
 
     /// Rules of one repository; `None` if it has none or a problem disables them.
-    pub fn for_repository(&self, repository: &RepositoryName) -> Option<&Rules> {
+    pub fn for_repository(&self, repository: &RepositoryName) -> Option<&RepositoryRules> {
         self.rules
             .iter()
             .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
     }
 
     /// Rules of the first repository that a ticket may belong to, by its Jira project or its own repository.
-    pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&Rules> {
+    pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&RepositoryRules> {
         self.rules.iter().find(|rules| rules.cover(ticket))
     }
 
@@ -224,13 +226,13 @@ impl RulesBook {
     }
 
     /// Repository to which a ticket with these marks belongs.
-    pub fn place(&self, ticket: &TicketKey, marks: TicketMarks<'_>) -> Place<'_> {
+    pub fn place(&self, ticket: &TicketKey, marks: TicketMarks<'_>) -> RepositoryMatch<'_> {
         let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
-        Place::among(covering.collect(), marks)
+        RepositoryMatch::among(covering.collect(), marks)
     }
 
     /// Rules of all usable repositories.
-    pub fn repositories(&self) -> impl Iterator<Item = &Rules> {
+    pub fn repositories(&self) -> impl Iterator<Item = &RepositoryRules> {
         self.rules.iter()
     }
 
@@ -242,12 +244,12 @@ impl RulesBook {
 
 /// File of a repository and the defaults that it inherits.
 #[derive(Clone, Copy)]
-struct Origin<'a> {
+struct RulesSource<'a> {
     file: &'a RulesFile,
     defaults: &'a [RulesFile],
 }
 
-impl Origin<'_> {
+impl RulesSource<'_> {
     /// Problem of an invalid value, at the file and line that contain it: a file of defaults, for instance.
     fn problem(self, key: &str, problem: String) -> FileProblem {
         // Later defaults override earlier ones, so the last file with the key is the source of its value.
@@ -269,14 +271,14 @@ impl Origin<'_> {
 }
 
 /// Merges a repository's file over the defaults and checks the result.
-fn finish(
-    place: Origin<'_>,
+fn check_merged_rules(
+    place: RulesSource<'_>,
     mut merged: Value,
-    known: &[Rules],
-    connections: &Connections,
-) -> Result<Rules, FileProblem> {
-    merge(&mut merged, place.file.value.clone());
-    let rules: Rules = serde_path_to_error::deserialize(merged)
+    known: &[RepositoryRules],
+    connections: &ConfiguredInstances,
+) -> Result<RepositoryRules, FileProblem> {
+    merge_values(&mut merged, place.file.value.clone());
+    let rules: RepositoryRules = serde_path_to_error::deserialize(merged)
         .map_err(|error| place.problem(&error.path().to_string(), error.inner().to_string()))?;
     rules
         .check()
@@ -288,7 +290,10 @@ fn finish(
 
 /// Checks that the instances of a repository have a connection. Otherwise requests would reach the wrong
 /// server.
-fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'static str, String)> {
+fn is_connected(
+    rules: &RepositoryRules,
+    connections: &ConfiguredInstances,
+) -> Result<(), (&'static str, String)> {
     for (key, service, instance, known) in [
         (
             "repo.instance",
@@ -310,7 +315,7 @@ fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'stati
 }
 
 /// Checks that no earlier file has rules for the same repository or for the same tickets of a Jira project.
-fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)> {
+fn is_alone(rules: &RepositoryRules, known: &[RepositoryRules]) -> Result<(), (&'static str, String)> {
     if known.iter().any(|other| other.repository() == rules.repository()) {
         return Err((
             "repo.name",
@@ -318,7 +323,7 @@ fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)
         ));
     }
     let jira = &rules.jira;
-    let of_project = |other: &&Rules| {
+    let of_project = |other: &&RepositoryRules| {
         !jira.project_key.is_empty()
             && other.jira.project_key == jira.project_key
             && other.jira.instance == jira.instance

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use domain::{CommitAuthor, cause::chain};
+use domain::{CommitAuthor, cause::format_error_chain};
 use tokio_util::sync::CancellationToken;
 
-use super::{Connections, FileProblem, RulesBook, Settings};
+use super::{ConfiguredInstances, FileProblem, RulesBook, Settings};
 use crate::settings;
 
 // Interval between two reads of the directory: soon for a maintainer who saves a file, cheap for a few dozen
@@ -21,7 +21,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 pub struct RulesStore {
     dir: PathBuf,
     author: Option<CommitAuthor>,
-    connections: Arc<Connections>,
+    connections: Arc<ConfiguredInstances>,
     book: Arc<RwLock<Arc<RulesBook>>>,
 }
 
@@ -30,7 +30,7 @@ impl RulesStore {
     ///
     /// # Errors
     /// `rules.dir` when the directory cannot be read.
-    pub fn open(settings: &Settings, connections: Connections) -> Result<Self, settings::Error> {
+    pub fn open(settings: &Settings, connections: ConfiguredInstances) -> Result<Self, settings::Error> {
         let book = RulesBook::read(&settings.dir, &connections).map_err(|error| {
             settings::Error::new(
                 "rules.dir",
@@ -84,7 +84,7 @@ impl RulesStore {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(dir = %self.dir.display(), error = %chain(&error), "rules cannot be read")
+                tracing::error!(dir = %self.dir.display(), error = %format_error_chain(&error), "rules cannot be read")
             }
         }
     }

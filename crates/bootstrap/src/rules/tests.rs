@@ -10,7 +10,7 @@ fn book(files: &[(&str, &str)]) -> RulesBook {
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         .collect();
-    RulesBook::parse(&files, &Connections::default())
+    RulesBook::parse(&files, &ConfiguredInstances::default())
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn file_of_another_encoding_disables_its_repository_alone() {
         "repo: {owner: acme, name: shop}\n",
     )
     .unwrap();
-    let read = || RulesBook::read(folder.path(), &Connections::default()).unwrap();
+    let read = || RulesBook::read(folder.path(), &ConfiguredInstances::default()).unwrap();
     let book = read();
     assert_eq!(book.repositories().count(), 1);
     let problem = &book.problems()[0];
@@ -210,7 +210,7 @@ fn same_project_on_two_instances_differs() {
     ];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let instance = |name: &str| std::iter::once(name.parse().unwrap()).collect();
-    let connections = Connections {
+    let connections = ConfiguredInstances {
         github: instance("ghe"),
         jira: instance("dc"),
         folders: instance("shelf"),
@@ -256,7 +256,7 @@ fn changed_file_applies_without_restart() {
         dir: folder.path().to_owned(),
         ..Settings::default()
     };
-    let store = RulesStore::open(&settings, Connections::default()).unwrap();
+    let store = RulesStore::open(&settings, ConfiguredInstances::default()).unwrap();
     std::fs::write(&file, "repo: {owner: acme, name: shop}\nagent: {status: Go}\n").unwrap();
     store.reload();
     assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");
@@ -272,7 +272,7 @@ fn commit_author_of_settings_yields_to_rules() {
         dir: folder.path().to_owned(),
         commit_author: Some("Bot <bot@acme.example>".parse().unwrap()),
     };
-    let store = RulesStore::open(&settings, Connections::default()).unwrap();
+    let store = RulesStore::open(&settings, ConfiguredInstances::default()).unwrap();
     let author = |name: &str| {
         let rules = store.book();
         let rules = rules.for_repository(&name.parse().unwrap()).unwrap();
@@ -285,7 +285,7 @@ fn commit_author_of_settings_yields_to_rules() {
     let wrong = "repo: {owner: acme, name: bad}\ncommits: {author: Nobody}\n";
     let book = RulesBook::parse(
         &[("bad.yaml".to_owned(), wrong.to_owned())],
-        &Connections::default(),
+        &ConfiguredInstances::default(),
     );
     let [problem] = book.problems() else {
         panic!("{book:?}")

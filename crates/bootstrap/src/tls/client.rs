@@ -7,24 +7,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{
-    Protocol, Settings,
+    Settings, TlsProtocol,
     identity::OnlyServer,
-    material::{Material, provider},
-    reload::Reloaded,
+    material::{TlsMaterial, build_crypto_provider},
+    reload::ReloadedConfig,
 };
 use crate::settings::Error;
 
 /// TLS 1.3 client for servers of the settings' authorities. Cheap to clone.
 #[derive(Clone)]
-pub struct Client(Arc<Reloaded<ClientConfig>>);
+pub struct TlsClient(Arc<ReloadedConfig<ClientConfig>>);
 
-impl Client {
+impl TlsClient {
     /// Client for servers that are known by host name. It shows no certificate; another credential identifies
     /// the caller.
     ///
     /// # Errors
     /// When the files cannot be used.
-    pub fn by_name(settings: &Settings, protocol: Protocol) -> Result<Self, Error> {
+    pub fn by_name(settings: &Settings, protocol: TlsProtocol) -> Result<Self, Error> {
         Self::new(settings, protocol, None)
     }
 
@@ -32,13 +32,17 @@ impl Client {
     ///
     /// # Errors
     /// When the files cannot be used.
-    pub fn to_service(settings: &Settings, protocol: Protocol, service: &'static str) -> Result<Self, Error> {
+    pub fn to_service(
+        settings: &Settings,
+        protocol: TlsProtocol,
+        service: &'static str,
+    ) -> Result<Self, Error> {
         Self::new(settings, protocol, Some(service))
     }
 
-    fn new(settings: &Settings, protocol: Protocol, service: Option<&'static str>) -> Result<Self, Error> {
-        let build = move |material| config(material, protocol, service);
-        Ok(Self(Arc::new(Reloaded::new(settings, build)?)))
+    fn new(settings: &Settings, protocol: TlsProtocol, service: Option<&'static str>) -> Result<Self, Error> {
+        let build = move |material| build_client_config(material, protocol, service);
+        Ok(Self(Arc::new(ReloadedConfig::new(settings, build)?)))
     }
 
     /// Performs the handshake with the current certificate and authorities. `host` is a name or an address
@@ -57,18 +61,18 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Client")
     }
 }
 
-fn config(
-    material: Material,
-    protocol: Protocol,
+fn build_client_config(
+    material: TlsMaterial,
+    protocol: TlsProtocol,
     service: Option<&'static str>,
 ) -> Result<ClientConfig, Error> {
-    let builder = ClientConfig::builder_with_provider(provider())
+    let builder = ClientConfig::builder_with_provider(build_crypto_provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| Error::new("tls", error.to_string()))?;
     let mut config = match service {
@@ -79,7 +83,7 @@ fn config(
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(OnlyServer {
                 roots: material.roots,
-                provider: provider(),
+                provider: build_crypto_provider(),
                 service,
             }))
             .with_client_auth_cert(material.chain, material.key)

@@ -22,19 +22,19 @@ use webpki::EndEntityCert;
 /// Error for a valid certificate of another service.
 #[derive(thiserror::Error)]
 #[error("the peer's certificate is not the one of {expected}")]
-struct SomebodyElse {
+struct WrongServiceIdentity {
     expected: String,
 }
 
 // The library shows this error by its `Debug` form only.
-impl fmt::Debug for SomebodyElse {
+impl fmt::Debug for WrongServiceIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
 /// Checks that a certificate names this service and no other.
-fn check(certificate: &CertificateDer<'_>, service: &str) -> Result<(), Error> {
+fn check_service_identity(certificate: &CertificateDer<'_>, service: &str) -> Result<(), Error> {
     let expected = service_identity(service);
     let read = EndEntityCert::try_from(certificate);
     let read = read.map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
@@ -42,7 +42,7 @@ fn check(certificate: &CertificateDer<'_>, service: &str) -> Result<(), Error> {
     if names.next() == Some(expected.as_str()) && names.next().is_none() {
         return Ok(());
     }
-    let other = OtherError(Arc::new(SomebodyElse { expected }));
+    let other = OtherError(Arc::new(WrongServiceIdentity { expected }));
     Err(Error::InvalidCertificate(CertificateError::Other(other)))
 }
 
@@ -65,7 +65,7 @@ impl ClientCertVerifier for OnlyCaller {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
-        check(end_entity, self.service).map(|()| verified)
+        check_service_identity(end_entity, self.service).map(|()| verified)
     }
 
     fn verify_tls12_signature(
@@ -111,7 +111,7 @@ impl ServerCertVerifier for OnlyServer {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.provider.signature_verification_algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
-        check(end_entity, self.service).map(|()| ServerCertVerified::assertion())
+        check_service_identity(end_entity, self.service).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

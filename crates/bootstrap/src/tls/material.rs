@@ -14,44 +14,44 @@ use crate::settings::Error;
 
 /// Bytes of the files at one moment.
 #[derive(PartialEq, Eq)]
-pub(super) struct Contents {
+pub(super) struct TlsFileContents {
     cert: Vec<u8>,
     key: Vec<u8>,
     ca: Vec<u8>,
 }
 
-impl Contents {
+impl TlsFileContents {
     /// Reads the files. They are a few kilobytes, and mounted secrets lie in memory, so the read needs no
     /// separate thread.
     pub(super) fn read(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
-            cert: read("tls.cert", &settings.cert)?,
-            key: read("tls.key", &settings.key)?,
-            ca: read("tls.ca", &settings.ca)?,
+            cert: read_tls_file("tls.cert", &settings.cert)?,
+            key: read_tls_file("tls.key", &settings.key)?,
+            ca: read_tls_file("tls.ca", &settings.ca)?,
         })
     }
 }
 
-fn read(key: &str, path: &Path) -> Result<Vec<u8>, Error> {
+fn read_tls_file(key: &str, path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|error| Error::new(key, format!("cannot read {}: {error}", path.display())))
 }
 
 /// Certificates and a key that fit together and are valid now.
-pub(super) struct Material {
+pub(super) struct TlsMaterial {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) roots: Arc<RootCertStore>,
 }
 
-impl Material {
+impl TlsMaterial {
     /// Parses and checks the files.
     ///
     /// # Errors
     /// The problem, by key, without any of the content.
-    pub(super) fn parse(contents: &Contents) -> Result<Self, Error> {
-        let chain = certificates("tls.cert", &contents.cert)?;
+    pub(super) fn parse(contents: &TlsFileContents) -> Result<Self, Error> {
+        let chain = parse_certificates("tls.cert", &contents.cert)?;
         let mut roots = RootCertStore::empty();
-        for authority in certificates("tls.ca", &contents.ca)? {
+        for authority in parse_certificates("tls.ca", &contents.ca)? {
             let added = roots.add(authority);
             added.map_err(|error| Error::new("tls.ca", error.to_string()))?;
         }
@@ -66,7 +66,7 @@ impl Material {
     }
 }
 
-fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+fn parse_certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
@@ -98,6 +98,6 @@ fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Resu
 }
 
 /// Cryptography provider of all connections.
-pub(super) fn provider() -> Arc<CryptoProvider> {
+pub(super) fn build_crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use self::{client::Client, server::Server};
+pub use self::{client::TlsClient, server::TlsServer};
 
 /// Section `[tls]` of the settings: PEM files. Without the section, connections are plain, as on one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -31,18 +31,18 @@ pub struct Settings {
 }
 
 /// Accepted TLS connection.
-pub type Accepted<S> = tokio_rustls::server::TlsStream<S>;
+pub type AcceptedTlsStream<S> = tokio_rustls::server::TlsStream<S>;
 
 /// Application protocol inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum TlsProtocol {
     /// Protocol HTTP/1.1.
     Http1,
     /// Protocol HTTP/2, for gRPC.
     Http2,
 }
 
-impl Protocol {
+impl TlsProtocol {
     /// Names for ALPN.
     fn names(self) -> Vec<Vec<u8>> {
         match self {

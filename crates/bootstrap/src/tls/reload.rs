@@ -2,46 +2,46 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 
 use super::{
     Settings,
-    material::{Contents, Material},
+    material::{TlsFileContents, TlsMaterial},
 };
 use crate::settings::Error;
 
-type Build<C> = dyn Fn(Material) -> Result<C, Error> + Send + Sync;
+type BuildTlsConfig<C> = dyn Fn(TlsMaterial) -> Result<C, Error> + Send + Sync;
 
 /// Configuration of one side of TLS, rebuilt when its files change.
-pub(super) struct Reloaded<C> {
+pub(super) struct ReloadedConfig<C> {
     settings: Settings,
-    build: Box<Build<C>>,
-    state: Mutex<State<C>>,
+    build: Box<BuildTlsConfig<C>>,
+    state: Mutex<ReloadState<C>>,
 }
 
-struct State<C> {
+struct ReloadState<C> {
     config: Arc<C>,
     /// Files that it was built from.
-    used: Contents,
+    used: TlsFileContents,
     /// Logged reason why the newest files are not used.
     complaint: Option<Error>,
 }
 
-impl<C> Reloaded<C> {
+impl<C> ReloadedConfig<C> {
     /// Builds the first configuration.
     ///
     /// # Errors
     /// When the files cannot be used: no older configuration exists yet.
     pub(super) fn new(
         settings: &Settings,
-        build: impl Fn(Material) -> Result<C, Error> + Send + Sync + 'static,
+        build: impl Fn(TlsMaterial) -> Result<C, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let used = Contents::read(settings)?;
-        let config = build(Material::parse(&used)?)?;
+        let used = TlsFileContents::read(settings)?;
+        let config = build(TlsMaterial::parse(&used)?)?;
         Ok(Self {
             settings: settings.clone(),
             build: Box::new(build),
-            state: Mutex::new(State {
+            state: Mutex::new(ReloadState {
                 config: Arc::new(config),
                 used,
                 complaint: None,
@@ -56,14 +56,14 @@ impl<C> Reloaded<C> {
         let mut state = self.lock();
         // Comparing the bytes costs a few microseconds per handshake, and notices the links that Kubernetes
         // swaps.
-        let read = match Contents::read(&self.settings) {
+        let read = match TlsFileContents::read(&self.settings) {
             Ok(read) if read == state.used => return Arc::clone(&state.config),
             read => read,
         };
         match read.and_then(|read| self.make(read)) {
             Ok((config, used)) => {
                 tracing::info!(file = %self.settings.cert.display(), "a new certificate is in use");
-                *state = State {
+                *state = ReloadState {
                     config: Arc::new(config),
                     used,
                     complaint: None,
@@ -74,21 +74,21 @@ impl<C> Reloaded<C> {
         Arc::clone(&state.config)
     }
 
-    fn make(&self, contents: Contents) -> Result<(C, Contents), Error> {
-        let material = Material::parse(&contents)?;
+    fn make(&self, contents: TlsFileContents) -> Result<(C, TlsFileContents), Error> {
+        let material = TlsMaterial::parse(&contents)?;
         Ok(((self.build)(material)?, contents))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<C>> {
+    fn lock(&self) -> MutexGuard<'_, ReloadState<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<C> State<C> {
+impl<C> ReloadState<C> {
     /// Logs each reason once.
     fn refuse(&mut self, error: Error) {
         if self.complaint.as_ref() != Some(&error) {
-            tracing::warn!(error = %chain(&error), "a new certificate is not used, the former one stays");
+            tracing::warn!(error = %format_error_chain(&error), "a new certificate is not used, the former one stays");
             self.complaint = Some(error);
         }
     }

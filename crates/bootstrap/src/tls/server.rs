@@ -7,23 +7,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    Protocol, Settings,
+    Settings, TlsProtocol,
     identity::OnlyCaller,
-    material::{Material, provider},
-    reload::Reloaded,
+    material::{TlsMaterial, build_crypto_provider},
+    reload::ReloadedConfig,
 };
 use crate::settings::Error;
 
 /// TLS 1.3 acceptor with the service's certificate. Cheap to clone.
 #[derive(Clone)]
-pub struct Server(Arc<Reloaded<ServerConfig>>);
+pub struct TlsServer(Arc<ReloadedConfig<ServerConfig>>);
 
-impl Server {
+impl TlsServer {
     /// Server for any client. Another credential identifies the caller.
     ///
     /// # Errors
     /// When the files cannot be used.
-    pub fn for_everybody(settings: &Settings, protocol: Protocol) -> Result<Self, Error> {
+    pub fn for_everybody(settings: &Settings, protocol: TlsProtocol) -> Result<Self, Error> {
         Self::new(settings, protocol, None)
     }
 
@@ -31,13 +31,17 @@ impl Server {
     ///
     /// # Errors
     /// When the files cannot be used.
-    pub fn for_service(settings: &Settings, protocol: Protocol, caller: &'static str) -> Result<Self, Error> {
+    pub fn for_service(
+        settings: &Settings,
+        protocol: TlsProtocol,
+        caller: &'static str,
+    ) -> Result<Self, Error> {
         Self::new(settings, protocol, Some(caller))
     }
 
-    fn new(settings: &Settings, protocol: Protocol, caller: Option<&'static str>) -> Result<Self, Error> {
-        let build = move |material| config(material, protocol, caller);
-        Ok(Self(Arc::new(Reloaded::new(settings, build)?)))
+    fn new(settings: &Settings, protocol: TlsProtocol, caller: Option<&'static str>) -> Result<Self, Error> {
+        let build = move |material| build_server_config(material, protocol, caller);
+        Ok(Self(Arc::new(ReloadedConfig::new(settings, build)?)))
     }
 
     /// Performs the handshake with the current certificate. The caller limits the time.
@@ -49,24 +53,25 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for TlsServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Server")
     }
 }
 
-fn config(
-    material: Material,
-    protocol: Protocol,
+fn build_server_config(
+    material: TlsMaterial,
+    protocol: TlsProtocol,
     caller: Option<&'static str>,
 ) -> Result<ServerConfig, Error> {
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_provider(build_crypto_provider())
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| Error::new("tls", error.to_string()))?;
     let builder = match caller {
         None => builder.with_no_client_auth(),
         Some(service) => {
-            let inner = WebPkiClientVerifier::builder_with_provider(material.roots, provider()).build();
+            let inner =
+                WebPkiClientVerifier::builder_with_provider(material.roots, build_crypto_provider()).build();
             let inner = inner.map_err(|error| Error::new("tls.ca", error.to_string()))?;
             builder.with_client_cert_verifier(Arc::new(OnlyCaller { inner, service }))
         }

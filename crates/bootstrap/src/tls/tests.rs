@@ -1,6 +1,6 @@
 use std::{io, path::Path};
 
-use certs::{Authority, leaves};
+use certs::{CertificateAuthority, list_service_subjects};
 use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -15,7 +15,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(authority: &Authority, service: &'static str) -> Self {
+    fn of(authority: &CertificateAuthority, service: &'static str) -> Self {
         let side = Self {
             folder: tempfile::tempdir().unwrap(),
             service,
@@ -33,10 +33,10 @@ impl Side {
         }
     }
 
-    fn renew(&self, authority: &Authority) {
-        let leaves = leaves("journeyman", &[]);
+    fn renew(&self, authority: &CertificateAuthority) {
+        let leaves = list_service_subjects("journeyman", &[]);
         let leaf = leaves.iter().find(|leaf| leaf.service == self.service).unwrap();
-        let issued = authority.issue(leaf, crate::now(), 1).unwrap();
+        let issued = authority.issue(leaf, crate::read_wall_clock(), 1).unwrap();
         self.write(&issued.certificate, &issued.key, authority.pem());
     }
 
@@ -48,24 +48,26 @@ impl Side {
     }
 
     /// Server as executors create it.
-    fn for_planners(&self) -> Server {
-        Server::for_service(&self.settings(), Protocol::Http2, "planner").unwrap()
+    fn for_planners(&self) -> TlsServer {
+        TlsServer::for_service(&self.settings(), TlsProtocol::Http2, "planner").unwrap()
     }
 
     /// Client as planners create it.
-    fn to_executors(&self) -> Client {
-        Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap()
+    fn to_executors(&self) -> TlsClient {
+        TlsClient::to_service(&self.settings(), TlsProtocol::Http2, "executor").unwrap()
     }
 }
 
-fn authority() -> Authority {
-    Authority::generate(crate::now(), 10).unwrap().0
+fn authority() -> CertificateAuthority {
+    CertificateAuthority::generate(crate::read_wall_clock(), 10)
+        .unwrap()
+        .0
 }
 
 type Pair = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
 
 /// Connects both ends; returns the error of the server first.
-async fn connect(server: &Server, client: &Client, host: &str) -> io::Result<Pair> {
+async fn connect(server: &TlsServer, client: &TlsClient, host: &str) -> io::Result<Pair> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (connected, accepted) = tokio::join!(client.connect(host, near), server.accept(far));
     // A client completes the handshake before the server has verified its certificate.
@@ -73,7 +75,7 @@ async fn connect(server: &Server, client: &Client, host: &str) -> io::Result<Pai
     Ok((connected?, accepted))
 }
 
-async fn refusal(server: &Server, client: &Client) -> String {
+async fn refusal(server: &TlsServer, client: &TlsClient) -> String {
     connect(server, client, "10.0.0.7")
         .await
         .err()
@@ -107,7 +109,7 @@ async fn executor_accepts_planner_with_certificate() {
 async fn an_executor_refuses_who_shows_no_certificate() {
     let authority = authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
-    let silent = Client::by_name(&planner.settings(), Protocol::Http2).unwrap();
+    let silent = TlsClient::by_name(&planner.settings(), TlsProtocol::Http2).unwrap();
     let refused = connect(&executor.for_planners(), &silent, "executor").await;
     let refused = refused.err().unwrap().to_string();
     assert!(refused.contains("sent no certificates"), "{refused}");
@@ -119,8 +121,8 @@ async fn executor_refuses_planner_of_other_authority() {
     let executor = Side::of(&ours, "executor");
     let stranger = Side::of(&theirs, "planner");
     // It trusts our authority, so that it reaches the step of showing its certificate.
-    let leaf = leaves("journeyman", &[]).remove(0);
-    let issued = theirs.issue(&leaf, crate::now(), 1).unwrap();
+    let leaf = list_service_subjects("journeyman", &[]).remove(0);
+    let issued = theirs.issue(&leaf, crate::read_wall_clock(), 1).unwrap();
     let stranger_client = {
         let both = format!("{}{}", ours.pem(), theirs.pem());
         stranger.write(&issued.certificate, &issued.key, &both);
@@ -152,7 +154,7 @@ async fn planner_refuses_other_service_as_executor() {
     let authority = authority();
     let planner = Side::of(&authority, "planner");
     let posing = Side::of(&authority, "egress");
-    let server = Server::for_everybody(&posing.settings(), Protocol::Http2).unwrap();
+    let server = TlsServer::for_everybody(&posing.settings(), TlsProtocol::Http2).unwrap();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let client = planner.to_executors();
     let (connected, _) = tokio::join!(client.connect("10.0.0.7", near), server.accept(far));
@@ -167,8 +169,8 @@ async fn planner_refuses_other_service_as_executor() {
 async fn client_by_name_requires_name_in_certificate() {
     let authority = authority();
     let (gate, executor) = (Side::of(&authority, "reporter"), Side::of(&authority, "executor"));
-    let server = Server::for_everybody(&gate.settings(), Protocol::Http1).unwrap();
-    let client = Client::by_name(&executor.settings(), Protocol::Http1).unwrap();
+    let server = TlsServer::for_everybody(&gate.settings(), TlsProtocol::Http1).unwrap();
+    let client = TlsClient::by_name(&executor.settings(), TlsProtocol::Http1).unwrap();
     talk(&mut connect(&server, &client, "reporter").await.unwrap()).await;
     talk(
         &mut connect(&server, &client, "reporter.journeyman.svc")
@@ -208,9 +210,9 @@ async fn unusable_new_certificate_keeps_previous_one() {
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let (server, client) = (executor.for_planners(), planner.to_executors());
     let before = shown(&connect(&server, &client, "executor").await.unwrap());
-    let leaf = leaves("journeyman", &[]).remove(1);
+    let leaf = list_service_subjects("journeyman", &[]).remove(1);
     let issued = |days_ago: i64| {
-        let then = crate::now().plus_ms(-days_ago * 24 * 60 * 60 * 1000);
+        let then = crate::read_wall_clock().plus_ms(-days_ago * 24 * 60 * 60 * 1000);
         authority.issue(&leaf, then, 1).unwrap()
     };
     let (fresh, other, expired) = (issued(0), issued(0), issued(3));
@@ -236,7 +238,11 @@ fn mismatched_files_at_start_name_wrong_one() {
     let authority = authority();
     let side = Side::of(&authority, "reporter");
     let settings = side.settings();
-    let problem = || Server::for_everybody(&settings, Protocol::Http1).err().unwrap();
+    let problem = || {
+        TlsServer::for_everybody(&settings, TlsProtocol::Http1)
+            .err()
+            .unwrap()
+    };
     let good = |path: &Path| std::fs::read_to_string(path).unwrap();
     let (cert, key) = (good(&settings.cert), good(&settings.key));
     let other = self::authority();

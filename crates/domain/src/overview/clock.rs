@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::TimeSpent;
-use crate::{Entry, Fact, Timestamp};
+use crate::{Fact, JournalEntry, Timestamp};
 
 // Activity of the run at its last entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum At {
+enum RunActivity {
     #[default]
     Steps,
     Model,
@@ -18,20 +18,20 @@ enum At {
 
 // Current activity of a run with its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Clock {
-    at: At,
+pub(super) struct ActivityClock {
+    at: RunActivity,
     since: Timestamp,
 }
 
-impl Clock {
+impl ActivityClock {
     /// Adds the time up to an entry to the counter of the current activity.
-    pub(super) fn count(&mut self, entry: &Entry, spent: &mut TimeSpent) {
+    pub(super) fn count(&mut self, entry: &JournalEntry, spent: &mut TimeSpent) {
         let passed = u64::try_from(entry.at.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let to = match self.at {
-            At::Steps => None,
-            At::Model => Some(&mut spent.model_ms),
-            At::Tools => Some(&mut spent.tools_ms),
-            At::Waiting => Some(&mut spent.waiting_ms),
+            RunActivity::Steps => None,
+            RunActivity::Model => Some(&mut spent.model_ms),
+            RunActivity::Tools => Some(&mut spent.tools_ms),
+            RunActivity::Waiting => Some(&mut spent.waiting_ms),
         };
         if let Some(to) = to {
             *to = to.saturating_add(passed);
@@ -46,15 +46,15 @@ impl Clock {
         clippy::wildcard_enum_match_arm,
         reason = "any other fact ends what was under way"
     )]
-    const fn after(self, fact: &Fact) -> At {
+    const fn after(self, fact: &Fact) -> RunActivity {
         match fact {
             Fact::TakenOver { .. } | Fact::NewsArrived { .. } => self.at,
-            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => At::Model,
+            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => RunActivity::Model,
             Fact::ToolRequested { .. } | Fact::CheckRequested { .. } | Fact::WorkspaceRequested { .. } => {
-                At::Tools
+                RunActivity::Tools
             }
-            Fact::Parked { .. } => At::Waiting,
-            _ => At::Steps,
+            Fact::Parked { .. } => RunActivity::Waiting,
+            _ => RunActivity::Steps,
         }
     }
 }

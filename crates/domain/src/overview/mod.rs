@@ -7,11 +7,11 @@ mod clock;
 
 use serde::{Deserialize, Serialize};
 
-use self::clock::Clock;
+use self::clock::ActivityClock;
 use crate::{
-    Amount, CommitId, Dollars, Entry, Fact, GateStep, Job, Phase, PhaseOutput, PullRequestRef, Reason,
-    Receipt, RecordKind, ReportOutcome, RepositoryName, RunId, RunStatus, RunSummary, Source, Stored,
-    Timestamp, Trigger, Usage, check::Level,
+    CommitId, Dollars, Fact, GateStep, Job, JournalEntry, OutboundOutcome, OutboundReceipt, PhaseOutput,
+    PullRequestRef, RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, SpendAmount,
+    StoredRecord, Timestamp, TokenUsage, Trigger, TriggerChannel, TriggerReason, check::EvidenceLevel,
 };
 
 // Maximum characters of a title.
@@ -21,7 +21,7 @@ const PULL_REQUESTS: usize = 10;
 
 /// Overview of a run for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Overview {
+pub struct RunOverview {
     /// Id of the run.
     pub run: RunId,
     /// The kind of work.
@@ -36,15 +36,15 @@ pub struct Overview {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The channel of the request.
-    pub source: Source,
+    pub source: TriggerChannel,
     /// Status of the run. Never queued: a run without entries has no journal.
     pub status: RunStatus,
     /// Phase of its last conversation with the model; absent: it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
+    pub phase: Option<RunPhase>,
     /// The gate at which it waits for a person's decision; absent: it does not wait for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<Gate>,
+    pub gate: Option<PendingDecision>,
     /// Time of its first entry.
     pub started_at: Timestamp,
     /// Time of its last entry.
@@ -66,13 +66,13 @@ pub struct Overview {
     pub takeovers: u32,
     /// Cost and tokens of models, within the known prices.
     #[serde(default)]
-    pub spend: Spend,
+    pub spend: ModelSpend,
     /// Time per activity.
     #[serde(default)]
     pub time: TimeSpent,
     /// Strength of the evidence for its change; absent: not yet checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Level>,
+    pub evidence: Option<EvidenceLevel>,
     /// The branch that it pushed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
@@ -88,19 +88,19 @@ pub struct Overview {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<CommitId>,
     #[serde(default)]
-    clock: Clock,
+    clock: ActivityClock,
 }
 
 /// An open decision of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct PendingDecision {
     /// Position of the entry that parked the run.
     pub position: u64,
     /// The commit or plan that the decision is about.
     pub head: CommitId,
 }
 
-impl Gate {
+impl PendingDecision {
     /// Returns the key of the decision's trigger. It is the same for all channels, so only the first decision
     /// counts.
     pub fn key(&self, run: &RunId) -> String {
@@ -110,7 +110,7 @@ impl Gate {
 
 /// Cost and tokens of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spend {
+pub struct ModelSpend {
     /// Cost within the known prices.
     pub cost_usd: Dollars,
     /// Number of tokens read and written.
@@ -139,13 +139,13 @@ pub struct TimeSpent {
     pub waiting_ms: u64,
 }
 
-impl Stored for Overview {
+impl StoredRecord for RunOverview {
     const KIND: RecordKind = RecordKind::Overview;
 }
 
-impl Overview {
+impl RunOverview {
     /// Folds a journal; `None` when its first entry is missing.
-    pub fn of<'a>(run: &RunId, entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
+    pub fn of<'a>(run: &RunId, entries: impl IntoIterator<Item = &'a JournalEntry>) -> Option<Self> {
         let mut entries = entries.into_iter();
         let mut overview = Self::begin(run, entries.next()?)?;
         for entry in entries {
@@ -156,11 +156,11 @@ impl Overview {
 
     /// Creates the overview from the first entry; `None` when the entry is not the first one of a journal, or
     /// opens no run.
-    pub fn begin(run: &RunId, first: &Entry) -> Option<Self> {
+    pub fn begin(run: &RunId, first: &JournalEntry) -> Option<Self> {
         let Fact::RunStarted { trigger } = &first.fact else {
             return None;
         };
-        let (repository, title) = place(trigger);
+        let (repository, title) = summarize_request(trigger);
         Some(Self {
             run: run.clone(),
             job: trigger.reason.job()?,
@@ -178,7 +178,7 @@ impl Overview {
             tool_calls: 0,
             retries: 0,
             takeovers: 0,
-            spend: Spend::default(),
+            spend: ModelSpend::default(),
             time: TimeSpent::default(),
             evidence: None,
             branch: None,
@@ -186,12 +186,12 @@ impl Overview {
             last: first.fact.name().to_owned(),
             entries: first.position + 1,
             asked: None,
-            clock: Clock::default(),
+            clock: ActivityClock::default(),
         })
     }
 
     /// Folds the next entry. An entry that is already folded changes nothing.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: &JournalEntry) {
         if entry.position < self.entries {
             return;
         }
@@ -227,7 +227,7 @@ impl Overview {
         clippy::wildcard_enum_match_arm,
         reason = "any other fact is a step of a run at work"
     )]
-    fn stand(&mut self, entry: &Entry) {
+    fn stand(&mut self, entry: &JournalEntry) {
         match &entry.fact {
             Fact::Parked { waits_for } => {
                 self.status = RunStatus::Parked {
@@ -246,12 +246,12 @@ impl Overview {
         }
     }
 
-    fn step_gate(&mut self, entry: &Entry) {
+    fn step_gate(&mut self, entry: &JournalEntry) {
         match entry.fact.gate_step() {
             GateStep::Asked { head, .. } => self.asked = Some(head.clone()),
             GateStep::Opened => {
                 let position = entry.position;
-                self.gate = self.asked.clone().map(|head| Gate { position, head });
+                self.gate = self.asked.clone().map(|head| PendingDecision { position, head });
             }
             GateStep::Closed => self.gate = None,
             GateStep::Unchanged => {}
@@ -285,7 +285,7 @@ impl Overview {
                 output: PhaseOutput::Prove { proof },
             } => self.evidence = Some(proof.level),
             Fact::ReportSettled {
-                outcome: ReportOutcome::Done(receipt),
+                outcome: OutboundOutcome::Done(receipt),
                 ..
             } => self.received(receipt),
             _ => {}
@@ -296,10 +296,10 @@ impl Overview {
         clippy::wildcard_enum_match_arm,
         reason = "other receipts name nothing that lasts"
     )]
-    fn received(&mut self, receipt: &Receipt) {
+    fn received(&mut self, receipt: &OutboundReceipt) {
         match receipt {
-            Receipt::Pushed { branch, .. } => self.branch = Some(branch.clone()),
-            Receipt::PullRequestOpened(opened) => {
+            OutboundReceipt::Pushed { branch, .. } => self.branch = Some(branch.clone()),
+            OutboundReceipt::PullRequestOpened(opened) => {
                 self.branch = Some(opened.branch.clone());
                 if self.pull_requests.len() < PULL_REQUESTS && !self.pull_requests.contains(opened) {
                     self.pull_requests.push(opened.clone());
@@ -310,15 +310,15 @@ impl Overview {
     }
 }
 
-impl Spend {
-    fn add(&mut self, taken: Amount, is_unpriced: bool) {
+impl ModelSpend {
+    fn add(&mut self, taken: SpendAmount, is_unpriced: bool) {
         let cost = Dollars::from_micros(taken.cost_micros);
         self.cost_usd = self.cost_usd.plus(cost);
         self.tokens = self.tokens.saturating_add(taken.tokens);
         self.unpriced = self.unpriced.saturating_add(u32::from(is_unpriced));
     }
 
-    const fn add_usage(&mut self, usage: Usage) {
+    const fn add_usage(&mut self, usage: TokenUsage) {
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(usage.cache_read_tokens);
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
@@ -326,8 +326,8 @@ impl Spend {
 }
 
 /// Returns the repository and the title of the request.
-fn place(trigger: &Trigger) -> (Option<RepositoryName>, String) {
-    let Reason::JobRequested(request) = &trigger.reason else {
+fn summarize_request(trigger: &Trigger) -> (Option<RepositoryName>, String) {
+    let TriggerReason::JobRequested(request) = &trigger.reason else {
         let about = trigger.reason.pull_request();
         return (about.map(|about| about.repository.clone()), String::new());
     };

@@ -7,7 +7,7 @@ fn run() -> RunId {
     "jira:ENG-1@7".parse().unwrap()
 }
 
-fn entry(position: u64, at: i64, fact: &Value) -> Entry {
+fn entry(position: u64, at: i64, fact: &Value) -> JournalEntry {
     serde_json::from_value(
         json!({"position": position, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1},
         "at": at, "fact": fact}),
@@ -17,7 +17,7 @@ fn entry(position: u64, at: i64, fact: &Value) -> Entry {
 
 fn started() -> Value {
     json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
-        "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": crate::Rules::default(),
+        "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": crate::RepositoryRules::default(),
             "text": crate::TicketText { summary: "Totals are wrong".to_owned(), ..crate::TicketText::default() }}}})
 }
 
@@ -51,7 +51,7 @@ fn settled(id: u64, receipt: &Value) -> Value {
 }
 
 /// A run that calls a model, waits for a decision, is taken over during the wait, and opens a pull request.
-fn story() -> Vec<Entry> {
+fn story() -> Vec<JournalEntry> {
     let opened = json!({"type": "pull_request_opened", "repository": "acme/shop", "number": 3, "branch": "fix/ENG-1",
         "url": "https://github.example/acme/shop/pull/3"});
     let facts = [
@@ -105,7 +105,7 @@ fn story() -> Vec<Entry> {
 
 #[test]
 fn overview_contains_cost_and_results() {
-    let seen = Overview::of(&run(), &story()).unwrap();
+    let seen = RunOverview::of(&run(), &story()).unwrap();
     assert_eq!((seen.job, seen.turns, seen.tool_calls), (Job::Implement, 2, 1));
     assert_eq!(seen.title, "Totals are wrong");
     assert_eq!(
@@ -137,7 +137,7 @@ fn overview_contains_cost_and_results() {
     );
     assert_eq!(
         (seen.phase, seen.last.as_str()),
-        (Some(Phase::Review), "run_finished")
+        (Some(RunPhase::Review), "run_finished")
     );
     assert!(matches!(seen.status, RunStatus::Finished { .. }) && seen.gate.is_none());
     assert_eq!(seen.finished_at, Some(Timestamp::from_unix_ms(18_000)));
@@ -148,13 +148,13 @@ fn gate_is_open_until_the_decision() {
     let entries = story();
     let open: Vec<u64> = (1..=entries.len())
         .filter_map(|length| {
-            let seen = Overview::of(&run(), entries.iter().take(length))?;
+            let seen = RunOverview::of(&run(), entries.iter().take(length))?;
             assert_eq!(seen.gate.is_some(), seen.waits_for_person());
             seen.gate.map(|_| length as u64 - 1)
         })
         .collect();
     assert_eq!(open, [6, 7]);
-    let gate = Overview::of(&run(), entries.iter().take(8))
+    let gate = RunOverview::of(&run(), entries.iter().take(8))
         .unwrap()
         .gate
         .unwrap();
@@ -164,8 +164,8 @@ fn gate_is_open_until_the_decision() {
 
 #[test]
 fn overview_requires_first_journal_entry() {
-    assert_eq!(Overview::of(&run(), story().iter().skip(1)), None);
-    assert_eq!(Overview::of(&run(), []), None);
+    assert_eq!(RunOverview::of(&run(), story().iter().skip(1)), None);
+    assert_eq!(RunOverview::of(&run(), []), None);
 }
 
 proptest! {
@@ -174,12 +174,12 @@ proptest! {
     #[test]
     fn stored_overview_continues_like_single_fold(at in 1_usize..13, back in 0_usize..5) {
         let entries = story();
-        let begun = Overview::of(&run(), entries.iter().take(at)).unwrap();
-        let stored = crate::stored::encode(&begun).unwrap();
-        let mut again: Overview = crate::stored::decode(&stored).unwrap();
+        let begun = RunOverview::of(&run(), entries.iter().take(at)).unwrap();
+        let stored = crate::record_format::encode_stored_record(&begun).unwrap();
+        let mut again: RunOverview = crate::record_format::decode_stored_record(&stored).unwrap();
         for entry in entries.iter().skip(at.saturating_sub(back)) {
             again.apply(entry);
         }
-        prop_assert_eq!(Some(again), Overview::of(&run(), &entries));
+        prop_assert_eq!(Some(again), RunOverview::of(&run(), &entries));
     }
 }

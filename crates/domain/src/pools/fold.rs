@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ExecutorMake, ExecutorSeen, ExecutorState, LeftOut, PoolRecord};
+use super::{ExecutorMake, ExecutorState, ObservedExecutor, PoolRecord, UnlistedExecutors};
 use crate::Timestamp;
 
 /// Freshness of the information about a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PoolNews {
+pub enum PoolFreshness {
     /// At least one planner reports the pool now.
     Current,
     /// No planner reports the pool any more; the information is that of the last one. No executor is known to
@@ -21,24 +21,24 @@ pub enum PoolNews {
 
 /// A pool, merged from the records of all planners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pool {
+pub struct ExecutorPool {
     /// Freshness of the information.
-    pub news: PoolNews,
+    pub news: PoolFreshness,
     /// Time of the latest record.
     pub at: Option<Timestamp>,
     /// Number of planners that report the pool now.
     pub planners: u32,
     /// Each executor once, in ascending order of its state, so that ready executors are last.
-    pub executors: Vec<ExecutorSeen>,
+    pub executors: Vec<ObservedExecutor>,
     /// Totals of the executors beyond the list.
-    pub left_out: LeftOut,
+    pub left_out: UnlistedExecutors,
     /// Host names of the settings that resolve to no address.
     pub unresolved: BTreeSet<String>,
     /// Number of executors that only some of the planners can reach.
     pub half_heard: u32,
 }
 
-impl Pool {
+impl ExecutorPool {
     /// Merges the records of one pool at an instant.
     pub fn of(told: &[PoolRecord], now: Timestamp) -> Self {
         let fresh: Vec<&PoolRecord> = told.iter().filter(|record| record.is_fresh(now)).collect();
@@ -48,7 +48,7 @@ impl Pool {
         if fresh.is_empty() {
             return Self::once(last);
         }
-        let mut best: BTreeMap<&str, (&ExecutorSeen, usize)> = BTreeMap::new();
+        let mut best: BTreeMap<&str, (&ObservedExecutor, usize)> = BTreeMap::new();
         for one in fresh.iter().flat_map(|record| &record.executors) {
             let heard = usize::from(one.state != ExecutorState::Silent);
             let (known, times) = best.entry(&one.address).or_insert((one, 0));
@@ -68,22 +68,22 @@ impl Pool {
         let mut executors: Vec<_> = best.into_values().map(|(one, _)| one.clone()).collect();
         executors.sort_by(|a, b| (a.state, &a.address).cmp(&(b.state, &b.address)));
         Self {
-            news: PoolNews::Current,
+            news: PoolFreshness::Current,
             at: Some(last.at),
-            planners: number(fresh.len()),
+            planners: saturate_count(fresh.len()),
             executors,
             left_out: left_out.unwrap_or_default(),
             unresolved: fresh
                 .iter()
                 .flat_map(|record| record.unresolved.iter().cloned())
                 .collect(),
-            half_heard: number(half_heard),
+            half_heard: saturate_count(half_heard),
         }
     }
 
     /// Returns the last observation of a planner that stopped reporting, with every executor as silent.
     fn once(last: &PoolRecord) -> Self {
-        let unheard = |one: &ExecutorSeen| ExecutorSeen {
+        let unheard = |one: &ObservedExecutor| ObservedExecutor {
             state: ExecutorState::Silent,
             why: "no planner tells of it any more".to_owned(),
             free: 0,
@@ -96,12 +96,12 @@ impl Pool {
             ..one.clone()
         };
         Self {
-            news: PoolNews::Old,
+            news: PoolFreshness::Old,
             at: Some(last.at),
             executors: last.executors.iter().map(unheard).collect(),
-            left_out: LeftOut {
+            left_out: UnlistedExecutors {
                 executors: last.left_out.executors,
-                ..LeftOut::default()
+                ..UnlistedExecutors::default()
             },
             ..Self::default()
         }
@@ -122,13 +122,13 @@ impl Pool {
         self.sum(self.left_out.held, |one| one.held)
     }
 
-    fn sum(&self, left_out: u32, of: fn(&ExecutorSeen) -> u32) -> u32 {
+    fn sum(&self, left_out: u32, of: fn(&ObservedExecutor) -> u32) -> u32 {
         self.executors.iter().map(of).fold(left_out, u32::saturating_add)
     }
 
     /// Number of executors in any state.
     pub fn count(&self) -> u32 {
-        number(self.executors.len()).saturating_add(self.left_out.executors)
+        saturate_count(self.executors.len()).saturating_add(self.left_out.executors)
     }
 
     /// Number of executors that accept work.
@@ -141,14 +141,15 @@ impl Pool {
             .filter(|one| one.state == ExecutorState::Ready)
             .count();
         let left_out = if ready > 0 { self.left_out.executors } else { 0 };
-        number(ready).saturating_add(left_out)
+        saturate_count(ready).saturating_add(left_out)
     }
 
     /// Number of executors per make. Silent executors are excluded, because they may return with another
     /// release.
     pub fn makes(&self) -> BTreeMap<ExecutorMake, u32> {
-        let counts =
-            |one: &&ExecutorSeen| one.state != ExecutorState::Silent || self.news != PoolNews::Current;
+        let counts = |one: &&ObservedExecutor| {
+            one.state != ExecutorState::Silent || self.news != PoolFreshness::Current
+        };
         let mut makes = BTreeMap::new();
         for make in self
             .executors
@@ -162,7 +163,7 @@ impl Pool {
     }
 }
 
-fn number(count: usize) -> u32 {
+fn saturate_count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -172,10 +173,10 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_764_000_000_000);
 
-    fn executor(address: &str, state: ExecutorState) -> ExecutorSeen {
+    fn executor(address: &str, state: ExecutorState) -> ObservedExecutor {
         let is_heard = state != ExecutorState::Silent;
         let number = |count| if is_heard { count } else { 0 };
-        ExecutorSeen {
+        ObservedExecutor {
             address: address.to_owned(),
             state,
             why: String::new(),
@@ -188,7 +189,7 @@ mod tests {
         }
     }
 
-    fn told(age_ms: i64, executors: Vec<ExecutorSeen>) -> PoolRecord {
+    fn told(age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
         PoolRecord {
             at: NOW.plus_ms(-age_ms),
             executors,
@@ -200,19 +201,19 @@ mod tests {
     fn pool_record_of_stopped_planner_is_old() {
         let ready = executor("a", ExecutorState::Ready);
         let gone = told(60_000, vec![ready.clone(), executor("b", ExecutorState::Silent)]);
-        let pool = Pool::of(std::slice::from_ref(&gone), NOW);
-        assert_eq!((pool.news, pool.planners), (PoolNews::Old, 0));
+        let pool = ExecutorPool::of(std::slice::from_ref(&gone), NOW);
+        assert_eq!((pool.news, pool.planners), (PoolFreshness::Old, 0));
         assert_eq!((pool.count(), pool.ready()), (2, 0));
         assert_eq!((pool.free(), pool.total(), pool.held()), (0, 0, 0));
         let heard = Vec::from_iter(pool.executors.iter().map(|one| one.heard_at));
         assert_eq!(heard, [Some(NOW.plus_ms(-60_000)), Some(NOW.plus_ms(-90_000))]);
-        let pool = Pool::of(&[gone, told(1_000, vec![ready])], NOW);
+        let pool = ExecutorPool::of(&[gone, told(1_000, vec![ready])], NOW);
         assert_eq!(
             (pool.news, pool.planners, pool.count()),
-            (PoolNews::Current, 1, 1)
+            (PoolFreshness::Current, 1, 1)
         );
         assert_eq!((pool.free(), pool.total(), pool.held()), (1, 4, 3));
-        assert_eq!(Pool::of(&[], NOW), Pool::default());
+        assert_eq!(ExecutorPool::of(&[], NOW), ExecutorPool::default());
     }
 
     #[test]
@@ -220,7 +221,7 @@ mod tests {
         let hears = told(9_000, vec![executor("a", ExecutorState::Ready)]);
         let does_not = told(0, vec![executor("a", ExecutorState::Silent)]);
         for told in [[hears.clone(), does_not.clone()], [does_not, hears]] {
-            let pool = Pool::of(&told, NOW);
+            let pool = ExecutorPool::of(&told, NOW);
             assert_eq!((pool.planners, pool.count(), pool.half_heard), (2, 1, 1));
             assert_eq!((pool.free(), pool.held()), (1, 3));
         }
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn pool_sums_include_unlisted_executors() {
         let record = PoolRecord {
-            left_out: LeftOut {
+            left_out: UnlistedExecutors {
                 executors: 2,
                 free: 5,
                 total: 8,
@@ -243,7 +244,7 @@ mod tests {
                 ],
             )
         };
-        let pool = Pool::of(&[record.clone(), record], NOW);
+        let pool = ExecutorPool::of(&[record.clone(), record], NOW);
         assert_eq!((pool.count(), pool.ready()), (4, 3));
         assert_eq!((pool.free(), pool.total(), pool.held()), (6, 12, 6));
     }

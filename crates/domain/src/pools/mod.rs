@@ -4,9 +4,9 @@ mod fold;
 
 use serde::{Deserialize, Serialize};
 
-pub use fold::{Pool, PoolNews};
+pub use fold::{ExecutorPool, PoolFreshness};
 
-use crate::{RecordKind, SandboxLevel, Stored, Timestamp};
+use crate::{RecordKind, SandboxLevel, StoredRecord, Timestamp};
 
 /// One planner's observation of one pool of executors.
 ///
@@ -21,16 +21,16 @@ pub struct PoolRecord {
     /// Time of the record.
     pub at: Timestamp,
     /// At most [`PoolRecord::MOST`] executors, ready ones last.
-    pub executors: Vec<ExecutorSeen>,
+    pub executors: Vec<ObservedExecutor>,
     /// Totals of the executors beyond the list.
     #[serde(default)]
-    pub left_out: LeftOut,
+    pub left_out: UnlistedExecutors,
     /// Host names of the pool's settings that resolve to no address.
     #[serde(default)]
     pub unresolved: Vec<String>,
 }
 
-impl Stored for PoolRecord {
+impl StoredRecord for PoolRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -55,7 +55,7 @@ impl PoolRecord {
 /// Totals of the executors beyond the list of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct LeftOut {
+pub struct UnlistedExecutors {
     /// Number of these executors.
     pub executors: u32,
     /// Number of slots that a new run may take.
@@ -66,10 +66,10 @@ pub struct LeftOut {
     pub held: u32,
 }
 
-impl LeftOut {
+impl UnlistedExecutors {
     /// Adds one executor to the totals.
     #[must_use]
-    pub const fn with(self, one: &ExecutorSeen) -> Self {
+    pub const fn with(self, one: &ObservedExecutor) -> Self {
         Self {
             executors: self.executors.saturating_add(1),
             free: self.free.saturating_add(one.free),
@@ -81,7 +81,7 @@ impl LeftOut {
 
 /// A planner's observation of an executor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExecutorSeen {
+pub struct ObservedExecutor {
     /// Address at which the planner reaches it.
     pub address: String,
     /// State that decides about new work.
@@ -167,8 +167,8 @@ mod tests {
     fn pool_record_of_older_planner_is_readable() {
         let text = r#"{"version":1,"pool":"default","planner":"a.1","at":1764000000000,"executors":[
             {"address":"http://a:1","state":"ready","free":1,"total":2,"held":1}]}"#;
-        let record: PoolRecord = crate::stored::decode(text.as_bytes()).unwrap();
+        let record: PoolRecord = crate::record_format::decode_stored_record(text.as_bytes()).unwrap();
         assert_eq!(record.executors[0].make, None);
-        assert_eq!(record.left_out, LeftOut::default());
+        assert_eq!(record.left_out, UnlistedExecutors::default());
     }
 }

@@ -1,60 +1,60 @@
 //! Descriptions of refusals for people: the single wording for tickets, pages and terminal. The planner
 //! describes for the model how to resolve them.
 
-use super::{Refusal, SecretPlace, Violation};
+use super::{OutboundRefusal, PolicyViolation, SecretPlace};
 use crate::{
-    Outside,
-    text::{code, visible},
+    OutOfScopeFile,
+    text::{escape_hidden, format_code},
 };
 
 // Maximum number of listed files or violations.
 const NAMED: usize = 20;
 
-impl Refusal {
+impl OutboundRefusal {
     /// Describes the problem for people, without a final line break; names are marked as code in Markdown.
     pub fn words(&self) -> String {
-        refused(self)
+        describe_refusal(self)
     }
 }
 
-fn refused(refusal: &Refusal) -> String {
+fn describe_refusal(refusal: &OutboundRefusal) -> String {
     match refusal {
-        Refusal::Policy { violations } => breaches(violations),
-        Refusal::NotInspected => {
+        OutboundRefusal::Policy { violations } => list_violations(violations),
+        OutboundRefusal::NotInspected => {
             "the change could not be inspected within the limits of time and memory".to_owned()
         }
-        Refusal::BadPack { detail } => format!("the commits could not be taken in: {detail}"),
-        Refusal::NotApproved { head } => format!(
+        OutboundRefusal::BadPack { detail } => format!("the commits could not be taken in: {detail}"),
+        OutboundRefusal::NotApproved { head } => format!(
             "the rules of this repository ask for a person's approval before a push, and nobody approved commit {}",
             head.short()
         ),
-        Refusal::OutOfScope { files } => out_of_scope(files),
-        Refusal::UncheckedHead { known, now } => format!(
+        OutboundRefusal::OutOfScope { files } => list_out_of_scope_files(files),
+        OutboundRefusal::UncheckedHead { known, now } => format!(
             "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
             known.short(),
             now.short()
         ),
-        Refusal::TooManyIssues { allowed: 0, .. } => {
+        OutboundRefusal::TooManyIssues { allowed: 0, .. } => {
             "the rules of the repository let me open no issues (`issues.most_planned`)".to_owned()
         }
-        Refusal::TooManyIssues { planned, allowed } => format!(
+        OutboundRefusal::TooManyIssues { planned, allowed } => format!(
             "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`)"
         ),
-        Refusal::TooManyParts { planned, allowed } => format!(
+        OutboundRefusal::TooManyParts { planned, allowed } => format!(
             "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`)"
         ),
-        Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
-        Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
-        Refusal::NoRules { .. }
-        | Refusal::ForeignProject { .. }
-        | Refusal::ForeignBranch { .. }
-        | Refusal::BranchOfAnotherTicket { .. }
-        | Refusal::BranchMoved { .. }
-        | Refusal::BranchInTheWay { .. }
-        | Refusal::NotPushed { .. }
-        | Refusal::ForeignPullRequest { .. }
-        | Refusal::UnknownPullRequest { .. }
-        | Refusal::PullRequestOver { .. } => place(refusal),
+        OutboundRefusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
+        OutboundRefusal::Workspace { detail } | OutboundRefusal::Outside { detail } => detail.clone(),
+        OutboundRefusal::NoRules { .. }
+        | OutboundRefusal::ForeignProject { .. }
+        | OutboundRefusal::ForeignBranch { .. }
+        | OutboundRefusal::BranchOfAnotherTicket { .. }
+        | OutboundRefusal::BranchMoved { .. }
+        | OutboundRefusal::BranchInTheWay { .. }
+        | OutboundRefusal::NotPushed { .. }
+        | OutboundRefusal::ForeignPullRequest { .. }
+        | OutboundRefusal::UnknownPullRequest { .. }
+        | OutboundRefusal::PullRequestOver { .. } => describe_place_refusal(refusal),
     }
 }
 
@@ -63,66 +63,72 @@ fn refused(refusal: &Refusal) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "the others are not about the place"
 )]
-fn place(refusal: &Refusal) -> String {
+fn describe_place_refusal(refusal: &OutboundRefusal) -> String {
     match refusal {
-        Refusal::NoRules { repository } => {
+        OutboundRefusal::NoRules { repository } => {
             format!("there are no usable rules for {repository}; an operator must look into it")
         }
-        Refusal::ForeignProject { ticket, repository } => format!(
+        OutboundRefusal::ForeignProject { ticket, repository } => format!(
             "the rules of {repository} are not for the ticket {}; an operator must look into it",
             ticket.short()
         ),
-        Refusal::ForeignBranch { branch } => format!(
+        OutboundRefusal::ForeignBranch { branch } => format!(
             "the branch {} exists on the remote and was not pushed for this ticket",
-            code(branch)
+            format_code(branch)
         ),
-        Refusal::BranchOfAnotherTicket { branch, ticket } => {
+        OutboundRefusal::BranchOfAnotherTicket { branch, ticket } => {
             format!(
                 "the branch {} belongs to the ticket {}",
-                code(branch),
+                format_code(branch),
                 ticket.short()
             )
         }
-        Refusal::BranchMoved {
+        OutboundRefusal::BranchMoved {
             branch,
             head: Some(head),
         } => format!(
             "somebody pushed to the branch {} meanwhile: it is at {}, and nothing of theirs is overwritten",
-            code(branch),
+            format_code(branch),
             head.short()
         ),
-        Refusal::BranchMoved { branch, head: None } => format!(
+        OutboundRefusal::BranchMoved { branch, head: None } => format!(
             "the branch {} is gone from the remote, or is not where this work left it",
-            code(branch)
+            format_code(branch)
         ),
-        Refusal::BranchInTheWay { branch, by } => format!(
+        OutboundRefusal::BranchInTheWay { branch, by } => format!(
             "the branch {} cannot be made while there is a branch {}, because one of the names is a folder of the other; \
              rename that branch, or change the pattern of branch names in the rules",
-            code(branch),
-            code(by)
+            format_code(branch),
+            format_code(by)
         ),
-        Refusal::NotPushed { branch } => format!("the branch {} was not pushed", code(branch)),
-        Refusal::ForeignPullRequest { number, author } => format!(
+        OutboundRefusal::NotPushed { branch } => format!("the branch {} was not pushed", format_code(branch)),
+        OutboundRefusal::ForeignPullRequest { number, author } => format!(
             "{} opened pull request #{number} for the branch",
             match author.is_empty() {
                 true => "somebody else".to_owned(),
-                false => code(author),
+                false => format_code(author),
             }
         ),
-        Refusal::UnknownPullRequest { number } => {
+        OutboundRefusal::UnknownPullRequest { number } => {
             format!("the pull request #{number} was not opened for this ticket")
         }
-        Refusal::PullRequestOver { number } => {
+        OutboundRefusal::PullRequestOver { number } => {
             format!("the pull request #{number} was merged or closed meanwhile")
         }
         _ => String::new(),
     }
 }
 
-fn out_of_scope(files: &[Outside]) -> String {
+fn list_out_of_scope_files(files: &[OutOfScopeFile]) -> String {
     let named = files.iter().take(NAMED);
     let named: Vec<String> = named
-        .map(|file| format!("{} (module {})", code(&file.path), code(&file.module)))
+        .map(|file| {
+            format!(
+                "{} (module {})",
+                format_code(&file.path),
+                format_code(&file.module)
+            )
+        })
         .collect();
     let more = match files.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -131,11 +137,11 @@ fn out_of_scope(files: &[Outside]) -> String {
     format!("this kind of ticket does not change {}{more}", named.join(", "))
 }
 
-fn breaches(violations: &[Violation]) -> String {
+fn list_violations(violations: &[PolicyViolation]) -> String {
     let named = violations.iter().take(NAMED);
     let list: Vec<String> = named
         // Paths and messages come from the model or the repository, so hidden characters are made visible.
-        .map(|violation| format!("- {}", visible(&sentence(violation))))
+        .map(|violation| format!("- {}", escape_hidden(&describe_violation(violation))))
         .collect();
     let more = match violations.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -145,60 +151,63 @@ fn breaches(violations: &[Violation]) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are about a file")]
-fn sentence(violation: &Violation) -> String {
+fn describe_violation(violation: &PolicyViolation) -> String {
     match violation {
-        Violation::BranchName { branch } => format!("`{branch}` is not a legal branch name"),
-        Violation::BranchOfPeople { branch } => format!("the branch `{branch}` belongs to people"),
-        Violation::BranchWithoutTicket { branch, ticket } => {
+        PolicyViolation::BranchName { branch } => format!("`{branch}` is not a legal branch name"),
+        PolicyViolation::BranchOfPeople { branch } => format!("the branch `{branch}` belongs to people"),
+        PolicyViolation::BranchWithoutTicket { branch, ticket } => {
             format!("the branch `{branch}` does not name the ticket: `{ticket}` is missing")
         }
-        Violation::ForeignBase { base } => {
+        PolicyViolation::ForeignBase { base } => {
             format!("the base commit {base} is not in the history of the remote's branches")
         }
-        Violation::Unrelated { head, base } => {
+        PolicyViolation::Unrelated { head, base } => {
             format!("the head {head} does not descend from the base {base}")
         }
-        Violation::PackTooLarge {
+        PolicyViolation::PackTooLarge {
             size_bytes,
             limit_bytes,
         } => format!("the commits pack to {size_bytes} bytes and the limit is {limit_bytes}"),
-        Violation::TooManyCommits { limit } => format!("the branch has more than {limit} commits"),
-        Violation::NoChange => "nothing differs from the base".to_owned(),
-        Violation::Secret { kind, place } => {
-            format!("what looks like a {kind} stands in {}", where_it_stands(place))
+        PolicyViolation::TooManyCommits { limit } => format!("the branch has more than {limit} commits"),
+        PolicyViolation::NoChange => "nothing differs from the base".to_owned(),
+        PolicyViolation::Secret { kind, place } => {
+            format!(
+                "what looks like a {kind} stands in {}",
+                describe_secret_place(place)
+            )
         }
-        of_a_commit @ (Violation::Merge { .. }
-        | Violation::ForeignAuthor { .. }
-        | Violation::CommitHeader { .. }
-        | Violation::HiddenCharacters { .. }
-        | Violation::Command { .. }) => about_a_commit(of_a_commit),
-        of_a_file => about_a_file(of_a_file),
+        of_a_commit @ (PolicyViolation::Merge { .. }
+        | PolicyViolation::ForeignAuthor { .. }
+        | PolicyViolation::CommitHeader { .. }
+        | PolicyViolation::HiddenCharacters { .. }
+        | PolicyViolation::Command { .. }) => describe_commit_violation(of_a_commit),
+        of_a_file => describe_file_violation(of_a_file),
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not about a file")]
-fn about_a_file(violation: &Violation) -> String {
+fn describe_file_violation(violation: &PolicyViolation) -> String {
     match violation {
-        Violation::Protected { path } => format!("`{path}` is protected: only people change it"),
-        Violation::GitDirectory { path } => format!("`{path}` lies in a git directory"),
-        Violation::EscapingLink { path, target } => {
+        PolicyViolation::Protected { path } => format!("`{path}` is protected: only people change it"),
+        PolicyViolation::GitDirectory { path } => format!("`{path}` lies in a git directory"),
+        PolicyViolation::EscapingLink { path, target } => {
             format!("the link `{path}` points out of the repository, or may (`{target}`)")
         }
-        Violation::Submodule { path } => {
+        PolicyViolation::Submodule { path } => {
             format!("`{path}` is a submodule, which only people add, move or remove")
         }
-        Violation::LfsContent { path } => format!(
+        PolicyViolation::LfsContent { path } => format!(
             "Git LFS keeps the content of `{path}` (.gitattributes), and it cannot be uploaded from here; a person has to add it"
         ),
-        Violation::TooLarge {
+        PolicyViolation::TooLarge {
             path,
             size_bytes,
             limit_bytes,
         } => format!("`{path}` has {size_bytes} bytes and the limit is {limit_bytes}"),
-        Violation::TooManyFiles { count } => {
+        PolicyViolation::TooManyFiles { count } => {
             format!("{count} files differ, which is more than can be checked")
         }
-        Violation::TooMuch { path } => {
+        PolicyViolation::TooMuch { path } => {
             format!("the change has more content than can be checked, `{path}` among it")
         }
         _ => String::new(),
@@ -206,19 +215,19 @@ fn about_a_file(violation: &Violation) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not about a commit")]
-fn about_a_commit(violation: &Violation) -> String {
+fn describe_commit_violation(violation: &PolicyViolation) -> String {
     match violation {
-        Violation::Merge { commit } => format!("commit {commit} does not have exactly one parent"),
-        Violation::ForeignAuthor { commit, who } => {
+        PolicyViolation::Merge { commit } => format!("commit {commit} does not have exactly one parent"),
+        PolicyViolation::ForeignAuthor { commit, who } => {
             format!("commit {commit} names `{who}` and not Journeyman as author or committer")
         }
-        Violation::CommitHeader { commit, header } => {
+        PolicyViolation::CommitHeader { commit, header } => {
             format!("commit {commit} has a header line `{header}`, which ours do not have")
         }
-        Violation::HiddenCharacters { commit } => {
+        PolicyViolation::HiddenCharacters { commit } => {
             format!("the message of commit {commit} holds control or invisible characters")
         }
-        Violation::Command { words, commit } => {
+        PolicyViolation::Command { words, commit } => {
             format!(
                 "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed"
             )
@@ -227,7 +236,7 @@ fn about_a_commit(violation: &Violation) -> String {
     }
 }
 
-fn where_it_stands(place: &SecretPlace) -> String {
+fn describe_secret_place(place: &SecretPlace) -> String {
     match place {
         SecretPlace::File { path } => format!("`{path}`"),
         SecretPlace::Path => "the path of a file".to_owned(),
@@ -244,23 +253,23 @@ fn where_it_stands(place: &SecretPlace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReportOutcome, stored::decode};
+    use crate::{OutboundOutcome, record_format::decode_stored_record};
 
     /// Every stored refusal. The file contains each code at least once; a test in `tests/stored.rs` verifies
     /// that.
-    fn every() -> Vec<Refusal> {
+    fn every() -> Vec<OutboundRefusal> {
         let lines = include_str!("../../tests/stored/v1/outcome.jsonl").lines();
-        let outcomes = lines.map(|line| decode(line.as_bytes()).unwrap());
+        let outcomes = lines.map(|line| decode_stored_record(line.as_bytes()).unwrap());
         let refusals = outcomes.filter_map(|outcome| match outcome {
-            ReportOutcome::Refused(refusal) => Some(refusal),
-            ReportOutcome::Done(_) | ReportOutcome::Failed { .. } => None,
+            OutboundOutcome::Refused(refusal) => Some(refusal),
+            OutboundOutcome::Done(_) | OutboundOutcome::Failed { .. } => None,
         });
         refusals.collect()
     }
 
     #[test]
     fn refusal_texts_describe_problems_for_people() {
-        let texts: Vec<String> = every().iter().map(Refusal::words).collect();
+        let texts: Vec<String> = every().iter().map(OutboundRefusal::words).collect();
         assert!(
             texts
                 .iter()

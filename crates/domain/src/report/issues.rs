@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Request;
-use crate::{Answered, DiscussionTask, PlannedIssue, RepositoryName};
+use super::request::RequestProperties;
+use crate::{CitedAnswer, DiscussionTask, PlannedIssue, RepositoryName};
 
 /// Request to open planned issues as sub-issues of an existing issue or of the first of them.
 ///
@@ -21,16 +21,16 @@ pub struct OpenIssues {
 
 /// Request to post the result of a task in a discussion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Discussed {
+pub struct DiscussionResult {
     /// The repository whose rules apply.
     pub repository: RepositoryName,
     /// The completed task.
     pub task: DiscussionTask,
     /// Result of the task.
-    pub answer: Answered,
+    pub answer: CitedAnswer,
 }
 
-impl Request for Discussed {
+impl RequestProperties for DiscussionResult {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -40,7 +40,7 @@ impl Request for Discussed {
     }
 }
 
-impl Request for OpenIssues {
+impl RequestProperties for OpenIssues {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }

@@ -1,43 +1,43 @@
 //! Reports: requests to the reporter with their outcomes.
 
 mod issues;
-mod patience;
 mod progress;
 mod pull_requests;
+mod reminders;
 mod request;
 mod requests;
 mod tickets;
 mod triage;
 
-pub use issues::{Discussed, OpenIssues};
-pub use patience::{RerunChecks, ReviewAwaited};
-pub use progress::{Progress, Progressed};
+pub use issues::{DiscussionResult, OpenIssues};
+pub use progress::{JobProgress, ProgressUpdate};
 pub use pull_requests::{
-    ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-    OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, RepairStrategy, ReviewAddressed,
-    WorkDelivered,
+    ChecksFailed, ChecksMissing, ChecksPassed, ChecksRepaired, OtherPullRequestMerged, PullRequestClosed,
+    PullRequestMerged, PullRequestOpening, PullRequestReopened, PullRequestReviewed, PushedByOthers,
+    RepairStrategy, ReviewAddressed, WorkDelivered,
 };
-pub use requests::{Rehearse, ReportRequest};
+pub use reminders::{ChecksRerun, ReviewAwaited};
+pub use requests::{RehearsalRequest, ReportRequest};
 pub use tickets::{
-    Begun, CostTold, EffortForecast, FailedOn, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
-    React, RetryScheduled, RunStopped, Unreadable, WorkStarted,
+    CostReply, EffortForecast, FailedCommit, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
+    RetryScheduled, RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkOrigin, WorkStarted,
 };
-pub use triage::Triaged;
+pub use triage::TicketTriaged;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, Description, ObjectRef, PullRequestRef, RecordKind, Refusal, ReportFence, ReportId,
-    RepositoryName, RunFence, RunId, ScopeOf, Stored, TicketKey, Timestamp,
+    ChangeDescription, CommitId, ObjectRef, OutboundId, OutboundRefusal, PullRequestRef, RecordKind,
+    ReportFence, RepositoryName, RunFence, RunId, ScopeInputs, StoredRecord, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.
 // The reporter accepts older fences: a successor repeats the request under the same id, so the ledger
 // performs it once, and a rejection could lose a legitimate report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct OutboundRequest {
     /// Unique id, the deduplication key in the log.
-    pub id: ReportId,
+    pub id: OutboundId,
     /// The ticket that the report belongs to.
     pub ticket: TicketKey,
     /// The requesting run; absent for notices.
@@ -48,19 +48,19 @@ pub struct Report {
     pub at: Timestamp,
     /// Progress of the run; absent for notices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
+    pub progress: Option<JobProgress>,
     /// The requested effects.
     pub request: ReportRequest,
 }
 
-impl Stored for Report {
+impl StoredRecord for OutboundRequest {
     const KIND: RecordKind = RecordKind::Report;
 }
 
-impl Report {
+impl OutboundRequest {
     /// Creates a report without a run: no run requests it or receives its outcome.
     pub fn notice(
-        id: ReportId,
+        id: OutboundId,
         ticket: TicketKey,
         fence: RunFence,
         at: Timestamp,
@@ -81,7 +81,7 @@ impl Report {
 /// Position up to which a ticket's reports are settled. The reporter writes it, and the sweeper compares it
 /// with the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReportCursor {
+pub struct OutboundCursor {
     /// Stream sequence of the last settled report.
     pub sequence: u64,
     /// Fence of the reporter that wrote it.
@@ -100,13 +100,13 @@ pub struct ReportCursor {
     pub crashes: Option<u32>,
 }
 
-impl Stored for ReportCursor {
+impl StoredRecord for OutboundCursor {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// Request to push a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushBranch {
+pub struct BranchPush {
     /// The repository to push to.
     pub repository: RepositoryName,
     /// The branch, without `refs/heads/`.
@@ -124,39 +124,39 @@ pub struct PushBranch {
     /// Ticket kind and widened modules of the change, for rules with modules; absent: the scope is not
     /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<ScopeOf>,
+    pub scope: Option<ScopeInputs>,
 }
 
 /// Request for a person's decision about a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proposal {
+pub struct PushProposal {
     /// The push to decide about.
     #[serde(flatten)]
-    pub push: PushBranch,
+    pub push: BranchPush,
     /// Facts of the change, which the reporter renders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<Box<Description>>,
+    pub description: Option<Box<ChangeDescription>>,
 }
 
 /// Outcome of a report. It returns to the run as a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReportSettled {
+pub struct OutboundSettled {
     /// Id of the report.
-    pub report: ReportId,
+    pub report: OutboundId,
     /// The run that requested it.
     pub run: RunId,
     /// Outcome of the report.
-    pub outcome: ReportOutcome,
+    pub outcome: OutboundOutcome,
 }
 
 /// Outcome of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum ReportOutcome {
+pub enum OutboundOutcome {
     /// Every effect is done.
-    Done(Receipt),
+    Done(OutboundReceipt),
     /// Policy or an external service refused the request.
-    Refused(Refusal),
+    Refused(OutboundRefusal),
     /// The report failed after every retry.
     Failed {
         /// Description without secrets.
@@ -164,14 +164,14 @@ pub enum ReportOutcome {
     },
 }
 
-impl Stored for ReportOutcome {
+impl StoredRecord for OutboundOutcome {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
 /// Result of a completed report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Receipt {
+pub enum OutboundReceipt {
     /// The branch is pushed to the remote.
     Pushed {
         /// Name of the branch.
@@ -193,13 +193,13 @@ pub enum Receipt {
     /// Nothing was written; the receipt lists the effects that would be.
     Rehearsed {
         /// The rehearsed requests, in order.
-        would: Vec<Rehearsed>,
+        would: Vec<RehearsedEffects>,
     },
 }
 
 /// Effects of one rehearsed request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rehearsed {
+pub struct RehearsedEffects {
     /// The request, on one line.
     pub request: String,
     /// The names of its effects, in order.

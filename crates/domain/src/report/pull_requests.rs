@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Proposal, PushBranch, request::Request};
+use super::{BranchPush, PushProposal, request::RequestProperties};
 use crate::{
-    CommitId, Description, Disposition, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
-    ReviewOfChange, ThreadReply,
+    ChangeDescription, CommitId, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
+    ReviewOfChange, ThreadDisposition, ThreadReply,
 };
 
-impl Request for PushBranch {
+impl RequestProperties for BranchPush {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -24,12 +24,12 @@ impl Request for PushBranch {
 pub struct WorkDelivered {
     /// The push of the change.
     #[serde(flatten)]
-    pub push: PushBranch,
+    pub push: BranchPush,
     /// Facts of the change, which the reporter renders.
-    pub description: Box<Description>,
+    pub description: Box<ChangeDescription>,
 }
 
-impl Request for WorkDelivered {
+impl RequestProperties for WorkDelivered {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.push.repository)
     }
@@ -47,7 +47,7 @@ impl Request for WorkDelivered {
 /// Request to open the draft pull request, or to adopt the open one of the same branch, and to link it on the
 /// ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenPullRequest {
+pub struct PullRequestOpening {
     /// The repository of the pull request.
     pub repository: RepositoryName,
     /// Head branch, pushed before.
@@ -62,10 +62,10 @@ pub struct OpenPullRequest {
     pub body: String,
     /// Facts of the change, which the reporter renders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<Box<Description>>,
+    pub description: Option<Box<ChangeDescription>>,
 }
 
-impl Request for OpenPullRequest {
+impl RequestProperties for PullRequestOpening {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -87,7 +87,7 @@ pub struct ChecksPassed {
     pub page: String,
 }
 
-impl Request for ChecksPassed {
+impl RequestProperties for ChecksPassed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -100,14 +100,14 @@ impl Request for ChecksPassed {
 /// Request when no check reports: mark the pull request ready unless a check is configured, and notify the
 /// ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChecksAbsent {
+pub struct ChecksMissing {
     /// The pull request without checks.
     pub pull_request: PullRequestRef,
     /// The commit without reported checks.
     pub head: CommitId,
 }
 
-impl Request for ChecksAbsent {
+impl RequestProperties for ChecksMissing {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -147,7 +147,7 @@ impl ChecksFailed {
     }
 }
 
-impl Request for ChecksFailed {
+impl RequestProperties for ChecksFailed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -183,7 +183,7 @@ pub enum RepairStrategy {
     Model,
 }
 
-impl Request for ChecksRepaired {
+impl RequestProperties for ChecksRepaired {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -226,12 +226,12 @@ impl ReviewAddressed {
 
     /// Returns the number of comments that wait for a person's decision.
     pub fn undecided(&self) -> usize {
-        let is_open = |reply: &&ThreadReply| reply.disposition == Disposition::Asked;
+        let is_open = |reply: &&ThreadReply| reply.disposition == ThreadDisposition::Asked;
         self.replies.iter().filter(is_open).count()
     }
 }
 
-impl Request for ReviewAddressed {
+impl RequestProperties for ReviewAddressed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -255,7 +255,7 @@ pub struct PullRequestReviewed {
     pub review: ReviewOfChange,
 }
 
-impl Request for PullRequestReviewed {
+impl RequestProperties for PullRequestReviewed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -274,7 +274,7 @@ impl Request for PullRequestReviewed {
 
 /// Request after a person reopened our pull request: follow it again, and notify the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reopened {
+pub struct PullRequestReopened {
     /// The reopened pull request.
     pub pull_request: PullRequestRef,
     /// Head at the time of the reopening.
@@ -283,7 +283,7 @@ pub struct Reopened {
     pub by: String,
 }
 
-impl Request for Reopened {
+impl RequestProperties for PullRequestReopened {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -305,7 +305,7 @@ pub struct PushedByOthers {
     pub by: String,
 }
 
-impl Request for PushedByOthers {
+impl RequestProperties for PushedByOthers {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -320,14 +320,14 @@ impl Request for PushedByOthers {
 
 /// Request after a person merged our pull request: move the ticket to done, and notify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Merged {
+pub struct PullRequestMerged {
     /// The merged pull request.
     pub pull_request: PullRequestRef,
     /// Name of the person.
     pub by: String,
 }
 
-impl Request for Merged {
+impl RequestProperties for PullRequestMerged {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -343,14 +343,14 @@ impl Request for Merged {
 /// Request after a merge of another author's pull request that names the ticket: move the ticket to done, and
 /// notify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MergedElsewhere {
+pub struct OtherPullRequestMerged {
     /// The merged pull request.
     pub pull_request: PullRequestRef,
     /// Name of the person.
     pub by: String,
 }
 
-impl Request for MergedElsewhere {
+impl RequestProperties for OtherPullRequestMerged {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -365,14 +365,14 @@ impl Request for MergedElsewhere {
 
 /// Request after a person closed our pull request without a merge: notify the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closed {
+pub struct PullRequestClosed {
     /// The closed pull request.
     pub pull_request: PullRequestRef,
     /// Name of the person.
     pub by: String,
 }
 
-impl Request for Closed {
+impl RequestProperties for PullRequestClosed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.pull_request.repository)
     }
@@ -385,7 +385,7 @@ impl Request for Closed {
     }
 }
 
-impl Request for Proposal {
+impl RequestProperties for PushProposal {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.push.repository)
     }

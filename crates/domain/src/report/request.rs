@@ -3,7 +3,7 @@
 use crate::{CommitId, RepositoryName};
 
 /// Properties that each request to the reporter provides.
-pub(super) trait Request {
+pub(super) trait RequestProperties {
     /// The repository whose rules govern it; absent: the ticket's.
     fn repository(&self) -> Option<&RepositoryName> {
         None

@@ -3,20 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Proposal, PushBranch,
-    issues::{Discussed, OpenIssues},
-    patience::{RerunChecks, ReviewAwaited},
-    progress::Progressed,
+    BranchPush, PushProposal,
+    issues::{DiscussionResult, OpenIssues},
+    progress::ProgressUpdate,
     pull_requests::{
-        ChecksAbsent, ChecksFailed, ChecksPassed, ChecksRepaired, Closed, Merged, MergedElsewhere,
-        OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, ReviewAddressed, WorkDelivered,
+        ChecksFailed, ChecksMissing, ChecksPassed, ChecksRepaired, OtherPullRequestMerged, PullRequestClosed,
+        PullRequestMerged, PullRequestOpening, PullRequestReopened, PullRequestReviewed, PushedByOthers,
+        ReviewAddressed, WorkDelivered,
     },
-    request::Request,
+    reminders::{ChecksRerun, ReviewAwaited},
+    request::RequestProperties,
     tickets::{
-        CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
-        RetryScheduled, RunStopped, Unreadable, WorkStarted,
+        CostReply, EffortForecast, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
+        RetryScheduled, RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkStarted,
     },
-    triage::Triaged,
+    triage::TicketTriaged,
 };
 use crate::{CommitId, Job, RepositoryName, SkipReason};
 
@@ -31,7 +32,7 @@ macro_rules! requests {
         }
 
         impl ReportRequest {
-            fn as_request(&self) -> &dyn Request {
+            fn as_request(&self) -> &dyn RequestProperties {
                 match self {
                     $(Self::$variant(request) => request,)+
                 }
@@ -50,25 +51,25 @@ requests! {
     /// Work starts: set the in-progress status, write the status comment.
     WorkStarted(WorkStarted),
     /// Progress of the run for the status comment.
-    Progressed(Progressed),
+    Progressed(ProgressUpdate),
     /// Reaction for a text that was read or whose request is done.
-    React(React),
+    React(ReactionRequest),
     /// Estimate for work of a class that was done before.
     EffortForecast(EffortForecast),
     /// Pack to import and check, and branch to push.
-    PushBranch(PushBranch),
+    PushBranch(BranchPush),
     /// Complete change without a pull request by the rules: push the branch, close the ticket.
     WorkDelivered(WorkDelivered),
     /// Draft pull request to open, or open one of the same branch to adopt, and to link on the ticket.
-    OpenPullRequest(OpenPullRequest),
+    OpenPullRequest(PullRequestOpening),
     /// Passed checks: mark the pull request ready, notify the ticket, request the reviews.
     ChecksPassed(ChecksPassed),
     /// Missing checks: mark the pull request ready unless one is configured, notify the ticket.
-    ChecksAbsent(ChecksAbsent),
+    ChecksAbsent(ChecksMissing),
     /// Failed checks: notify the ticket, keep the draft.
     ChecksFailed(ChecksFailed),
     /// Failures outside of the change: run the failed jobs again, notify the ticket, keep the draft.
-    RerunChecks(RerunChecks),
+    RerunChecks(ChecksRerun),
     /// Repaired checks: notify the ticket.
     ChecksRepaired(ChecksRepaired),
     /// Addressed review: reply in its threads, request the review again.
@@ -78,21 +79,21 @@ requests! {
     /// Answered question: reply to its author where it was asked.
     QuestionAnswered(QuestionAnswered),
     /// Requested cost of the ticket's runs: reply where it was asked.
-    CostTold(CostTold),
+    CostTold(CostReply),
     /// Review of another author's pull request to submit.
     PullRequestReviewed(PullRequestReviewed),
     /// Push of a person to our pull request: convert it to a draft until its checks pass.
     PushedByOthers(PushedByOthers),
     /// Merge of our pull request: move the ticket to done, notify it.
-    Merged(Merged),
+    Merged(PullRequestMerged),
     /// Merge of another author's pull request that names the ticket: move the ticket to done, notify it.
-    MergedElsewhere(MergedElsewhere),
+    MergedElsewhere(OtherPullRequestMerged),
     /// Reopened pull request: follow it again, notify the ticket.
-    Reopened(Reopened),
+    Reopened(PullRequestReopened),
     /// Pull request that a person closed without a merge: notify the ticket.
-    Closed(Closed),
+    Closed(PullRequestClosed),
     /// Push that waits for a person's decision: import and check it, show the change, explain how to decide.
-    DecisionNeeded(Proposal),
+    DecisionNeeded(PushProposal),
     /// Plan that waits for a person's decision: show it, explain how to decide.
     PlanProposed(PlanProposed),
     /// Questions of the model: ask them on the ticket.
@@ -102,19 +103,19 @@ requests! {
     /// Run that retries later after a transient failure: give the time.
     RetryScheduled(RetryScheduled),
     /// Ticket whose work crashed planners repeatedly: explain the quarantine and the way to retry.
-    Quarantined(Quarantined),
+    Quarantined(TicketQuarantined),
     /// Record about the ticket that is unreadable and was dead-lettered: notify the ticket; all other work
     /// continues.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableRecordNotice),
     /// Triaged ticket: set the chosen fields, and name a duplicate.
     #[serde(rename = "add_labels")]
-    Triaged(Triaged),
+    Triaged(TicketTriaged),
     /// Planned issues: open, link and list them.
     OpenIssues(OpenIssues),
     /// Completed task in a discussion: post the result, and close the discussion if requested.
-    Discussed(Discussed),
+    Discussed(DiscussionResult),
     /// Rehearsal: perform no effect, and return the effects of other requests.
-    Rehearse(Rehearse),
+    Rehearse(RehearsalRequest),
     /// Skipped ticket: give the reason.
     Skipped(SkipReason),
 }
@@ -143,7 +144,7 @@ impl ReportRequest {
 
 /// Do nothing, and give back what would be done for these requests, one after another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rehearse {
+pub struct RehearsalRequest {
     /// The kind of work that would ask for them.
     pub job: Job,
     /// The repository whose rules govern them.
@@ -152,7 +153,7 @@ pub struct Rehearse {
     pub requests: Vec<ReportRequest>,
 }
 
-impl Request for Rehearse {
+impl RequestProperties for RehearsalRequest {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Request;
+use super::request::RequestProperties;
 use crate::{
-    Answered, BranchRef, CommentQuestion, CommitId, Forecast, Job, Plan, PullRequestRef, Question, Reactable,
-    Reaction, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost, Timestamp,
+    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, CommitId, EffortEstimate, Job, PullRequestRef,
+    ReactionKind, ReactionSubject, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost,
+    TicketQuestion, Timestamp,
 };
 
 /// Request at the start of work: set the in-progress status, write the status comment.
@@ -16,14 +17,14 @@ pub struct WorkStarted {
     /// The repository that receives the change.
     pub repository: RepositoryName,
     /// Origin of the work.
-    #[serde(default, skip_serializing_if = "Begun::is_unknown")]
-    pub begun: Begun,
+    #[serde(default, skip_serializing_if = "WorkOrigin::is_unknown")]
+    pub begun: WorkOrigin,
 }
 
 /// Origin of the work, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Begun {
+pub struct WorkOrigin {
     /// The user who requested the work, by the name in the tracker; absent: unknown, or no user did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -35,12 +36,12 @@ pub struct Begun {
     pub is_again: bool,
     /// The commit whose checks failed, for a repair. The ticket has no other comment about the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_on: Option<FailedOn>,
+    pub failed_on: Option<FailedCommit>,
 }
 
 /// A commit whose checks failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedOn {
+pub struct FailedCommit {
     /// Id of the commit.
     pub head: CommitId,
     /// URL of the CI run; empty: unknown.
@@ -48,14 +49,14 @@ pub struct FailedOn {
     pub page: String,
 }
 
-impl Begun {
+impl WorkOrigin {
     /// Returns true when the origin is unknown.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
 }
 
-impl Request for WorkStarted {
+impl RequestProperties for WorkStarted {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -67,14 +68,14 @@ impl Request for WorkStarted {
 
 /// Request for a reaction that shows that a text was read, or that its request is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct React {
+pub struct ReactionRequest {
     /// Target of the reaction.
-    pub to: Reactable,
+    pub to: ReactionSubject,
     /// The reaction to add.
-    pub reaction: Reaction,
+    pub reaction: ReactionKind,
 }
 
-impl Request for React {
+impl RequestProperties for ReactionRequest {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(self.to.repository())
     }
@@ -90,10 +91,10 @@ pub struct EffortForecast {
     /// The repository that receives the change.
     pub repository: RepositoryName,
     /// Effort of similar work.
-    pub forecast: Forecast,
+    pub forecast: EffortEstimate,
 }
 
-impl Request for EffortForecast {
+impl RequestProperties for EffortForecast {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -111,10 +112,10 @@ pub struct QuestionAnswered {
     /// The question that was asked.
     pub question: CommentQuestion,
     /// The answer with its citations.
-    pub answer: Answered,
+    pub answer: CitedAnswer,
 }
 
-impl Request for QuestionAnswered {
+impl RequestProperties for QuestionAnswered {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -126,14 +127,14 @@ impl Request for QuestionAnswered {
 
 /// Request to reply with the cost of the ticket's runs where it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CostTold {
+pub struct CostReply {
     /// The pull request of the question; absent: it was asked on the ticket.
     pub on: Option<PullRequestRef>,
     /// Cost of the ticket's runs.
     pub cost: TicketCost,
 }
 
-impl Request for CostTold {
+impl RequestProperties for CostReply {
     fn repository(&self) -> Option<&RepositoryName> {
         self.on.as_ref().map(|on| &on.repository)
     }
@@ -153,10 +154,10 @@ pub struct PlanProposed {
     /// Id of the plan, which takes the place of a commit in the decision.
     pub id: CommitId,
     /// The proposed plan.
-    pub plan: Box<Plan>,
+    pub plan: Box<ChangePlan>,
 }
 
-impl Request for PlanProposed {
+impl RequestProperties for PlanProposed {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.repository)
     }
@@ -174,10 +175,10 @@ impl Request for PlanProposed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionAsked {
     /// The questions; one to three.
-    pub questions: Vec<Question>,
+    pub questions: Vec<TicketQuestion>,
 }
 
-impl Request for QuestionAsked {
+impl RequestProperties for QuestionAsked {
     fn answers_call(&self) -> bool {
         true
     }
@@ -206,7 +207,7 @@ pub struct RunStopped {
     pub branch: Option<BranchRef>,
 }
 
-impl Request for RunStopped {
+impl RequestProperties for RunStopped {
     fn repository(&self) -> Option<&RepositoryName> {
         let drafted = self.pull_request.as_ref().map(|known| &known.repository);
         drafted.or(self.branch.as_ref().map(|pushed| &pushed.repository))
@@ -232,7 +233,7 @@ pub struct RetryScheduled {
     pub due: Timestamp,
 }
 
-impl Request for RetryScheduled {
+impl RequestProperties for RetryScheduled {
     fn summary(&self) -> String {
         format!("tell the ticket that it is tried again at {}", self.due)
     }
@@ -240,12 +241,12 @@ impl Request for RetryScheduled {
 
 /// Request after the ticket's work crashed planners repeatedly: explain the quarantine and the way to retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quarantined {
+pub struct TicketQuarantined {
     /// Description without secrets.
     pub reason: String,
 }
 
-impl Request for Quarantined {
+impl RequestProperties for TicketQuarantined {
     fn summary(&self) -> String {
         "tell the ticket that it is quarantined".to_owned()
     }
@@ -254,7 +255,7 @@ impl Request for Quarantined {
 /// Request after a record about the ticket was dead-lettered as unreadable: notify the ticket. All other work
 /// continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unreadable {
+pub struct UnreadableRecordNotice {
     /// Kind of the record: a trigger or a report.
     pub what: RecordKind,
     /// True when the record is readable, but crashed each process that handled it.
@@ -262,13 +263,13 @@ pub struct Unreadable {
     pub is_poison: bool,
 }
 
-impl Request for Unreadable {
+impl RequestProperties for UnreadableRecordNotice {
     fn summary(&self) -> String {
         format!("tell the ticket that a {} could not be read", self.what)
     }
 }
 
-impl Request for SkipReason {
+impl RequestProperties for SkipReason {
     fn summary(&self) -> String {
         "tell the ticket why it is skipped".to_owned()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::request::Request;
+use super::request::RequestProperties;
 use crate::RepositoryName;
 
 /// Request to set the values that a triage chose for a ticket. Existing labels remain.
@@ -13,7 +13,7 @@ use crate::RepositoryName;
 // An external service may refuse a single value, such as a priority. The receipt names it, and the other
 // values are set nevertheless.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Triaged {
+pub struct TicketTriaged {
     /// The repository whose rules apply; absent in records of earlier releases: that of the ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryName>,
@@ -34,7 +34,7 @@ pub struct Triaged {
     pub fields: BTreeMap<String, String>,
 }
 
-impl Request for Triaged {
+impl RequestProperties for TicketTriaged {
     fn repository(&self) -> Option<&RepositoryName> {
         self.repository.as_ref()
     }

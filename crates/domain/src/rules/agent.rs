@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, Phase, glob::covers, intake::Class};
+use crate::{Dollars, RunPhase, glob::is_path_covered, intake::WorkClass};
 
 /// Rules for ticket statuses and limits of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,11 +20,11 @@ pub struct AgentRules {
     /// are tried.
     pub done_status: String,
     /// Assignee of an unassigned ticket at the start of the work.
-    #[serde(skip_serializing_if = "Assign::is_default")]
-    pub assign: Assign,
+    #[serde(skip_serializing_if = "AssigneeRule::is_default")]
+    pub assign: AssigneeRule,
     /// Result of a complete change.
-    #[serde(skip_serializing_if = "Finish::is_default")]
-    pub finish: Finish,
+    #[serde(skip_serializing_if = "FinishRule::is_default")]
+    pub finish: FinishRule,
     /// Maximum turns of one run's work, 1 to 150, for any class.
     pub max_turns: u32,
     /// Maximum turns of the work, by the class of the ticket.
@@ -34,7 +34,7 @@ pub struct AgentRules {
     /// True when the planner may rank places of the code with its embeddings server, if it has one.
     pub embeddings: bool,
     /// Classes of changes that are planned first.
-    pub plan: Planned,
+    pub plan: PlanningRule,
     /// True when a second model reviews the change.
     pub auto_review: bool,
     /// Maximum number of times that a review may send the change back; at most 3.
@@ -46,9 +46,9 @@ pub struct AgentRules {
     pub budget: BudgetRules,
     /// Model per phase: a name, or a provider of the planner's settings with or without `:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<Phase, String>,
+    pub models: BTreeMap<RunPhase, String>,
     /// Approval that the rules require before a push.
-    pub approval: Approval,
+    pub approval: ApprovalRule,
     /// Commands that check a change, of which two run; empty: the planner finds them in the repository.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
@@ -79,8 +79,8 @@ impl AgentRules {
     /// Returns true when other files depend on this one.
     pub fn is_contract(&self, path: &str) -> bool {
         match self.contract.is_empty() {
-            true => CONTRACTS.iter().any(|pattern| covers(pattern, path)),
-            false => self.contract.iter().any(|pattern| covers(pattern, path)),
+            true => CONTRACTS.iter().any(|pattern| is_path_covered(pattern, path)),
+            false => self.contract.iter().any(|pattern| is_path_covered(pattern, path)),
         }
     }
 }
@@ -92,19 +92,19 @@ impl Default for AgentRules {
             in_progress_status: "In Progress".to_owned(),
             review_status: String::new(),
             done_status: "Done".to_owned(),
-            assign: Assign::Nobody,
-            finish: Finish::PullRequest,
+            assign: AssigneeRule::Nobody,
+            finish: FinishRule::PullRequest,
             max_turns: MOST_TURNS,
             class_turns: ClassTurns::default(),
             intake: true,
             embeddings: true,
-            plan: Planned::Large,
+            plan: PlanningRule::Large,
             auto_review: true,
             review_rounds: 1,
             max_retries: None,
             budget: BudgetRules::default(),
             models: BTreeMap::new(),
-            approval: Approval::None,
+            approval: ApprovalRule::None,
             checks: Vec::new(),
             contract: Vec::new(),
             e2e_checks: Vec::new(),
@@ -142,11 +142,11 @@ impl Default for ClassTurns {
 
 impl AgentRules {
     /// Returns the maximum turns of the work on a ticket of this class.
-    pub fn turns(&self, class: Class) -> u32 {
+    pub fn turns(&self, class: WorkClass) -> u32 {
         let of_class = match class {
-            Class::Trivial => self.class_turns.trivial,
-            Class::Normal => self.class_turns.normal,
-            Class::Large => self.class_turns.large,
+            WorkClass::Trivial => self.class_turns.trivial,
+            WorkClass::Normal => self.class_turns.normal,
+            WorkClass::Large => self.class_turns.large,
         };
         of_class.min(self.max_turns).clamp(1, MOST_TURNS)
     }
@@ -155,7 +155,7 @@ impl AgentRules {
 /// Result of a complete change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum FinishRule {
     /// A draft pull request. The ticket is done when a person merges it.
     #[default]
     PullRequest,
@@ -164,7 +164,7 @@ pub enum Finish {
     Done,
 }
 
-impl Finish {
+impl FinishRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -172,8 +172,8 @@ impl Finish {
 
 /// Assignee of an unassigned ticket at the start of the work. In YAML `true`, `false` or an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Assignment", into = "Assignment")]
-pub enum Assign {
+#[serde(try_from = "AssigneeValue", into = "AssigneeValue")]
+pub enum AssigneeRule {
     /// The ticket stays unassigned.
     #[default]
     Nobody,
@@ -183,7 +183,7 @@ pub enum Assign {
     To(String),
 }
 
-impl Assign {
+impl AssigneeRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -192,30 +192,30 @@ impl Assign {
 /// The form in YAML: a boolean or an account.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Assignment {
+enum AssigneeValue {
     Said(bool),
     Account(String),
 }
 
-impl TryFrom<Assignment> for Assign {
+impl TryFrom<AssigneeValue> for AssigneeRule {
     type Error = &'static str;
 
-    fn try_from(written: Assignment) -> Result<Self, Self::Error> {
+    fn try_from(written: AssigneeValue) -> Result<Self, Self::Error> {
         match written {
-            Assignment::Said(true) => Ok(Self::Us),
-            Assignment::Said(false) => Ok(Self::Nobody),
-            Assignment::Account(account) if is_account(&account) => Ok(Self::To(account)),
-            Assignment::Account(_) => Err("must be true, false, the id of an account or a login"),
+            AssigneeValue::Said(true) => Ok(Self::Us),
+            AssigneeValue::Said(false) => Ok(Self::Nobody),
+            AssigneeValue::Account(account) if is_account(&account) => Ok(Self::To(account)),
+            AssigneeValue::Account(_) => Err("must be true, false, the id of an account or a login"),
         }
     }
 }
 
-impl From<Assign> for Assignment {
-    fn from(assign: Assign) -> Self {
+impl From<AssigneeRule> for AssigneeValue {
+    fn from(assign: AssigneeRule) -> Self {
         match assign {
-            Assign::Nobody => Self::Said(false),
-            Assign::Us => Self::Said(true),
-            Assign::To(account) => Self::Account(account),
+            AssigneeRule::Nobody => Self::Said(false),
+            AssigneeRule::Us => Self::Said(true),
+            AssigneeRule::To(account) => Self::Account(account),
         }
     }
 }
@@ -230,7 +230,7 @@ fn is_account(text: &str) -> bool {
 /// Classes of changes that are planned before the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Planned {
+pub enum PlanningRule {
     /// The planner plans no change.
     Never,
     /// The planner plans the changes of large tickets.
@@ -279,7 +279,7 @@ impl TicketBudgetRules {
 /// Approval that the rules require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Approval {
+pub enum ApprovalRule {
     /// The merge of the draft pull request is the only approval.
     #[default]
     None,
@@ -297,10 +297,13 @@ mod tests {
     fn assign_accepts_boolean_or_account() {
         let read = |json: &str| serde_json::from_str::<AgentRules>(json);
         for (json, assign) in [
-            ("{}", Assign::Nobody),
-            (r#"{"assign": false}"#, Assign::Nobody),
-            (r#"{"assign": true}"#, Assign::Us),
-            (r#"{"assign": "712020:f1"}"#, Assign::To("712020:f1".to_owned())),
+            ("{}", AssigneeRule::Nobody),
+            (r#"{"assign": false}"#, AssigneeRule::Nobody),
+            (r#"{"assign": true}"#, AssigneeRule::Us),
+            (
+                r#"{"assign": "712020:f1"}"#,
+                AssigneeRule::To("712020:f1".to_owned()),
+            ),
         ] {
             let rules = read(json).expect("rules");
             assert_eq!(rules.assign, assign, "{json}");

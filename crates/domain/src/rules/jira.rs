@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, instance::Instance};
+use crate::{TrackerAccount, instance::InstanceName};
 
 /// The Jira project whose tickets belong to the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ use crate::{Account, instance::Instance};
 pub struct JiraRules {
     /// The Jira site of the project, a name below `[jira]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instance: Option<Instance>,
+    pub instance: Option<InstanceName>,
     /// URL of the site, for links. The credentials are in the services' settings.
     pub base_url: String,
     /// The project key. Tickets of this project belong to this repository.
@@ -123,7 +123,7 @@ impl JiraRules {
     }
 
     /// Returns true when the account requests work by an assignment.
-    pub fn is_assignee(&self, account: &Account) -> bool {
+    pub fn is_assignee(&self, account: &TrackerAccount) -> bool {
         !self.assignee.is_empty() && (account.id == self.assignee || account.display_name == self.assignee)
     }
 

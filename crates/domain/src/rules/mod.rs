@@ -13,14 +13,17 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
-pub use agent::{AgentRules, Approval, Assign, BudgetRules, ClassTurns, Finish, Planned, TicketBudgetRules};
+pub use agent::{
+    AgentRules, ApprovalRule, AssigneeRule, BudgetRules, ClassTurns, FinishRule, PlanningRule,
+    TicketBudgetRules,
+};
 use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
 pub use jira::{JiraField, JiraRules, TicketMarks};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use reviews::ReviewRules;
 pub use sections::{
-    BranchingRules, DiscussionRules, ExecutorRules, IssueRules, PullRequestRules, RepoRules, SkipRules,
+    BranchingRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules, PullRequestRules, SkipRules,
 };
 pub use triage::{ProjectRules, TriageChoices, TriageRules};
 
@@ -31,9 +34,9 @@ pub use triage::{ProjectRules, TriageChoices, TriageRules};
 /// files rejects them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Rules {
+pub struct RepositoryRules {
     /// Location of the repository.
-    pub repo: RepoRules,
+    pub repo: LocationRules,
     /// Its Jira project.
     pub jira: JiraRules,
     /// Its issues on GitHub.
@@ -106,7 +109,7 @@ pub struct RulesProblem {
     pub problem: String,
 }
 
-impl Rules {
+impl RepositoryRules {
     /// Returns the name of the repository.
     ///
     /// # Errors

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::Instance};
+use crate::{host::HostPattern, instance::InstanceName};
 
 /// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RepoRules {
+pub struct LocationRules {
     /// The local folder that contains it, a name below `[folder]` in the settings; absent: it is on GitHub.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folder: Option<Instance>,
+    pub folder: Option<InstanceName>,
     /// The GitHub server that hosts it, a name below `[github]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instance: Option<Instance>,
+    pub instance: Option<InstanceName>,
     /// Account or organization on GitHub.
     pub owner: String,
     /// Name without the owner.
@@ -26,7 +26,7 @@ pub struct RepoRules {
     pub pr_target_branch: String,
 }
 
-impl Default for RepoRules {
+impl Default for LocationRules {
     fn default() -> Self {
         Self {
             folder: None,

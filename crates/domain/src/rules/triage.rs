@@ -205,16 +205,16 @@ fn texts_or_numbers<'de, D: Deserializer<'de>>(
 ) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Scalar {
+    enum FieldScalar {
         Whole(i64),
         Broken(f64),
         Text(String),
     }
-    let read = BTreeMap::<String, Vec<Scalar>>::deserialize(deserializer)?;
+    let read = BTreeMap::<String, Vec<FieldScalar>>::deserialize(deserializer)?;
     let text = |scalar| match scalar {
-        Scalar::Whole(number) => number.to_string(),
-        Scalar::Broken(number) => number.to_string(),
-        Scalar::Text(text) => text,
+        FieldScalar::Whole(number) => number.to_string(),
+        FieldScalar::Broken(number) => number.to_string(),
+        FieldScalar::Text(text) => text,
     };
     let named = read.into_iter();
     Ok(named

@@ -5,7 +5,7 @@ use crate::PullRequestRef;
 
 /// Formatting of inserted names for the medium in which a text is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
+pub struct TextMarkup {
     /// Formats the name of a program, phrase or setting.
     pub code: fn(&str) -> String,
     /// Formats the name of a person.
@@ -16,7 +16,7 @@ pub struct Marks {
     pub link: fn(&str, &str) -> String,
 }
 
-impl Marks {
+impl TextMarkup {
     /// Formatting without markup.
     pub const PLAIN: Self = Self {
         code: str::to_owned,
@@ -28,15 +28,15 @@ impl Marks {
 
 impl SkipReason {
     /// Describes the skipped request, the reason, and the next step.
-    pub fn words(&self, marks: &Marks) -> String {
-        let Marks {
+    pub fn words(&self, marks: &TextMarkup) -> String {
+        let TextMarkup {
             code,
             person,
             name,
             link,
         } = marks;
         match self {
-            Self::NotAllowed { actor, group, role } => not_allowed(actor, group, role, marks),
+            Self::NotAllowed { actor, group, role } => describe_missing_permission(actor, group, role, marks),
             Self::NoWritePermission { actor } => format!(
                 "Journeyman did not start work that {} asked for: only people with write permission in this repository may \
                  ask for it. One of them can start it.",
@@ -48,7 +48,7 @@ impl SkipReason {
                 person(actor),
                 code("review.agents")
             ),
-            Self::MayNotAsk { actor, group, on } => may_not_ask(actor, group, on.is_some(), marks),
+            Self::MayNotAsk { actor, group, on } => describe_unauthorized_mention(actor, group, on.is_some(), marks),
             Self::Phrase { phrase, place } => format!(
                 "Journeyman leaves this ticket alone: {} is in {}. Remove it first.",
                 code(phrase),
@@ -102,7 +102,7 @@ impl SkipReason {
                 checks,
                 needs_approval,
                 page,
-            } => checks_wait(pull_request, checks, *needs_approval, page, marks),
+            } => describe_waiting_checks(pull_request, checks, *needs_approval, page, marks),
             Self::Unreadable => "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text \
                                  simpler, for example with fewer nested lists."
                 .to_owned(),
@@ -110,11 +110,11 @@ impl SkipReason {
     }
 
     /// Lists the choices, one per line; empty for most reasons.
-    pub fn choices(&self, marks: &Marks) -> Vec<String> {
+    pub fn choices(&self, marks: &TextMarkup) -> Vec<String> {
         let Self::UnclearRepository { choices } = self else {
             return Vec::new();
         };
-        choices.iter().map(|one| choice(one, marks)).collect()
+        choices.iter().map(|one| describe_choice(one, marks)).collect()
     }
 
     /// Returns true when the same request can succeed after the cause is removed.
@@ -126,12 +126,12 @@ impl SkipReason {
     }
 }
 
-fn checks_wait(
+fn describe_waiting_checks(
     pull_request: &PullRequestRef,
     checks: &[String],
     needs_approval: bool,
     page: &str,
-    marks: &Marks,
+    marks: &TextMarkup,
 ) -> String {
     let names: Vec<String> = checks.iter().map(|name| (marks.code)(name)).collect();
     let names = names.join(", ");
@@ -154,7 +154,7 @@ fn checks_wait(
     )
 }
 
-fn not_allowed(actor: &str, group: &str, role: &str, marks: &Marks) -> String {
+fn describe_missing_permission(actor: &str, group: &str, role: &str, marks: &TextMarkup) -> String {
     let actor = (marks.person)(actor);
     if group.is_empty() && role.is_empty() {
         return format!(
@@ -165,11 +165,16 @@ fn not_allowed(actor: &str, group: &str, role: &str, marks: &Marks) -> String {
     }
     format!(
         "Journeyman did not start work that {actor} asked for: only {} may ask for it. A member can start it.",
-        may_ask(group, role, marks.name)
+        describe_allowed_users(group, role, marks.name)
     )
 }
 
-fn may_not_ask(actor: &str, group: &str, on_pull_request: bool, marks: &Marks) -> String {
+fn describe_unauthorized_mention(
+    actor: &str,
+    group: &str,
+    on_pull_request: bool,
+    marks: &TextMarkup,
+) -> String {
     let who = match (group, on_pull_request) {
         ("", true) => "people with write permission in this repository".to_owned(),
         ("", false) => "people who may ask for work on this ticket".to_owned(),
@@ -181,7 +186,7 @@ fn may_not_ask(actor: &str, group: &str, on_pull_request: bool, marks: &Marks) -
     )
 }
 
-fn may_ask(group: &str, role: &str, name: fn(&str) -> String) -> String {
+fn describe_allowed_users(group: &str, role: &str, name: fn(&str) -> String) -> String {
     let members = format!("members of the Jira group {}", name(group));
     let players = format!("people with the role {} in this project", name(role));
     match (group.is_empty(), role.is_empty()) {
@@ -191,7 +196,7 @@ fn may_ask(group: &str, role: &str, name: fn(&str) -> String) -> String {
     }
 }
 
-fn choice(choice: &RepositoryChoice, marks: &Marks) -> String {
+fn describe_choice(choice: &RepositoryChoice, marks: &TextMarkup) -> String {
     let code = marks.code;
     let named = |what: &str, names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| code(name)).collect();
@@ -227,25 +232,25 @@ mod tests {
             url: String::new(),
         };
         assert_eq!(
-            may_not_ask("agents", None).words(&Marks::PLAIN),
+            may_not_ask("agents", None).words(&TextMarkup::PLAIN),
             "@eve mentioned Journeyman, which answers members of the Jira group agents only. One of them can ask the same."
         );
-        let on_github = may_not_ask("", Some(pull_request)).words(&Marks::PLAIN);
+        let on_github = may_not_ask("", Some(pull_request)).words(&TextMarkup::PLAIN);
         assert!(on_github.contains("people with write permission"), "{on_github}");
-        let elsewhere = may_not_ask("", None).words(&Marks::PLAIN);
+        let elsewhere = may_not_ask("", None).words(&TextMarkup::PLAIN);
         assert!(elsewhere.contains("people who may ask for work"), "{elsewhere}");
     }
 
     #[test]
     fn skip_reason_differs_only_in_markup() {
-        let quoted = Marks {
+        let quoted = TextMarkup {
             code: |text| format!("`{text}`"),
-            ..Marks::PLAIN
+            ..TextMarkup::PLAIN
         };
         let reason = SkipReason::Label {
             label: "no-agent".to_owned(),
         };
-        let plain = reason.words(&Marks::PLAIN);
+        let plain = reason.words(&TextMarkup::PLAIN);
         assert!(plain.contains("it has the label no-agent."), "{plain}");
         assert_eq!(reason.words(&quoted).replace('`', ""), plain);
         assert!(reason.can_be_retried() && !SkipReason::NoIssues.can_be_retried());

@@ -21,7 +21,7 @@ impl StopReason {
                 commands,
                 failing,
                 missing,
-            } => Some(failure(commands, failing, missing)),
+            } => Some(describe_worse_checks(commands, failing, missing)),
             Self::TurnLimit { turns } => Some(format!("{turns} turns")),
             Self::BudgetSpent { budget, spent, limit } => {
                 Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
@@ -66,7 +66,7 @@ impl StopReason {
 }
 
 /// Lists the checks and tests that a change makes worse, one per line.
-fn failure(commands: &[String], failing: &[String], missing: &[String]) -> String {
+fn describe_worse_checks(commands: &[String], failing: &[String], missing: &[String]) -> String {
     let mut lines = vec![commands.join("; ")];
     for (what, tests) in [("fails", failing), ("does not run any more", missing)] {
         lines.extend(tests.iter().map(|test| format!("{what}: {test}")));

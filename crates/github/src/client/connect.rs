@@ -9,25 +9,25 @@ use crate::Error;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(crate) fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
+pub(crate) fn build_app_client(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
     let builder = Octocrab::builder()
         .app_from_rsa_pem(app.into(), key.expose_secret())
         .map_err(|_| Error::Unauthorized {
             check: "the private key is not an RSA key in PEM format".to_owned(),
         })?;
-    build(builder, api_url)
+    build_client(builder, api_url)
 }
 
-pub(crate) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
-    build(Octocrab::builder().personal_token(token.clone()), api_url)
+pub(crate) fn build_token_client(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
+    build_client(Octocrab::builder().personal_token(token.clone()), api_url)
 }
 
 /// Client without credentials, for signed URLs (e.g. of logs) and public endpoints.
-pub(crate) fn anonymous_crab(api_url: &str) -> Result<Octocrab, Error> {
-    build(Octocrab::builder(), api_url)
+pub(crate) fn build_anonymous_client(api_url: &str) -> Result<Octocrab, Error> {
+    build_client(Octocrab::builder(), api_url)
 }
 
-type Builder = octocrab::OctocrabBuilder<
+type UnauthenticatedBuilder = octocrab::OctocrabBuilder<
     octocrab::NoSvc,
     octocrab::DefaultOctocrabBuilderConfig,
     octocrab::NoAuth,
@@ -35,7 +35,7 @@ type Builder = octocrab::OctocrabBuilder<
 >;
 
 /// Builds the client without octocrab's own retries, which send a write up to four times.
-fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
+fn build_client(builder: UnauthenticatedBuilder, api_url: &str) -> Result<Octocrab, Error> {
     builder
         .add_retry_config(RetryConfig::None)
         .set_connect_timeout(Some(CONNECT_TIMEOUT))

@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use domain::{
     RepositoryName,
-    limits::{Heard, LimitClass},
+    limits::{LimitClass, LimitObservation},
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{Client, connect::token_crab};
+use super::{GitHubClient, connect::build_token_client};
 use crate::{
     Error,
-    call::Call,
-    limits::{Caller, Limits},
-    permissions::Access,
+    call::GitHubCall,
+    limits::{AccountLimits, ApiCaller},
+    permissions::AccessKind,
     transport,
 };
 
-impl Client {
+impl GitHubClient {
     /// Sends a GraphQL mutation as the repository's installation, without a retry.
     pub(crate) async fn graphql(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         query: &str,
         variables: Value,
     ) -> Result<Value, Error> {
         let body = json!({ "query": query, "variables": variables });
-        let call = Call::Post("/graphql", &body);
+        let call = GitHubCall::Post("/graphql", &body);
         self.exchange_graphql(repository, access, call).await
     }
 
@@ -36,7 +36,7 @@ impl Client {
     pub(crate) async fn query(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         query: &str,
         mut variables: Value,
     ) -> Result<Value, Error> {
@@ -45,15 +45,15 @@ impl Client {
         variables["owner"] = name.owner().into();
         variables["name"] = name.name().into();
         let body = json!({ "query": query, "variables": variables });
-        let call = Call::Query("/graphql", &body);
+        let call = GitHubCall::Query("/graphql", &body);
         self.exchange_graphql(repository, access, call).await
     }
 
     async fn exchange_graphql(
         &self,
         repository: &RepositoryName,
-        access: Access,
-        call: Call<'_>,
+        access: AccessKind,
+        call: GitHubCall<'_>,
     ) -> Result<Value, Error> {
         let mut is_fresh = false;
         loop {
@@ -61,8 +61,8 @@ impl Client {
             // mutations may repeat.
             let caller = Box::pin(self.graphql_caller(repository, access)).await?;
             let answer = match call.is_write() {
-                true => Box::pin(transport::send(&caller, call)).await,
-                false => Box::pin(transport::read(&caller, call)).await,
+                true => Box::pin(transport::send_request(&caller, call)).await,
+                false => Box::pin(transport::send_read(&caller, call)).await,
             };
             match answer {
                 Err(Error::Unauthorized { .. })
@@ -75,9 +75,9 @@ impl Client {
                     // GraphQL reports its limit in a body with status 200, which `transport` does not count
                     // as a refusal.
                     if let Err(Error::RateLimited { retry_after }) = parsed {
-                        let heard = Heard {
+                        let heard = LimitObservation {
                             refused: Some((LimitClass::Primary, retry_after)),
-                            ..Heard::default()
+                            ..LimitObservation::default()
                         };
                         caller.limits.hear(call, heard).await;
                     }
@@ -92,13 +92,13 @@ impl Client {
     }
 
     /// Sends a GraphQL call about projects with the project token.
-    pub(crate) async fn projects(&self, call: Call<'_>) -> Result<Value, Error> {
+    pub(crate) async fn projects(&self, call: GitHubCall<'_>) -> Result<Value, Error> {
         let caller = self.0.projects.as_ref().ok_or_else(|| Error::Unauthorized {
             check: "project_token, which is not set".to_owned(),
         })?;
         let answer = match call.is_write() {
-            true => transport::send(caller, call).await,
-            false => transport::read(caller, call).await,
+            true => transport::send_request(caller, call).await,
+            false => transport::send_read(caller, call).await,
         };
         match answer {
             Err(Error::Unauthorized { .. }) => Err(Error::Unauthorized {
@@ -110,30 +110,38 @@ impl Client {
 
     /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but an octocrab client has one
     /// base URL.
-    async fn graphql_caller(&self, repository: &RepositoryName, access: Access) -> Result<Caller, Error> {
+    async fn graphql_caller(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+    ) -> Result<ApiCaller, Error> {
         let caller = self.0.places.caller(repository, access).await?;
-        let Some(base) = moved_base(&self.0.api_url) else {
+        let Some(base) = find_graphql_base(&self.0.api_url) else {
             return Ok(caller);
         };
         let token = self.0.places.secret(repository, access).await?;
-        Ok(Caller {
-            crab: Arc::new(token_crab(&base, &token)?),
+        Ok(ApiCaller {
+            crab: Arc::new(build_token_client(&base, &token)?),
             limits: caller.limits,
         })
     }
 }
 
 /// Returns the base URL of GraphQL where it differs from that of REST.
-fn moved_base(api_url: &str) -> Option<String> {
+fn find_graphql_base(api_url: &str) -> Option<String> {
     let host = api_url.strip_suffix("/api/v3")?;
     Some(format!("{host}/api"))
 }
 
 /// Caller for project requests: another account with separate limits.
-pub(super) fn of_projects(api_url: &str, token: &SecretString, limits: &Limits) -> Result<Caller, Error> {
-    let base = moved_base(api_url);
-    Ok(Caller {
-        crab: Arc::new(token_crab(base.as_deref().unwrap_or(api_url), token)?),
+pub(super) fn build_project_caller(
+    api_url: &str,
+    token: &SecretString,
+    limits: &AccountLimits,
+) -> Result<ApiCaller, Error> {
+    let base = find_graphql_base(api_url);
+    Ok(ApiCaller {
+        crab: Arc::new(build_token_client(base.as_deref().unwrap_or(api_url), token)?),
         limits: limits.of_projects(),
     })
 }

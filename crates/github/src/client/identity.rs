@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Client;
-use crate::{Error, call::Call, places::Credentials, transport, wire::WireUser};
+use super::GitHubClient;
+use crate::{Error, call::GitHubCall, installation_router::AccountCredentials, transport, wire::WireUser};
 
 /// Account that the credentials belong to, with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct AccountIdentity {
     /// Login that GitHub shows as author of our comments: `name`, or `slug[bot]` for an App.
     pub login: String,
     /// True for an App, false for a token.
@@ -30,16 +30,16 @@ struct WireAppSelf {
     events: Vec<String>,
 }
 
-impl Client {
-    pub(crate) async fn whoami(&self) -> Result<Identity, Error> {
+impl GitHubClient {
+    pub(crate) async fn whoami(&self) -> Result<AccountIdentity, Error> {
         // A failure is not stored, so the next call repeats the request.
         self.0.whoami.get_or_try_init(|| self.ask_whoami()).await.cloned()
     }
 
-    async fn ask_whoami(&self) -> Result<Identity, Error> {
+    async fn ask_whoami(&self) -> Result<AccountIdentity, Error> {
         match self.0.places.credentials() {
-            Credentials::App(_) => {
-                let app: WireAppSelf = transport::read(self.0.places.own(), Call::Get("/app"))
+            AccountCredentials::App(_) => {
+                let app: WireAppSelf = transport::send_read(self.0.places.own(), GitHubCall::Get("/app"))
                     .await?
                     .parse()?;
                 let mut permissions: Vec<String> = app
@@ -48,17 +48,17 @@ impl Client {
                     .map(|(name, level)| format!("{name}:{level}"))
                     .collect();
                 permissions.sort();
-                Ok(Identity {
+                Ok(AccountIdentity {
                     login: format!("{}[bot]", app.slug),
                     is_app: true,
                     permissions,
                     events: app.events,
                 })
             }
-            Credentials::Token(_) => {
-                let answer = transport::read(self.0.places.own(), Call::Get("/user")).await?;
+            AccountCredentials::Token(_) => {
+                let answer = transport::send_read(self.0.places.own(), GitHubCall::Get("/user")).await?;
                 let user: WireUser = answer.parse()?;
-                Ok(Identity {
+                Ok(AccountIdentity {
                     login: user.login,
                     is_app: false,
                     permissions: answer.scopes(),

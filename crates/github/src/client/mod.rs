@@ -1,61 +1,61 @@
 //! Client of one GitHub instance: connection pool, identity, installations, and retries of reads.
 
-mod again;
+mod conditional_reads;
 pub(crate) mod connect;
 mod encoding;
 mod graphql;
 mod identity;
-mod redirected;
+mod redirect;
 
 use std::{
     fmt,
     sync::{Arc, Mutex},
 };
 
-use domain::{RepositoryName, cause::chain};
+use domain::{RepositoryName, cause::format_error_chain};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use connect::{app_crab, token_crab};
-pub(crate) use encoding::{encode, encode_path};
-pub use identity::Identity;
+use connect::{build_app_client, build_token_client};
+pub(crate) use encoding::{encode_path, percent_encode};
+pub use identity::AccountIdentity;
 
 use crate::{
-    ETag, Error, GitRemote, PullRequest, PullRequestState, Repository, Settings,
-    call::Call,
-    kept::Kept,
-    limits::{Caller, Limits},
-    permissions::Access,
-    places::{Credentials, MAX_MOVES, Places},
+    ETag, Error, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
+    call::GitHubCall,
+    etag_cache::EtagCache,
+    installation_router::{AccountCredentials, InstallationRouter, MAX_MOVES},
+    limits::{AccountLimits, ApiCaller},
+    permissions::AccessKind,
     settings::is_filled,
-    transport::{self, Answer},
+    transport::{self, GitHubAnswer},
     wire::{WirePullRequest, WireRepository},
 };
 
 /// HTTP method of a write.
 #[derive(Clone, Copy)]
-pub(crate) enum Method {
+pub(crate) enum GitHubMethod {
     Post,
     Patch,
 }
 
 /// Client with one connection pool and one identity; clones share both.
 #[derive(Clone)]
-pub(crate) struct Client(Arc<Inner>);
+pub(crate) struct GitHubClient(Arc<GitHubClientInner>);
 
-struct Inner {
-    places: Places,
+struct GitHubClientInner {
+    places: InstallationRouter,
     /// Cached answers with their `ETag`s.
-    kept: Mutex<Kept>,
+    kept: Mutex<EtagCache>,
     api_url: String,
     git_url: String,
-    whoami: OnceCell<Identity>,
+    whoami: OnceCell<AccountIdentity>,
     /// Caller for project requests; absent without a project token.
-    projects: Option<Caller>,
+    projects: Option<ApiCaller>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for GitHubClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("api_url", &self.0.api_url)
@@ -64,29 +64,35 @@ impl fmt::Debug for Client {
 }
 
 /// One request about a repository.
-struct Request<'a> {
+struct RepositoryRequest<'a> {
     repository: &'a RepositoryName,
-    access: Access,
+    access: AccessKind,
     /// Path below the repository's address.
     path: &'a str,
-    kind: Kind<'a>,
+    kind: RequestKind<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind<'a> {
+enum RequestKind<'a> {
     Get(Option<&'a ETag>),
     /// A read through the cache of `ETag`s: an unchanged answer costs nothing of the rate limit.
     GetAgain,
-    Write(Method, &'a Value),
+    Write(GitHubMethod, &'a Value),
     Delete(Option<&'a Value>),
 }
 
-impl Client {
-    pub(crate) fn new(settings: &Settings, limits: Limits) -> Result<Self, Error> {
+impl GitHubClient {
+    pub(crate) fn new(settings: &Settings, limits: AccountLimits) -> Result<Self, Error> {
         let api_url = settings.api_url.trim_end_matches('/').to_owned();
         let (crab, credentials) = match (settings.app_id, &settings.private_key, &settings.token) {
-            (Some(app), Some(key), _) => (app_crab(&api_url, app, key)?, Credentials::App(app)),
-            (_, _, Some(token)) => (token_crab(&api_url, token)?, Credentials::Token(token.clone())),
+            (Some(app), Some(key), _) => (
+                build_app_client(&api_url, app, key)?,
+                AccountCredentials::App(app),
+            ),
+            (_, _, Some(token)) => (
+                build_token_client(&api_url, token)?,
+                AccountCredentials::Token(token.clone()),
+            ),
             (Some(_) | None, None, None) | (None, Some(_), None) => {
                 return Err(Error::Unauthorized {
                     check: "an App with its private key, or a token".to_owned(),
@@ -94,10 +100,10 @@ impl Client {
             }
         };
         let project_token = settings.project_token.as_ref().filter(|token| is_filled(token));
-        let projects = project_token.map(|token| graphql::of_projects(&api_url, token, &limits));
-        Ok(Self(Arc::new(Inner {
+        let projects = project_token.map(|token| graphql::build_project_caller(&api_url, token, &limits));
+        Ok(Self(Arc::new(GitHubClientInner {
             projects: projects.transpose()?,
-            places: Places::new(Arc::new(crab), credentials, &api_url, limits),
+            places: InstallationRouter::new(Arc::new(crab), credentials, &api_url, limits),
             kept: Mutex::default(),
             api_url,
             git_url: settings.git_url.trim_end_matches('/').to_owned(),
@@ -109,7 +115,7 @@ impl Client {
     pub(crate) async fn git_remote(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
     ) -> Result<GitRemote, Error> {
         // With an App, the request for a token reveals a rename. A token needs this read first; git follows
         // no redirect.
@@ -127,8 +133,8 @@ impl Client {
 
     pub(crate) fn app_id(&self) -> Option<u64> {
         match self.0.places.credentials() {
-            Credentials::App(id) => Some(*id),
-            Credentials::Token(_) => None,
+            AccountCredentials::App(id) => Some(*id),
+            AccountCredentials::Token(_) => None,
         }
     }
 
@@ -136,14 +142,14 @@ impl Client {
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         path: &str,
     ) -> Result<T, Error> {
-        let request = Request {
+        let request = RepositoryRequest {
             repository,
             access,
             path,
-            kind: Kind::Get(None),
+            kind: RequestKind::Get(None),
         };
         self.exchange(request).await?.parse()
     }
@@ -153,15 +159,15 @@ impl Client {
     pub(crate) async fn get_unless<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         path: &str,
         known: Option<&ETag>,
     ) -> Result<Option<(T, Option<ETag>)>, Error> {
-        let request = Request {
+        let request = RepositoryRequest {
             repository,
             access,
             path,
-            kind: Kind::Get(known),
+            kind: RequestKind::Get(known),
         };
         let answer = self.exchange(request).await?;
         if answer.is_unchanged {
@@ -180,7 +186,7 @@ impl Client {
                 check: "webhook deliveries need a GitHub App".to_owned(),
             });
         }
-        let answer = transport::read(self.0.places.own(), Call::Get(path)).await?;
+        let answer = transport::send_read(self.0.places.own(), GitHubCall::Get(path)).await?;
         Ok((answer.parse()?, answer.next_query()))
     }
 
@@ -188,27 +194,28 @@ impl Client {
     pub(crate) async fn write<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
-        method: Method,
+        method: GitHubMethod,
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
-        self.write_as(Access::Write, repository, method, path, body).await
+        self.write_as(AccessKind::Write, repository, method, path, body)
+            .await
     }
 
     /// Writes like [`Self::write`], with the permissions of another kind of call.
     pub(crate) async fn write_as<T: DeserializeOwned>(
         &self,
-        access: Access,
+        access: AccessKind,
         repository: &RepositoryName,
-        method: Method,
+        method: GitHubMethod,
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
-        let request = Request {
+        let request = RepositoryRequest {
             repository,
             access,
             path,
-            kind: Kind::Write(method, body),
+            kind: RequestKind::Write(method, body),
         };
         self.exchange(request).await?.parse()
     }
@@ -217,14 +224,14 @@ impl Client {
     pub(crate) async fn start(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         path: &str,
     ) -> Result<(), Error> {
-        let request = Request {
+        let request = RepositoryRequest {
             repository,
             access,
             path,
-            kind: Kind::Write(Method::Post, &json!({})),
+            kind: RequestKind::Write(GitHubMethod::Post, &json!({})),
         };
         self.exchange(request).await.map(drop)
     }
@@ -250,19 +257,19 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<(), Error> {
-        let request = Request {
+        let request = RepositoryRequest {
             repository,
-            access: Access::Write,
+            access: AccessKind::Write,
             path,
-            kind: Kind::Delete(body),
+            kind: RequestKind::Delete(body),
         };
         self.exchange(request).await.map(drop)
     }
 
     /// Sends a request to the repository's current address. GitHub did nothing when it redirects or refuses
     /// the credentials, so the request is sent again after both, writes included.
-    async fn exchange(&self, request: Request<'_>) -> Result<Answer, Error> {
-        let Request {
+    async fn exchange(&self, request: RepositoryRequest<'_>) -> Result<GitHubAnswer, Error> {
+        let RepositoryRequest {
             repository, access, ..
         } = request;
         // Both kinds of repetition are bounded: a few redirects, and one new token.
@@ -283,7 +290,7 @@ impl Client {
                     if let Err(error) = Box::pin(self.0.places.learn_name(repository, access)).await {
                         tracing::warn!(
                             %repository,
-                            error = %chain(&error),
+                            error = %format_error_chain(&error),
                             "the new name of the repository cannot be read"
                         );
                     }
@@ -294,28 +301,36 @@ impl Client {
         }
     }
 
-    async fn attempt(&self, request: &Request<'_>) -> Result<Answer, Error> {
+    async fn attempt(&self, request: &RepositoryRequest<'_>) -> Result<GitHubAnswer, Error> {
         let caller = self.0.places.caller(request.repository, request.access).await?;
         // Read for each attempt, because the previous one may have followed a redirect.
         let place = self.0.places.place(request.repository).await;
         let path = format!("{}{}", place.base, request.path);
         match request.kind {
-            Kind::Get(None) => transport::read(&caller, Call::Get(&path)).await,
-            Kind::Get(Some(known)) => transport::read(&caller, Call::GetUnless(&path, known)).await,
-            Kind::GetAgain => self.read_again(&caller, &path).await,
-            Kind::Write(Method::Post, body) => transport::send(&caller, Call::Post(&path, body)).await,
-            Kind::Write(Method::Patch, body) => transport::send(&caller, Call::Patch(&path, body)).await,
-            Kind::Delete(body) => transport::send(&caller, Call::Delete(&path, body)).await,
+            RequestKind::Get(None) => transport::send_read(&caller, GitHubCall::Get(&path)).await,
+            RequestKind::Get(Some(known)) => {
+                transport::send_read(&caller, GitHubCall::GetUnless(&path, known)).await
+            }
+            RequestKind::GetAgain => self.read_again(&caller, &path).await,
+            RequestKind::Write(GitHubMethod::Post, body) => {
+                transport::send_request(&caller, GitHubCall::Post(&path, body)).await
+            }
+            RequestKind::Write(GitHubMethod::Patch, body) => {
+                transport::send_request(&caller, GitHubCall::Patch(&path, body)).await
+            }
+            RequestKind::Delete(body) => {
+                transport::send_request(&caller, GitHubCall::Delete(&path, body)).await
+            }
         }
     }
 
     pub(crate) async fn repository(
         &self,
         repository: &RepositoryName,
-        access: Access,
-    ) -> Result<Repository, Error> {
+        access: AccessKind,
+    ) -> Result<GitHubRepository, Error> {
         let found = self.get::<WireRepository>(repository, access, "").await?;
-        let mut found = Repository::from(found);
+        let mut found = GitHubRepository::from(found);
         // GitHub's name has no instance; it gets the one of the settings.
         found.name = found.name.on(repository.instance().cloned());
         Ok(found)
@@ -324,7 +339,7 @@ impl Client {
     pub(crate) async fn pull_request(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         number: u64,
     ) -> Result<PullRequest, Error> {
         let path = format!("/pulls/{number}");
@@ -336,14 +351,14 @@ impl Client {
     pub(crate) async fn find_pull_request_by_head(
         &self,
         repository: &RepositoryName,
-        access: Access,
+        access: AccessKind,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
         // The filter `head` needs the current owner. A redirect teaches a new owner in the middle of the
         // call; then the listing ran under the old one.
         let mut home = self.0.places.place(repository).await.name;
         let found: Vec<WirePullRequest> = loop {
-            let head = encode(&format!("{}:{branch}", home.owner()));
+            let head = percent_encode(&format!("{}:{branch}", home.owner()));
             let path = format!("/pulls?head={head}&state=all&per_page=100");
             let found = self.get(repository, access, &path).await?;
             let today = self.0.places.place(repository).await.name;

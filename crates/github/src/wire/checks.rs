@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::instant;
-use crate::{Check, CheckConclusion, CheckKind, CheckStatus, is_our_check_run};
+use super::parse_instant;
+use crate::{CheckConclusion, CheckKind, CheckStatus, CommitCheck, is_our_check_run};
 
 const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
 
@@ -48,11 +48,11 @@ impl WireOutput {
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
             .join("\n");
-        tail(&whole).to_owned()
+        take_tail(&whole).to_owned()
     }
 }
 
-fn tail(text: &str) -> &str {
+fn take_tail(text: &str) -> &str {
     let mut from = text.len().saturating_sub(OUTPUT_TAIL_BYTES);
     while !text.is_char_boundary(from) {
         from += 1;
@@ -67,7 +67,7 @@ impl WireCheckRun {
     }
 }
 
-impl From<WireCheckRun> for Check {
+impl From<WireCheckRun> for CommitCheck {
     fn from(wire: WireCheckRun) -> Self {
         let status = match wire.status.as_str() {
             "completed" => CheckStatus::Completed,
@@ -82,9 +82,9 @@ impl From<WireCheckRun> for Check {
             name: wire.name,
             suite: wire.check_suite.map_or(0, |suite| suite.id),
             status,
-            conclusion: completed.then(|| check_conclusion(wire.conclusion.as_deref())),
-            completed_at: instant(wire.completed_at.as_deref()).filter(|_| completed),
-            url: page(wire.html_url, wire.details_url),
+            conclusion: completed.then(|| parse_conclusion(wire.conclusion.as_deref())),
+            completed_at: parse_instant(wire.completed_at.as_deref()).filter(|_| completed),
+            url: choose_page(wire.html_url, wire.details_url),
             output_tail: wire.output.map(WireOutput::tail).unwrap_or_default(),
         }
     }
@@ -92,7 +92,7 @@ impl From<WireCheckRun> for Check {
 
 /// Chooses the page of a check: GitHub's page for a job of GitHub Actions, the other system's page for the
 /// rest.
-fn page(at_github: Option<String>, details: Option<String>) -> String {
+fn choose_page(at_github: Option<String>, details: Option<String>) -> String {
     let is_actions = |url: &String| url.contains("/actions/runs/");
     let pages = [at_github.clone().filter(is_actions), details, at_github];
     let mut pages = pages.into_iter().flatten().filter(|page| !page.is_empty());
@@ -100,7 +100,7 @@ fn page(at_github: Option<String>, details: Option<String>) -> String {
 }
 
 /// Parses a conclusion. An unknown or missing one counts as a failure, so that no check passes by accident.
-fn check_conclusion(text: Option<&str>) -> CheckConclusion {
+fn parse_conclusion(text: Option<&str>) -> CheckConclusion {
     match text {
         Some("success") => CheckConclusion::Success,
         Some("neutral") => CheckConclusion::Neutral,
@@ -116,11 +116,11 @@ fn check_conclusion(text: Option<&str>) -> CheckConclusion {
 
 #[derive(Deserialize)]
 pub(crate) struct WireCombinedStatus {
-    pub(crate) statuses: Vec<WireStatus>,
+    pub(crate) statuses: Vec<WireCommitStatus>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct WireStatus {
+pub(crate) struct WireCommitStatus {
     id: u64,
     context: String,
     state: String,
@@ -129,8 +129,8 @@ pub(crate) struct WireStatus {
     updated_at: Option<String>,
 }
 
-impl From<WireStatus> for Check {
-    fn from(wire: WireStatus) -> Self {
+impl From<WireCommitStatus> for CommitCheck {
+    fn from(wire: WireCommitStatus) -> Self {
         let conclusion = match wire.state.as_str() {
             "pending" => None,
             "success" => Some(CheckConclusion::Success),
@@ -147,7 +147,7 @@ impl From<WireStatus> for Check {
                 CheckStatus::InProgress
             },
             conclusion,
-            completed_at: instant(wire.updated_at.as_deref()).filter(|_| conclusion.is_some()),
+            completed_at: parse_instant(wire.updated_at.as_deref()).filter(|_| conclusion.is_some()),
             url: wire.target_url.unwrap_or_default(),
             output_tail: wire.description.unwrap_or_default(),
         }

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::Deserialize;
 
-use crate::{Error, HookDelivery, error::capped};
+use crate::{Error, HookDelivery, error::truncate_text};
 
 #[derive(Deserialize)]
 pub(crate) struct WireDelivery {
@@ -33,7 +33,7 @@ impl TryFrom<WireDelivery> for HookDelivery {
     type Error = Error;
     fn try_from(wire: WireDelivery) -> Result<Self, Error> {
         let delivered_at = Timestamp::parse(&wire.delivered_at).ok_or_else(|| Error::Malformed {
-            detail: format!("delivered_at {}", capped(&wire.delivered_at)),
+            detail: format!("delivered_at {}", truncate_text(&wire.delivered_at)),
         })?;
         Ok(Self {
             id: wire.id,

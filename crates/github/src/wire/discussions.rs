@@ -3,10 +3,10 @@
 use serde::Deserialize;
 
 use super::{
-    instant,
-    issues::{Nodes, WireActor, WireLabel},
+    issues::{GraphqlNodes, WireActor, WireLabel},
+    parse_instant,
 };
-use crate::{CommentId, Discussion, DiscussionComment, DiscussionStub};
+use crate::{DiscussionComment, DiscussionStub, GitHubCommentId, GitHubDiscussion};
 
 /// Answer to every query about a repository's discussions.
 #[derive(Deserialize)]
@@ -19,17 +19,17 @@ pub(crate) struct WireDiscussionRepository {
     #[serde(default)]
     pub(crate) discussion: Option<WireDiscussion>,
     #[serde(default)]
-    discussions: Option<Nodes<WireDiscussionStub>>,
+    discussions: Option<GraphqlNodes<WireDiscussionStub>>,
 }
 
 impl WireDiscussionRepository {
     pub(crate) fn stubs(self) -> Vec<DiscussionStub> {
-        let found = self.discussions.into_iter().flat_map(Nodes::known);
+        let found = self.discussions.into_iter().flat_map(GraphqlNodes::known);
         found
             .filter_map(|stub| {
                 Some(DiscussionStub {
                     number: stub.number,
-                    updated_at: instant(Some(&stub.updated_at))?,
+                    updated_at: parse_instant(Some(&stub.updated_at))?,
                 })
             })
             .collect()
@@ -53,15 +53,15 @@ pub(crate) struct WireDiscussion {
     closed: bool,
     created_at: String,
     author: Option<WireActor>,
-    category: WireCategory,
-    labels: Option<Nodes<WireLabel>>,
+    category: WireDiscussionCategory,
+    labels: Option<GraphqlNodes<WireLabel>>,
     answer: Option<WireAnswer>,
-    comments: Nodes<WireDiscussionComment>,
+    comments: GraphqlNodes<WireDiscussionComment>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireCategory {
+struct WireDiscussionCategory {
     name: String,
     is_answerable: bool,
 }
@@ -81,7 +81,7 @@ struct WireDiscussionComment {
     created_at: String,
     last_edited_at: Option<String>,
     /// Present on comments that begin a thread, absent on replies.
-    replies: Option<Nodes<WireDiscussionComment>>,
+    replies: Option<GraphqlNodes<WireDiscussionComment>>,
 }
 
 impl WireDiscussionComment {
@@ -89,28 +89,28 @@ impl WireDiscussionComment {
         let replies = self.replies.take();
         let id = self.id.clone();
         let mut comments: Vec<_> = self.into_comment(thread).into_iter().collect();
-        let replies = replies.into_iter().flat_map(Nodes::known);
+        let replies = replies.into_iter().flat_map(GraphqlNodes::known);
         comments.extend(replies.filter_map(|reply| reply.into_comment(Some(&id))));
         comments
     }
 
     fn into_comment(self, thread: Option<&str>) -> Option<DiscussionComment> {
-        let created_at = instant(Some(&self.created_at))?;
+        let created_at = parse_instant(Some(&self.created_at))?;
         Some(DiscussionComment {
-            id: CommentId(self.database_id?),
+            id: GitHubCommentId(self.database_id?),
             thread: thread.unwrap_or(&self.id).to_owned(),
             node_id: self.id,
             author: self.author.map(WireActor::user),
             body: self.body,
             created_at,
-            updated_at: instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
+            updated_at: parse_instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
         })
     }
 }
 
-impl From<WireDiscussion> for Discussion {
+impl From<WireDiscussion> for GitHubDiscussion {
     fn from(wire: WireDiscussion) -> Self {
-        let labels = wire.labels.into_iter().flat_map(Nodes::known);
+        let labels = wire.labels.into_iter().flat_map(GraphqlNodes::known);
         let mut comments: Vec<_> = wire
             .comments
             .known()
@@ -124,7 +124,7 @@ impl From<WireDiscussion> for Discussion {
             body: wire.body,
             url: wire.url,
             is_open: !wire.closed,
-            created_at: instant(Some(&wire.created_at)),
+            created_at: parse_instant(Some(&wire.created_at)),
             author: wire.author.map(WireActor::user),
             category: wire.category.name,
             is_answerable: wire.category.is_answerable,

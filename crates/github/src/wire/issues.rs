@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 
-use super::{instant, people::WireUser};
+use super::{parse_instant, people::WireUser};
 use crate::{
-    Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, User,
+    GitHubCommentId, GitHubIssue, GitHubUser, IssueAttributes, IssueComment, IssueEdit, IssueTimelineEvent,
+    IssueWish, ListedIssue, PolledIssue,
 };
 
 /// Entry of a list of issues; GitHub lists pull requests among them.
@@ -37,15 +38,15 @@ impl WireIssueStub {
     }
 
     /// Converts to an entry of a poll; `None` for a pull request.
-    pub(crate) fn into_stub(self) -> Option<IssueStub> {
+    pub(crate) fn into_stub(self) -> Option<PolledIssue> {
         if self.pull_request.is_some() {
             return None;
         }
-        Some(IssueStub {
+        Some(PolledIssue {
             number: self.number,
             title: self.title,
-            updated_at: instant(self.updated_at.as_deref())?,
-            assigned: Assigned {
+            updated_at: parse_instant(self.updated_at.as_deref())?,
+            assigned: IssueAttributes {
                 assignees: self.assignees.into_iter().map(|user| user.login).collect(),
                 labels: self.labels.into_iter().map(|label| label.name).collect(),
             },
@@ -61,33 +62,33 @@ pub(crate) struct WireIssueData {
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssueRepository {
-    pub(crate) issue: Option<WireIssue>,
+    pub(crate) issue: Option<WireGitHubIssue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WireIssue {
+pub(crate) struct WireGitHubIssue {
     title: String,
     body: String,
     url: String,
     state: String,
     created_at: String,
     author: Option<WireActor>,
-    labels: Option<Nodes<WireLabel>>,
-    assignees: Nodes<WireUser>,
-    user_content_edits: Option<Nodes<WireEdit>>,
-    comments: Nodes<WireIssueComment>,
-    timeline_items: Nodes<WireEvent>,
+    labels: Option<GraphqlNodes<WireLabel>>,
+    assignees: GraphqlNodes<WireUser>,
+    user_content_edits: Option<GraphqlNodes<WireEdit>>,
+    comments: GraphqlNodes<WireIssueComment>,
+    timeline_items: GraphqlNodes<WireEvent>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Nodes<T> {
+pub(super) struct GraphqlNodes<T> {
     #[serde(default = "Vec::new")]
     // GraphQL returns null for a node that our account cannot see.
     nodes: Vec<Option<T>>,
 }
 
-impl<T> Nodes<T> {
+impl<T> GraphqlNodes<T> {
     pub(super) fn known(self) -> impl Iterator<Item = T> {
         self.nodes.into_iter().flatten()
     }
@@ -105,8 +106,8 @@ pub(super) struct WireActor {
 }
 
 impl WireActor {
-    pub(super) fn user(self) -> User {
-        User {
+    pub(super) fn user(self) -> GitHubUser {
+        GitHubUser {
             id: self.id,
             is_bot: self.kind == "Bot",
             login: self.login(),
@@ -153,26 +154,26 @@ struct WireEvent {
     label: Option<WireLabel>,
 }
 
-impl From<WireIssue> for Issue {
-    fn from(wire: WireIssue) -> Self {
-        let mut edits: Vec<Edit> = Vec::new();
-        let body_edits = wire.user_content_edits.into_iter().flat_map(Nodes::known);
+impl From<WireGitHubIssue> for GitHubIssue {
+    fn from(wire: WireGitHubIssue) -> Self {
+        let mut edits: Vec<IssueEdit> = Vec::new();
+        let body_edits = wire.user_content_edits.into_iter().flat_map(GraphqlNodes::known);
         edits.extend(body_edits.filter_map(|edit| {
-            Some(Edit {
-                at: instant(Some(&edit.edited_at))?,
+            Some(IssueEdit {
+                at: parse_instant(Some(&edit.edited_at))?,
                 by: edit.editor.map(WireActor::user),
             })
         }));
         let mut events = Vec::new();
         for event in wire.timeline_items.known() {
-            let Some(at) = instant(Some(&event.created_at)) else {
+            let Some(at) = parse_instant(Some(&event.created_at)) else {
                 continue;
             };
             let by = event.actor.map(WireActor::user);
             let wish = match (event.kind.as_str(), event.assignee, event.label) {
                 // A rename of the title is an edit; GitHub's list of edits covers the body only.
                 ("RenamedTitleEvent", ..) => {
-                    edits.push(Edit { at, by });
+                    edits.push(IssueEdit { at, by });
                     continue;
                 }
                 ("AssignedEvent", Some(assignee), _) => IssueWish::Assigned(assignee.login()),
@@ -180,7 +181,7 @@ impl From<WireIssue> for Issue {
                 _ => continue,
             };
             let id = event.id;
-            events.push(IssueEvent { id, at, by, wish });
+            events.push(IssueTimelineEvent { id, at, by, wish });
         }
         edits.sort_by_key(|edit| edit.at);
         Self {
@@ -188,14 +189,14 @@ impl From<WireIssue> for Issue {
             body: wire.body,
             url: wire.url,
             is_open: wire.state == "OPEN",
-            created_at: instant(Some(&wire.created_at)),
+            created_at: parse_instant(Some(&wire.created_at)),
             author: wire.author.map(WireActor::user),
-            assigned: Assigned {
+            assigned: IssueAttributes {
                 assignees: wire.assignees.known().map(|user| user.login).collect(),
                 labels: wire
                     .labels
                     .into_iter()
-                    .flat_map(Nodes::known)
+                    .flat_map(GraphqlNodes::known)
                     .map(|label| label.name)
                     .collect(),
             },
@@ -212,13 +213,13 @@ impl From<WireIssue> for Issue {
 
 impl WireIssueComment {
     fn into_comment(self) -> Option<IssueComment> {
-        let created_at = instant(Some(&self.created_at))?;
+        let created_at = parse_instant(Some(&self.created_at))?;
         Some(IssueComment {
-            id: CommentId(self.database_id?),
+            id: GitHubCommentId(self.database_id?),
             author: self.author.map(WireActor::user),
             body: self.body,
             created_at,
-            updated_at: instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
+            updated_at: parse_instant(self.last_edited_at.as_deref()).unwrap_or(created_at),
         })
     }
 }

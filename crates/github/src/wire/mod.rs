@@ -2,6 +2,7 @@
 //! answer.
 
 mod branches;
+mod changed_files;
 mod checks;
 mod deliveries;
 mod discussions;
@@ -10,25 +11,24 @@ mod people;
 mod pulls;
 mod remarks;
 mod repository;
-mod reviewing;
 mod runs;
 
 pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
+pub(crate) use changed_files::{WireCommit, WireComparison, WireFile, WireIssueEvent};
 #[cfg(test)]
-pub(crate) use checks::WireStatus;
+pub(crate) use checks::WireCommitStatus;
 pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
 pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
 pub(crate) use issues::{WireIssueData, WireIssueStub};
-pub(crate) use people::{WirePermission, WireUser};
+pub(crate) use people::{WireCollaboratorPermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
-pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
+pub(crate) use remarks::{WireGitHubComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
-pub(crate) use reviewing::{WireCommit, WireComparison, WireFile, WireIssueEvent};
 pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;
 
-fn instant(text: Option<&str>) -> Option<Timestamp> {
+fn parse_instant(text: Option<&str>) -> Option<Timestamp> {
     text.and_then(Timestamp::parse)
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Permission, User};
+use crate::{GitHubUser, RepositoryPermission};
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireUser {
@@ -18,8 +18,8 @@ impl WireUser {
         self.r#type == "Bot"
     }
 
-    pub(super) fn into_user(self) -> User {
-        User {
+    pub(super) fn into_user(self) -> GitHubUser {
+        GitHubUser {
             is_bot: self.is_bot(),
             id: self.id,
             login: self.login,
@@ -27,38 +27,38 @@ impl WireUser {
     }
 }
 
-pub(super) fn login(user: Option<WireUser>) -> String {
+pub(super) fn resolve_login(user: Option<WireUser>) -> String {
     // GitHub shows deleted accounts as the user `ghost`.
     user.map_or_else(|| "ghost".to_owned(), |user| user.login)
 }
 
-pub(super) fn id(user: Option<&WireUser>) -> Option<u64> {
+pub(super) fn read_account_id(user: Option<&WireUser>) -> Option<u64> {
     user.and_then(|user| user.id)
 }
 
 #[derive(Deserialize)]
-pub(crate) struct WirePermission {
+pub(crate) struct WireCollaboratorPermission {
     permission: String,
     user: Option<WireUser>,
 }
 
-impl WirePermission {
+impl WireCollaboratorPermission {
     /// Permission of the account with this id. A released login may belong to another account now; the answer
     /// is then about that one.
-    pub(crate) fn of(&self, account: u64) -> Permission {
-        if id(self.user.as_ref()) != Some(account) {
-            return Permission::None;
+    pub(crate) fn of(&self, account: u64) -> RepositoryPermission {
+        if read_account_id(self.user.as_ref()) != Some(account) {
+            return RepositoryPermission::None;
         }
         self.level()
     }
 
     /// Permission of the account that has the login at present.
-    pub(crate) fn level(&self) -> Permission {
+    pub(crate) fn level(&self) -> RepositoryPermission {
         match self.permission.as_str() {
-            "admin" => Permission::Admin,
-            "write" | "maintain" => Permission::Write,
-            "read" | "triage" => Permission::Read,
-            _ => Permission::None,
+            "admin" => RepositoryPermission::Admin,
+            "write" | "maintain" => RepositoryPermission::Write,
+            "read" | "triage" => RepositoryPermission::Read,
+            _ => RepositoryPermission::None,
         }
     }
 }

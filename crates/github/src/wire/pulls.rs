@@ -4,9 +4,9 @@ use domain::CommitId;
 use serde::Deserialize;
 
 use super::{
-    instant,
     issues::WireLabel,
-    people::{WireUser, login},
+    parse_instant,
+    people::{WireUser, resolve_login},
 };
 use crate::{PullRequest, PullRequestState};
 
@@ -65,7 +65,7 @@ impl From<WirePullRequest> for PullRequest {
                 .map(|repository| repository.full_name)
                 .unwrap_or_default(),
             base_branch: wire.base.branch,
-            author: login(wire.user),
+            author: resolve_login(wire.user),
             url: wire.html_url,
             draft: wire.draft,
             // Lists omit `merged` and have `merged_at` only.
@@ -76,8 +76,8 @@ impl From<WirePullRequest> for PullRequest {
             } else {
                 PullRequestState::Closed
             },
-            updated_at: instant(wire.updated_at.as_deref()),
-            closed_at: instant(wire.closed_at.as_deref()),
+            updated_at: parse_instant(wire.updated_at.as_deref()),
+            closed_at: parse_instant(wire.closed_at.as_deref()),
             requested_reviewers: wire
                 .requested_reviewers
                 .into_iter()

@@ -3,7 +3,7 @@
 use domain::RepositoryName;
 use serde::Deserialize;
 
-use crate::Repository;
+use crate::GitHubRepository;
 
 #[derive(Deserialize)]
 pub(crate) struct WireRepository {
@@ -17,7 +17,7 @@ pub(crate) struct WireRepository {
     full_name: RepositoryName,
 }
 
-impl From<WireRepository> for Repository {
+impl From<WireRepository> for GitHubRepository {
     fn from(wire: WireRepository) -> Self {
         Self {
             name: wire.full_name,

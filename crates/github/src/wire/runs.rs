@@ -3,13 +3,13 @@
 use domain::CommitId;
 use serde::Deserialize;
 
-use crate::{CommitRun, RunProgress, WorkflowRun};
+use crate::{CommitRun, WorkflowRun, WorkflowRunProgress};
 
 #[derive(Deserialize)]
 pub(crate) struct WireWorkflowRun {
     head_sha: CommitId,
     status: Option<String>,
-    #[serde(default = "first")]
+    #[serde(default = "first_attempt")]
     run_attempt: u32,
 }
 
@@ -33,10 +33,10 @@ impl From<WireCommitRun> for CommitRun {
             // A first-time contributor's run is `completed` with this conclusion; a run that waits for an
             // environment is `waiting`.
             (Some("action_required" | "waiting"), _) | (_, Some("action_required")) => {
-                RunProgress::AwaitsApproval
+                WorkflowRunProgress::AwaitsApproval
             }
-            (Some("completed"), _) => RunProgress::Ended,
-            _ => RunProgress::UnderWay,
+            (Some("completed"), _) => WorkflowRunProgress::Ended,
+            _ => WorkflowRunProgress::UnderWay,
         };
         Self {
             name: wire.name.unwrap_or_default(),
@@ -46,7 +46,7 @@ impl From<WireCommitRun> for CommitRun {
     }
 }
 
-const fn first() -> u32 {
+const fn first_attempt() -> u32 {
     1
 }
 

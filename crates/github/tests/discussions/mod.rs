@@ -1,8 +1,8 @@
 //! Discussions and reactions against the fake GitHub.
 
-use domain::{Reactable, Reaction};
+use domain::{ReactionKind, ReactionSubject};
 use github::Error;
-use testkit::github::{Reacted, WRITER_LOGIN};
+use testkit::github::{ReactedObject, WRITER_LOGIN};
 
 use crate::against_github::{Hub, hub, shop};
 
@@ -140,33 +140,33 @@ async fn repeated_reaction_is_added_once() {
         .discuss_as("acme/shop", number, "sam", "Up.", None)
         .unwrap();
     let read = hub.reader.discussion(&shop(), number).await.unwrap();
-    let in_discussion = Reactable::Discussion {
+    let in_discussion = ReactionSubject::Discussion {
         repository: shop(),
         number,
         comment: Some(read.comments[0].node_id.clone()),
     };
-    let comment = Reactable::Comment {
+    let comment = ReactionSubject::Comment {
         repository: shop(),
         id: said,
     };
-    let line_comment = Reactable::LineComment {
+    let line_comment = ReactionSubject::LineComment {
         repository: shop(),
         id: line,
     };
     for (to, shown) in [
         (
-            Reactable::issue(&shop(), made.number),
-            Reacted::Issue(made.number),
+            ReactionSubject::issue(&shop(), made.number),
+            ReactedObject::Issue(made.number),
         ),
-        (comment, Reacted::Comment(said)),
-        (line_comment, Reacted::LineComment(line)),
+        (comment, ReactedObject::Comment(said)),
+        (line_comment, ReactedObject::LineComment(line)),
         (
-            Reactable::discussion(&shop(), number),
-            Reacted::Discussion(number),
+            ReactionSubject::discussion(&shop(), number),
+            ReactedObject::Discussion(number),
         ),
-        (in_discussion, Reacted::DiscussionComment(talk)),
+        (in_discussion, ReactedObject::DiscussionComment(talk)),
     ] {
-        for reaction in [Reaction::Eyes, Reaction::Eyes, Reaction::Rocket] {
+        for reaction in [ReactionKind::Eyes, ReactionKind::Eyes, ReactionKind::Rocket] {
             hub.writer.react(&to, reaction).await.unwrap();
         }
         assert_eq!(
@@ -175,11 +175,11 @@ async fn repeated_reaction_is_added_once() {
             "{to:?}"
         );
     }
-    let missing = Reactable::Comment {
+    let missing = ReactionSubject::Comment {
         repository: shop(),
         id: 1,
     };
-    let refused = hub.writer.react(&missing, Reaction::Eyes).await.unwrap_err();
+    let refused = hub.writer.react(&missing, ReactionKind::Eyes).await.unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     hub.assert_clean();
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use github::{Error, NewComment, NewReview, actions_run};
+use github::{Error, NewComment, NewReview, parse_run_id};
 use testkit::{
-    eventually,
-    github::{Conclusion, READER_LOGIN, Ruleset, WRITER_LOGIN},
+    github::{BranchRuleset, READER_LOGIN, RunConclusion, WRITER_LOGIN},
+    poll_until,
 };
 
 use crate::against_github::{hub, shop};
@@ -131,10 +131,10 @@ async fn required_checks_come_from_branch_and_rulesets() {
     assert!(required("main").await.is_empty());
     assert!(required("no-such").await.is_empty());
     hub.hub.require_checks("acme/shop", "main", &["build"]).unwrap();
-    let ruleset = Ruleset {
+    let ruleset = BranchRuleset {
         branches: vec!["main".to_owned()],
         required_checks: vec!["quick tests".to_owned()],
-        ..Ruleset::default()
+        ..BranchRuleset::default()
     };
     hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
     assert_eq!(required("main").await, ["build", "quick tests"]);
@@ -146,10 +146,14 @@ async fn rerun_of_failed_jobs_increments_attempt() {
     let hub = hub().await;
     let made = hub.draft("feat/x").await;
     let head = made.head.as_str();
-    let red = [("unit", Conclusion::Failure, "The runner has lost the connection.")];
+    let red = [(
+        "unit",
+        RunConclusion::Failure,
+        "The runner has lost the connection.",
+    )];
     hub.hub.run_checks("acme/shop", head, &red).unwrap();
     let checks = hub.reader.checks(&shop(), &made.head).await.unwrap();
-    let run = actions_run(&checks[0].url).unwrap();
+    let run = parse_run_id(&checks[0].url).unwrap();
     let now = async || hub.writer.workflow_run(&shop(), run).await.unwrap();
     let first = now().await;
     assert_eq!(
@@ -187,7 +191,7 @@ async fn accounts_have_logins_and_payloads_are_readable() {
         let found = hub.reader.hook_deliveries(None, start).await.ok()?;
         found.into_iter().next()
     };
-    let delivery = eventually("a delivery", Duration::from_secs(10), delivered)
+    let delivery = poll_until("a delivery", Duration::from_secs(10), delivered)
         .await
         .unwrap();
     let payload = hub.reader.hook_payload(None, delivery.id).await.unwrap();

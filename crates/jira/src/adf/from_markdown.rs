@@ -12,7 +12,7 @@ const MAX_LISTS: usize = 16;
 /// A node that ADF does not allow at its place is replaced: a heading in a list by bold text, a table in a
 /// list by a paragraph for each row, an image by a link, HTML by text.
 pub fn from_markdown(markdown: &str) -> Value {
-    let mut builder = Builder::default();
+    let mut builder = AdfBuilder::default();
     let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES;
     for event in Parser::new_ext(markdown, extensions) {
         builder.event(event);
@@ -21,7 +21,7 @@ pub fn from_markdown(markdown: &str) -> Value {
 }
 
 /// Node that is still open.
-struct Frame {
+struct OpenNode {
     kind: &'static str,
     attrs: Value,
     content: Vec<Value>,
@@ -30,22 +30,22 @@ struct Frame {
 }
 
 #[derive(Default)]
-struct Builder {
+struct AdfBuilder {
     done: Vec<Value>,
-    open: Vec<Frame>,
+    open: Vec<OpenNode>,
     marks: Vec<Value>,
     /// Result of each open Markdown element, so that its end closes the same nodes and marks.
-    tags: Vec<Opened>,
+    tags: Vec<OpenedNode>,
 }
 
-enum Opened {
+enum OpenedNode {
     Block,
     Mark,
     BlockAndMark,
     Nothing,
 }
 
-impl Builder {
+impl AdfBuilder {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -74,13 +74,13 @@ impl Builder {
             Tag::Heading { .. } => {
                 self.block("paragraph", Value::Null);
                 self.marks.push(json!({ "type": "strong" }));
-                Opened::BlockAndMark
+                OpenedNode::BlockAndMark
             }
             Tag::BlockQuote(_) if self.at_top() => self.block("blockquote", Value::Null),
-            Tag::CodeBlock(kind) => self.block("codeBlock", language(&kind)),
-            Tag::List(_) if self.lists() >= MAX_LISTS => Opened::Nothing,
+            Tag::CodeBlock(kind) => self.block("codeBlock", build_language_attrs(&kind)),
+            Tag::List(_) if self.lists() >= MAX_LISTS => OpenedNode::Nothing,
             // Items of a list that was not opened become text of the surrounding item.
-            Tag::Item if matches!(self.tags.last(), Some(Opened::Nothing)) => Opened::Nothing,
+            Tag::Item if matches!(self.tags.last(), Some(OpenedNode::Nothing)) => OpenedNode::Nothing,
             Tag::List(Some(start)) if self.may_list() => self.block("orderedList", json!({ "order": start })),
             Tag::List(None) if self.may_list() => self.block("bulletList", Value::Null),
             Tag::Item => self.block("listItem", Value::Null),
@@ -92,43 +92,43 @@ impl Builder {
             Tag::Emphasis => self.mark("em", Value::Null),
             Tag::Strikethrough => self.mark("strike", Value::Null),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
-            _ => Opened::Nothing,
+            _ => OpenedNode::Nothing,
         };
         self.tags.push(opened);
     }
 
     fn end(&mut self, _tag: TagEnd) {
         match self.tags.pop() {
-            Some(Opened::Block) => self.close(),
-            Some(Opened::Mark) => drop(self.marks.pop()),
-            Some(Opened::BlockAndMark) => {
+            Some(OpenedNode::Block) => self.close(),
+            Some(OpenedNode::Mark) => drop(self.marks.pop()),
+            Some(OpenedNode::BlockAndMark) => {
                 self.marks.pop();
                 self.close();
             }
-            Some(Opened::Nothing) | None => {}
+            Some(OpenedNode::Nothing) | None => {}
         }
     }
 
-    fn block(&mut self, kind: &'static str, attrs: Value) -> Opened {
+    fn block(&mut self, kind: &'static str, attrs: Value) -> OpenedNode {
         self.close_implicit();
-        self.open.push(Frame {
+        self.open.push(OpenNode {
             kind,
             attrs,
             content: Vec::new(),
             implicit: false,
         });
-        Opened::Block
+        OpenedNode::Block
     }
 
     fn is_in(&self, kind: &str) -> bool {
         self.open.last().is_some_and(|frame| frame.kind == kind)
     }
 
-    fn cell(&mut self) -> Opened {
+    fn cell(&mut self) -> OpenedNode {
         if !self.is_in("tableRow") {
             let is_first = self.open.last().is_none_or(|frame| frame.content.is_empty());
             self.text(if is_first { "" } else { " | " });
-            return Opened::Nothing;
+            return OpenedNode::Nothing;
         }
         // A table without rows so far is at its header: Markdown tables always begin with one.
         let is_head = self
@@ -140,21 +140,21 @@ impl Builder {
         self.block(if is_head { "tableHeader" } else { "tableCell" }, Value::Null)
     }
 
-    fn mark(&mut self, kind: &str, attrs: Value) -> Opened {
-        self.marks.push(node(kind, attrs));
-        Opened::Mark
+    fn mark(&mut self, kind: &str, attrs: Value) -> OpenedNode {
+        self.marks.push(build_node(kind, attrs));
+        OpenedNode::Mark
     }
 
     /// Opens a link. ADF refuses a link within a link, and an unsafe URL (e.g. `javascript:`) becomes text.
-    fn link(&mut self, href: &CowStr<'_>) -> Opened {
+    fn link(&mut self, href: &CowStr<'_>) -> OpenedNode {
         if !is_safe_link(href) || self.marks.iter().any(|mark| mark["type"] == "link") {
-            return Opened::Nothing;
+            return OpenedNode::Nothing;
         }
         self.mark("link", json!({ "href": href.as_ref() }))
     }
 
     fn lists(&self) -> usize {
-        let is_list = |frame: &&Frame| matches!(frame.kind, "bulletList" | "orderedList");
+        let is_list = |frame: &&OpenNode| matches!(frame.kind, "bulletList" | "orderedList");
         self.open.iter().filter(is_list).count()
     }
 
@@ -182,7 +182,7 @@ impl Builder {
         }
         let in_code = self.open.last().is_some_and(|frame| frame.kind == "codeBlock");
         let marks = if in_code { Vec::new() } else { self.marks.clone() };
-        self.inline(text_node(text, marks));
+        self.inline(build_text_node(text, marks));
     }
 
     /// Adds inline code. ADF allows a link as its only other mark.
@@ -194,7 +194,7 @@ impl Builder {
             .cloned()
             .collect();
         marks.push(json!({ "type": "code" }));
-        self.inline(text_node(code, marks));
+        self.inline(build_text_node(code, marks));
     }
 
     fn inline(&mut self, inline: Value) {
@@ -240,14 +240,14 @@ impl Builder {
     fn close_frame(&mut self) {
         let Some(mut frame) = self.open.pop() else { return };
         match frame.kind {
-            "codeBlock" => trim_end(&mut frame.content),
+            "codeBlock" => trim_final_newline(&mut frame.content),
             "listItem" | "blockquote" | "tableHeader" | "tableCell" => begin_with_paragraph(&mut frame),
             _ => {}
         }
         if frame.kind == "paragraph" && frame.content.is_empty() {
             return;
         }
-        let mut node = node(frame.kind, frame.attrs);
+        let mut node = build_node(frame.kind, frame.attrs);
         node["content"] = Value::Array(frame.content);
         self.attach(node);
     }
@@ -268,7 +268,7 @@ impl Builder {
     }
 }
 
-fn node(kind: &str, attrs: Value) -> Value {
+fn build_node(kind: &str, attrs: Value) -> Value {
     let mut node = Map::new();
     node.insert("type".to_owned(), Value::from(kind));
     if !attrs.is_null() {
@@ -277,7 +277,7 @@ fn node(kind: &str, attrs: Value) -> Value {
     Value::Object(node)
 }
 
-fn text_node(text: &str, marks: Vec<Value>) -> Value {
+fn build_text_node(text: &str, marks: Vec<Value>) -> Value {
     let mut node = json!({ "type": "text", "text": text });
     if !marks.is_empty() {
         node["marks"] = Value::Array(marks);
@@ -285,7 +285,7 @@ fn text_node(text: &str, marks: Vec<Value>) -> Value {
     node
 }
 
-fn language(kind: &CodeBlockKind<'_>) -> Value {
+fn build_language_attrs(kind: &CodeBlockKind<'_>) -> Value {
     match kind {
         CodeBlockKind::Fenced(info) => match info.split_whitespace().next() {
             Some(language) => json!({ "language": language }),
@@ -296,7 +296,7 @@ fn language(kind: &CodeBlockKind<'_>) -> Value {
 }
 
 /// Removes the newline before the closing fence, which Markdown counts as code.
-fn trim_end(content: &mut Vec<Value>) {
+fn trim_final_newline(content: &mut Vec<Value>) {
     if let Some(last) = content.last_mut() {
         let text = last["text"].as_str().unwrap_or_default();
         let trimmed = text.strip_suffix('\n').unwrap_or(text).to_owned();
@@ -309,7 +309,7 @@ fn trim_end(content: &mut Vec<Value>) {
 }
 
 /// Inserts an empty paragraph where ADF requires an item or cell to begin with one.
-fn begin_with_paragraph(frame: &mut Frame) {
+fn begin_with_paragraph(frame: &mut OpenNode) {
     let starts_well = frame
         .content
         .first()

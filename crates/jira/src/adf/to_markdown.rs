@@ -11,7 +11,7 @@ use serde_json::Value;
 pub fn to_markdown(document: &Value) -> String {
     match document {
         Value::String(text) => text.trim_end().to_owned(),
-        Value::Object(_) => blocks(content(document)).join("\n\n"),
+        Value::Object(_) => render_blocks(list_children(document)).join("\n\n"),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
     }
 }
@@ -21,72 +21,75 @@ pub fn to_markdown(document: &Value) -> String {
 pub fn mentioned_accounts(document: &Value) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![document]);
     while let Some(node) = left.pop() {
-        match kind(node) {
+        match read_kind(node) {
             "mention" => found.extend(node["attrs"]["id"].as_str().map(str::to_owned)),
             "blockquote" | "codeBlock" => {}
-            _ => left.extend(content(node)),
+            _ => left.extend(list_children(node)),
         }
     }
     found
 }
 
-fn content(node: &Value) -> &[Value] {
+fn list_children(node: &Value) -> &[Value] {
     node["content"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn kind(node: &Value) -> &str {
+fn read_kind(node: &Value) -> &str {
     node["type"].as_str().unwrap_or_default()
 }
 
 fn is_inline(node: &Value) -> bool {
     matches!(
-        kind(node),
+        read_kind(node),
         "text" | "hardBreak" | "mention" | "emoji" | "date" | "status" | "inlineCard"
     )
 }
 
 /// Renders one text per block; a run of inline nodes between blocks becomes a paragraph.
-fn blocks(nodes: &[Value]) -> Vec<String> {
+fn render_blocks(nodes: &[Value]) -> Vec<String> {
     let runs = nodes.chunk_by(|a, b| is_inline(a) && is_inline(b));
     let texts = runs.map(|run| match run {
-        [node] if !is_inline(node) => block(node),
-        inlines => inline(inlines),
+        [node] if !is_inline(node) => render_block(node),
+        inlines => render_inline(inlines),
     });
     texts.filter(|text| !text.trim().is_empty()).collect()
 }
 
-fn block(node: &Value) -> String {
-    let inside = content(node);
-    match kind(node) {
-        "paragraph" => inline(inside),
+fn render_block(node: &Value) -> String {
+    let inside = list_children(node);
+    match read_kind(node) {
+        "paragraph" => render_inline(inside),
         "heading" => format!(
             "{} {}",
-            "#".repeat(level(node)),
-            inline(inside).replace('\n', " ")
+            "#".repeat(read_heading_level(node)),
+            render_inline(inside).replace('\n', " ")
         ),
-        "bulletList" | "decisionList" => items(inside, |_| "- ".to_owned()),
+        "bulletList" | "decisionList" => render_items(inside, |_| "- ".to_owned()),
         "orderedList" => {
             let first = node["attrs"]["order"].as_u64().unwrap_or(1);
             // Saturating: a foreign document may have any number here.
-            items(inside, |index| format!("{}. ", first.saturating_add(index)))
+            render_items(inside, |index| format!("{}. ", first.saturating_add(index)))
         }
-        "taskList" => tasks(inside),
-        "codeBlock" => code_block(node),
-        "blockquote" | "panel" => prefixed(&blocks(inside).join("\n\n"), "> ", "> "),
+        "taskList" => render_tasks(inside),
+        "codeBlock" => render_code_block(node),
+        "blockquote" | "panel" => prefix_lines(&render_blocks(inside).join("\n\n"), "> ", "> "),
         "rule" => "---".to_owned(),
-        "table" => table(inside),
+        "table" => render_table(inside),
         "expand" | "nestedExpand" => {
             let title = node["attrs"]["title"].as_str().unwrap_or_default().to_owned();
             let parts = std::iter::once(title).filter(|title| !title.is_empty());
-            parts.chain(blocks(inside)).collect::<Vec<_>>().join("\n\n")
+            parts
+                .chain(render_blocks(inside))
+                .collect::<Vec<_>>()
+                .join("\n\n")
         }
         "blockCard" | "embedCard" => node["attrs"]["url"].as_str().unwrap_or_default().to_owned(),
         "media" => node["attrs"]["alt"].as_str().unwrap_or_default().to_owned(),
-        _ => blocks(inside).join("\n\n"),
+        _ => render_blocks(inside).join("\n\n"),
     }
 }
 
-fn level(heading: &Value) -> usize {
+fn read_heading_level(heading: &Value) -> usize {
     heading["attrs"]["level"]
         .as_u64()
         .and_then(|level| usize::try_from(level).ok())
@@ -95,26 +98,26 @@ fn level(heading: &Value) -> usize {
         .clamp(1, 6)
 }
 
-fn items(nodes: &[Value], marker: impl Fn(u64) -> String) -> String {
+fn render_items(nodes: &[Value], marker: impl Fn(u64) -> String) -> String {
     let lines = nodes.iter().zip(0..).map(|(item, index)| {
         let marker = marker(index);
         let indent = " ".repeat(marker.len());
-        prefixed(&item_text(item), &marker, &indent)
+        prefix_lines(&render_item(item), &marker, &indent)
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Renders an item. A nested list follows its text without an empty line, so that the outer list stays tight.
-fn item_text(item: &Value) -> String {
+fn render_item(item: &Value) -> String {
     let mut text = String::new();
-    for node in content(item) {
+    for node in list_children(item) {
         let next = if is_inline(node) {
-            inline(std::slice::from_ref(node))
+            render_inline(std::slice::from_ref(node))
         } else {
-            block(node)
+            render_block(node)
         };
         if !text.is_empty() && !is_inline(node) {
-            text.push_str(if kind(node).ends_with("List") {
+            text.push_str(if read_kind(node).ends_with("List") {
                 "\n"
             } else {
                 "\n\n"
@@ -125,18 +128,18 @@ fn item_text(item: &Value) -> String {
     text
 }
 
-fn tasks(nodes: &[Value]) -> String {
+fn render_tasks(nodes: &[Value]) -> String {
     let lines = nodes
         .iter()
-        .map(|task| match (kind(task), task["attrs"]["state"].as_str()) {
-            ("taskList", _) => prefixed(&tasks(content(task)), "  ", "  "),
-            (_, Some("DONE")) => prefixed(&item_text(task), "- [x] ", "  "),
-            (_, Some(_) | None) => prefixed(&item_text(task), "- [ ] ", "  "),
+        .map(|task| match (read_kind(task), task["attrs"]["state"].as_str()) {
+            ("taskList", _) => prefix_lines(&render_tasks(list_children(task)), "  ", "  "),
+            (_, Some("DONE")) => prefix_lines(&render_item(task), "- [x] ", "  "),
+            (_, Some(_) | None) => prefix_lines(&render_item(task), "- [ ] ", "  "),
         });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn prefixed(text: &str, first: &str, others: &str) -> String {
+fn prefix_lines(text: &str, first: &str, others: &str) -> String {
     let mut lines = text.split('\n');
     let mut whole = format!("{first}{}", lines.next().unwrap_or_default());
     for line in lines {
@@ -152,30 +155,30 @@ fn prefixed(text: &str, first: &str, others: &str) -> String {
     whole
 }
 
-fn code_block(node: &Value) -> String {
-    let code = plain(node);
+fn render_code_block(node: &Value) -> String {
+    let code = collect_plain_text(node);
     // The fence is longer than every run of backticks in the code, so that the code cannot close it.
-    let fence = "`".repeat(longest_run(&code, '`').max(2) + 1);
+    let fence = "`".repeat(measure_longest_run(&code, '`').max(2) + 1);
     let language = node["attrs"]["language"].as_str().unwrap_or_default();
     format!("{fence}{language}\n{code}\n{fence}")
 }
 
-fn longest_run(text: &str, wanted: char) -> usize {
+fn measure_longest_run(text: &str, wanted: char) -> usize {
     text.split(|c| c != wanted).map(str::len).max().unwrap_or(0)
 }
 
-fn plain(node: &Value) -> String {
-    content(node)
+fn collect_plain_text(node: &Value) -> String {
+    list_children(node)
         .iter()
         .filter_map(|part| part["text"].as_str())
         .collect()
 }
 
-fn table(rows: &[Value]) -> String {
+fn render_table(rows: &[Value]) -> String {
     let mut lines = Vec::new();
     for row in rows {
-        let cells = content(row).iter().map(|cell| {
-            let text = blocks(content(cell)).join(" ");
+        let cells = list_children(row).iter().map(|cell| {
+            let text = render_blocks(list_children(cell)).join(" ");
             text.split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ")
@@ -191,7 +194,7 @@ fn table(rows: &[Value]) -> String {
 }
 
 /// Inline text with the marks that are not yet put around it, outermost first.
-struct Piece<'a> {
+struct InlinePiece<'a> {
     text: String,
     marks: Vec<&'a Value>,
 }
@@ -199,19 +202,19 @@ struct Piece<'a> {
 // From the outside to the inside: Markdown formats nothing within code, so that `code` is last.
 const MARK_ORDER: [&str; 5] = ["link", "strong", "em", "strike", "code"];
 
-fn inline(nodes: &[Value]) -> String {
-    let pieces: Vec<Piece<'_>> = nodes
+fn render_inline(nodes: &[Value]) -> String {
+    let pieces: Vec<InlinePiece<'_>> = nodes
         .iter()
-        .map(piece)
+        .map(build_piece)
         .filter(|piece| !piece.text.is_empty())
         .collect();
-    wrapped(&pieces)
+    wrap_marks(&pieces)
 }
 
-fn piece(node: &Value) -> Piece<'_> {
+fn build_piece(node: &Value) -> InlinePiece<'_> {
     let attrs = &node["attrs"];
     let text_attr = |name: &str| attrs[name].as_str().unwrap_or_default().to_owned();
-    let text = match kind(node) {
+    let text = match read_kind(node) {
         "text" => node["text"].as_str().unwrap_or_default().to_owned(),
         "hardBreak" => "  \n".to_owned(),
         "mention" | "status" => text_attr("text"),
@@ -220,20 +223,20 @@ fn piece(node: &Value) -> Piece<'_> {
             .or(attrs["shortName"].as_str())
             .unwrap_or_default()
             .to_owned(),
-        "date" => date(attrs),
+        "date" => render_date(attrs),
         "inlineCard" => text_attr("url"),
-        _ => block(node),
+        _ => render_block(node),
     };
     let all = node["marks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let marks = MARK_ORDER
         .iter()
-        .filter_map(|name| all.iter().find(|mark| kind(mark) == *name))
+        .filter_map(|name| all.iter().find(|mark| read_kind(mark) == *name))
         .collect();
-    Piece { text, marks }
+    InlinePiece { text, marks }
 }
 
 /// Renders a date: ADF stores Unix milliseconds as a text.
-fn date(attrs: &Value) -> String {
+fn render_date(attrs: &Value) -> String {
     let text = attrs["timestamp"].as_str().unwrap_or_default();
     let Ok(ms) = text.parse() else {
         return text.to_owned();
@@ -243,30 +246,30 @@ fn date(attrs: &Value) -> String {
 }
 
 /// Puts each mark once around the neighbors that share it.
-fn wrapped(pieces: &[Piece<'_>]) -> String {
+fn wrap_marks(pieces: &[InlinePiece<'_>]) -> String {
     let mut text = String::new();
     for run in pieces.chunk_by(|a, b| a.marks.first() == b.marks.first()) {
         let Some(mark) = run[0].marks.first() else {
             text.extend(run.iter().map(|piece| piece.text.as_str()));
             continue;
         };
-        let inner: Vec<Piece<'_>> = run
+        let inner: Vec<InlinePiece<'_>> = run
             .iter()
-            .map(|piece| Piece {
+            .map(|piece| InlinePiece {
                 text: piece.text.clone(),
                 marks: piece.marks[1..].to_vec(),
             })
             .collect();
-        text.push_str(&marked(mark, &wrapped(&inner)));
+        text.push_str(&apply_mark(mark, &wrap_marks(&inner)));
     }
     text
 }
 
 /// Puts a mark around a text. Markdown has no mark that begins or ends with a space, so outer spaces move
 /// outside.
-fn marked(mark: &Value, text: &str) -> String {
-    if kind(mark) == "code" {
-        return inline_code(text);
+fn apply_mark(mark: &Value, text: &str) -> String {
+    if read_kind(mark) == "code" {
+        return render_inline_code(text);
     }
     let core = text.trim();
     if core.is_empty() {
@@ -274,17 +277,17 @@ fn marked(mark: &Value, text: &str) -> String {
     }
     let before = &text[..text.len() - text.trim_start().len()];
     let after = &text[text.trim_end().len()..];
-    let core = match kind(mark) {
+    let core = match read_kind(mark) {
         "strong" => format!("**{core}**"),
         "em" => format!("*{core}*"),
         "strike" => format!("~~{core}~~"),
-        _ => link(mark, core),
+        _ => render_link(mark, core),
     };
     format!("{before}{core}{after}")
 }
 
-fn inline_code(text: &str) -> String {
-    let ticks = "`".repeat(longest_run(text, '`') + 1);
+fn render_inline_code(text: &str) -> String {
+    let ticks = "`".repeat(measure_longest_run(text, '`') + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') {
         " "
     } else {
@@ -293,7 +296,7 @@ fn inline_code(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-fn link(mark: &Value, text: &str) -> String {
+fn render_link(mark: &Value, text: &str) -> String {
     match mark["attrs"]["href"].as_str().filter(|href| is_safe_link(href)) {
         Some(href) if href == text && href.contains("://") => format!("<{href}>"),
         Some(href) if href.contains([' ', '(', ')']) => format!("[{text}](<{href}>)"),

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::CodeBlockKind;
 
-use super::escape::{Place, escaped};
+use super::escape::{TextContext, escape_text};
 
 // Languages that Jira highlights. For any other name it shows an error instead of the text.
 const LANGUAGES: &str = "actionscript ada applescript bash c c# c++ css erlang go groovy haskell html java javascript json lua \
@@ -10,7 +10,7 @@ const LANGUAGES: &str = "actionscript ada applescript bash c c# c++ css erlang g
 
 /// Renders a code block. Wiki markup has no escape within code, so the block uses a delimiter that the code
 /// does not contain; code with all delimiters becomes monospaced lines.
-pub(super) fn block(language: &str, code: &str) -> String {
+pub(super) fn render_code_block(language: &str, code: &str) -> String {
     let code = code.replace('\r', "");
     let code = code.strip_suffix('\n').unwrap_or(&code);
     // Jira matches the names of macros regardless of case.
@@ -20,18 +20,18 @@ pub(super) fn block(language: &str, code: &str) -> String {
         (false, _) if !language.is_empty() => format!("{{code:{language}}}\n{code}\n{{code}}"),
         (_, false) => format!("{{noformat}}\n{code}\n{{noformat}}"),
         (false, true) => format!("{{code:none}}\n{code}\n{{code}}"),
-        (true, true) => lines(code),
+        (true, true) => render_monospaced_lines(code),
     }
 }
 
-fn lines(code: &str) -> String {
+fn render_monospaced_lines(code: &str) -> String {
     let lines = code.lines().map(str::trim).filter(|line| !line.is_empty());
-    let lines = lines.map(|line| format!("{{{{{}}}}}", escaped(line, Some('{'), Place::Marked)));
+    let lines = lines.map(|line| format!("{{{{{}}}}}", escape_text(line, Some('{'), TextContext::Marked)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Jira's name of a block's language; empty for an unknown one.
-pub(super) fn language(kind: &CodeBlockKind<'_>) -> String {
+pub(super) fn map_language(kind: &CodeBlockKind<'_>) -> String {
     let CodeBlockKind::Fenced(info) = kind else {
         return String::new();
     };

@@ -2,7 +2,7 @@
 
 /// Context of a text in wiki markup.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextContext {
     /// Paragraph, heading, item or cell.
     Text,
     /// Link text or monospaced text, where backslashes do not escape the marks.
@@ -11,7 +11,7 @@ pub(super) enum Place {
 
 /// Escapes all markup in a text. `before` is the previous character on its line; `None` at the start of the
 /// line.
-pub(super) fn escaped(text: &str, before: Option<char>, place: Place) -> String {
+pub(super) fn escape_text(text: &str, before: Option<char>, place: TextContext) -> String {
     let text: Vec<char> = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -19,16 +19,16 @@ pub(super) fn escaped(text: &str, before: Option<char>, place: Place) -> String 
     let mut out = String::with_capacity(text.len());
     let (mut at, mut before) = (0, before);
     if before.is_none() {
-        at = block_word(&text, &mut out);
+        at = escape_block_word(&text, &mut out);
         before = at.checked_sub(1).map(|last| text[last]);
     }
     while let Some(&c) = text.get(at) {
-        let url = address(&text[at..], before);
+        let url = measure_address(&text[at..], before);
         if url > 0 {
             out.extend(&text[at..at + url]);
             at += url;
         } else {
-            one(c, before, &text[at + 1..], place, &mut out);
+            escape_character(c, before, &text[at + 1..], place, &mut out);
             at += 1;
         }
         before = Some(text[at - 1]);
@@ -37,7 +37,7 @@ pub(super) fn escaped(text: &str, before: Option<char>, place: Place) -> String 
 }
 
 /// Escapes `h1.` and `bq.` at the start of a line and returns its length.
-fn block_word(text: &[char], out: &mut String) -> usize {
+fn escape_block_word(text: &[char], out: &mut String) -> usize {
     let is_block = matches!(text, ['h', '1'..='6', '.', ..] | ['b', 'q', '.', ..]);
     if is_block {
         out.extend(&text[..2]);
@@ -48,7 +48,7 @@ fn block_word(text: &[char], out: &mut String) -> usize {
 }
 
 /// Length of a web address that starts here and needs no escape; 0 without one.
-fn address(text: &[char], before: Option<char>) -> usize {
+fn measure_address(text: &[char], before: Option<char>) -> usize {
     let begins = |scheme: &str| text.iter().take(scheme.len()).copied().eq(scheme.chars());
     let is_apart = before.is_none_or(|c| c.is_whitespace() || c == '(');
     if !is_apart || !(begins("http://") || begins("https://")) {
@@ -58,7 +58,7 @@ fn address(text: &[char], before: Option<char>) -> usize {
     text.iter().take_while(is_plain).count()
 }
 
-fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut String) {
+fn escape_character(c: char, before: Option<char>, after: &[char], place: TextContext, out: &mut String) {
     let next = after.first().copied();
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_space = |c: Option<char>| c.is_some_and(char::is_whitespace);
@@ -68,7 +68,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
         '\\' => return out.push_str("&#92;"),
         '&' if is_entity(after) => return out.push_str("&amp;"),
         // No backslash escapes these there, but numeric entities do.
-        '{' | '}' | '[' | ']' | '|' if place == Place::Marked => {
+        '{' | '}' | '[' | ']' | '|' if place == TextContext::Marked => {
             return out.push_str(&format!("&#{};", u32::from(c)));
         }
         '{' | '}' | '[' | ']' | '|' | '*' | '^' | '~' => true,
@@ -78,7 +78,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
         '!' => !is_space(next),
         '#' => before.is_none(),
         // A backslash does not prevent Jira from showing these as emoticons, a numeric entity does.
-        '(' if is_picture(after) => return out.push_str("&#40;"),
+        '(' if is_emoticon(after) => return out.push_str("&#40;"),
         ':' | ';' if matches!(next, Some(')' | '(' | 'D' | 'P')) => {
             return out.push_str(&format!("&#{};", u32::from(c)));
         }
@@ -100,7 +100,7 @@ fn is_entity(after: &[char]) -> bool {
 }
 
 /// True when a `(` before this text would begin one of Jira's emoticons, such as `(x)`.
-fn is_picture(after: &[char]) -> bool {
+fn is_emoticon(after: &[char]) -> bool {
     let word: String = after.iter().take_while(|c| **c != ')').take(8).collect();
     let known = [
         "y", "n", "i", "/", "x", "!", "+", "-", "?", "on", "off", "*", "*r", "*g", "*b", "*y", "flag",
@@ -110,7 +110,7 @@ fn is_picture(after: &[char]) -> bool {
 }
 
 /// Percent-encodes a URL for the target of a link.
-pub(super) fn target(address: &str) -> String {
+pub(super) fn encode_target(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     for c in address.chars() {
         if c.is_whitespace() || c.is_control() || "|[]{}\\^\"<>!*".contains(c) {

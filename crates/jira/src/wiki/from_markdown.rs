@@ -5,7 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 use super::{
     code,
-    escape::{Place, escaped, target},
+    escape::{TextContext, encode_target, escape_text},
 };
 
 // Lists that are nested deeper than this become text of the innermost list.
@@ -19,7 +19,7 @@ pub fn from_markdown(markdown: &str) -> String {
     // Wiki markup has no task lists; their markers become text.
     let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     let mut events = TextMergeStream::new(Parser::new_ext(markdown, extensions)).peekable();
-    let mut builder = Builder::default();
+    let mut builder = WikiBuilder::default();
     while let Some(event) = events.next() {
         // A mark before a word needs braces, which only the next event shows.
         let touches =
@@ -50,7 +50,7 @@ pub fn from_markdown_within(markdown: &str, most: usize) -> String {
 }
 
 /// Open mark with its position in the output.
-struct Mark {
+struct OpenMark {
     sign: char,
     start: usize,
     is_braced: bool,
@@ -59,13 +59,13 @@ struct Mark {
 }
 
 #[derive(Default)]
-struct Builder {
+struct WikiBuilder {
     out: String,
     /// `*` or `#` for each open list.
     lists: Vec<char>,
     /// Result of each open Markdown element, so that its end closes the same markup.
-    tags: Vec<Opened>,
-    marks: Vec<Mark>,
+    tags: Vec<OpenedMarkup>,
+    marks: Vec<OpenMark>,
     quotes: usize,
     is_heading: bool,
     /// Language and text of the open code block.
@@ -78,7 +78,7 @@ struct Builder {
     is_after_block: bool,
 }
 
-enum Opened {
+enum OpenedMarkup {
     Block,
     Mark,
     BlockAndMark,
@@ -93,7 +93,7 @@ enum Opened {
     Nothing,
 }
 
-impl Builder {
+impl WikiBuilder {
     fn event(&mut self, event: Event<'_>, touches: bool) {
         match event {
             Event::Start(tag) => {
@@ -124,7 +124,7 @@ impl Builder {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) -> Opened {
+    fn start(&mut self, tag: Tag<'_>) -> OpenedMarkup {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block(""),
             Tag::Heading { level, .. } if self.lists.is_empty() => {
@@ -134,35 +134,35 @@ impl Builder {
             Tag::Heading { .. } => {
                 self.block("");
                 self.mark('*');
-                Opened::BlockAndMark
+                OpenedMarkup::BlockAndMark
             }
             Tag::BlockQuote(_) if self.lists.is_empty() && self.quotes == 0 => {
                 self.begin_block();
                 self.out.push_str("{quote}\n");
                 self.is_fresh = true;
                 self.quotes += 1;
-                Opened::Quote
+                OpenedMarkup::Quote
             }
             Tag::CodeBlock(kind) => {
-                self.code = Some((code::language(&kind), String::new()));
-                Opened::Code
+                self.code = Some((code::map_language(&kind), String::new()));
+                OpenedMarkup::Code
             }
             Tag::List(start) if self.lists.len() < MAX_LISTS => {
                 if self.lists.is_empty() {
                     self.begin_block();
                 }
                 self.lists.push(if start.is_some() { '#' } else { '*' });
-                Opened::List
+                OpenedMarkup::List
             }
-            Tag::Item if matches!(self.tags.last(), Some(Opened::List)) => self.item(),
+            Tag::Item if matches!(self.tags.last(), Some(OpenedMarkup::List)) => self.item(),
             // Items of a list that was not opened become text of the surrounding item.
             Tag::Item => {
                 self.text(" ");
-                Opened::Nothing
+                OpenedMarkup::Nothing
             }
             Tag::Table(_) if self.lists.is_empty() => {
                 self.begin_block();
-                Opened::Table
+                OpenedMarkup::Table
             }
             Tag::TableHead | Tag::TableRow => self.row(matches!(tag, Tag::TableHead)),
             Tag::TableCell => self.cell(),
@@ -174,21 +174,21 @@ impl Builder {
                 if self.link.is_none() && is_safe_link(&dest_url) =>
             {
                 self.link = Some((dest_url.to_string(), String::new()));
-                Opened::Link
+                OpenedMarkup::Link
             }
-            _ => Opened::Nothing,
+            _ => OpenedMarkup::Nothing,
         }
     }
 
     fn end(&mut self, _tag: TagEnd, touches: bool) {
         match self.tags.pop() {
-            Some(Opened::Block) => self.end_block(),
-            Some(Opened::Mark) => self.unmark(touches),
-            Some(Opened::BlockAndMark) => {
+            Some(OpenedMarkup::Block) => self.end_block(),
+            Some(OpenedMarkup::Mark) => self.unmark(touches),
+            Some(OpenedMarkup::BlockAndMark) => {
                 self.unmark(false);
                 self.end_block();
             }
-            Some(Opened::Quote) => {
+            Some(OpenedMarkup::Quote) => {
                 self.quotes -= 1;
                 if !self.out.ends_with('\n') {
                     self.out.push('\n');
@@ -196,22 +196,22 @@ impl Builder {
                 self.out.push_str("{quote}");
                 self.end_block();
             }
-            Some(Opened::Code) => self.code_block(),
-            Some(Opened::Link) => self.unlink(),
-            Some(Opened::List) => {
+            Some(OpenedMarkup::Code) => self.code_block(),
+            Some(OpenedMarkup::Link) => self.unlink(),
+            Some(OpenedMarkup::List) => {
                 self.lists.pop();
                 self.end_block();
             }
-            Some(Opened::Table) => self.end_block(),
-            Some(Opened::Cell(sign)) => {
+            Some(OpenedMarkup::Table) => self.end_block(),
+            Some(OpenedMarkup::Cell(sign)) => {
                 if self.out.ends_with('|') {
                     self.out.push(' ');
                 }
                 self.out.push_str(sign);
                 self.is_fresh = true;
             }
-            Some(Opened::Row) => self.is_fresh = false,
-            Some(Opened::Nothing) | None => {}
+            Some(OpenedMarkup::Row) => self.is_fresh = false,
+            Some(OpenedMarkup::Nothing) | None => {}
         }
     }
 
@@ -233,24 +233,24 @@ impl Builder {
         self.is_heading = false;
     }
 
-    fn block(&mut self, prefix: &str) -> Opened {
+    fn block(&mut self, prefix: &str) -> OpenedMarkup {
         self.begin_block();
         self.out.push_str(prefix);
-        Opened::Block
+        OpenedMarkup::Block
     }
 
-    fn item(&mut self) -> Opened {
+    fn item(&mut self) -> OpenedMarkup {
         if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
         }
         self.out.extend(&self.lists);
         self.out.push(' ');
         (self.is_fresh, self.is_after_block) = (true, false);
-        Opened::Nothing
+        OpenedMarkup::Nothing
     }
 
-    fn row(&mut self, is_head: bool) -> Opened {
-        if !matches!(self.tags.last(), Some(Opened::Table)) {
+    fn row(&mut self, is_head: bool) -> OpenedMarkup {
+        if !matches!(self.tags.last(), Some(OpenedMarkup::Table)) {
             return self.block("");
         }
         if !self.out.ends_with('\n') && !self.out.is_empty() {
@@ -258,24 +258,24 @@ impl Builder {
         }
         self.out.push_str(if is_head { "||" } else { "|" });
         self.is_fresh = true;
-        Opened::Row
+        OpenedMarkup::Row
     }
 
-    fn cell(&mut self) -> Opened {
+    fn cell(&mut self) -> OpenedMarkup {
         match self.tags.last() {
-            Some(Opened::Row)
+            Some(OpenedMarkup::Row)
                 if self
                     .out
                     .rsplit('\n')
                     .next()
                     .is_some_and(|line| line.starts_with("||")) =>
             {
-                Opened::Cell("||")
+                OpenedMarkup::Cell("||")
             }
-            Some(Opened::Row) => Opened::Cell("|"),
+            Some(OpenedMarkup::Row) => OpenedMarkup::Cell("|"),
             _ => {
                 self.text(if self.is_fresh { "" } else { " | " });
-                Opened::Nothing
+                OpenedMarkup::Nothing
             }
         }
     }
@@ -306,7 +306,7 @@ impl Builder {
             return;
         }
         self.inline();
-        let text = escaped(text, self.before(), Place::Text);
+        let text = escape_text(text, self.before(), TextContext::Text);
         self.write(&text);
     }
 
@@ -322,14 +322,14 @@ impl Builder {
         let code = code.trim();
         if !code.is_empty() {
             self.inline();
-            let code = escaped(code, Some('{'), Place::Marked);
+            let code = escape_text(code, Some('{'), TextContext::Marked);
             self.write(&format!("{{{{{code}}}}}"));
         }
     }
 
     fn line_break(&mut self) {
         // A plain newline would end a cell, a heading or a mark.
-        let in_cell = self.tags.iter().any(|tag| matches!(tag, Opened::Row));
+        let in_cell = self.tags.iter().any(|tag| matches!(tag, OpenedMarkup::Row));
         if let Some((_, link)) = &mut self.link {
             link.push(' ');
         } else if in_cell || self.is_heading || !self.marks.is_empty() {
@@ -340,33 +340,33 @@ impl Builder {
     }
 
     /// Opens a mark. A mark of the same kind within itself is ignored.
-    fn mark(&mut self, sign: char) -> Opened {
+    fn mark(&mut self, sign: char) -> OpenedMarkup {
         if self.link.is_some() || self.marks.iter().any(|mark| mark.sign == sign) {
-            return Opened::Nothing;
+            return OpenedMarkup::Nothing;
         }
         self.inline();
         let is_braced = self.before().is_some_and(char::is_alphanumeric);
-        self.marks.push(Mark {
+        self.marks.push(OpenMark {
             sign,
             start: self.out.len(),
             is_braced,
             is_fresh: self.is_fresh,
         });
-        self.write(&marker(sign, is_braced));
-        Opened::Mark
+        self.write(&format_marker(sign, is_braced));
+        OpenedMarkup::Mark
     }
 
     /// Closes a mark. A mark that touches a word needs braces at both ends.
     fn unmark(&mut self, touches: bool) {
         let Some(mark) = self.marks.pop() else { return };
-        let open = marker(mark.sign, mark.is_braced);
+        let open = format_marker(mark.sign, mark.is_braced);
         let end = mark.start + open.len();
         // Jira would show the delimiters of an empty mark.
         if self.out.len() == end {
             self.is_fresh = mark.is_fresh;
             return self.out.truncate(mark.start);
         }
-        let wanted = marker(mark.sign, mark.is_braced || touches);
+        let wanted = format_marker(mark.sign, mark.is_braced || touches);
         self.out.replace_range(mark.start..end, &wanted);
         self.out.push_str(&wanted);
     }
@@ -376,11 +376,11 @@ impl Builder {
             return;
         };
         self.inline();
-        let to = target(&address);
+        let to = encode_target(&address);
         let text = text.trim();
         let link = match text.is_empty() || text == address {
             true => format!("[{to}]"),
-            false => format!("[{}|{to}]", escaped(text, Some('['), Place::Marked)),
+            false => format!("[{}|{to}]", escape_text(text, Some('['), TextContext::Marked)),
         };
         self.write(&link);
     }
@@ -388,7 +388,7 @@ impl Builder {
     fn code_block(&mut self) {
         if let Some((language, code)) = self.code.take() {
             self.begin_block();
-            self.write(&code::block(&language, &code));
+            self.write(&code::render_code_block(&language, &code));
             self.end_block();
         }
     }
@@ -399,7 +399,7 @@ impl Builder {
     }
 }
 
-fn marker(sign: char, is_braced: bool) -> String {
+fn format_marker(sign: char, is_braced: bool) -> String {
     match is_braced {
         true => format!("{{{sign}}}"),
         false => sign.to_string(),

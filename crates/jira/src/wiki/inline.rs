@@ -18,13 +18,13 @@ const MARKS: [(char, &str); 6] = [
 
 /// Converts a line to Markdown. Text is not escaped: users and models read it, and the rules search it for
 /// phrases such as `[AGENT-SKIP]`.
-pub(super) fn markdown(line: &str) -> String {
+pub(super) fn convert_line(line: &str) -> String {
     let chars: Vec<char> = line.chars().collect();
-    of(&chars, 0)
+    convert_inline(&chars, 0)
 }
 
-fn of(text: &[char], depth: usize) -> String {
-    let mut scan = Scan {
+fn convert_inline(text: &[char], depth: usize) -> String {
+    let mut scan = InlineScan {
         text,
         depth,
         at: 0,
@@ -37,7 +37,7 @@ fn of(text: &[char], depth: usize) -> String {
     scan.out
 }
 
-struct Scan<'a> {
+struct InlineScan<'a> {
     text: &'a [char],
     depth: usize,
     at: usize,
@@ -47,7 +47,7 @@ struct Scan<'a> {
     unclosed: Vec<&'static str>,
 }
 
-impl Scan<'_> {
+impl InlineScan<'_> {
     fn step(&mut self) {
         let rest = &self.text[self.at..];
         // Longer delimiters come before their prefixes.
@@ -104,7 +104,7 @@ impl Scan<'_> {
     }
 
     fn entity(&mut self, rest: &[char]) -> Option<usize> {
-        let (c, length) = named(&rest[1..])?;
+        let (c, length) = parse_entity(&rest[1..])?;
         self.emit(&c.to_string(), length + 1)
     }
 
@@ -116,7 +116,7 @@ impl Scan<'_> {
             return None;
         }
         let ends = |c: &char| c.is_whitespace() || "|[]{}\\*\"<>".contains(*c);
-        let is_entity = |at: usize| matches!(&rest[at..], ['&', after @ ..] if named(after).is_some());
+        let is_entity = |at: usize| matches!(&rest[at..], ['&', after @ ..] if parse_entity(after).is_some());
         let length = (0..rest.len()).find(|at| ends(&rest[*at]) || is_entity(*at));
         let length = length.unwrap_or(rest.len());
         let address: String = rest[..length].iter().collect();
@@ -125,8 +125,8 @@ impl Scan<'_> {
 
     fn monospaced(&mut self, rest: &[char]) -> Option<usize> {
         let end = self.end(rest, 2, "}}").filter(|end| *end > 2)?;
-        let code = plain(&rest[2..end]);
-        self.emit(&inline_code(&code), end + 2)
+        let code = unescape_text(&rest[2..end]);
+        self.emit(&render_inline_code(&code), end + 2)
     }
 
     /// Converts `{*}bold{*}`, the form of marks within a word.
@@ -138,7 +138,7 @@ impl Scan<'_> {
         }
         let close = ['{', *sign, '}'];
         let length = rest[3..].windows(3).position(|end| end == close)?;
-        let inside = of(&rest[3..3 + length], self.depth + 1);
+        let inside = convert_inline(&rest[3..3 + length], self.depth + 1);
         self.emit(&format!("{outside}{inside}{outside}"), length + 6)
     }
 
@@ -167,7 +167,7 @@ impl Scan<'_> {
                 return self.emit(&format!("@{name}"), end + 1);
             }
             ['^', file @ ..] => {
-                let file = plain(file);
+                let file = unescape_text(file);
                 return self.emit(&file, end + 1);
             }
             _ => {
@@ -183,7 +183,7 @@ impl Scan<'_> {
         let text = inside
             .iter()
             .position(|c| *c == '|')
-            .map(|bar| of(&inside[..bar], self.depth + 1));
+            .map(|bar| convert_inline(&inside[..bar], self.depth + 1));
         let link = match text.as_deref().map(str::trim) {
             None | Some("") => format!("<{target}>"),
             Some(text) if text == target => format!("<{target}>"),
@@ -211,7 +211,7 @@ impl Scan<'_> {
         if self.depth >= MAX_MARKS || inside.first().is_none_or(|c| c.is_whitespace()) {
             return None;
         }
-        let inside = of(inside, self.depth + 1);
+        let inside = convert_inline(inside, self.depth + 1);
         self.emit(&inside, end + 2)
     }
 
@@ -230,7 +230,7 @@ impl Scan<'_> {
         }
         let end = self.close(*sign)?;
         let rest = &self.text[self.at..];
-        let inside = of(&rest[1..end], self.depth + 1);
+        let inside = convert_inline(&rest[1..end], self.depth + 1);
         self.emit(&format!("{outside}{inside}{outside}"), end + 1)
     }
 
@@ -260,7 +260,7 @@ impl Scan<'_> {
 }
 
 /// Removes the escapes of a text.
-fn plain(text: &[char]) -> String {
+fn unescape_text(text: &[char]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
@@ -270,7 +270,7 @@ fn plain(text: &[char]) -> String {
                 out.push(*c);
                 rest = further;
             }
-            ('&', _) => match named(after) {
+            ('&', _) => match parse_entity(after) {
                 Some((c, length)) => {
                     out.push(c);
                     rest = &after[length..];
@@ -284,13 +284,13 @@ fn plain(text: &[char]) -> String {
 }
 
 /// Parses the entity after an `&`: its character and the length of its name.
-fn named(after: &[char]) -> Option<(char, usize)> {
+fn parse_entity(after: &[char]) -> Option<(char, usize)> {
     let length = after.iter().take(11).position(|c| *c == ';')?;
     let name: String = after[..length].iter().collect();
-    Some((entity(&name)?, length + 1))
+    Some((decode_entity(&name)?, length + 1))
 }
 
-fn entity(name: &str) -> Option<char> {
+fn decode_entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
@@ -308,7 +308,7 @@ fn entity(name: &str) -> Option<char> {
     known.iter().find(|(known, _)| *known == name).map(|(_, c)| *c)
 }
 
-fn inline_code(text: &str) -> String {
+fn render_inline_code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
     let is_padded = text.starts_with('`') || text.ends_with('`');

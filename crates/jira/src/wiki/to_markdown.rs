@@ -1,6 +1,6 @@
 //! Conversion of wiki markup to Markdown.
 
-use super::inline::markdown;
+use super::inline::convert_line;
 
 // Quotes and panels that are nested deeper than this join the innermost one.
 const MAX_FRAMES: usize = 8;
@@ -13,14 +13,14 @@ const MAX_LISTS: usize = 16;
 pub fn to_markdown(wiki: &str) -> String {
     // Texts from HTML forms have `\r\n` at the end of lines.
     let wiki = wiki.replace("\r\n", "\n").replace('\r', "\n");
-    let mut page = Page::default();
-    for piece in Pieces::of(&wiki) {
+    let mut page = MarkdownPage::default();
+    for piece in WikiPieces::of(&wiki) {
         page.add(piece);
     }
     page.finish()
 }
 
-enum Piece<'a> {
+enum WikiPiece<'a> {
     Text(&'a str),
     Code {
         language: &'a str,
@@ -32,12 +32,12 @@ enum Piece<'a> {
 }
 
 /// Iterator over the pieces of a text: macros, and the texts between them.
-struct Pieces<'a> {
+struct WikiPieces<'a> {
     rest: &'a str,
-    next: Option<Piece<'a>>,
+    next: Option<WikiPiece<'a>>,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> WikiPieces<'a> {
     const fn of(text: &'a str) -> Self {
         Self {
             rest: text,
@@ -46,10 +46,10 @@ impl<'a> Pieces<'a> {
     }
 }
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+impl<'a> Iterator for WikiPieces<'a> {
+    type Item = WikiPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<WikiPiece<'a>> {
         if let Some(next) = self.next.take() {
             return Some(next);
         }
@@ -59,23 +59,23 @@ impl<'a> Iterator for Pieces<'a> {
         let mut from = 0;
         while let Some(found) = self.rest[from..].find('{') {
             let at = from + found;
-            if let Some((piece, length)) = macro_at(self.rest, at) {
+            if let Some((piece, length)) = parse_macro(self.rest, at) {
                 let text = &self.rest[..at];
                 self.rest = &self.rest[at + length..];
                 if text.trim().is_empty() {
                     return Some(piece);
                 }
                 self.next = Some(piece);
-                return Some(Piece::Text(text));
+                return Some(WikiPiece::Text(text));
             }
             from = at + 1;
         }
-        Some(Piece::Text(std::mem::take(&mut self.rest)))
+        Some(WikiPiece::Text(std::mem::take(&mut self.rest)))
     }
 }
 
 /// Parses the macro at a position and returns it with its length.
-fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
+fn parse_macro(text: &str, at: usize) -> Option<(WikiPiece<'_>, usize)> {
     if text[..at].ends_with('\\') {
         return None;
     }
@@ -91,31 +91,35 @@ fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
     let (name, parameters) = head.split_once(':').unwrap_or((head, ""));
     let length = head.len() + 2;
     match name {
-        "quote" => Some((Piece::Quote, length)),
-        "panel" => Some((Piece::Panel(value(parameters, "title")), length)),
+        "quote" => Some((WikiPiece::Quote, length)),
+        "panel" => Some((WikiPiece::Panel(find_parameter(parameters, "title")), length)),
         "code" | "noformat" => {
             let body = &text[at + length..];
             // The first end counts: Jira has no escape within code.
             let end = if name == "code" { "{code}" } else { "{noformat}" };
             let code = &body[..body.find(end)?];
-            let language = if name == "code" { language(parameters) } else { "" };
-            let piece = Piece::Code { language, code };
+            let language = if name == "code" {
+                find_language(parameters)
+            } else {
+                ""
+            };
+            let piece = WikiPiece::Code { language, code };
             Some((piece, length + code.len() + end.len()))
         }
         _ => None,
     }
 }
 
-fn value<'a>(parameters: &'a str, name: &str) -> &'a str {
+fn find_parameter<'a>(parameters: &'a str, name: &str) -> &'a str {
     let mut pairs = parameters.split('|').filter_map(|pair| pair.split_once('='));
     let found = pairs.find(|(known, _)| known.trim() == name);
     found.map_or("", |(_, value)| value.trim())
 }
 
-fn language(parameters: &str) -> &str {
+fn find_language(parameters: &str) -> &str {
     let first = parameters.split('|').next().unwrap_or_default().trim();
     match first.contains('=') {
-        true => value(parameters, "language"),
+        true => find_parameter(parameters, "language"),
         false if first == "none" => "",
         false => first,
     }
@@ -123,32 +127,32 @@ fn language(parameters: &str) -> &str {
 
 /// Open quote or panel, with its blocks so far.
 #[derive(Default)]
-struct Frame {
+struct QuoteFrame {
     blocks: Vec<String>,
     is_quote: bool,
 }
 
 #[derive(Default)]
-struct Page {
+struct MarkdownPage {
     top: Vec<String>,
-    open: Vec<Frame>,
+    open: Vec<QuoteFrame>,
 }
 
-impl Page {
-    fn add(&mut self, piece: Piece<'_>) {
+impl MarkdownPage {
+    fn add(&mut self, piece: WikiPiece<'_>) {
         match piece {
-            Piece::Text(text) => {
-                let blocks = Blocks::of(text);
+            WikiPiece::Text(text) => {
+                let blocks = BlockBuilder::of(text);
                 self.blocks().extend(blocks);
             }
-            Piece::Code { language, code } => {
-                let block = fenced(language, code);
+            WikiPiece::Code { language, code } => {
+                let block = render_fence(language, code);
                 self.blocks().push(block);
             }
-            Piece::Quote if self.open.last().is_some_and(|frame| frame.is_quote) => self.close(),
-            Piece::Quote => self.begin(true, ""),
-            Piece::Panel("") if self.open.last().is_some_and(|frame| !frame.is_quote) => self.close(),
-            Piece::Panel(title) => self.begin(false, title),
+            WikiPiece::Quote if self.open.last().is_some_and(|frame| frame.is_quote) => self.close(),
+            WikiPiece::Quote => self.begin(true, ""),
+            WikiPiece::Panel("") if self.open.last().is_some_and(|frame| !frame.is_quote) => self.close(),
+            WikiPiece::Panel(title) => self.begin(false, title),
         }
     }
 
@@ -162,7 +166,7 @@ impl Page {
     fn begin(&mut self, is_quote: bool, title: &str) {
         if self.open.len() < MAX_FRAMES {
             let title = Some(title).filter(|title| !title.is_empty());
-            self.open.push(Frame {
+            self.open.push(QuoteFrame {
                 blocks: title.map(str::to_owned).into_iter().collect(),
                 is_quote,
             });
@@ -187,7 +191,7 @@ impl Page {
     }
 }
 
-fn fenced(language: &str, code: &str) -> String {
+fn render_fence(language: &str, code: &str) -> String {
     let code = code.strip_prefix('\n').unwrap_or(code);
     let code = code.strip_suffix('\n').unwrap_or(code);
     let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -203,23 +207,23 @@ fn fenced(language: &str, code: &str) -> String {
 
 /// Builder of the blocks of a text without macros.
 #[derive(Default)]
-struct Blocks {
+struct BlockBuilder {
     done: Vec<String>,
     lines: Vec<String>,
-    kind: Kind,
+    kind: BlockKind,
     /// Delimiter and number of the last item of each open list.
     items: Vec<(char, usize)>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     #[default]
     Paragraph,
     List,
     Table,
 }
 
-impl Blocks {
+impl BlockBuilder {
     fn of(text: &str) -> Vec<String> {
         let mut blocks = Self::default();
         for line in text.lines() {
@@ -235,7 +239,7 @@ impl Blocks {
             self.done.push(lines.join("\n"));
         }
         self.items.clear();
-        self.kind = Kind::Paragraph;
+        self.kind = BlockKind::Paragraph;
     }
 
     fn alone(&mut self, block: String) {
@@ -243,7 +247,7 @@ impl Blocks {
         self.done.push(block);
     }
 
-    fn become_kind(&mut self, kind: Kind) {
+    fn become_kind(&mut self, kind: BlockKind) {
         if self.kind != kind {
             self.end();
             self.kind = kind;
@@ -257,13 +261,13 @@ impl Blocks {
         if line.len() >= 4 && line.chars().all(|c| c == '-') {
             return self.alone("---".to_owned());
         }
-        if let Some((level, text)) = heading(line) {
-            return self.alone(format!("{} {}", "#".repeat(level), markdown(text)));
+        if let Some((level, text)) = parse_heading(line) {
+            return self.alone(format!("{} {}", "#".repeat(level), convert_line(text)));
         }
         if let Some(text) = line.strip_prefix("bq. ") {
-            return self.alone(format!("> {}", markdown(text)));
+            return self.alone(format!("> {}", convert_line(text)));
         }
-        if let Some((signs, text)) = item(line) {
+        if let Some((signs, text)) = parse_item(line) {
             return self.item(signs, text);
         }
         if line.starts_with('|') {
@@ -271,19 +275,19 @@ impl Blocks {
         }
         match self.kind {
             // A line without a delimiter continues the previous item.
-            Kind::List => {
-                let indent = " ".repeat(width(&self.items));
-                self.lines.push(format!("{indent}{}", markdown(line)));
+            BlockKind::List => {
+                let indent = " ".repeat(measure_indent(&self.items));
+                self.lines.push(format!("{indent}{}", convert_line(line)));
             }
-            Kind::Table | Kind::Paragraph => {
-                self.become_kind(Kind::Paragraph);
-                self.lines.push(markdown(line));
+            BlockKind::Table | BlockKind::Paragraph => {
+                self.become_kind(BlockKind::Paragraph);
+                self.lines.push(convert_line(line));
             }
         }
     }
 
     fn item(&mut self, signs: &str, text: &str) {
-        self.become_kind(Kind::List);
+        self.become_kind(BlockKind::List);
         let depth = signs.len().min(MAX_LISTS);
         let sign = if signs.ends_with('#') { '#' } else { '*' };
         // A shallower item ends the deeper lists, so their numbers start again.
@@ -294,14 +298,14 @@ impl Blocks {
         if let Some(last) = self.items.last_mut() {
             *last = (sign, if last.0 == sign { last.1 + 1 } else { 1 });
             let number = last.1;
-            let indent = " ".repeat(width(&self.items[..depth - 1]));
+            let indent = " ".repeat(measure_indent(&self.items[..depth - 1]));
             let marker = if sign == '#' {
                 format!("{number}.")
             } else {
                 "-".to_owned()
             };
             self.lines.push(
-                format!("{indent}{marker} {}", markdown(text))
+                format!("{indent}{marker} {}", convert_line(text))
                     .trim_end()
                     .to_owned(),
             );
@@ -309,9 +313,9 @@ impl Blocks {
     }
 
     fn row(&mut self, line: &str) {
-        self.become_kind(Kind::Table);
-        let cells: Vec<String> = cells(line)
-            .map(|cell| markdown(cell.trim()).replace("  \n", " ").replace('|', "\\|"))
+        self.become_kind(BlockKind::Table);
+        let cells: Vec<String> = split_cells(line)
+            .map(|cell| convert_line(cell.trim()).replace("  \n", " ").replace('|', "\\|"))
             .collect();
         self.lines.push(format!("| {} |", cells.join(" | ")));
         if self.lines.len() == 1 {
@@ -321,14 +325,14 @@ impl Blocks {
 }
 
 /// Indentation of the text of the last of these items.
-fn width(items: &[(char, usize)]) -> usize {
+fn measure_indent(items: &[(char, usize)]) -> usize {
     items
         .iter()
         .map(|(sign, _)| if *sign == '#' { 3 } else { 2 })
         .sum()
 }
 
-fn heading(line: &str) -> Option<(usize, &str)> {
+fn parse_heading(line: &str) -> Option<(usize, &str)> {
     let level = line.strip_prefix('h')?.chars().next()?.to_digit(10)?;
     let text = line.get(2..)?.strip_prefix('.')?;
     let is_level = (1..=6).contains(&level) && text.starts_with(' ');
@@ -336,7 +340,7 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 }
 
 /// Splits an item into its delimiters and its text.
-fn item(line: &str) -> Option<(&str, &str)> {
+fn parse_item(line: &str) -> Option<(&str, &str)> {
     let (signs, text) = line.split_once(' ')?;
     let is_dash = signs.chars().all(|c| c == '-') && signs.len() <= 3;
     let is_item = !signs.is_empty() && (is_dash || signs.chars().all(|c| c == '*' || c == '#'));
@@ -344,7 +348,7 @@ fn item(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Splits a row into cells at its bars, except within links and after a backslash.
-fn cells(line: &str) -> impl Iterator<Item = &str> {
+fn split_cells(line: &str) -> impl Iterator<Item = &str> {
     let (mut cells, mut start, mut inside, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, c) in line.char_indices() {
         match c {

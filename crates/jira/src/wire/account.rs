@@ -1,6 +1,6 @@
 //! JSON of accounts, groups and their members.
 
-use domain::Account;
+use domain::TrackerAccount;
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::FoundGroups;
@@ -31,7 +31,7 @@ impl WireAccount {
     }
 }
 
-impl From<WireAccount> for Account {
+impl From<WireAccount> for TrackerAccount {
     fn from(wire: WireAccount) -> Self {
         Self {
             id: wire.account_id.or(wire.name).unwrap_or_default(),
@@ -52,9 +52,9 @@ struct WireAssigneeField {
     assignee: Option<WireAccount>,
 }
 
-impl From<WireAssigneeOnly> for Option<Account> {
+impl From<WireAssigneeOnly> for Option<TrackerAccount> {
     fn from(wire: WireAssigneeOnly) -> Self {
-        wire.fields.assignee.map(Account::from)
+        wire.fields.assignee.map(TrackerAccount::from)
     }
 }
 

@@ -1,14 +1,14 @@
 //! JSON of comments and their properties.
 
-use domain::{Account, json};
+use domain::{TrackerAccount, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
     account::WireAccount,
-    value::{instant, text_or_number},
+    value::{parse_instant, text_or_number},
 };
-use crate::{Comment, CommentId, Dialect, Error, adf};
+use crate::{Error, JiraComment, JiraCommentId, JiraDialect, adf};
 
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";
@@ -54,7 +54,7 @@ impl WireProperty {
 
 /// Text of a comment. One that is nested too deeply becomes a notice, so that the other comments stay
 /// readable.
-fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Error> {
+fn render_comment_text(raw: Option<&RawValue>, dialect: JiraDialect) -> Result<String, Error> {
     let Some(raw) = raw else { return Ok(String::new()) };
     match dialect.markdown(raw, "a comment") {
         Err(Error::TooDeep { .. }) => Ok(TOO_DEEP.to_owned()),
@@ -63,37 +63,41 @@ fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Erro
 }
 
 /// Ids of the accounts that a document mentions; empty for wiki markup, whose text contains the names.
-fn mentioned(raw: Option<&RawValue>, dialect: Dialect) -> Vec<String> {
+fn collect_mentions(raw: Option<&RawValue>, dialect: JiraDialect) -> Vec<String> {
     match (dialect, raw) {
-        (Dialect::Cloud, Some(raw)) => {
+        (JiraDialect::Cloud, Some(raw)) => {
             let document: Option<Value> = json::from_slice(raw.get().as_bytes()).ok();
             document.as_ref().map(adf::mentioned_accounts).unwrap_or_default()
         }
-        (Dialect::Cloud, None) | (Dialect::DataCenter, _) => Vec::new(),
+        (JiraDialect::Cloud, None) | (JiraDialect::DataCenter, _) => Vec::new(),
     }
 }
 
 impl WireComment {
-    pub(crate) fn into_comment(self, us: &Account, dialect: Dialect) -> Result<Comment, Error> {
+    pub(crate) fn into_comment(
+        self,
+        us: &TrackerAccount,
+        dialect: JiraDialect,
+    ) -> Result<JiraComment, Error> {
         let by_customer = self.author.as_ref().is_some_and(WireAccount::is_customer);
-        let author = self.author.map(Account::from);
+        let author = self.author.map(TrackerAccount::from);
         let by_bot = author.as_ref().is_some_and(|author| author.is_bot);
         let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
         let marker = self.properties.iter().find(|property| property.key == MARKER);
         let marker = marker.and_then(WireProperty::id).unwrap_or_default();
-        let created = instant(&self.created)?;
-        Ok(Comment {
-            id: CommentId(self.id),
+        let created = parse_instant(&self.created)?;
+        Ok(JiraComment {
+            id: JiraCommentId(self.id),
             author: name,
             by_bot,
             by_customer,
             // An anonymous comment has an empty account, which must not match.
             by_us: !account.is_empty() && account == us.id,
             author_account_id: account,
-            updated: self.updated.as_deref().map_or(Ok(created), instant)?,
+            updated: self.updated.as_deref().map_or(Ok(created), parse_instant)?,
             created,
-            text: comment_text(self.body.as_deref(), dialect)?,
-            mentioned: mentioned(self.body.as_deref(), dialect),
+            text: render_comment_text(self.body.as_deref(), dialect)?,
+            mentioned: collect_mentions(self.body.as_deref(), dialect),
             marker,
         })
     }

@@ -1,16 +1,16 @@
 //! JSON of an issue's history.
 
-use domain::{Account, Timestamp};
+use domain::{Timestamp, TrackerAccount};
 use serde::Deserialize;
 
 use super::{account::WireAccount, value::text_or_number};
-use crate::{Assignment, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
+use crate::{AssigneeChange, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
 
 /// Changes of an issue, each kind oldest first.
-pub(crate) struct Changes {
+pub(crate) struct IssueHistory {
     pub(crate) moves: Vec<StatusChange>,
     pub(crate) edits: Vec<TextEdit>,
-    pub(crate) assignments: Vec<Assignment>,
+    pub(crate) assignments: Vec<AssigneeChange>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -88,29 +88,29 @@ impl WireHistory {
         Some(TextEdit {
             at: Timestamp::parse(self.created.as_deref()?)?,
             id: ChangelogId(self.id),
-            by: self.author.map(Account::from),
+            by: self.author.map(TrackerAccount::from),
             before,
         })
     }
 
     /// Assignment in this entry; `None` for other changes.
     // An entry may contain a field several times; its last item is the result.
-    pub(crate) fn into_assignment(self) -> Option<Assignment> {
+    pub(crate) fn into_assignment(self) -> Option<AssigneeChange> {
         let item = self
             .items
             .into_iter()
             .rev()
             .find(|item| item.field == "assignee")?;
         let display_name = item.to.unwrap_or_default();
-        Some(Assignment {
+        Some(AssigneeChange {
             id: ChangelogId(self.id),
-            to: item.to_id.map(|id| Account {
+            to: item.to_id.map(|id| TrackerAccount {
                 id,
                 display_name,
                 is_bot: false,
             }),
             at: self.created.as_deref().and_then(Timestamp::parse),
-            by: self.author.map(Account::from),
+            by: self.author.map(TrackerAccount::from),
         })
     }
 
@@ -126,7 +126,7 @@ impl WireHistory {
             id: ChangelogId(self.id),
             to,
             at: self.created.as_deref().and_then(Timestamp::parse),
-            by: self.author.map(Account::from),
+            by: self.author.map(TrackerAccount::from),
         })
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Account, TicketKey, Timestamp, json};
+use domain::{TicketKey, Timestamp, TrackerAccount, json};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
     account::WireAccount,
-    history::Changes,
-    related::{WireLink, WireLinked},
+    history::IssueHistory,
+    linked_issue::{WireIssueLink, WireLinked},
     status::WireStatus,
     value::WireName,
 };
-use crate::{Comment, Dialect, Error, Issue, Related, criteria::with_criteria};
+use crate::{Error, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria};
 
 /// Issue with its project only.
 #[derive(Deserialize)]
@@ -23,11 +23,11 @@ pub(crate) struct WireProjectOnly {
 
 #[derive(Deserialize)]
 struct WireProjectField {
-    project: WireProject,
+    project: WireIssueProject,
 }
 
 #[derive(Deserialize)]
-struct WireProject {
+struct WireIssueProject {
     #[serde(rename = "projectTypeKey")]
     kind: Option<String>,
 }
@@ -61,7 +61,7 @@ fn read_fields<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Error> {
 }
 
 #[derive(Deserialize)]
-struct WireFields {
+struct WireIssueFields {
     #[serde(default)]
     summary: String,
     /// Parsed separately, so that an error can name the description.
@@ -79,13 +79,13 @@ struct WireFields {
     creator: Option<WireAccount>,
     parent: Option<WireLinked>,
     #[serde(default)]
-    issuelinks: Vec<WireLink>,
+    issuelinks: Vec<WireIssueLink>,
     #[serde(default)]
     subtasks: Vec<WireLinked>,
 }
 
-impl WireFields {
-    fn take_related(&mut self, key: &TicketKey) -> Vec<Related> {
+impl WireIssueFields {
+    fn take_related(&mut self, key: &TicketKey) -> Vec<RelatedIssue> {
         let instance = key.instance();
         let parent = self.parent.take().into_iter();
         let parent = parent.filter_map(|issue| issue.into_related("parent".to_owned(), instance));
@@ -102,11 +102,11 @@ impl WireIssue {
         self,
         key: &TicketKey,
         url: String,
-        comments: Vec<Comment>,
-        changes: Changes,
-        (dialect, criteria_fields): (Dialect, &[String]),
-    ) -> Result<Issue, Error> {
-        let mut fields: WireFields = read_fields(&self.fields)?;
+        comments: Vec<JiraComment>,
+        changes: IssueHistory,
+        (dialect, criteria_fields): (JiraDialect, &[String]),
+    ) -> Result<JiraIssue, Error> {
+        let mut fields: WireIssueFields = read_fields(&self.fields)?;
         let related = fields.take_related(key);
         let description = fields.description.as_deref();
         let read = |raw| dialect.markdown(raw, "the description");
@@ -117,8 +117,8 @@ impl WireIssue {
             _ => read_fields(&self.fields)?,
         };
         let criteria = criteria_fields.iter().filter_map(|id| own.get(id)?.as_deref());
-        let description = with_criteria(description, &criteria.collect::<Vec<_>>(), dialect)?;
-        Ok(Issue {
+        let description = append_criteria(description, &criteria.collect::<Vec<_>>(), dialect)?;
+        Ok(JiraIssue {
             key: key.clone(),
             summary: fields.summary,
             description_markdown: description,
@@ -133,12 +133,12 @@ impl WireIssue {
             status: fields.status.into(),
             // Moves are oldest first, so the last one led to the present status.
             status_changed_at: changes.moves.last().and_then(|change| change.at),
-            assignee: fields.assignee.map(Account::from),
+            assignee: fields.assignee.map(TrackerAccount::from),
             updated: fields.updated.as_deref().and_then(Timestamp::parse),
             url,
             comments,
             created: fields.created.as_deref().and_then(Timestamp::parse),
-            creator: fields.creator.map(Account::from),
+            creator: fields.creator.map(TrackerAccount::from),
             status_changes: changes.moves,
             text_edits: changes.edits,
             assignments: changes.assignments,

@@ -11,9 +11,13 @@ const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 /// Search for issues in a ready status. Its date is too early by up to a day, so the caller compares the hits
 /// again.
 pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Timestamp>) -> String {
-    let mut jql = format!("project = {} AND status = {}", quoted(project), quoted(status));
+    let mut jql = format!(
+        "project = {} AND status = {}",
+        quote_text(project),
+        quote_text(status)
+    );
     if let Some(minute) = updated_since.and_then(|since| jql_minute(since.plus_ms(-ZONE_MARGIN_MS))) {
-        let _ = write!(jql, " AND updated >= {}", quoted(&minute));
+        let _ = write!(jql, " AND updated >= {}", quote_text(&minute));
     }
     jql.push_str(" ORDER BY updated ASC");
     jql
@@ -21,10 +25,10 @@ pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Times
 
 /// Search for recent changes. A relative date is independent of the account's time zone.
 pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
-    let period = quoted(&format!("-{minutes}m"));
+    let period = quote_text(&format!("-{minutes}m"));
     format!(
         "project = {} AND updated >= {period} ORDER BY updated ASC",
-        quoted(project)
+        quote_text(project)
     )
 }
 
@@ -33,11 +37,11 @@ pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
 pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
     let titles: Vec<String> = words
         .iter()
-        .map(|word| format!("summary ~ {}", quoted(word)))
+        .map(|word| format!("summary ~ {}", quote_text(word)))
         .collect();
     format!(
         "project = {} AND statusCategory != Done AND ({}) ORDER BY updated DESC",
-        quoted(project),
+        quote_text(project),
         titles.join(" OR ")
     )
 }
@@ -45,10 +49,13 @@ pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
 /// Search for the issues of a project in a status, or for the unfinished ones, latest change first.
 pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
     let which = match status {
-        Some(status) => format!("status = {}", quoted(status)),
+        Some(status) => format!("status = {}", quote_text(status)),
         None => "statusCategory != Done".to_owned(),
     };
-    format!("project = {} AND {which} ORDER BY updated DESC", quoted(project))
+    format!(
+        "project = {} AND {which} ORDER BY updated DESC",
+        quote_text(project)
+    )
 }
 
 /// Search for unfinished issues of a project that match a condition, latest change first.
@@ -56,18 +63,18 @@ pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
     format!(
         // The parentheses keep an OR in the condition within the project.
         "project = {} AND statusCategory != Done AND ({condition}) ORDER BY updated DESC",
-        quoted(project)
+        quote_text(project)
     )
 }
 
 /// Search that finds one issue if it matches a condition.
 pub(crate) fn match_jql(key: &TicketKey, condition: &str) -> String {
-    format!("key = {} AND ({condition})", quoted(&key.short()))
+    format!("key = {} AND ({condition})", quote_text(&key.short()))
 }
 
 /// Search for issues by their keys.
 pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
-    let keys: Vec<String> = keys.iter().map(|key| quoted(&key.short())).collect();
+    let keys: Vec<String> = keys.iter().map(|key| quote_text(&key.short())).collect();
     format!("key in ({})", keys.join(", "))
 }
 
@@ -77,7 +84,7 @@ fn jql_minute(at: Timestamp) -> Option<String> {
         .ok()
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let escaped = text.chars().fold(String::new(), |mut escaped, c| {
         match c {
             '"' | '\\' => escaped.extend(['\\', c]),

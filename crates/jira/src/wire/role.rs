@@ -8,12 +8,12 @@ use crate::RoleMembers;
 #[derive(Deserialize)]
 pub(crate) struct WireRole {
     #[serde(default)]
-    actors: Vec<WireActor>,
+    actors: Vec<WireRoleActor>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireActor {
+struct WireRoleActor {
     actor_user: Option<WireActorUser>,
     actor_group: Option<WireGroup>,
     /// A Data Center has only the kind and name of a member.

@@ -1,14 +1,16 @@
 //! JSON of search results.
 
-use domain::{Account, Instance, TicketKey};
+use domain::{InstanceName, TicketKey, TrackerAccount};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     account::WireAccount,
-    value::{WireName, instant},
+    value::{WireName, parse_instant},
 };
-use crate::{ChangedIssue, Dialect, Error, IssueStub, Outlined, dialect::Page, error::capped};
+use crate::{
+    ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage, error::truncate_text,
+};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
@@ -24,8 +26,8 @@ pub(crate) struct WireSearch<T> {
 }
 
 impl<T> WireSearch<T> {
-    pub(crate) fn page(&self) -> Page {
-        Page {
+    pub(crate) fn page(&self) -> SearchPage {
+        SearchPage {
             token: self.next_page_token.clone(),
             start: self.start_at,
             hits: self.issues.len(),
@@ -67,14 +69,14 @@ struct WireOutline {
 impl WireOutlined {
     pub(crate) fn into_outlined(
         self,
-        instance: Option<&Instance>,
-        dialect: Dialect,
-    ) -> Result<Outlined, Error> {
+        instance: Option<&InstanceName>,
+        dialect: JiraDialect,
+    ) -> Result<IssueOutline, Error> {
         let description = self.fields.description.as_deref();
         // A description that cannot be parsed must not hide the other hits.
         let description = description.and_then(|raw| dialect.markdown(raw, "a description").ok());
-        Ok(Outlined {
-            key: key(&self.key, instance)?,
+        Ok(IssueOutline {
+            key: parse_key(&self.key, instance)?,
             summary: self.fields.summary,
             status: self.fields.status.name,
             description_markdown: description.unwrap_or_default(),
@@ -82,28 +84,28 @@ impl WireOutlined {
     }
 }
 
-pub(super) fn key(text: &str, instance: Option<&Instance>) -> Result<TicketKey, Error> {
+pub(super) fn parse_key(text: &str, instance: Option<&InstanceName>) -> Result<TicketKey, Error> {
     TicketKey::jira_on(instance.cloned(), text).map_err(|_| Error::Malformed {
-        detail: format!("key {}", capped(text)),
+        detail: format!("key {}", truncate_text(text)),
     })
 }
 
 impl WireStub {
-    pub(crate) fn into_changed(self, instance: Option<&Instance>) -> Result<ChangedIssue, Error> {
+    pub(crate) fn into_changed(self, instance: Option<&InstanceName>) -> Result<ChangedIssue, Error> {
         Ok(ChangedIssue {
-            key: key(&self.key, instance)?,
-            updated: instant(&self.fields.updated)?,
-            created: instant(&self.fields.created.unwrap_or_default())?,
-            creator: self.fields.creator.map(Account::from),
+            key: parse_key(&self.key, instance)?,
+            updated: parse_instant(&self.fields.updated)?,
+            created: parse_instant(&self.fields.created.unwrap_or_default())?,
+            creator: self.fields.creator.map(TrackerAccount::from),
             status: self.fields.status.name,
-            assignee: self.fields.assignee.map(Account::from),
+            assignee: self.fields.assignee.map(TrackerAccount::from),
         })
     }
 
-    pub(crate) fn into_stub(self, instance: Option<&Instance>) -> Result<IssueStub, Error> {
-        Ok(IssueStub {
-            key: key(&self.key, instance)?,
-            updated: instant(&self.fields.updated)?,
+    pub(crate) fn into_stub(self, instance: Option<&InstanceName>) -> Result<IssueHit, Error> {
+        Ok(IssueHit {
+            key: parse_key(&self.key, instance)?,
+            updated: parse_instant(&self.fields.updated)?,
             status: self.fields.status.name,
         })
     }

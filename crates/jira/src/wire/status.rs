@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Status, StatusCategory};
+use crate::{IssueStatus, StatusCategory};
 
 /// Statuses of one issue type in a project.
 #[derive(Deserialize)]
@@ -21,16 +21,16 @@ pub(crate) struct WireStatusName {
 pub(super) struct WireStatus {
     name: String,
     #[serde(rename = "statusCategory")]
-    category: Option<WireCategory>,
+    category: Option<WireStatusCategory>,
 }
 
 #[derive(Deserialize)]
-struct WireCategory {
+struct WireStatusCategory {
     #[serde(default)]
     key: String,
 }
 
-impl From<WireStatus> for Status {
+impl From<WireStatus> for IssueStatus {
     fn from(wire: WireStatus) -> Self {
         let category = match wire.category.as_ref().map(|category| category.key.as_str()) {
             // Jira's keys of the three categories; they are the same in each language of the site.
@@ -55,7 +55,7 @@ struct WireStatusField {
     status: WireStatus,
 }
 
-impl From<WireStatusOnly> for Status {
+impl From<WireStatusOnly> for IssueStatus {
     fn from(wire: WireStatusOnly) -> Self {
         wire.fields.status.into()
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{status::WireStatus, value::text_or_number};
-use crate::{Dialect, ScreenField, Transition};
+use crate::{JiraDialect, ScreenField, WorkflowTransition};
 
 #[derive(Deserialize)]
 pub(crate) struct WireTransitions {
@@ -56,7 +56,7 @@ impl WireSchema {
 }
 
 /// Name of a permitted value, with its id: requests accept the id for every type of field.
-fn allowed(value: &Value) -> Option<(String, Value)> {
+fn parse_allowed_value(value: &Value) -> Option<(String, Value)> {
     if let Some(text) = value.as_str() {
         return Some((text.to_owned(), json!(text)));
     }
@@ -64,7 +64,7 @@ fn allowed(value: &Value) -> Option<(String, Value)> {
     Some((name.to_owned(), json!({ "id": value["id"].as_str()? })))
 }
 
-fn screen_field(key: String, wire: WireScreenField, dialect: Dialect) -> ScreenField {
+fn build_screen_field(key: String, wire: WireScreenField, dialect: JiraDialect) -> ScreenField {
     ScreenField {
         name: if wire.name.is_empty() {
             key.clone()
@@ -75,18 +75,22 @@ fn screen_field(key: String, wire: WireScreenField, dialect: Dialect) -> ScreenF
         must: wire.required && !wire.has_default_value,
         is_document: wire.schema.is_document(),
         kind: wire.schema.kind,
-        allowed: wire.allowed_values.iter().filter_map(allowed).collect(),
+        allowed: wire
+            .allowed_values
+            .iter()
+            .filter_map(parse_allowed_value)
+            .collect(),
         dialect,
     }
 }
 
 impl WireTransition {
-    pub(crate) fn into_transition(self, dialect: Dialect) -> Transition {
+    pub(crate) fn into_transition(self, dialect: JiraDialect) -> WorkflowTransition {
         let fields = self.fields.into_iter();
-        let screen = fields.map(|(key, field)| screen_field(key, field, dialect));
+        let screen = fields.map(|(key, field)| build_screen_field(key, field, dialect));
         let screen: Vec<_> = screen.collect();
         let asked = screen.iter().filter(|field| field.must);
-        Transition {
+        WorkflowTransition {
             id: self.id,
             name: self.name,
             to: self.to.into(),

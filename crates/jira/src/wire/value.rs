@@ -4,7 +4,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::{Error, error::capped};
+use crate::{Error, error::truncate_text};
 
 /// Page of a list with the total number of entries.
 #[derive(Deserialize)]
@@ -27,9 +27,9 @@ pub(super) struct WireName {
     pub(super) name: String,
 }
 
-pub(super) fn instant(text: &str) -> Result<Timestamp, Error> {
+pub(super) fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     Timestamp::parse(text).ok_or_else(|| Error::Malformed {
-        detail: format!("time {}", capped(text)),
+        detail: format!("time {}", truncate_text(text)),
     })
 }
 

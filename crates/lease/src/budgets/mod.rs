@@ -5,57 +5,57 @@
 //! counts every call of the running periods again. Until then each planner also applies the amounts that it
 //! knows itself. While Redis does not answer, these alone count.
 
-mod book;
+mod local_budgets;
 mod rebuild;
 mod scripts;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::{Amount, Budget, Timestamp};
+use domain::{BudgetUnit, SpendAmount, Timestamp};
 use tokio::sync::Notify;
 
-use crate::Leases;
-use book::{Book, Untold};
-pub use rebuild::Rebuild;
+use crate::TicketLeases;
+use local_budgets::{LocalBudgets, UnsentSettlement};
+pub use rebuild::BudgetRebuild;
 pub(crate) use store::PREFIX;
-use store::{Answer, Granted, Known, Settled, Store};
+use store::{BudgetStore, GrantedAmount, ReservationAnswer, SettledCallPolicy, SettlementOutcome};
 
 /// Account with a limit for one period, such as a repository's day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct BudgetAccount {
     /// Name of the account and period, unique among accounts.
     pub name: String,
     /// Limit of the period; a part of 0 has no limit.
-    pub limit: Amount,
+    pub limit: SpendAmount,
     /// End of the period; the amount is deleted some time later.
     pub ends: Timestamp,
 }
 
-impl Account {
-    fn refusal(&self, place: usize, used: Amount, most: Amount) -> Option<Refusal> {
+impl BudgetAccount {
+    fn refusal(&self, place: usize, used: SpendAmount, most: SpendAmount) -> Option<BudgetRefusal> {
         let parts = [
             (
-                Budget::Cost,
+                BudgetUnit::Cost,
                 used.cost_micros,
                 most.cost_micros,
                 self.limit.cost_micros,
             ),
-            (Budget::Tokens, used.tokens, most.tokens, self.limit.tokens),
+            (BudgetUnit::Tokens, used.tokens, most.tokens, self.limit.tokens),
         ];
         parts.into_iter().find_map(|(budget, used, most, limit)| {
-            (limit > 0 && used.saturating_add(most) > limit).then_some(Refusal { place, budget, used })
+            (limit > 0 && used.saturating_add(most) > limit).then_some(BudgetRefusal { place, budget, used })
         })
     }
 }
 
 /// Call of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct BudgetCall {
     /// Id of the call; a repeated call keeps it.
     pub id: String,
     /// Maximum amount of the call.
-    pub most: Amount,
+    pub most: SpendAmount,
     /// Current time of the caller's clock.
     pub now: Timestamp,
     /// Time at which the call has ended in any case; its reservation ends with it.
@@ -64,20 +64,20 @@ pub struct Call {
 
 /// Refusal of a call for which an account has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct BudgetRefusal {
     /// Index of the account in the caller's list.
     pub place: usize,
     /// Kind of budget that is exhausted.
-    pub budget: Budget,
+    pub budget: BudgetUnit,
     /// Amount that was taken, plus the maximum of other running calls.
     pub used: u64,
 }
 
 /// Result of a reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reserved {
+pub struct SharedBudgetReservation {
     /// Account without room; nothing is reserved then.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<BudgetRefusal>,
     /// Indexes of the accounts that reached four fifths of their limit with this call.
     pub near: Vec<usize>,
     /// False when only this planner's amounts were applied.
@@ -86,38 +86,38 @@ pub struct Reserved {
 
 /// Budgets that planners share. Cheap to clone.
 #[derive(Clone)]
-pub struct Budgets {
-    store: Store,
-    book: Arc<Mutex<Book>>,
+pub struct SharedSharedBudgets {
+    store: BudgetStore,
+    book: Arc<Mutex<LocalBudgets>>,
     /// Notified when amounts of the server are found to be incomplete.
     lost: Arc<Notify>,
 }
 
-impl Budgets {
+impl SharedSharedBudgets {
     /// Creates budgets on the connection of the leases.
-    pub fn new(leases: &Leases) -> Self {
+    pub fn new(leases: &TicketLeases) -> Self {
         Self {
-            store: Store::new(leases.server.clone()),
+            store: BudgetStore::new(leases.server.clone()),
             book: Arc::default(),
             lost: Arc::default(),
         }
     }
 
     /// Reserves the maximum of a call in all accounts, or in none. A repeated call keeps one reservation.
-    pub async fn reserve(&self, call: &Call, accounts: &[Account]) -> Reserved {
+    pub async fn reserve(&self, call: &BudgetCall, accounts: &[BudgetAccount]) -> SharedBudgetReservation {
         // Unsent amounts first, so that the server decides with them.
         self.tell().await;
         let answer = failpoint::around("lease.budget.reserve", self.store.reserve(call, accounts)).await;
         let mut book = self.book();
         let own = book.refusal(call, accounts);
         let (refusal, granted, is_shared) = match answer {
-            Ok(Answer::Refused(refusal)) => (Some(refusal), Vec::new(), true),
-            Ok(Answer::Granted {
+            Ok(ReservationAnswer::Refused(refusal)) => (Some(refusal), Vec::new(), true),
+            Ok(ReservationAnswer::Granted {
                 accounts,
                 complete: true,
             }) => (None, accounts, true),
             // Without all amounts, the server's consent proves nothing, so this planner's own amounts decide.
-            Ok(Answer::Granted { complete: false, .. }) | Err(_) => (own, Vec::new(), false),
+            Ok(ReservationAnswer::Granted { complete: false, .. }) | Err(_) => (own, Vec::new(), false),
         };
         if !is_shared {
             self.lost.notify_one();
@@ -128,8 +128,8 @@ impl Budgets {
                 book.observe(account, granted.taken);
             }
         }
-        let is_near = |(place, granted): (usize, &Granted)| granted.is_near.then_some(place);
-        Reserved {
+        let is_near = |(place, granted): (usize, &GrantedAmount)| granted.is_near.then_some(place);
+        SharedBudgetReservation {
             refusal,
             near: granted.iter().enumerate().filter_map(is_near).collect(),
             is_shared,
@@ -137,19 +137,19 @@ impl Budgets {
     }
 
     /// Replaces a call's reservation by its amount. A call counts once, with its last amount.
-    pub async fn settle(&self, call: &str, amount: Amount, accounts: &[Account], now: Timestamp) {
+    pub async fn settle(&self, call: &str, amount: SpendAmount, accounts: &[BudgetAccount], now: Timestamp) {
         // First in this process, so that the amount counts even if Redis does not answer.
         self.book().settle(call, amount, accounts);
-        let untold = Untold {
+        let untold = UnsentSettlement {
             call: call.to_owned(),
             amount,
             accounts: accounts.to_vec(),
             at: now,
         };
-        let told = self.store.settle(&untold, Known::Changes);
+        let told = self.store.settle(&untold, SettledCallPolicy::Changes);
         let told = failpoint::around("lease.budget.settle", told).await;
         // The call is kept before the next reservation sends it again, so an outage loses no amount.
-        if !matches!(told, Ok(Settled::Yes)) {
+        if !matches!(told, Ok(SettlementOutcome::Yes)) {
             self.lost.notify_one();
             self.book().untold.push(untold);
         }
@@ -161,14 +161,17 @@ impl Budgets {
         let untold = std::mem::take(&mut self.book().untold);
         let mut left = untold.into_iter();
         while let Some(next) = left.next() {
-            if !matches!(self.store.settle(&next, Known::Stays).await, Ok(Settled::Yes)) {
+            if !matches!(
+                self.store.settle(&next, SettledCallPolicy::Stays).await,
+                Ok(SettlementOutcome::Yes)
+            ) {
                 self.book().untold.extend(std::iter::once(next).chain(left));
                 return;
             }
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, LocalBudgets> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use domain::{Amount, Timestamp};
+use domain::{SpendAmount, Timestamp};
 
 use super::{
-    Account, Budgets,
-    book::Untold,
-    store::{Known, Settled, Store},
+    BudgetAccount, SharedSharedBudgets,
+    local_budgets::UnsentSettlement,
+    store::{BudgetStore, SettledCallPolicy, SettlementOutcome},
 };
 use crate::Error;
 
 /// Right to rebuild the server's amounts. Other planners continue meanwhile; a call that they settle is
 /// counted once.
-pub struct Rebuild {
-    store: Store,
+pub struct BudgetRebuild {
+    store: BudgetStore,
     generation: String,
 }
 
-impl Budgets {
+impl SharedSharedBudgets {
     /// Waits until a planner of this process finds the server's amounts incomplete.
     pub async fn lost(&self) {
         self.lost.notified().await;
@@ -28,20 +28,20 @@ impl Budgets {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn rebuild(&self, limit: Duration) -> Result<Option<Rebuild>, Error> {
+    pub async fn rebuild(&self, limit: Duration) -> Result<Option<BudgetRebuild>, Error> {
         let state = failpoint::around("lease.budget.state", self.store.state()).await?;
         // The lock expires, so that another planner continues after a crash.
         if state.is_complete || !self.store.lock(&state.generation, limit).await? {
             return Ok(None);
         }
-        Ok(Some(Rebuild {
+        Ok(Some(BudgetRebuild {
             store: self.store.clone(),
             generation: state.generation,
         }))
     }
 }
 
-impl Rebuild {
+impl BudgetRebuild {
     /// Counts a call of a journal, unless it is counted already. Returns false when the amounts were lost
     /// again.
     ///
@@ -50,11 +50,11 @@ impl Rebuild {
     pub async fn count(
         &self,
         call: &str,
-        amount: Amount,
-        accounts: Vec<Account>,
+        amount: SpendAmount,
+        accounts: Vec<BudgetAccount>,
         at: Timestamp,
     ) -> Result<bool, Error> {
-        let told = Untold {
+        let told = UnsentSettlement {
             call: call.to_owned(),
             amount,
             accounts,
@@ -62,9 +62,9 @@ impl Rebuild {
         };
         let settled = self
             .store
-            .settle_in(&self.generation, &told, Known::Stays)
+            .settle_in(&self.generation, &told, SettledCallPolicy::Stays)
             .await?;
-        Ok(settled == Settled::Yes)
+        Ok(settled == SettlementOutcome::Yes)
     }
 
     /// Marks the amounts as complete after every call was counted. Returns false when they were lost again.

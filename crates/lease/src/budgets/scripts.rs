@@ -93,14 +93,14 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] .. ' 0' then return 0 end
 redis.call('SET', KEYS[1], ARGV[1] .. ' 1')
 return 1";
 
-pub(super) struct Scripts {
+pub(super) struct BudgetScripts {
     pub(super) reserve: Script,
     pub(super) settle: Script,
     pub(super) begin: Script,
     pub(super) complete: Script,
 }
 
-impl Scripts {
+impl BudgetScripts {
     pub(super) fn new() -> Self {
         Self {
             reserve: Script::new(RESERVE),

@@ -5,11 +5,13 @@ use std::{
     time::Duration,
 };
 
-use domain::{Amount, Budget, Timestamp};
+use domain::{BudgetUnit, SpendAmount, Timestamp};
 use redis::ScriptInvocation;
 
-use super::{Account, Call, Refusal, book::Untold, scripts::Scripts};
-use crate::{error::Error, server::Server};
+use super::{
+    BudgetAccount, BudgetCall, BudgetRefusal, local_budgets::UnsentSettlement, scripts::BudgetScripts,
+};
+use crate::{error::Error, server::LeaseServer};
 
 /// Prefix of all keys.
 pub(crate) const PREFIX: &str = "journeyman:budget:";
@@ -24,12 +26,12 @@ const TRIES: u32 = 3;
 
 /// Generation of amounts, and whether all of them are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct GenerationState {
     pub(super) generation: String,
     pub(super) is_complete: bool,
 }
 
-impl State {
+impl GenerationState {
     fn parse(text: &str) -> Self {
         let (generation, complete) = text.split_once(' ').unwrap_or((text, "0"));
         Self {
@@ -40,20 +42,23 @@ impl State {
 }
 
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct GrantedAmount {
     /// Amount that earlier calls took for good.
-    pub(super) taken: Amount,
+    pub(super) taken: SpendAmount,
     pub(super) is_near: bool,
 }
 
 #[derive(Debug)]
-pub(super) enum Answer {
-    Granted { accounts: Vec<Granted>, complete: bool },
-    Refused(Refusal),
+pub(super) enum ReservationAnswer {
+    Granted {
+        accounts: Vec<GrantedAmount>,
+        complete: bool,
+    },
+    Refused(BudgetRefusal),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum SettlementOutcome {
     Yes,
     /// The generation no longer exists.
     Lost,
@@ -61,35 +66,35 @@ pub(super) enum Settled {
 
 /// Treatment of a call that was settled before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum SettledCallPolicy {
     Changes,
     Stays,
 }
 
 #[derive(Clone)]
-pub(super) struct Store {
-    server: Server,
-    scripts: Arc<Scripts>,
+pub(super) struct BudgetStore {
+    server: LeaseServer,
+    scripts: Arc<BudgetScripts>,
     generation: Arc<Mutex<Option<String>>>,
 }
 
-impl Store {
-    pub(super) fn new(server: Server) -> Self {
+impl BudgetStore {
+    pub(super) fn new(server: LeaseServer) -> Self {
         Self {
             server,
-            scripts: Arc::new(Scripts::new()),
+            scripts: Arc::new(BudgetScripts::new()),
             generation: Arc::default(),
         }
     }
 
     /// State of the server; begins a generation if none exists.
-    pub(super) async fn state(&self) -> Result<State, Error> {
+    pub(super) async fn state(&self) -> Result<GenerationState, Error> {
         let mut begin = self.scripts.begin.prepare_invoke();
         begin
             .key(state_key())
             .arg(uuid::Uuid::new_v4().simple().to_string());
         let text: String = self.server.run(&begin).await?;
-        let state = State::parse(&text);
+        let state = GenerationState::parse(&text);
         self.remember(Some(state.generation.clone()));
         Ok(state)
     }
@@ -110,13 +115,17 @@ impl Store {
         *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
     }
 
-    pub(super) async fn reserve(&self, call: &Call, accounts: &[Account]) -> Result<Answer, Error> {
+    pub(super) async fn reserve(
+        &self,
+        call: &BudgetCall,
+        accounts: &[BudgetAccount],
+    ) -> Result<ReservationAnswer, Error> {
         for _ in 0..TRIES {
             let generation = self.generation().await?;
             let invocation = self.reservation(&generation, call, accounts);
             let words: Vec<String> = self.server.run(&invocation).await?;
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match answer(&words) {
+            match parse_reservation_answer(&words) {
                 Some(answer) => return Ok(answer),
                 None => self.remember(None),
             }
@@ -124,7 +133,12 @@ impl Store {
         Err(self.server.unavailable("amounts are lost again and again"))
     }
 
-    fn reservation(&self, generation: &str, call: &Call, accounts: &[Account]) -> ScriptInvocation<'_> {
+    fn reservation(
+        &self,
+        generation: &str,
+        call: &BudgetCall,
+        accounts: &[BudgetAccount],
+    ) -> ScriptInvocation<'_> {
         let mut invocation = self.scripts.reserve.prepare_invoke();
         invocation
             .key(state_key())
@@ -139,28 +153,32 @@ impl Store {
                 .key(account_key(generation, account))
                 .arg(account.limit.cost_micros)
                 .arg(account.limit.tokens)
-                .arg(kept(account, call.now));
+                .arg(compute_account_lifetime(account, call.now));
         }
         invocation
     }
 
-    pub(super) async fn settle(&self, call: &Untold, known: Known) -> Result<Settled, Error> {
+    pub(super) async fn settle(
+        &self,
+        call: &UnsentSettlement,
+        known: SettledCallPolicy,
+    ) -> Result<SettlementOutcome, Error> {
         for _ in 0..TRIES {
             let generation = self.generation().await?;
-            if self.settle_in(&generation, call, known).await? == Settled::Yes {
-                return Ok(Settled::Yes);
+            if self.settle_in(&generation, call, known).await? == SettlementOutcome::Yes {
+                return Ok(SettlementOutcome::Yes);
             }
             self.remember(None);
         }
-        Ok(Settled::Lost)
+        Ok(SettlementOutcome::Lost)
     }
 
     pub(super) async fn settle_in(
         &self,
         generation: &str,
-        call: &Untold,
-        known: Known,
-    ) -> Result<Settled, Error> {
+        call: &UnsentSettlement,
+        known: SettledCallPolicy,
+    ) -> Result<SettlementOutcome, Error> {
         let mut invocation = self.scripts.settle.prepare_invoke();
         invocation
             .key(state_key())
@@ -169,17 +187,17 @@ impl Store {
             .arg(&call.call)
             .arg(call.amount.cost_micros)
             .arg(call.amount.tokens)
-            .arg(ms(MARK))
-            .arg(u8::from(known == Known::Stays));
+            .arg(convert_to_millis(MARK))
+            .arg(u8::from(known == SettledCallPolicy::Stays));
         for account in &call.accounts {
             invocation
                 .key(account_key(generation, account))
-                .arg(kept(account, call.at));
+                .arg(compute_account_lifetime(account, call.at));
         }
         let words: Vec<String> = self.server.run(&invocation).await?;
         Ok(match words.first().map(String::as_str) {
-            Some("settled") => Settled::Yes,
-            _ => Settled::Lost,
+            Some("settled") => SettlementOutcome::Yes,
+            _ => SettlementOutcome::Lost,
         })
     }
 
@@ -191,7 +209,7 @@ impl Store {
             .arg(owner)
             .arg("NX")
             .arg("PX")
-            .arg(ms(limit));
+            .arg(convert_to_millis(limit));
         let taken: Option<String> = self.server.ask(&command).await?;
         Ok(taken.is_some())
     }
@@ -217,34 +235,34 @@ fn lock_key() -> String {
     format!("{ALL}rebuild")
 }
 
-fn account_key(generation: &str, account: &Account) -> String {
+fn account_key(generation: &str, account: &BudgetAccount) -> String {
     format!("{ALL}{generation}:account:{}", account.name)
 }
 
-fn kept(account: &Account, now: Timestamp) -> u64 {
-    ms(account.ends.since(now) + GRACE)
+fn compute_account_lifetime(account: &BudgetAccount, now: Timestamp) -> u64 {
+    convert_to_millis(account.ends.since(now) + GRACE)
 }
 
-fn ms(time: Duration) -> u64 {
+fn convert_to_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Parses an answer to a reservation; `None` if the generation is not the current one.
-fn answer(words: &[&str]) -> Option<Answer> {
+fn parse_reservation_answer(words: &[&str]) -> Option<ReservationAnswer> {
     match words {
-        ["refused", _, place, kind, used] => Some(Answer::Refused(Refusal {
+        ["refused", _, place, kind, used] => Some(ReservationAnswer::Refused(BudgetRefusal {
             place: place.parse().ok()?,
             budget: if *kind == "1" {
-                Budget::Cost
+                BudgetUnit::Cost
             } else {
-                Budget::Tokens
+                BudgetUnit::Tokens
             },
             used: used.parse().ok()?,
         })),
-        ["granted", complete, accounts @ ..] => Some(Answer::Granted {
+        ["granted", complete, accounts @ ..] => Some(ReservationAnswer::Granted {
             accounts: accounts
                 .iter()
-                .map(|account| granted(account))
+                .map(|account| parse_granted_amount(account))
                 .collect::<Option<_>>()?,
             complete: *complete == "1",
         }),
@@ -252,10 +270,10 @@ fn answer(words: &[&str]) -> Option<Answer> {
     }
 }
 
-fn granted(words: &str) -> Option<Granted> {
+fn parse_granted_amount(words: &str) -> Option<GrantedAmount> {
     let mut parts = words.split(' ');
-    Some(Granted {
-        taken: Amount {
+    Some(GrantedAmount {
+        taken: SpendAmount {
             cost_micros: parts.next()?.parse().ok()?,
             tokens: parts.next()?.parse().ok()?,
         },

@@ -5,7 +5,7 @@
 //! agree. A wait only becomes longer while it lasts. When Redis does not answer soon, this process's own
 //! observations count alone.
 
-mod book;
+mod local_limits;
 mod store;
 mod telemetry;
 
@@ -18,13 +18,15 @@ use std::{
     time::Duration,
 };
 
-use domain::limits::{Bucket, Heard, Knock, LimitClass, LimitGate, Pending, Quota};
+use domain::limits::{
+    LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, PrimaryQuota, WriteBucket,
+};
 use tokio::time::Instant;
 
 use crate::{Settings, error::Error};
-use book::{Book, Verdict};
+use local_limits::{LimitVerdict, LocalLimits};
 pub(crate) use store::PREFIX;
-use store::{Known, Names, Store};
+use store::{LimitKeys, LimitStore, SharedWaits};
 
 // A write waits this long for its turn in this process. A longer wait is returned to the caller.
 const LONGEST_IN_PLACE: Duration = Duration::from_secs(2);
@@ -35,29 +37,29 @@ const LONGEST_CLOSED: Duration = Duration::from_secs(2 * 3600);
 
 /// Limits of all accounts of a service. Cheap to clone.
 #[derive(Clone)]
-pub struct Limits(Arc<Inner>);
+pub struct SharedLimits(Arc<SharedLimitsState>);
 
-struct Inner {
-    store: Store,
-    book: Mutex<Book>,
+struct SharedLimitsState {
+    store: LimitStore,
+    book: Mutex<LocalLimits>,
     is_away: AtomicBool,
 }
 
-impl fmt::Debug for Limits {
+impl fmt::Debug for SharedLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limits").finish_non_exhaustive()
     }
 }
 
-impl Limits {
+impl SharedLimits {
     /// Creates the limits without connecting. The first use connects, and each later use that finds no
     /// connection.
     ///
     /// # Errors
     /// [`Error::Address`], [`Error::Authorities`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
-        Ok(Self(Arc::new(Inner {
-            store: Store::open(settings)?,
+        Ok(Self(Arc::new(SharedLimitsState {
+            store: LimitStore::open(settings)?,
             book: Mutex::default(),
             is_away: AtomicBool::new(false),
         })))
@@ -71,7 +73,7 @@ impl Limits {
         self.0.store.ping().await
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, LocalLimits> {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,12 +102,12 @@ impl Limits {
         });
     }
 
-    async fn verdict(&self, knock: &Knock<'_>, names: &Names) -> Verdict {
+    async fn verdict(&self, knock: &LimitedRequest<'_>, names: &LimitKeys) -> LimitVerdict {
         let now = Instant::now();
         if let Some(closed) = self.book().closed(names, now) {
             return closed;
         }
-        let buckets: Vec<Bucket> = knock.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
+        let buckets: Vec<WriteBucket> = knock.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
         match self.ask(names, &buckets).await {
             Some(known) => self.book().learn(names, &buckets, &known, Instant::now()),
             None => self.book().admit(names, &buckets, Instant::now()),
@@ -113,7 +115,7 @@ impl Limits {
     }
 
     /// Shared state; `None` while the server does not answer.
-    async fn ask(&self, names: &Names, buckets: &[Bucket]) -> Option<Known> {
+    async fn ask(&self, names: &LimitKeys, buckets: &[WriteBucket]) -> Option<SharedWaits> {
         if self.is_away() {
             return None;
         }
@@ -127,12 +129,12 @@ impl Limits {
         }
     }
 
-    async fn admitted(&self, knock: Knock<'_>) -> Result<(), Duration> {
-        let names = Names::of(&knock);
+    async fn admitted(&self, knock: LimitedRequest<'_>) -> Result<(), Duration> {
+        let names = LimitKeys::of(&knock);
         let verdict = self.verdict(&knock, &names).await;
         let refused = match verdict {
-            Verdict::Go(wait) if wait.is_zero() => return Ok(()),
-            Verdict::Go(wait) => {
+            LimitVerdict::Go(wait) if wait.is_zero() => return Ok(()),
+            LimitVerdict::Go(wait) => {
                 tokio::time::sleep(wait).await;
                 // Another request may have been refused meanwhile.
                 self.book().closed(&names, Instant::now())
@@ -140,22 +142,22 @@ impl Limits {
             refused => Some(refused),
         };
         match refused {
-            Some(Verdict::Closed(class, wait)) => {
-                telemetry::held_back(&knock, class.as_str());
+            Some(LimitVerdict::Closed(class, wait)) => {
+                telemetry::count_held_back_request(&knock, class.as_str());
                 Err(wait)
             }
-            Some(Verdict::Early(wait)) => {
-                telemetry::held_back(&knock, "pace");
+            Some(LimitVerdict::Early(wait)) => {
+                telemetry::count_held_back_request(&knock, "pace");
                 Err(wait)
             }
-            Some(Verdict::Go(_)) | None => Ok(()),
+            Some(LimitVerdict::Go(_)) | None => Ok(()),
         }
     }
 
-    async fn take_note(&self, knock: Knock<'_>, heard: Heard) {
-        let names = Names::of(&knock);
+    async fn take_note(&self, knock: LimitedRequest<'_>, heard: LimitObservation) {
+        let names = LimitKeys::of(&knock);
         if let Some((class, wait)) = heard.refused {
-            telemetry::refused(&knock, class);
+            telemetry::count_refused_request(&knock, class);
             tracing::warn!(
                 account = knock.account,
                 resource = knock.resource,
@@ -174,7 +176,7 @@ impl Limits {
         }
     }
 
-    async fn close(&self, names: &Names, class: LimitClass, wait: Duration) {
+    async fn close(&self, names: &LimitKeys, class: LimitClass, wait: Duration) {
         let wait = wait.min(LONGEST_CLOSED);
         let name = names.of_class(class);
         if !self.book().close(name, Instant::now() + wait) {
@@ -189,9 +191,15 @@ impl Limits {
     }
 
     /// Shares the remaining quota, once per tenth of the limit.
-    async fn share(&self, knock: &Knock<'_>, names: &Names, quota: Quota, left: Duration) {
+    async fn share(
+        &self,
+        knock: &LimitedRequest<'_>,
+        names: &LimitKeys,
+        quota: PrimaryQuota,
+        left: Duration,
+    ) {
         let noted = self.book().note(names, quota);
-        telemetry::remaining(knock, noted.quota.remaining);
+        telemetry::record_remaining_quota(knock, noted.quota.remaining);
         if noted.is_newly_scarce {
             tracing::warn!(
                 account = knock.account,
@@ -211,12 +219,12 @@ impl Limits {
     }
 }
 
-impl LimitGate for Limits {
-    fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>> {
+impl LimitGate for SharedLimits {
+    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
         Box::pin(self.admitted(knock))
     }
 
-    fn hear<'a>(&'a self, knock: Knock<'a>, heard: Heard) -> Pending<'a, ()> {
+    fn hear<'a>(&'a self, knock: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()> {
         Box::pin(self.take_note(knock, heard))
     }
 }

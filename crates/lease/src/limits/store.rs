@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    Cause,
-    limits::{Bucket, Knock, LimitClass, Quota},
+    ErrorCause,
+    limits::{LimitClass, LimitedRequest, PrimaryQuota, WriteBucket},
 };
 use redis::{FromRedisValue, Script, ScriptInvocation};
 use tokio::time::timeout;
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::LONGEST_IN_PLACE;
 use crate::{
     Settings,
-    connection::{Connection, RESPONSE_TIMEOUT},
+    connection::{RESPONSE_TIMEOUT, RedisConnection},
     error::Error,
-    outage::Outage,
+    outage::RedisOutage,
 };
 
 /// Prefix of all keys.
@@ -64,15 +64,15 @@ return {known('reset'), known('limit'), known('remaining')}";
 
 /// Keys of one account and one kind of request. The braces put all keys of an account into one hash slot of a
 /// cluster.
-pub(super) struct Names {
+pub(super) struct LimitKeys {
     base: String,
     secondary: String,
     primary: String,
     pub(super) quota: String,
 }
 
-impl Names {
-    pub(super) fn of(knock: &Knock<'_>) -> Self {
+impl LimitKeys {
+    pub(super) fn of(knock: &LimitedRequest<'_>) -> Self {
         let base = format!("{PREFIX}{{{}}}", knock.account);
         Self {
             secondary: format!("{base}:secondary"),
@@ -89,13 +89,13 @@ impl Names {
         }
     }
 
-    pub(super) fn of_bucket(&self, bucket: &Bucket) -> String {
+    pub(super) fn of_bucket(&self, bucket: &WriteBucket) -> String {
         format!("{}:writes:{}", self.base, bucket.name)
     }
 }
 
 /// State that all replicas share.
-pub(super) struct Known {
+pub(super) struct SharedWaits {
     /// Remaining time of each closed limit.
     pub(super) closed: [(LimitClass, Duration); 2],
     /// Delay of a write until its turn.
@@ -104,24 +104,24 @@ pub(super) struct Known {
     pub(super) ahead: Vec<Duration>,
 }
 
-struct Scripts {
+struct LimitScripts {
     ask: Script,
     close: Script,
     quota: Script,
 }
 
-pub(super) struct Store {
-    connection: Connection,
-    outage: Outage,
-    scripts: Scripts,
+pub(super) struct LimitStore {
+    connection: RedisConnection,
+    outage: RedisOutage,
+    scripts: LimitScripts,
 }
 
-impl Store {
+impl LimitStore {
     pub(super) fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
-            connection: Connection::open(settings)?,
-            outage: Outage::new(OUTAGE),
-            scripts: Scripts {
+            connection: RedisConnection::open(settings)?,
+            outage: RedisOutage::new(OUTAGE),
+            scripts: LimitScripts {
                 ask: Script::new(ASK),
                 close: Script::new(CLOSE),
                 quota: Script::new(QUOTA),
@@ -136,19 +136,19 @@ impl Store {
         self.bounded(RESPONSE_TIMEOUT, asking).await.map(drop)
     }
 
-    pub(super) async fn ask(&self, names: &Names, buckets: &[Bucket]) -> Result<Known, Error> {
+    pub(super) async fn ask(&self, names: &LimitKeys, buckets: &[WriteBucket]) -> Result<SharedWaits, Error> {
         let mut ask = self.scripts.ask.prepare_invoke();
         ask.key(&names.secondary)
             .key(&names.primary)
-            .arg(ms(LONGEST_IN_PLACE));
+            .arg(convert_to_millis(LONGEST_IN_PLACE));
         for bucket in buckets {
             ask.key(names.of_bucket(bucket))
-                .arg(ms(bucket.interval * (bucket.burst - 1)))
-                .arg(ms(bucket.interval));
+                .arg(convert_to_millis(bucket.interval * (bucket.burst - 1)))
+                .arg(convert_to_millis(bucket.interval));
         }
         let answer: Vec<u64> = self.run(LOOK, &ask).await?;
         let at = |place: usize| Duration::from_millis(answer.get(place).copied().unwrap_or_default());
-        Ok(Known {
+        Ok(SharedWaits {
             closed: [(LimitClass::Secondary, at(0)), (LimitClass::Primary, at(1))],
             wait: at(2),
             ahead: (3..answer.len()).map(at).collect(),
@@ -158,22 +158,27 @@ impl Store {
     /// Closes a limit for a time, and returns the shared remaining time.
     pub(super) async fn close(&self, name: &str, wait: Duration) -> Result<Duration, Error> {
         let mut close = self.scripts.close.prepare_invoke();
-        close.key(name).arg(ms(wait).max(1));
+        close.key(name).arg(convert_to_millis(wait).max(1));
         let left: i64 = self.run(RESPONSE_TIMEOUT, &close).await?;
         Ok(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
     }
 
     /// Shares a remaining quota, and returns the shared state of it.
-    pub(super) async fn share(&self, name: &str, quota: Quota, left: Duration) -> Result<Quota, Error> {
+    pub(super) async fn share(
+        &self,
+        name: &str,
+        quota: PrimaryQuota,
+        left: Duration,
+    ) -> Result<PrimaryQuota, Error> {
         let mut share = self.scripts.quota.prepare_invoke();
         share
             .key(name)
             .arg(quota.reset_unix_s)
             .arg(quota.limit)
             .arg(quota.remaining)
-            .arg(ms(left).max(1));
+            .arg(convert_to_millis(left).max(1));
         let [reset_unix_s, limit, remaining]: [u64; 3] = self.run(LOOK, &share).await?;
-        Ok(Quota {
+        Ok(PrimaryQuota {
             reset_unix_s,
             limit,
             remaining,
@@ -195,7 +200,7 @@ impl Store {
         limit: Duration,
         asking: impl Future<Output = redis::RedisResult<T>>,
     ) -> Result<T, Error> {
-        let unavailable = |source: Cause| Error::Unavailable {
+        let unavailable = |source: ErrorCause| Error::Unavailable {
             address: self.connection.address().to_string(),
             source,
         };
@@ -216,6 +221,6 @@ impl Store {
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+fn convert_to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

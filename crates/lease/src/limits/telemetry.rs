@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use domain::limits::{Knock, LimitClass};
+use domain::limits::{LimitClass, LimitedRequest};
 use opentelemetry::{
     KeyValue, global,
     metrics::{Counter, Gauge},
@@ -20,16 +20,16 @@ static REMAINING: LazyLock<Gauge<u64>> = LazyLock::new(|| {
 });
 
 /// Counts a request that a service refused because of a limit.
-pub(super) fn refused(knock: &Knock<'_>, class: LimitClass) {
-    limited(knock, class.as_str(), "answer");
+pub(super) fn count_refused_request(knock: &LimitedRequest<'_>, class: LimitClass) {
+    count_limited_request(knock, class.as_str(), "answer");
 }
 
 /// Counts a request that was not sent because of a known limit.
-pub(super) fn held_back(knock: &Knock<'_>, limit: &'static str) {
-    limited(knock, limit, "known");
+pub(super) fn count_held_back_request(knock: &LimitedRequest<'_>, limit: &'static str) {
+    count_limited_request(knock, limit, "known");
 }
 
-fn limited(knock: &Knock<'_>, limit: &'static str, by: &'static str) {
+fn count_limited_request(knock: &LimitedRequest<'_>, limit: &'static str, by: &'static str) {
     let labels = [
         KeyValue::new("journeyman.account", knock.account.to_owned()),
         KeyValue::new("journeyman.limit", limit),
@@ -39,7 +39,7 @@ fn limited(knock: &Knock<'_>, limit: &'static str, by: &'static str) {
 }
 
 /// Records the remainder of a primary limit.
-pub(super) fn remaining(knock: &Knock<'_>, remaining: u64) {
+pub(super) fn record_remaining_quota(knock: &LimitedRequest<'_>, remaining: u64) {
     let labels = [
         KeyValue::new("journeyman.account", knock.account.to_owned()),
         KeyValue::new("journeyman.resource", knock.resource.to_owned()),

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use domain::{ReportId, RepositoryName, RunId, TicketKey};
+use domain::{OutboundId, RepositoryName, RunId, TicketKey};
 
-use super::token::{decode, encode};
+use super::token::{decode_token, encode_token};
 
 /// Key of a record in a table: parts from the general to the particular. A part is any text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(String);
+pub struct RecordKey(String);
 
-impl Key {
+impl RecordKey {
     /// Key of one effect in the reporter's ledger; `effect` is unique within the report.
     pub fn effect(ticket: &TicketKey, report: &str, effect: &str) -> Self {
         Self::from(ticket).and(report).and(effect)
     }
 
     /// Key of the outcome of a report.
-    pub fn outcome(ticket: &TicketKey, report: &ReportId) -> Self {
+    pub fn outcome(ticket: &TicketKey, report: &OutboundId) -> Self {
         Self::from(ticket).and(report.as_str()).and("outcome")
     }
 
@@ -64,17 +64,17 @@ impl Key {
     /// Returns the key with another part appended.
     #[must_use]
     pub fn and(self, part: &str) -> Self {
-        Self(format!("{}.{}", self.0, encode(part)))
+        Self(format!("{}.{}", self.0, encode_token(part)))
     }
 
     /// Decoded parts of the key, in order.
     pub fn parts(&self) -> Vec<String> {
-        self.0.split('.').filter_map(decode).collect()
+        self.0.split('.').filter_map(decode_token).collect()
     }
 
     /// Ticket in the first part, or `None` when that part is not a ticket key.
     pub fn ticket(&self) -> Option<TicketKey> {
-        decode(self.0.split('.').next()?)?.parse().ok()
+        decode_token(self.0.split('.').next()?)?.parse().ok()
     }
 
     pub(crate) fn tokens(&self) -> &str {
@@ -82,44 +82,44 @@ impl Key {
     }
 
     pub(crate) fn of_tokens(tokens: &str) -> Option<Self> {
-        let are_tokens = tokens.split('.').all(|token| decode(token).is_some());
+        let are_tokens = tokens.split('.').all(|token| decode_token(token).is_some());
         are_tokens.then(|| Self(tokens.to_owned()))
     }
 }
 
-impl From<&str> for Key {
+impl From<&str> for RecordKey {
     /// Key that consists of one part.
     fn from(text: &str) -> Self {
-        Self(encode(text))
+        Self(encode_token(text))
     }
 }
 
-impl From<&String> for Key {
+impl From<&String> for RecordKey {
     fn from(text: &String) -> Self {
         Self::from(text.as_str())
     }
 }
 
-impl From<&TicketKey> for Key {
+impl From<&TicketKey> for RecordKey {
     fn from(ticket: &TicketKey) -> Self {
         Self::from(ticket.to_string().as_str())
     }
 }
 
-impl From<&Self> for Key {
+impl From<&Self> for RecordKey {
     fn from(key: &Self) -> Self {
         key.clone()
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for RecordKey {
     /// Writes the parts separated by ` / `, for logs and operators.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.parts().join(" / "))
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for RecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }

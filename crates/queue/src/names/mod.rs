@@ -7,10 +7,10 @@
 mod key;
 pub(crate) mod token;
 
-use domain::{Origin, RecordKind, RepositoryName, RunId, TicketKey};
+use domain::{RecordKind, RepositoryName, RunId, ServiceOrigin, TicketKey};
 
-pub use key::Key;
-use token::{decode, encode};
+pub use key::RecordKey;
+use token::{decode_token, encode_token};
 
 use crate::digest::key_hash;
 
@@ -89,7 +89,7 @@ impl LogNames {
 
     /// Subject of a ticket's token.
     pub(crate) fn token(&self, ticket: &TicketKey) -> String {
-        under(self.wakeup_prefix, &ticket.to_string())
+        build_subject(self.wakeup_prefix, &ticket.to_string())
     }
 
     /// Filter for all tokens of the log.
@@ -108,33 +108,33 @@ impl LogNames {
     }
 
     fn ticket(&self, ticket: &TicketKey) -> String {
-        under(self.prefix, &ticket.to_string())
+        build_subject(self.prefix, &ticket.to_string())
     }
 }
 
 /// Subject of the deliveries of an origin.
-pub(crate) fn deliveries_of(origin: &Origin) -> String {
-    under(DELIVERIES_PREFIX, &origin.to_string())
+pub(crate) fn deliveries_of(origin: &ServiceOrigin) -> String {
+    build_subject(DELIVERIES_PREFIX, &origin.to_string())
 }
 
 /// Message id of a delivery. The sender chooses `id`, so both parts are encoded.
-pub(crate) fn delivery_id(origin: &Origin, id: &str) -> String {
-    format!("{}.{}", encode(&origin.to_string()), encode(id))
+pub(crate) fn delivery_id(origin: &ServiceOrigin, id: &str) -> String {
+    format!("{}.{}", encode_token(&origin.to_string()), encode_token(id))
 }
 
 /// Filter for all deliveries.
-pub(crate) fn deliveries() -> String {
+pub(crate) fn build_delivery_filter() -> String {
     format!("{DELIVERIES_PREFIX}.>")
 }
 
 /// Subject on which a ticket's timer is set.
 pub(crate) fn timer_set(ticket: &TicketKey) -> String {
-    under(TIMERS_SET, &ticket.to_string())
+    build_subject(TIMERS_SET, &ticket.to_string())
 }
 
 /// Subject on which the server publishes a ticket's timer when it is due.
 pub(crate) fn timer_due(ticket: &TicketKey) -> String {
-    under(TIMERS_DUE, &ticket.to_string())
+    build_subject(TIMERS_DUE, &ticket.to_string())
 }
 
 /// Filter for all timers that are set.
@@ -153,35 +153,35 @@ pub(crate) fn ticket_of_timer(subject: &str) -> Option<TicketKey> {
 }
 
 /// Subject of a run's journal.
-pub(crate) fn journal(run: &RunId) -> String {
+pub(crate) fn build_journal_subject(run: &RunId) -> String {
     format!(
         "{}.{}",
-        under(JOURNAL_PREFIX, &run.ticket().to_string()),
+        build_subject(JOURNAL_PREFIX, &run.ticket().to_string()),
         run.sequence()
     )
 }
 
 /// Subject of the live output of a run's tools.
-pub(crate) fn live(run: &RunId) -> String {
+pub(crate) fn build_live_subject(run: &RunId) -> String {
     format!(
         "{}.{}",
-        under(LIVE_PREFIX, &run.ticket().to_string()),
+        build_subject(LIVE_PREFIX, &run.ticket().to_string()),
         run.sequence()
     )
 }
 
 /// Filter for the live output of all runs.
-pub(crate) fn lives() -> String {
+pub(crate) fn build_live_filter() -> String {
     format!("{LIVE_PREFIX}.>")
 }
 
 /// Filter for the journals of a ticket's runs.
 pub(crate) fn journals_of(ticket: &TicketKey) -> String {
-    format!("{}.*", under(JOURNAL_PREFIX, &ticket.to_string()))
+    format!("{}.*", build_subject(JOURNAL_PREFIX, &ticket.to_string()))
 }
 
 /// Filter for all journals.
-pub(crate) fn journals() -> String {
+pub(crate) fn build_journal_filter() -> String {
     format!("{JOURNAL_PREFIX}.>")
 }
 
@@ -191,38 +191,42 @@ pub(crate) fn run_of(subject: &str) -> Option<RunId> {
     let (_, sequence) = subject.rsplit_once('.')?;
     let run = RunId::new(ticket, sequence.parse().ok()?);
     // `parse` accepts a sign and leading zeros; only the subject that this crate writes names a run.
-    (journal(&run) == subject).then_some(run)
+    (build_journal_subject(&run) == subject).then_some(run)
 }
 
 /// Subject of a dead letter; the last token is the ticket, or empty when the ticket is unknown.
-pub(crate) fn letter(what: RecordKind, ticket: Option<&TicketKey>) -> String {
+pub(crate) fn build_letter_subject(what: RecordKind, ticket: Option<&TicketKey>) -> String {
     let ticket = ticket.map(ToString::to_string).unwrap_or_default();
-    format!("{}.{}", under(DEAD_PREFIX, what.as_str()), encode(&ticket))
+    format!(
+        "{}.{}",
+        build_subject(DEAD_PREFIX, what.as_str()),
+        encode_token(&ticket)
+    )
 }
 
 /// Filter for all dead letters of a ticket.
 pub(crate) fn letters_of(ticket: &TicketKey) -> String {
-    format!("{DEAD_PREFIX}.*.{}", encode(&ticket.to_string()))
+    format!("{DEAD_PREFIX}.*.{}", encode_token(&ticket.to_string()))
 }
 
 /// Filter for all dead letters about one kind of record.
 pub(crate) fn letters_about(what: RecordKind) -> String {
-    format!("{}.*", under(DEAD_PREFIX, what.as_str()))
+    format!("{}.*", build_subject(DEAD_PREFIX, what.as_str()))
 }
 
 /// Filter for all dead letters.
-pub(crate) fn letters() -> String {
+pub(crate) fn build_letter_filter() -> String {
     format!("{DEAD_PREFIX}.>")
 }
 
 /// Key of the holder record of work that one process of a cluster does.
-pub(crate) fn singleton(name: &str) -> String {
+pub(crate) fn build_singleton_key(name: &str) -> String {
     format!("singleton:{name}")
 }
 
 /// Key-value buckets, with the parts of their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bucket {
+pub enum KeyValueBucket {
     /// Rows of tickets: `<ticket>`.
     Tickets,
     /// Ledger of the reporter: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`Key`].
@@ -244,7 +248,7 @@ pub enum Bucket {
     Pools,
 }
 
-impl Bucket {
+impl KeyValueBucket {
     pub(crate) const ALL: [Self; 9] = [
         Self::Tickets,
         Self::Effects,
@@ -278,18 +282,18 @@ impl Bucket {
     }
 
     /// Subject of a key.
-    pub(crate) fn subject(self, key: &Key) -> String {
+    pub(crate) fn subject(self, key: &RecordKey) -> String {
         format!("$KV.{}.{}", self.name(), key.tokens())
     }
 
     /// Filter for all keys below a key; the key itself is not included.
-    pub(crate) fn under(self, key: &Key) -> String {
+    pub(crate) fn under(self, key: &RecordKey) -> String {
         format!("{}.>", self.subject(key))
     }
 
     /// Filter for all keys of two parts whose second part is `name`.
     pub(crate) fn named(self, name: &str) -> String {
-        format!("$KV.{}.*.{}", self.name(), encode(name))
+        format!("$KV.{}.*.{}", self.name(), encode_token(name))
     }
 
     /// Filter for all keys of the bucket.
@@ -298,39 +302,39 @@ impl Bucket {
     }
 
     /// Key in a subject of this bucket, or `None` for a subject of another bucket.
-    pub(crate) fn key_of(self, subject: &str) -> Option<Key> {
+    pub(crate) fn key_of(self, subject: &str) -> Option<RecordKey> {
         let tokens = subject
             .strip_prefix("$KV.")?
             .strip_prefix(self.name())?
             .strip_prefix('.')?;
-        Key::of_tokens(tokens)
+        RecordKey::of_tokens(tokens)
     }
 }
 
 /// Filter for the records of a branch, of any ticket.
-pub(crate) fn branch(repository: &RepositoryName, branch: &str) -> String {
-    let key = Key::from(repository.to_string().as_str()).and(branch);
-    format!("{}.*", Bucket::Branches.subject(&key))
+pub(crate) fn build_branch_filter(repository: &RepositoryName, branch: &str) -> String {
+    let key = RecordKey::from(repository.to_string().as_str()).and(branch);
+    format!("{}.*", KeyValueBucket::Branches.subject(&key))
 }
 
 /// Filter for the records of all branches of a ticket.
 pub(crate) fn branches_of(ticket: &TicketKey) -> String {
-    third_token(Bucket::Branches, ticket)
+    third_token(KeyValueBucket::Branches, ticket)
 }
 
 /// Filter for the records of a pull request, of any ticket.
-pub(crate) fn pull_request(repository: &RepositoryName, number: u64) -> String {
-    let key = Key::from(repository.to_string().as_str()).and(&number.to_string());
-    format!("{}.*", Bucket::PullRequests.subject(&key))
+pub(crate) fn build_pull_request_filter(repository: &RepositoryName, number: u64) -> String {
+    let key = RecordKey::from(repository.to_string().as_str()).and(&number.to_string());
+    format!("{}.*", KeyValueBucket::PullRequests.subject(&key))
 }
 
 /// Filter for the records of all pull requests of a ticket.
 pub(crate) fn pull_requests_of(ticket: &TicketKey) -> String {
-    third_token(Bucket::PullRequests, ticket)
+    third_token(KeyValueBucket::PullRequests, ticket)
 }
 
-fn third_token(bucket: Bucket, ticket: &TicketKey) -> String {
-    format!("$KV.{}.*.*.{}", bucket.name(), encode(&ticket.to_string()))
+fn third_token(bucket: KeyValueBucket, ticket: &TicketKey) -> String {
+    format!("$KV.{}.*.*.{}", bucket.name(), encode_token(&ticket.to_string()))
 }
 
 /// Name of the object store, its stream, and the subjects of its descriptions (`M`) and chunks (`C`).
@@ -349,14 +353,14 @@ pub(crate) fn object_chunks(nuid: &str) -> String {
     format!("$O.{STORE}.C.{nuid}")
 }
 
-fn under(prefix: &str, text: &str) -> String {
-    format!("{prefix}.{}", encode(text))
+fn build_subject(prefix: &str, text: &str) -> String {
+    format!("{prefix}.{}", encode_token(text))
 }
 
 /// Ticket in the first token after `prefix.`.
 fn ticket_of(prefix: &str, subject: &str) -> Option<TicketKey> {
     let rest = subject.strip_prefix(prefix)?.strip_prefix('.')?;
-    decode(rest.split('.').next()?)?.parse().ok()
+    decode_token(rest.split('.').next()?)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -374,14 +378,14 @@ mod tests {
         let shop = ticket("github+ghe:acme/shop#7");
         let run = RunId::new(shop.clone(), 57);
         assert_eq!(
-            journal(&run),
+            build_journal_subject(&run),
             "journeyman.journal.github=2Bghe=3Aacme=2Fshop=237.57"
         );
         assert_eq!(
             journals_of(&shop),
             "journeyman.journal.github=2Bghe=3Aacme=2Fshop=237.*"
         );
-        assert_eq!(run_of(&journal(&run)), Some(run));
+        assert_eq!(run_of(&build_journal_subject(&run)), Some(run));
         let record = TRIGGERS.record(&shop, "comment:1");
         assert!(
             record.starts_with("journeyman.triggers.github=2Bghe=3Aacme=2Fshop=237."),
@@ -390,11 +394,14 @@ mod tests {
         assert_eq!(TRIGGERS.ticket_of_record(&record), Some(shop.clone()));
         assert_eq!(TRIGGERS.ticket_of_record("journeyman.triggersX.a"), None);
         assert_eq!(
-            letter(RecordKind::Trigger, Some(&shop)),
+            build_letter_subject(RecordKind::Trigger, Some(&shop)),
             "journeyman.dead.trigger.github=2Bghe=3Aacme=2Fshop=237"
         );
-        assert_eq!(letter(RecordKind::Delivery, None), "journeyman.dead.delivery.=");
-        let key = Bucket::Effects.subject(&Key::from(&ticket("jira:ENG-1")).and("r").and("e"));
+        assert_eq!(
+            build_letter_subject(RecordKind::Delivery, None),
+            "journeyman.dead.delivery.="
+        );
+        let key = KeyValueBucket::Effects.subject(&RecordKey::from(&ticket("jira:ENG-1")).and("r").and("e"));
         assert_eq!(key, "$KV.effects.jira=3AENG-1.r.e");
     }
 
@@ -419,20 +426,20 @@ mod tests {
         ) {
             let (a, b) = (ticket(&a), ticket(&b));
             let (run, is_same) = (RunId::new(b.clone(), sequence), a == b);
-            prop_assert_eq!(selects(&journals_of(&a), &journal(&run)), is_same);
+            prop_assert_eq!(selects(&journals_of(&a), &build_journal_subject(&run)), is_same);
             prop_assert_eq!(selects(&TRIGGERS.records_of(&a), &TRIGGERS.record(&b, &text)), is_same);
-            prop_assert_eq!(selects(&letters_of(&a), &letter(RecordKind::Row, Some(&b))), is_same);
-            prop_assert!(!selects(&letters_of(&a), &letter(RecordKind::Row, None)));
-            let effect = Bucket::Effects.subject(&Key::from(&b).and(&text).and(&text));
-            prop_assert_eq!(selects(&Bucket::Effects.under(&Key::from(&a)), &effect), is_same);
+            prop_assert_eq!(selects(&letters_of(&a), &build_letter_subject(RecordKind::Row, Some(&b))), is_same);
+            prop_assert!(!selects(&letters_of(&a), &build_letter_subject(RecordKind::Row, None)));
+            let effect = KeyValueBucket::Effects.subject(&RecordKey::from(&b).and(&text).and(&text));
+            prop_assert_eq!(selects(&KeyValueBucket::Effects.under(&RecordKey::from(&a)), &effect), is_same);
             let shop: RepositoryName = "acme/shop".parse().unwrap();
-            let kept = Bucket::Branches.subject(&Key::branch(&shop, &text, &b));
-            prop_assert!(selects(&branch(&shop, &text), &kept));
+            let kept = KeyValueBucket::Branches.subject(&RecordKey::branch(&shop, &text, &b));
+            prop_assert!(selects(&build_branch_filter(&shop, &text), &kept));
             prop_assert_eq!(selects(&branches_of(&a), &kept), is_same);
-            let open = Bucket::PullRequests.subject(&Key::pull_request(&shop, sequence, &b));
-            prop_assert!(selects(&pull_request(&shop, sequence), &open));
+            let open = KeyValueBucket::PullRequests.subject(&RecordKey::pull_request(&shop, sequence, &b));
+            prop_assert!(selects(&build_pull_request_filter(&shop, sequence), &open));
             prop_assert_eq!(selects(&pull_requests_of(&a), &open), is_same);
-            prop_assert_eq!(run_of(&journal(&run)), Some(run));
+            prop_assert_eq!(run_of(&build_journal_subject(&run)), Some(run));
         }
     }
 }

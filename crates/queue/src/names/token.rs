@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Encodes a text as one subject token: `[A-Za-z0-9-]` unchanged, every other UTF-8 byte as `=HH`, the empty
 /// text as `=`.
-pub(crate) fn encode(text: &str) -> String {
+pub(crate) fn encode_token(text: &str) -> String {
     if text.is_empty() {
         return "=".to_owned();
     }
@@ -21,7 +21,7 @@ pub(crate) fn encode(text: &str) -> String {
 }
 
 /// Decodes a token that [`encode`] made; returns `None` for any other text.
-pub(crate) fn decode(token: &str) -> Option<String> {
+pub(crate) fn decode_token(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());
     }
@@ -34,7 +34,9 @@ pub(crate) fn decode(token: &str) -> Option<String> {
         }
     }
     // Only the canonical form is accepted, so that two tokens never decode to the same text.
-    String::from_utf8(bytes).ok().filter(|text| encode(text) == token)
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| encode_token(text) == token)
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -54,16 +56,16 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_round_trips_as_token(text in any::<String>()) {
-            let token = encode(&text);
+            let token = encode_token(&text);
             prop_assert!(!token.is_empty());
             prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'='));
-            prop_assert_eq!(decode(&token), Some(text));
+            prop_assert_eq!(decode_token(&token), Some(text));
         }
 
         #[test]
         fn what_decodes_is_the_one_spelling(token in "[A-Za-z0-9=.-]{0,12}") {
-            if let Some(text) = decode(&token) {
-                prop_assert_eq!(encode(&text), token);
+            if let Some(text) = decode_token(&token) {
+                prop_assert_eq!(encode_token(&text), token);
             }
         }
     }

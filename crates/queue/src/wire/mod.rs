@@ -16,12 +16,12 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use domain::{Cause, Timestamp};
+use domain::{ErrorCause, Timestamp};
 use futures::TryStreamExt as _;
 use tokio::time::sleep;
 
 use crate::{
-    connection::{Connection, REQUEST_TIMEOUT},
+    connection::{NatsConnection, REQUEST_TIMEOUT},
     error::Error,
     trace,
 };
@@ -35,14 +35,14 @@ const EXPECTED_FILTER: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /// Destination of a compare-and-publish, and the filter of its comparison.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct PublishTarget<'a> {
     pub(crate) stream: &'a str,
     pub(crate) subject: &'a str,
     /// Filter under which the last message must have the expected sequence; it selects at least `subject`.
     pub(crate) filter: &'a str,
 }
 
-impl<'a> Target<'a> {
+impl<'a> PublishTarget<'a> {
     /// Target whose filter is its own subject.
     pub(crate) const fn own(stream: &'a str, subject: &'a str) -> Self {
         Self {
@@ -55,14 +55,14 @@ impl<'a> Target<'a> {
 
 /// Message as a stream stores it.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredMessage {
     pub(crate) subject: String,
     pub(crate) sequence: u64,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
 }
 
-impl Stored {
+impl StoredMessage {
     /// Time at which the server stored it. Only messages that were read in a batch have it.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         Timestamp::parse(self.headers.get(header::NATS_TIME_STAMP)?.as_str())
@@ -75,7 +75,7 @@ impl Stored {
 
 /// Reason why a publish did not take place.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum PublishRefusal {
     /// The last sequence of the subject is not the expected one.
     WrongLast,
     /// The subject already has its one message.
@@ -84,33 +84,33 @@ pub(crate) enum Refusal {
     Failed(Error),
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<PublishRefusal> for Error {
+    fn from(refusal: PublishRefusal) -> Self {
         match refusal {
-            Refusal::WrongLast => Self::Conflict,
-            Refusal::SubjectFull => Self::unavailable("publish", "the subject is full"),
-            Refusal::Failed(error) => error,
+            PublishRefusal::WrongLast => Self::Conflict,
+            PublishRefusal::SubjectFull => Self::unavailable("publish", "the subject is full"),
+            PublishRefusal::Failed(error) => error,
         }
     }
 }
 
 /// Result of a compare-and-publish.
 #[derive(Debug)]
-pub(crate) enum Compared {
+pub(crate) enum CompareOutcome {
     /// Our message is the last, at this sequence.
     Written(u64),
     /// Another writer's message is the last; `None` if the subject is empty although a message was expected.
-    Lost(Option<Stored>),
+    Lost(Option<StoredMessage>),
 }
 
 /// Headers that let the server store a message only if the last one of its subject has this sequence.
-pub(crate) fn succeeding(sequence: u64) -> HeaderMap {
+pub(crate) fn build_succeeding_headers(sequence: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
     headers
 }
 
-impl Connection {
+impl NatsConnection {
     /// Publishes a message and waits for the acknowledgement, with three attempts while the server is
     /// unavailable.
     ///
@@ -120,15 +120,16 @@ impl Connection {
         subject: &str,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<PublishAck, Refusal> {
+    ) -> Result<PublishAck, PublishRefusal> {
         if headers.get("traceparent").is_none() {
-            trace::inject(&mut headers);
+            trace::add_trace_context(&mut headers);
         }
-        self.check_room(subject, payload.len()).map_err(Refusal::Failed)?;
+        self.check_room(subject, payload.len())
+            .map_err(PublishRefusal::Failed)?;
         let mut tries = 1;
         loop {
             match self.publish_once(subject, headers.clone(), payload.clone()).await {
-                Err(Refusal::Failed(Error::Unavailable { .. })) if tries < TRIES => {
+                Err(PublishRefusal::Failed(Error::Unavailable { .. })) if tries < TRIES => {
                     tries += 1;
                     sleep(RETRY_PAUSE).await;
                 }
@@ -142,8 +143,8 @@ impl Connection {
         subject: &str,
         headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<PublishAck, Refusal> {
-        let failed = |cause: Cause| Refusal::Failed(Error::unavailable("publish", cause));
+    ) -> Result<PublishAck, PublishRefusal> {
+        let failed = |cause: ErrorCause| PublishRefusal::Failed(Error::unavailable("publish", cause));
         let request = async_nats::Request::new()
             .headers(headers)
             .payload(payload)
@@ -157,16 +158,16 @@ impl Connection {
             Response::Ok(ack) => Ok(ack),
             Response::Err { error } => Err(match error.error_code() {
                 ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => {
-                    Refusal::WrongLast
+                    PublishRefusal::WrongLast
                 }
                 // The server uses this code also for a failed store, so its text decides.
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
-                    Refusal::SubjectFull
+                    PublishRefusal::SubjectFull
                 }
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("maximum bytes") => {
-                    Refusal::Failed(Error::full(subject))
+                    PublishRefusal::Failed(Error::full(subject))
                 }
-                code if is_without_room(code) => Refusal::Failed(Error::full(subject)),
+                code if is_without_room(code) => PublishRefusal::Failed(Error::full(subject)),
                 _ => failed(error.into()),
             }),
         }
@@ -178,13 +179,13 @@ impl Connection {
     /// written.
     pub(crate) async fn compare_and_publish(
         &self,
-        target: &Target<'_>,
+        target: &PublishTarget<'_>,
         expected: u64,
         nonce: &str,
         mut headers: HeaderMap,
         payload: Bytes,
-    ) -> Result<Compared, Error> {
-        let Target {
+    ) -> Result<CompareOutcome, Error> {
+        let PublishTarget {
             stream,
             subject,
             filter,
@@ -198,34 +199,34 @@ impl Connection {
         // without retries.
         for _ in 0..10 {
             match self.publish(subject, headers.clone(), payload.clone()).await {
-                Ok(ack) => return Ok(Compared::Written(ack.sequence)),
-                Err(Refusal::WrongLast) => {}
+                Ok(ack) => return Ok(CompareOutcome::Written(ack.sequence)),
+                Err(PublishRefusal::WrongLast) => {}
                 Err(refusal) => return Err(refusal.into()),
             }
             let last = self.last(stream, filter).await?;
             match last {
-                Some(last) if last.has_nonce(nonce) => return Ok(Compared::Written(last.sequence)),
+                Some(last) if last.has_nonce(nonce) => return Ok(CompareOutcome::Written(last.sequence)),
                 // The server refused it although no newer message is visible: a competing write is not
                 // applied yet.
                 ref last if last.as_ref().map_or(0, |last| last.sequence) == expected => {
                     sleep(Duration::from_millis(50)).await;
                 }
-                last => return Ok(Compared::Lost(last)),
+                last => return Ok(CompareOutcome::Lost(last)),
             }
         }
         Err(Error::unavailable("publish", "a competing write is not settled"))
     }
 
     /// Last message of a subject or filter, from the stream's leader.
-    pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Error> {
+    pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<StoredMessage>, Error> {
         let handle = self.stream(stream, "read").await?;
-        found(stream, handle.get_last_raw_message_by_subject(subject).await)
+        parse_stored_message(stream, handle.get_last_raw_message_by_subject(subject).await)
     }
 
     /// Message at a sequence; `None` if it does not exist (any more).
-    pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Stored>, Error> {
+    pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<StoredMessage>, Error> {
         let handle = self.stream(stream, "read").await?;
-        found(stream, handle.get_raw_message(sequence).await)
+        parse_stored_message(stream, handle.get_raw_message(sequence).await)
     }
 
     /// First message of a subject or filter from a sequence on, from the stream's leader.
@@ -234,9 +235,9 @@ impl Connection {
         stream: &str,
         subject: &str,
         from: u64,
-    ) -> Result<Option<Stored>, Error> {
+    ) -> Result<Option<StoredMessage>, Error> {
         let handle = self.stream(stream, "read").await?;
-        found(
+        parse_stored_message(
             stream,
             handle.get_first_raw_message_by_subject(subject, from).await,
         )
@@ -258,7 +259,7 @@ impl Connection {
             Ok(deleted) => Ok(deleted),
             // Another process deleted or replaced it at this moment, so the server's error means success.
             Err(_) if self.at(stream, sequence).await?.is_none() => Ok(false),
-            Err(error) => Err(failed(DOING, stream, error)),
+            Err(error) => Err(map_request_error(DOING, stream, error)),
         }
     }
 
@@ -267,7 +268,9 @@ impl Connection {
         const DOING: &str = "purge";
         let handle = self.stream(stream, DOING).await?;
         let purged = handle.purge().filter(subject).await;
-        purged.map(drop).map_err(|error| failed(DOING, stream, error))
+        purged
+            .map(drop)
+            .map_err(|error| map_request_error(DOING, stream, error))
     }
 
     /// Subjects of a stream under a filter.
@@ -275,10 +278,10 @@ impl Connection {
         const DOING: &str = "list subjects of";
         let handle = self.stream(stream, DOING).await?;
         let found = handle.info_with_subjects(filter).await;
-        let found = found.map_err(|error| failed(DOING, stream, error))?;
+        let found = found.map_err(|error| map_request_error(DOING, stream, error))?;
         found
             .map_ok(|(subject, _)| subject)
-            .map_err(|error| failed(DOING, stream, error))
+            .map_err(|error| map_request_error(DOING, stream, error))
             .try_collect()
             .await
     }
@@ -286,7 +289,7 @@ impl Connection {
     /// Handle of a stream, without a request to check that it exists; `doing` is for errors.
     async fn stream(&self, stream: &str, doing: &str) -> Result<Stream<()>, Error> {
         let handle = self.context.get_stream_no_info(stream).await;
-        handle.map_err(|error| failed(doing, stream, error))
+        handle.map_err(|error| map_request_error(doing, stream, error))
     }
 
     /// Handle of a durable consumer that the topology defines.
@@ -309,19 +312,22 @@ pub(crate) fn is_without_room(code: ErrorCode) -> bool {
 }
 
 /// Maps an answer to a message. A missing message is `None`, not an error.
-fn found(stream: &str, answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<Stored>, Error> {
+fn parse_stored_message(
+    stream: &str,
+    answer: Result<StreamMessage, LastRawMessageError>,
+) -> Result<Option<StoredMessage>, Error> {
     match answer {
-        Ok(message) => Ok(Some(Stored {
+        Ok(message) => Ok(Some(StoredMessage {
             subject: message.subject.to_string(),
             sequence: message.sequence,
             headers: message.headers,
             payload: message.payload,
         })),
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(failed("read", stream, error)),
+        Err(error) => Err(map_request_error("read", stream, error)),
     }
 }
 
-fn failed(doing: &str, stream: &str, error: impl Into<Cause>) -> Error {
+fn map_request_error(doing: &str, stream: &str, error: impl Into<ErrorCause>) -> Error {
     Error::unavailable(format!("{doing} {stream}"), error)
 }

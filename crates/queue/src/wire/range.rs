@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use async_nats::{StatusCode, header};
-use domain::{Cause, Timestamp};
+use domain::{ErrorCause, Timestamp};
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
-use super::{Stored, failed};
+use super::{StoredMessage, map_request_error};
 use crate::{
-    connection::{Connection, REQUEST_TIMEOUT},
+    connection::{NatsConnection, REQUEST_TIMEOUT},
     error::Error,
 };
 
@@ -32,15 +32,20 @@ const SMALL_BATCH: BatchSize = BatchSize {
 
 /// First message of a batch.
 #[derive(Clone, Copy)]
-enum Start {
+enum BatchStart {
     At(u64),
     Since(Timestamp),
 }
 
-impl Connection {
+impl NatsConnection {
     /// Reads all messages of a subject after the sequence `after`, oldest first. Includes at least those that
     /// the leader had at the time of the call.
-    pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
+    pub(crate) async fn range(
+        &self,
+        stream: &str,
+        subject: &str,
+        after: u64,
+    ) -> Result<Vec<StoredMessage>, Error> {
         let mut found = Vec::new();
         let mut next = after.saturating_add(1);
         for attempt in 0..20 {
@@ -49,7 +54,7 @@ impl Connection {
             };
             while next <= last.sequence {
                 let batch = self
-                    .direct_batch(stream, subject, Start::At(next), LARGE_BATCH)
+                    .direct_batch(stream, subject, BatchStart::At(next), LARGE_BATCH)
                     .await?;
                 let Some(newest) = batch.last() else { break };
                 next = newest.sequence + 1;
@@ -61,12 +66,17 @@ impl Connection {
             // The replica that answered lags behind the leader, or the last message has just expired.
             sleep(Duration::from_millis(10 * attempt)).await;
         }
-        Err(behind(stream))
+        Err(report_lagging_replicas(stream))
     }
 
     /// Reads the next batch of a subject's messages from sequence `next` on, oldest first. It is empty only
     /// if the leader has no more.
-    pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+    pub(crate) async fn page(
+        &self,
+        stream: &str,
+        subject: &str,
+        next: u64,
+    ) -> Result<Vec<StoredMessage>, Error> {
         self.page_of(stream, subject, next, LARGE_BATCH).await
     }
 
@@ -76,7 +86,7 @@ impl Connection {
         stream: &str,
         subject: &str,
         next: u64,
-    ) -> Result<Vec<Stored>, Error> {
+    ) -> Result<Vec<StoredMessage>, Error> {
         self.page_of(stream, subject, next, SMALL_BATCH).await
     }
 
@@ -86,9 +96,11 @@ impl Connection {
         subject: &str,
         next: u64,
         size: BatchSize,
-    ) -> Result<Vec<Stored>, Error> {
+    ) -> Result<Vec<StoredMessage>, Error> {
         for attempt in 0..20 {
-            let batch = self.direct_batch(stream, subject, Start::At(next), size).await?;
+            let batch = self
+                .direct_batch(stream, subject, BatchStart::At(next), size)
+                .await?;
             if !batch.is_empty() {
                 return Ok(batch);
             }
@@ -99,7 +111,7 @@ impl Connection {
             }
             sleep(Duration::from_millis(10 * attempt)).await;
         }
-        Err(behind(stream))
+        Err(report_lagging_replicas(stream))
     }
 
     /// Reads the first batch of a subject's messages that were stored at an instant or later; empty if none
@@ -109,8 +121,8 @@ impl Connection {
         stream: &str,
         subject: &str,
         since: Timestamp,
-    ) -> Result<Vec<Stored>, Error> {
-        self.direct_batch(stream, subject, Start::Since(since), LARGE_BATCH)
+    ) -> Result<Vec<StoredMessage>, Error> {
+        self.direct_batch(stream, subject, BatchStart::Since(since), LARGE_BATCH)
             .await
     }
 
@@ -119,10 +131,10 @@ impl Connection {
         &self,
         stream: &str,
         subject: &str,
-        start: Start,
+        start: BatchStart,
         size: BatchSize,
-    ) -> Result<Vec<Stored>, Error> {
-        let failed = |cause: Cause| failed("read", stream, cause);
+    ) -> Result<Vec<StoredMessage>, Error> {
+        let failed = |cause: ErrorCause| map_request_error("read", stream, cause);
         let inbox = self.client.new_inbox();
         let mut replies = self
             .client
@@ -135,8 +147,8 @@ impl Connection {
             "next_by_subj": subject,
         });
         match start {
-            Start::At(sequence) => request["seq"] = sequence.into(),
-            Start::Since(instant) => request["start_time"] = instant.to_string().into(),
+            BatchStart::At(sequence) => request["seq"] = sequence.into(),
+            BatchStart::Since(instant) => request["start_time"] = instant.to_string().into(),
         }
         self.client
             .publish_with_reply(
@@ -159,17 +171,17 @@ impl Connection {
                 Some(status) if status != StatusCode::OK => {
                     return Err(failed(format!("the server answered {status}").into()));
                 }
-                Some(_) | None => batch.push(stored(stream, reply)?),
+                Some(_) | None => batch.push(parse_batch_message(stream, reply)?),
             }
         }
     }
 }
 
-fn behind(stream: &str) -> Error {
+fn report_lagging_replicas(stream: &str) -> Error {
     Error::unavailable(format!("read {stream}"), "the replicas are behind the leader")
 }
 
-fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
+fn parse_batch_message(stream: &str, reply: async_nats::Message) -> Result<StoredMessage, Error> {
     let headers = reply.headers.unwrap_or_default();
     let text = |name: header::HeaderName| headers.get(name).map(async_nats::HeaderValue::as_str);
     let place = text(header::NATS_SEQUENCE)
@@ -182,7 +194,7 @@ fn stored(stream: &str, reply: async_nats::Message) -> Result<Stored, Error> {
         ));
     };
     let subject = subject.to_owned();
-    Ok(Stored {
+    Ok(StoredMessage {
         subject,
         sequence,
         headers,

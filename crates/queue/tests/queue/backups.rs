@@ -1,7 +1,7 @@
 //! Backup and restore.
 
-use domain::Row;
-use queue::{Bucket, Error, Queue, Settings};
+use domain::TicketRow;
+use queue::{Error, KeyValueBucket, Queue, Settings};
 use servers::NatsServer;
 
 use crate::world::{World, entry, run, settings, ticket, trigger};
@@ -15,11 +15,11 @@ async fn backup_restores_all_streams_with_sequences() {
         journal.append(&run(number), 0, &entry(0, "n")).await.unwrap();
     }
     world.queue.forget_ticket(&ticket(1)).await.unwrap();
-    let row = Row {
+    let row = TicketRow {
         cursor: 7,
-        ..Row::default()
+        ..TicketRow::default()
     };
-    let rows = world.queue.table::<Row>(Bucket::Tickets);
+    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     rows.put(&ticket(2).to_string(), &row, None).await.unwrap();
     let large = bytes::Bytes::from(vec![7; 700 << 10]);
     let object = world.queue.objects().put(large.clone()).await.unwrap();
@@ -39,7 +39,7 @@ async fn backup_restores_all_streams_with_sequences() {
         .restore(&backup, |stream| restored.push(stream.clone()))
         .await
         .unwrap();
-    let counts = |streams: &[queue::Kept]| -> Vec<(String, u64)> {
+    let counts = |streams: &[queue::StreamTransfer]| -> Vec<(String, u64)> {
         streams
             .iter()
             .map(|kept| (kept.stream.clone(), kept.messages))
@@ -60,11 +60,11 @@ async fn backup_restores_all_streams_with_sequences() {
     assert_eq!(there.newest().await.unwrap(), here.newest().await.unwrap());
     let known = there.append(&trigger(&ticket(3), "k")).await.unwrap();
     assert!(
-        matches!(known, queue::Appended::Known(_)),
+        matches!(known, queue::AppendOutcome::Known(_)),
         "a key that was known is known"
     );
     let found = other
-        .table::<Row>(Bucket::Tickets)
+        .table::<TicketRow>(KeyValueBucket::Tickets)
         .get(&ticket(2).to_string())
         .await
         .unwrap();

@@ -1,8 +1,8 @@
 //! Large bodies, objects and dead letters.
 
 use bytes::Bytes;
-use domain::{Entry, Fact, ObjectRef, Origin, RecordKind, Timestamp};
-use queue::{Bucket, DeadLetter, Error, Garbage, WebhookDelivery};
+use domain::{Fact, JournalEntry, ObjectRef, RecordKind, ServiceOrigin, Timestamp};
+use queue::{DeadLetter, Error, KeyValueBucket, UnreferencedObject, WebhookDelivery};
 
 use crate::world::{Text, World, entry, now, report, run, text, ticket, trigger_with};
 
@@ -75,7 +75,7 @@ fn tomorrow() -> Timestamp {
     now().plus_ms(24 * 60 * 60 * 1000)
 }
 
-async fn garbage(world: &World, before: Timestamp) -> Vec<Garbage> {
+async fn garbage(world: &World, before: Timestamp) -> Vec<UnreferencedObject> {
     let search = world.queue.objects().unreferenced(before, 0).await.unwrap();
     assert_eq!(search.next, None);
     search.garbage
@@ -106,7 +106,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         objects.put(Bytes::from("pack"))
     );
     let (packed, pushed) = (packed.unwrap(), pushed.unwrap());
-    let snapshot = domain::Snapshot {
+    let snapshot = domain::WorkspaceSnapshot {
         base: "0".repeat(40).parse().unwrap(),
         branch: None,
         head: None,
@@ -119,13 +119,13 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         snapshot,
         repository: None,
     };
-    let entry = Entry {
+    let entry = JournalEntry {
         fact,
         ..entry(0, "n")
     };
     world.queue.journal().append(&run(1), 0, &entry).await.unwrap();
     let mut asked = report(&ticket(1), 5);
-    asked.request = domain::ReportRequest::PushBranch(domain::PushBranch {
+    asked.request = domain::ReportRequest::PushBranch(domain::BranchPush {
         scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/x".to_owned(),
@@ -138,7 +138,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     let trigger = trigger_with(&ticket(1), "comment:1", large("t"));
     world.queue.triggers().append(&trigger).await.unwrap();
     let delivery = WebhookDelivery {
-        source: Origin::GitHub(None),
+        source: ServiceOrigin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
         received_at: now(),
@@ -158,7 +158,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         .publish(&letter, large("l").into())
         .await
         .unwrap();
-    let row = world.queue.table::<Text>(Bucket::Effects);
+    let row = world.queue.table::<Text>(KeyValueBucket::Effects);
     row.put("row", &text(&large("r")), None).await.unwrap();
     vec![packed, pushed]
 }
@@ -205,7 +205,7 @@ async fn object_is_collected_after_last_reference() {
     world.queue.dead_letters().remove(1).await.unwrap();
     world
         .queue
-        .table::<Text>(Bucket::Effects)
+        .table::<Text>(KeyValueBucket::Effects)
         .delete("row")
         .await
         .unwrap();
@@ -282,9 +282,9 @@ async fn last_stored_object_survives_collection_races() {
 }
 
 /// Snapshot of a stored pack with these bytes.
-async fn stored_snapshot(world: &World, bytes: &str) -> domain::Snapshot {
+async fn stored_snapshot(world: &World, bytes: &str) -> domain::WorkspaceSnapshot {
     let pack = world.queue.objects().put(Bytes::from(bytes.to_owned())).await;
-    domain::Snapshot {
+    domain::WorkspaceSnapshot {
         base: "0".repeat(40).parse().unwrap(),
         branch: None,
         head: None,
@@ -299,7 +299,7 @@ async fn stored_snapshot(world: &World, bytes: &str) -> domain::Snapshot {
 async fn journal_of(world: &World, number: u64, facts: Vec<Fact>) {
     let mut last = 0;
     for (position, fact) in facts.into_iter().enumerate() {
-        let entry = Entry {
+        let entry = JournalEntry {
             fact,
             ..entry(position as u64, &format!("{number}-{position}"))
         };
@@ -308,7 +308,7 @@ async fn journal_of(world: &World, number: u64, facts: Vec<Fact>) {
     }
 }
 
-const fn taken(snapshot: domain::Snapshot) -> Fact {
+const fn taken(snapshot: domain::WorkspaceSnapshot) -> Fact {
     Fact::SnapshotTaken {
         snapshot,
         repository: None,
@@ -316,7 +316,7 @@ const fn taken(snapshot: domain::Snapshot) -> Fact {
 }
 
 /// Fact that a lost workspace was restored from a snapshot.
-fn restored(snapshot: &domain::Snapshot) -> Fact {
+fn restored(snapshot: &domain::WorkspaceSnapshot) -> Fact {
     let workspace = serde_json::json!({
         "executor": "http://10.0.0.7:7403", "id": "w", "base": snapshot.base, "sandbox": "L1", "tools": [],
         "instructions": "",

@@ -1,7 +1,7 @@
 //! Calls of the API for pull requests.
 
 use domain::{PullRequestAnswer, PullRequestCall, Timestamp};
-use queue::{Revision, Taken};
+use queue::{CallClaim, TableRevision};
 use serde_json::json;
 
 use crate::world::World;
@@ -26,19 +26,19 @@ async fn call_is_claimed_until_reporter_seems_dead() {
         Some(first.clone())
     );
     assert_eq!(calls.ask(&second).await.unwrap(), None);
-    let (listed, newest) = calls.changes_after(Revision::default()).await.unwrap();
+    let (listed, newest) = calls.changes_after(TableRevision::default()).await.unwrap();
     assert_eq!(listed, [first.clone(), second.clone()]);
     assert_eq!(calls.changes_after(newest).await.unwrap(), (Vec::new(), newest));
 
     let now = Timestamp::from_unix_ms(10_000);
-    let Taken::Ours(dead) = calls.take(&first.id, now).await.unwrap() else {
+    let CallClaim::Ours(dead) = calls.take(&first.id, now).await.unwrap() else {
         panic!("nobody has it")
     };
     assert_eq!(
         calls.take(&first.id, now.plus_ms(299_999)).await.unwrap(),
-        Taken::Theirs
+        CallClaim::Theirs
     );
-    let Taken::Ours(taken) = calls.take(&first.id, now.plus_ms(300_000)).await.unwrap() else {
+    let CallClaim::Ours(taken) = calls.take(&first.id, now.plus_ms(300_000)).await.unwrap() else {
         panic!("its reporter is dead")
     };
     let answer = PullRequestAnswer {
@@ -50,7 +50,7 @@ async fn call_is_claimed_until_reporter_seems_dead() {
     calls.keep_answer(&first.id, &answer, taken).await.unwrap();
     assert_eq!(
         calls.take(&first.id, now.plus_ms(900_000)).await.unwrap(),
-        Taken::Answered
+        CallClaim::Answered
     );
     assert_eq!(calls.answer(&first.id).await.unwrap(), Some(answer));
     assert_eq!(calls.answer(&second.id).await.unwrap(), None);

@@ -1,8 +1,10 @@
 //! Unreadable records: one hides no other, and each can be inspected and repaired.
 
-use domain::{BranchRecord, Entry, Fact, Origin, RecordKind, ReportId, Row, StopReason, TicketKey};
+use domain::{
+    BranchRecord, Fact, JournalEntry, OutboundId, RecordKind, ServiceOrigin, StopReason, TicketKey, TicketRow,
+};
 use futures::StreamExt as _;
-use queue::{Bucket, DeadLetter, Disposition, Error, Found, Key, WebhookDelivery};
+use queue::{DeadLetter, DeliveryDisposition, Error, FoundValue, KeyValueBucket, RecordKey, WebhookDelivery};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, entry, now, report, run, soon, ticket, trigger};
@@ -71,17 +73,17 @@ async fn unreadable_record_hides_none_and_revives() {
 #[tokio::test]
 async fn unreadable_value_hides_none_and_is_replaceable() {
     let world = World::new().await;
-    let table = world.queue.table::<Row>(Bucket::Tickets);
+    let table = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     plant(&world, "$KV.tickets.a", "{").await;
-    table.put("b", &Row::default(), None).await.unwrap();
+    table.put("b", &TicketRow::default(), None).await.unwrap();
     assert!(matches!(table.get("a").await, Err(Error::Corrupt { .. })));
     let listed = table.list().await.unwrap();
-    assert_eq!(listed, [(Key::from("b"), Row::default())]);
-    let Some(Found::Unreadable(unreadable)) = table.find("a").await.unwrap() else {
+    assert_eq!(listed, [(RecordKey::from("b"), TicketRow::default())]);
+    let Some(FoundValue::Unreadable(unreadable)) = table.find("a").await.unwrap() else {
         panic!("it could be read")
     };
     table
-        .put("a", &Row::default(), Some(unreadable.revision()))
+        .put("a", &TicketRow::default(), Some(unreadable.revision()))
         .await
         .unwrap();
     assert_eq!(table.list().await.unwrap().len(), 2);
@@ -92,7 +94,7 @@ async fn unreadable_delivery_is_dead_lettered() {
     let world = World::new().await;
     plant(&world, "journeyman.deliveries.jira", "no header").await;
     let good = WebhookDelivery {
-        source: Origin::GitHub(None),
+        source: ServiceOrigin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
         received_at: now(),
@@ -108,7 +110,7 @@ async fn unreadable_delivery_is_dead_lettered() {
                 .consume(1, stopped, move |delivery| {
                     assert_eq!(delivery.id, "d1");
                     handled.cancel();
-                    async { Disposition::Done }
+                    async { DeliveryDisposition::Done }
                 })
                 .await
         }
@@ -125,7 +127,7 @@ async fn unreadable_delivery_is_dead_lettered() {
 async fn unreadable_journal_does_not_stop_expiry() {
     let world = World::new().await;
     plant(&world, "journeyman.journal.jira=3AENG-1.57", "{").await;
-    let over = Entry {
+    let over = JournalEntry {
         fact: Fact::RunFinished {
             reason: StopReason::Completed,
         },
@@ -191,8 +193,8 @@ async fn deleted_ticket_leaves_no_subject() {
             .append(&run(number), 0, &entry(0, "n"))
             .await
             .unwrap();
-        let rows = queue.table::<Row>(Bucket::Tickets);
-        rows.put(&ticket.to_string(), &Row::default(), None)
+        let rows = queue.table::<TicketRow>(KeyValueBucket::Tickets);
+        rows.put(&ticket.to_string(), &TicketRow::default(), None)
             .await
             .unwrap();
         let record = BranchRecord {
@@ -204,16 +206,16 @@ async fn deleted_ticket_leaves_no_subject() {
             pull_request: None,
         };
         queue.branches().put(&record, None).await.unwrap();
-        let effects = queue.table::<domain::AnyRecord>(Bucket::Effects);
+        let effects = queue.table::<domain::AnyRecord>(KeyValueBucket::Effects);
         for key in [
-            Key::board(&ticket),
-            Key::status(&ticket),
-            Key::cursor(&ticket),
-            Key::outcome(&ticket, &run(number).call(2).into()),
-            Key::outcome(&ticket, &ReportId::notice(&ticket, 5)),
-            Key::outcome(&ticket, &ReportId::unreadable(RecordKind::Trigger, &ticket, 5)),
-            Key::effect(&ticket, run(number).call(2).as_str(), "comment"),
-            Key::effect(&ticket, ReportId::quarantine(&ticket, 5).as_str(), "comment"),
+            RecordKey::board(&ticket),
+            RecordKey::status(&ticket),
+            RecordKey::cursor(&ticket),
+            RecordKey::outcome(&ticket, &run(number).call(2).into()),
+            RecordKey::outcome(&ticket, &OutboundId::notice(&ticket, 5)),
+            RecordKey::outcome(&ticket, &OutboundId::unreadable(RecordKind::Trigger, &ticket, 5)),
+            RecordKey::effect(&ticket, run(number).call(2).as_str(), "comment"),
+            RecordKey::effect(&ticket, OutboundId::quarantine(&ticket, 5).as_str(), "comment"),
         ] {
             effects
                 .put(&key, &domain::AnyRecord::default(), None)

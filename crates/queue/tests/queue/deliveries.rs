@@ -9,8 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use domain::Origin;
-use queue::{Disposition, WebhookDelivery};
+use domain::ServiceOrigin;
+use queue::{DeliveryDisposition, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::world::{World, delivery, soon, stays_away};
@@ -30,7 +30,7 @@ async fn messages_of(world: &World, stream: &str) -> u64 {
 /// Consumes deliveries with the dispositions of `decide`, and returns each delivery through a channel.
 fn consume(
     world: &World,
-    decide: impl Fn(usize) -> Disposition + Send + Sync + 'static,
+    decide: impl Fn(usize) -> DeliveryDisposition + Send + Sync + 'static,
 ) -> (
     mpsc::UnboundedReceiver<WebhookDelivery>,
     tokio::task::JoinHandle<Result<(), queue::Error>>,
@@ -62,7 +62,7 @@ async fn delivery_arrives_whole_and_is_deleted() {
         ..delivery("a b\n1")
     };
     assert!(world.queue.deliveries().publish(&sent).await.unwrap());
-    let (mut seen, consuming) = consume(&world, |_| Disposition::Done);
+    let (mut seen, consuming) = consume(&world, |_| DeliveryDisposition::Done);
     let got = soon(seen.recv()).await.unwrap();
     assert_eq!(
         (got.source, got.id, got.event),
@@ -80,7 +80,7 @@ async fn known_delivery_is_ignored_after_handling() {
     let world = World::new().await;
     assert!(world.queue.deliveries().publish(&delivery("1")).await.unwrap());
     assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
-    let (mut seen, _consuming) = consume(&world, |_| Disposition::Done);
+    let (mut seen, _consuming) = consume(&world, |_| DeliveryDisposition::Done);
     soon(seen.recv()).await.unwrap();
     assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
     assert!(stays_away(seen.recv()).await);
@@ -91,10 +91,10 @@ async fn a_retried_delivery_comes_again() {
     let world = World::new().await;
     world.queue.deliveries().publish(&delivery("1")).await.unwrap();
     let (mut seen, _consuming) = consume(&world, |count| match count {
-        0 | 1 => Disposition::Retry {
+        0 | 1 => DeliveryDisposition::Retry {
             after: Duration::from_millis(50),
         },
-        _ => Disposition::Done,
+        _ => DeliveryDisposition::Done,
     });
     for _ in 0..3 {
         assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
@@ -107,7 +107,7 @@ async fn a_retried_delivery_comes_again() {
 async fn rejected_delivery_is_dead_lettered() {
     let world = World::new().await;
     world.queue.deliveries().publish(&delivery("1")).await.unwrap();
-    let reject = |_| Disposition::Reject {
+    let reject = |_| DeliveryDisposition::Reject {
         reason: "not JSON".to_owned(),
     };
     let (mut seen, consuming) = consume(&world, reject);
@@ -134,7 +134,7 @@ async fn foreign_message_is_dead_lettered() {
         .await
         .unwrap();
     world.queue.deliveries().publish(&delivery("1")).await.unwrap();
-    let (mut seen, consuming) = consume(&world, |_| Disposition::Done);
+    let (mut seen, consuming) = consume(&world, |_| DeliveryDisposition::Done);
     assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
     let dead = async { while world.queue.dead_letters().list(10).await.unwrap().is_empty() {} };
     soon(dead).await;
@@ -159,7 +159,7 @@ async fn slots_limit_deliveries_and_running_ones_finish() {
                 let gate = opened.clone();
                 async move {
                     gate.acquire().await.unwrap().forget();
-                    Disposition::Done
+                    DeliveryDisposition::Done
                 }
             })
             .await
@@ -176,13 +176,16 @@ async fn slots_limit_deliveries_and_running_ones_finish() {
 #[tokio::test]
 async fn hanging_origin_does_not_delay_others() {
     let world = World::new().await;
-    let of = |source: Origin, number: usize| WebhookDelivery {
+    let of = |source: ServiceOrigin, number: usize| WebhookDelivery {
         source,
         ..delivery(&number.to_string())
     };
     let deliveries = world.queue.deliveries();
     for number in 0..10 {
-        deliveries.publish(&of(Origin::Jira(None), number)).await.unwrap();
+        deliveries
+            .publish(&of(ServiceOrigin::Jira(None), number))
+            .await
+            .unwrap();
     }
     let (sender, mut seen) = mpsc::unbounded_channel();
     let answers = Arc::new(Semaphore::new(0));
@@ -192,22 +195,29 @@ async fn hanging_origin_does_not_delay_others() {
             let (sender, answering) = (sender.clone(), answering.clone());
             async move {
                 sender.send(delivery.source.clone()).unwrap();
-                if delivery.source == Origin::Jira(None) {
+                if delivery.source == ServiceOrigin::Jira(None) {
                     answering.acquire().await.unwrap().forget();
                 }
-                Disposition::Done
+                DeliveryDisposition::Done
             }
         };
         consumer.consume(2, shutdown, handler).await
     });
     for _ in 0..2 {
-        assert_eq!(soon(seen.recv()).await, Some(Origin::Jira(None)));
+        assert_eq!(soon(seen.recv()).await, Some(ServiceOrigin::Jira(None)));
     }
-    deliveries.publish(&of(Origin::GitHub(None), 10)).await.unwrap();
-    assert_eq!(soon(seen.recv()).await, Some(Origin::GitHub(None)));
+    deliveries
+        .publish(&of(ServiceOrigin::GitHub(None), 10))
+        .await
+        .unwrap();
+    assert_eq!(soon(seen.recv()).await, Some(ServiceOrigin::GitHub(None)));
     answers.add_permits(10);
     for _ in 2..10 {
-        assert_eq!(soon(seen.recv()).await, Some(Origin::Jira(None)), "none is lost");
+        assert_eq!(
+            soon(seen.recv()).await,
+            Some(ServiceOrigin::Jira(None)),
+            "none is lost"
+        );
     }
     world.shutdown.cancel();
     soon(consuming).await.unwrap().unwrap();
@@ -244,7 +254,7 @@ async fn panicking_handler_makes_dead_letter_after_five() {
                         stop.cancel();
                         panic!("a crash that the test wants");
                     }
-                    Disposition::Done
+                    DeliveryDisposition::Done
                 }
             };
             deliveries.consume(2, ended, handler).await
@@ -285,10 +295,10 @@ async fn retries_of_handler_are_no_crashes() {
     let world = World::new().await;
     world.queue.deliveries().publish(&delivery("1")).await.unwrap();
     let (mut seen, _consuming) = consume(&world, |count| match count {
-        0..12 => Disposition::Retry {
+        0..12 => DeliveryDisposition::Retry {
             after: Duration::from_millis(20),
         },
-        _ => Disposition::Done,
+        _ => DeliveryDisposition::Done,
     });
     for _ in 0..13 {
         soon(seen.recv()).await.unwrap();

@@ -59,7 +59,11 @@ async fn expect_work_goes_on(queue: &Queue) {
         .await
         .unwrap();
     assert_eq!(queue.journal().read(&run(1)).await.unwrap().len(), 1);
-    for role in [queue::Role::Ingest, queue::Role::Planner, queue::Role::Reporter] {
+    for role in [
+        queue::NatsRole::Ingest,
+        queue::NatsRole::Planner,
+        queue::NatsRole::Reporter,
+    ] {
         queue.probe(role).await.unwrap();
     }
     soon(queue.forget_ticket(&ticket(1))).await.unwrap();

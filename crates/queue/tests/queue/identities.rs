@@ -5,10 +5,13 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, Event};
 use domain::{
     CredentialEnd, CredentialEnds, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, RecordKind,
-    cause::chain,
+    cause::format_error_chain,
 };
 use futures::StreamExt as _;
-use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
+use queue::{
+    DeadLetter, DeliveryDisposition, KeyValueBucket, NatsIdentity, NatsRole, Queue, Settings,
+    render_authorization,
+};
 use secrecy::ExposeSecret as _;
 use servers::{NatsOptions, NatsServer};
 use tokio::sync::mpsc;
@@ -18,17 +21,17 @@ use crate::world::{Text, World, delivery, entry, report, run, soon, text, ticket
 
 struct Users {
     server: NatsServer,
-    identities: [(Role, Identity); 4],
+    identities: [(NatsRole, NatsIdentity); 4],
 }
 
 impl Users {
     async fn start() -> Self {
-        let identities = Role::ALL.map(|role| (role, Identity::generate()));
+        let identities = NatsRole::ALL.map(|role| (role, NatsIdentity::generate()));
         let users = identities
             .each_ref()
             .map(|(role, identity)| (*role, identity.public_key.as_str()));
         let server = NatsServer::start_with(NatsOptions {
-            authorization: Some(authorization(&users)),
+            authorization: Some(render_authorization(&users)),
             ..NatsOptions::default()
         });
         Self {
@@ -37,12 +40,12 @@ impl Users {
         }
     }
 
-    fn seed(&self, role: Role) -> secrecy::SecretString {
+    fn seed(&self, role: NatsRole) -> secrecy::SecretString {
         let mut all = self.identities.iter();
         all.find(|(other, _)| *other == role).unwrap().1.seed.clone()
     }
 
-    async fn queue(&self, role: Role) -> Queue {
+    async fn queue(&self, role: NatsRole) -> Queue {
         let settings = Settings {
             url: self.server.url(),
             nkey_seed: Some(self.seed(role)),
@@ -52,7 +55,7 @@ impl Users {
     }
 
     /// Plain NATS client with the role's identity, and the errors that the server sends it.
-    async fn raw(&self, role: Role) -> (async_nats::Client, mpsc::UnboundedReceiver<String>) {
+    async fn raw(&self, role: NatsRole) -> (async_nats::Client, mpsc::UnboundedReceiver<String>) {
         let (sender, refusals) = mpsc::unbounded_channel();
         let options = ConnectOptions::new()
             .custom_inbox_prefix(format!("_INBOX.{}", role.name()))
@@ -73,18 +76,18 @@ impl Users {
 async fn each_service_works_with_its_user() {
     let users = Users::start().await;
     let [ingest, planner, reporter] = [
-        users.queue(Role::Ingest).await,
-        users.queue(Role::Planner).await,
-        users.queue(Role::Reporter).await,
+        users.queue(NatsRole::Ingest).await,
+        users.queue(NatsRole::Planner).await,
+        users.queue(NatsRole::Reporter).await,
     ];
     assert!(
-        ingest.check_topology(Role::Ingest).await.is_err(),
+        ingest.check_topology(NatsRole::Ingest).await.is_err(),
         "nothing is there yet"
     );
     reporter.ensure_topology().await.unwrap();
     reporter.ensure_topology().await.unwrap();
-    ingest.check_topology(Role::Ingest).await.unwrap();
-    planner.check_topology(Role::Planner).await.unwrap();
+    ingest.check_topology(NatsRole::Ingest).await.unwrap();
+    planner.check_topology(NatsRole::Planner).await.unwrap();
     let stop = CancellationToken::new();
     deliveries(&ingest, &stop).await;
     work(&ingest, &planner, &stop).await;
@@ -104,11 +107,14 @@ async fn credentials(ingest: &Queue, reporter: &Queue) {
         })),
     };
     let reader = told("jira_reader", &["2027-03-01"]);
-    ingest.tell_credential_ends(Role::Ingest, &reader).await.unwrap();
+    ingest
+        .tell_credential_ends(NatsRole::Ingest, &reader)
+        .await
+        .unwrap();
     for days in [&["2027-01-31", "2027-02-28"][..], &[], &["2027-01-31"]] {
         let writer = told("jira_writer", days);
         reporter
-            .tell_credential_ends(Role::Reporter, &writer)
+            .tell_credential_ends(NatsRole::Reporter, &writer)
             .await
             .unwrap();
         let all = ingest.credential_ends().await.unwrap();
@@ -128,7 +134,7 @@ async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
             let sender = sender.clone();
             async move {
                 let _ = sender.send(delivery.body.len());
-                Disposition::Reject {
+                DeliveryDisposition::Reject {
                     reason: "for the dead letters".to_owned(),
                 }
             }
@@ -154,14 +160,22 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
         .append(&run, 0, &entry(0, "nonce"))
         .await
         .unwrap();
-    let rows = planner.table::<Text>(Bucket::Tickets);
+    let rows = planner.table::<Text>(KeyValueBucket::Tickets);
     rows.put("jira:ENG-1", &text("row"), None).await.unwrap();
-    let slots = planner.table::<Text>(Bucket::Slots);
+    let slots = planner.table::<Text>(KeyValueBucket::Slots);
     slots.put("pool", &text("waiting"), None).await.unwrap();
-    let pools = planner.table::<Text>(Bucket::Pools);
+    let pools = planner.table::<Text>(KeyValueBucket::Pools);
     let seen = pools.put("pool", &text("seen"), None).await.unwrap();
     pools.put("pool", &text("seen again"), Some(seen)).await.unwrap();
-    assert_eq!(ingest.table::<Text>(Bucket::Pools).list().await.unwrap().len(), 1);
+    assert_eq!(
+        ingest
+            .table::<Text>(KeyValueBucket::Pools)
+            .list()
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     planner
         .timers()
         .set(&ticket, domain::Timestamp::from_unix_ms(1))
@@ -169,7 +183,7 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
         .unwrap();
     assert!(
         planner
-            .table::<Text>(Bucket::Control)
+            .table::<Text>(KeyValueBucket::Control)
             .get("stop-all")
             .await
             .unwrap()
@@ -188,7 +202,12 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     planner.live().tell(&run, &output).await.unwrap();
     assert_eq!(soon(printed.next()).await, Some(output));
     assert_eq!(
-        ingest.table::<Text>(Bucket::Tickets).list().await.unwrap().len(),
+        ingest
+            .table::<Text>(KeyValueBucket::Tickets)
+            .list()
+            .await
+            .unwrap()
+            .len(),
         1
     );
 }
@@ -203,7 +222,11 @@ async fn reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
     planner.reports().append(&report(&ticket(1), 1)).await.unwrap();
     let mut tokens = reporter.reports().tokens(stop.clone()).await.unwrap();
     let token = soon(tokens.next()).await.unwrap();
-    for bucket in [Bucket::Effects, Bucket::Branches, Bucket::PullRequests] {
+    for bucket in [
+        KeyValueBucket::Effects,
+        KeyValueBucket::Branches,
+        KeyValueBucket::PullRequests,
+    ] {
         let table = reporter.table::<Text>(bucket);
         let revision = table.put("key", &text("value"), None).await.unwrap();
         table.put("key", &text("other"), Some(revision)).await.unwrap();
@@ -241,7 +264,7 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
         .iter()
         .find(|(_, letter)| letter.what == RecordKind::Report)
         .unwrap();
-    let control = ingest.table::<Text>(Bucket::Control);
+    let control = ingest.table::<Text>(KeyValueBucket::Control);
     control.put("stop-all", &text("on"), None).await.unwrap();
     control.delete("stop-all").await.unwrap();
     ingest.reports().wake(&ticket(1)).await.unwrap();
@@ -288,7 +311,7 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
 #[tokio::test]
 async fn ticket_of_a_newer_release_is_not_forgotten() {
     let world = World::new().await;
-    let rows = world.queue.table::<domain::AnyRecord>(Bucket::Tickets);
+    let rows = world.queue.table::<domain::AnyRecord>(KeyValueBucket::Tickets);
     let record = |format: u64| -> domain::AnyRecord {
         serde_json::from_value(serde_json::json!({ "version": format, "runs": "x" })).unwrap()
     };
@@ -298,7 +321,8 @@ async fn ticket_of_a_newer_release_is_not_forgotten() {
         .queue
         .maintenance_worker(|| domain::Timestamp::from_unix_ms(1_000));
     let stop = CancellationToken::new();
-    let working = tokio::spawn(worker.run(stop.clone()));
+    let shutdown = stop.clone();
+    let working = tokio::spawn(async move { worker.run(shutdown).await });
     let forget = |number| MaintenanceTask::ForgetTicket {
         ticket: ticket(number),
     };
@@ -313,7 +337,7 @@ async fn ticket_of_a_newer_release_is_not_forgotten() {
         MaintenanceOutcome::Done
     );
     stop.cancel();
-    working.await.unwrap();
+    working.await.unwrap().unwrap();
 }
 
 async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> MaintenanceOutcome {
@@ -340,7 +364,7 @@ async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> Maintenance
 #[tokio::test(flavor = "multi_thread")]
 async fn rollup_cannot_empty_bucket_or_objects() {
     let users = Users::start().await;
-    let reporter = users.queue(Role::Reporter).await;
+    let reporter = users.queue(NatsRole::Reporter).await;
     reporter.ensure_topology().await.unwrap();
     let object = reporter.objects().put("kept".into()).await.unwrap();
     let far = domain::Timestamp::parse("2100-01-01T00:00:00Z").unwrap();
@@ -353,17 +377,17 @@ async fn rollup_cannot_empty_bucket_or_objects() {
     assert!(reporter.forbid_rollups(long_ago).await.unwrap(), "it stays so");
     reporter.ensure_topology().await.unwrap();
     for (role, subject) in [
-        (Role::Ingest, "$O.objects.C.x"),
-        (Role::Planner, "$O.objects.M.x"),
-        (Role::Ingest, "$KV.control.x"),
-        (Role::Planner, "$KV.control.newer=3Atrigger"),
+        (NatsRole::Ingest, "$O.objects.C.x"),
+        (NatsRole::Planner, "$O.objects.M.x"),
+        (NatsRole::Ingest, "$KV.control.x"),
+        (NatsRole::Planner, "$KV.control.newer=3Atrigger"),
     ] {
         let (client, _refusals) = users.raw(role).await;
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Rollup", "all");
         let context = async_nats::jetstream::new(client);
         let sent = context.publish_with_headers(subject, headers, "{}".into());
-        let refused = chain(&sent.await.unwrap().await.unwrap_err());
+        let refused = format_error_chain(&sent.await.unwrap().await.unwrap_err());
         assert!(refused.contains("rollup"), "{subject}: {refused}");
     }
     assert_eq!(reporter.objects().get(&object).await.unwrap(), "kept");
@@ -376,16 +400,21 @@ async fn rollup_cannot_empty_bucket_or_objects() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_service_can_do_anothers_part() {
     let users = Users::start().await;
-    users.queue(Role::Reporter).await.ensure_topology().await.unwrap();
+    users
+        .queue(NatsRole::Reporter)
+        .await
+        .ensure_topology()
+        .await
+        .unwrap();
     let everybody = [
         "$JS.API.STREAM.DELETE.JOURNAL",
         "$JS.API.STREAM.PURGE.OBJ_objects",
         "$JS.API.CONSUMER.DELETE.WAKEUPS.planners",
         "$SYS.REQ.SERVER.PING",
     ];
-    let cases: [(Role, &[&str]); 3] = [
+    let cases: [(NatsRole, &[&str]); 3] = [
         (
-            Role::Ingest,
+            NatsRole::Ingest,
             &[
                 "journeyman.journal.x",
                 "journeyman.reports.x.y",
@@ -414,7 +443,7 @@ async fn no_service_can_do_anothers_part() {
             ],
         ),
         (
-            Role::Planner,
+            NatsRole::Planner,
             &[
                 "journeyman.deliveries.github",
                 "journeyman.triggers.x.y",
@@ -437,7 +466,7 @@ async fn no_service_can_do_anothers_part() {
             ],
         ),
         (
-            Role::Reporter,
+            NatsRole::Reporter,
             &[
                 "journeyman.deliveries.github",
                 "journeyman.journal.x",
@@ -479,11 +508,11 @@ async fn without_a_key_nobody_gets_in() {
         ..Settings::default()
     };
     let refused = Queue::connect(&anonymous, "stranger").await;
-    let refused = chain(&refused.map(drop).unwrap_err());
+    let refused = format_error_chain(&refused.map(drop).unwrap_err());
     assert!(refused.contains("authorization"), "{refused}");
     let stranger = Settings {
         url: users.server.url(),
-        nkey_seed: Some(Identity::generate().seed),
+        nkey_seed: Some(NatsIdentity::generate().seed),
         ..Settings::default()
     };
     assert!(Queue::connect(&stranger, "ingest").await.is_err());

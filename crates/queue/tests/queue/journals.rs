@@ -86,7 +86,7 @@ async fn follower_gets_existing_then_new_entries() {
 async fn journals_of_old_runs_expire() {
     let world = World::new().await;
     let journal = world.queue.journal();
-    let end = |nonce: &str| domain::Entry {
+    let end = |nonce: &str| domain::JournalEntry {
         fact: domain::Fact::RunFinished {
             reason: domain::StopReason::Completed,
         },

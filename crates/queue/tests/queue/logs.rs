@@ -2,7 +2,7 @@
 
 use domain::{FenceStamp, RunFence};
 use futures::StreamExt as _;
-use queue::{Appended, Token};
+use queue::{AppendOutcome, WakeupToken};
 
 use crate::world::{World, now, report, soon, stays_away, ticket, trigger};
 
@@ -10,14 +10,14 @@ use crate::world::{World, now, report, soon, stays_away, ticket, trigger};
 async fn a_key_is_appended_once() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    let Appended::New(sequence) = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() else {
+    let AppendOutcome::New(sequence) = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() else {
         panic!("the key was new")
     };
     let again = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
-    assert_eq!(again, Appended::Known(sequence));
+    assert_eq!(again, AppendOutcome::Known(sequence));
     assert!(matches!(
         log.append(&trigger(&ticket(2), "comment:1")).await.unwrap(),
-        Appended::New(_)
+        AppendOutcome::New(_)
     ));
     assert_eq!(
         log.read_after(&ticket(1), 0).await.unwrap(),
@@ -34,14 +34,14 @@ async fn concurrent_appends_of_key_store_one() {
             tokio::spawn(async move { log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() })
         })
         .collect();
-    let outcomes: Vec<Appended> = futures::future::join_all(tasks)
+    let outcomes: Vec<AppendOutcome> = futures::future::join_all(tasks)
         .await
         .into_iter()
         .map(Result::unwrap)
         .collect();
     let new: Vec<_> = outcomes
         .iter()
-        .filter(|outcome| matches!(outcome, Appended::New(_)))
+        .filter(|outcome| matches!(outcome, AppendOutcome::New(_)))
         .collect();
     assert_eq!(new.len(), 1, "{outcomes:?}");
     assert_eq!(
@@ -64,7 +64,7 @@ async fn read_returns_ticket_records_after_cursor() {
     assert_eq!(log.last_sequence(&ticket(1)).await.unwrap(), None);
     let mut sequences = Vec::new();
     for number in 0..600 {
-        let Appended::New(sequence) = log
+        let AppendOutcome::New(sequence) = log
             .append(&trigger(&ticket(1), &format!("comment:{number}")))
             .await
             .unwrap()
@@ -207,12 +207,12 @@ async fn reports_have_tokens_of_their_own() {
     log.append(&report(&ticket(1), 5)).await.unwrap();
     assert!(matches!(
         log.append(&report(&ticket(1), 5)).await.unwrap(),
-        Appended::Known(_)
+        AppendOutcome::Known(_)
     ));
     let waker = log.clone();
     let shutdown = world.shutdown.clone();
     tokio::spawn(async move { waker.run_waker(shutdown).await });
-    let token: Token<domain::Report> = soon(tokens.next()).await.unwrap();
+    let token: WakeupToken<domain::OutboundRequest> = soon(tokens.next()).await.unwrap();
     assert_eq!(token.ticket(), &ticket(1));
     assert_eq!(
         log.read_after(&ticket(1), 0).await.unwrap()[0].1,

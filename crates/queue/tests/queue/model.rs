@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{RunFence, Trigger};
 use proptest::prelude::*;
-use queue::{Appended, KeyedLog, Token, Tokens};
+use queue::{AppendOutcome, KeyedLog, TokenSource, WakeupToken};
 
 use crate::world::{World, soon, ticket, trigger};
 
@@ -36,8 +36,8 @@ struct Model {
     fence: Option<RunFence>,
 }
 
-async fn play(log: &KeyedLog<Trigger>, tokens: &mut Tokens<Trigger>, number: u64, steps: Vec<Step>) {
-    let (ticket, mut model, mut held) = (ticket(number), Model::default(), None::<Token<Trigger>>);
+async fn play(log: &KeyedLog<Trigger>, tokens: &mut TokenSource<Trigger>, number: u64, steps: Vec<Step>) {
+    let (ticket, mut model, mut held) = (ticket(number), Model::default(), None::<WakeupToken<Trigger>>);
     for step in steps {
         match step {
             Step::Append(key) => {
@@ -52,8 +52,8 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut Tokens<Trigger>, number: u64
                         .unwrap(),
                     known,
                 ) {
-                    (Appended::New(at), None) => drop(model.keys.insert(at, key)),
-                    (Appended::Known(at), Some(known)) => assert_eq!(at, known),
+                    (AppendOutcome::New(at), None) => drop(model.keys.insert(at, key)),
+                    (AppendOutcome::Known(at), Some(known)) => assert_eq!(at, known),
                     (appended, known) => panic!("{appended:?}, but the model says {known:?}"),
                 }
             }

@@ -1,13 +1,14 @@
 //! Overviews of runs, folded from the journals.
 
 use domain::{
-    Entry, Fact, Job, JobRequest, Overview, Reason, RunStatus, StopReason, TicketText, Trigger, WaitsFor,
+    Fact, Job, JobRequest, JournalEntry, RunOverview, RunStatus, StopReason, TicketText, Trigger,
+    TriggerReason, WaitCondition,
 };
-use queue::{Bucket, Key, Mirror, Runs};
+use queue::{KeyValueBucket, RecordKey, RunOverviews, TableMirror};
 
 use crate::world::{World, entry, run, ticket, trigger};
 
-async fn take_in_all(runs: &Runs) {
+async fn take_in_all(runs: &RunOverviews) {
     let mut from = runs.place().await.unwrap();
     while let Some(next) = runs.take_in(from).await.unwrap() {
         from = next;
@@ -20,7 +21,7 @@ async fn write(world: &World, number: u64, facts: Vec<Fact>) {
     let mut last = journal.read(&run).await.unwrap().last().map_or(0, |(at, _)| *at);
     let from = journal.read(&run).await.unwrap().len() as u64;
     for (fact, position) in facts.into_iter().zip(from..) {
-        let entry = Entry {
+        let entry = JournalEntry {
             fact,
             ..entry(position, &format!("n{position}"))
         };
@@ -33,12 +34,12 @@ fn opened(number: u64) -> Fact {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
         text: TicketText::default(),
-        rules: domain::Rules::default(),
-        background: domain::Background::default(),
-        about: domain::About::default(),
+        rules: domain::RepositoryRules::default(),
+        background: domain::TicketBackground::default(),
+        about: domain::JobSubject::default(),
     };
     let trigger = Trigger {
-        reason: Reason::JobRequested(Box::new(request)),
+        reason: TriggerReason::JobRequested(Box::new(request)),
         ..trigger(&ticket(number), "k")
     };
     Fact::RunStarted {
@@ -48,7 +49,7 @@ fn opened(number: u64) -> Fact {
 
 fn parked() -> Fact {
     Fact::Parked {
-        waits_for: WaitsFor::Answer,
+        waits_for: WaitCondition::Answer,
     }
 }
 
@@ -89,8 +90,8 @@ async fn lost_overviews_or_position_are_rebuilt() {
     take_in_all(&runs).await;
     assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
     // A record that broke is read at a later entry of its journal.
-    let any = world.queue.table::<domain::AnyRecord>(Bucket::Runs);
-    let key = Key::from(run(1).ticket()).and("57");
+    let any = world.queue.table::<domain::AnyRecord>(KeyValueBucket::Runs);
+    let key = RecordKey::from(run(1).ticket()).and("57");
     let (_, revision) = any.get(&key).await.unwrap().unwrap();
     let broken: domain::AnyRecord =
         serde_json::from_value(serde_json::json!({"version": 1, "run": 5})).unwrap();
@@ -113,13 +114,13 @@ async fn mirror_follows_writes_removals_and_purges() {
         write(&world, number, vec![opened(number)]).await;
     }
     take_in_all(&runs).await;
-    let mut mirror: Mirror<Overview> = Mirror::new(runs.table());
+    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
     mirror.catch_up().await.unwrap();
     assert_eq!(mirror.values().count(), 3);
     write(&world, 2, vec![finished()]).await;
     take_in_all(&runs).await;
     runs.table()
-        .delete(Key::from(run(3).ticket()).and("57"))
+        .delete(RecordKey::from(run(3).ticket()).and("57"))
         .await
         .unwrap();
     mirror.catch_up().await.unwrap();
@@ -153,7 +154,7 @@ async fn mirror_detects_purge_since_last_read() {
         write(&world, number, vec![opened(number)]).await;
     }
     take_in_all(&runs).await;
-    let mut mirror: Mirror<Overview> = Mirror::new(runs.table());
+    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
     mirror.catch_up().await.unwrap();
     write(&world, 2, vec![finished()]).await;
     take_in_all(&runs).await;

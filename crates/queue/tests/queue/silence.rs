@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use queue::{Disposition, Queue, Settings};
+use queue::{DeliveryDisposition, Queue, Settings};
 use servers::NatsServer;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -104,7 +104,7 @@ async fn silent_server_is_replaced_within_fifteen_seconds() {
     tokio::spawn(async move {
         let handler = move |delivery: queue::WebhookDelivery| {
             let _ = sender.send(delivery.id);
-            async { Disposition::Done }
+            async { DeliveryDisposition::Done }
         };
         deliveries.consume(4, shutdown, handler).await
     });

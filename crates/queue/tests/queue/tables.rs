@@ -1,9 +1,9 @@
 //! Typed tables over key-value buckets.
 
 use domain::{
-    AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, Stored,
+    AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, StoredRecord,
 };
-use queue::{Bucket, Error, Key, Revision, Table};
+use queue::{Error, KeyValueBucket, RecordKey, TableRevision, TypedTable};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ struct Number {
     number: u32,
 }
 
-impl Stored for Number {
+impl StoredRecord for Number {
     const KIND: RecordKind = RecordKind::Control;
 }
 
@@ -26,8 +26,8 @@ fn number(number: u32) -> Number {
 async fn newer_record_differs_from_broken_one() {
     let world = World::new().await;
     let (table, any) = (
-        world.queue.table::<Number>(Bucket::Effects),
-        world.queue.table::<AnyRecord>(Bucket::Effects),
+        world.queue.table::<Number>(KeyValueBucket::Effects),
+        world.queue.table::<AnyRecord>(KeyValueBucket::Effects),
     );
     let record = |fields: serde_json::Value| -> AnyRecord { serde_json::from_value(fields).unwrap() };
     let newer = record(serde_json::json!({"version": 2, "digits": [1, 2]}));
@@ -49,7 +49,7 @@ async fn newer_record_differs_from_broken_one() {
         "{error}"
     );
     assert!(matches!(table.get("broken").await, Err(Error::Corrupt { .. })));
-    assert_eq!(table.list().await.unwrap(), [(Key::from("one"), number(1))]);
+    assert_eq!(table.list().await.unwrap(), [(RecordKey::from("one"), number(1))]);
     assert_eq!(any.get("newer").await.unwrap().map(|(kept, _)| kept), Some(newer));
     let ticket = ticket(1);
     let pause = world.queue.leave_to_newer(&error, Some(&ticket)).await;
@@ -65,7 +65,7 @@ async fn newer_record_differs_from_broken_one() {
 #[tokio::test]
 async fn value_changes_only_at_read_revision() {
     let world = World::new().await;
-    let table: Table<Text> = world.queue.table(Bucket::Tickets);
+    let table: TypedTable<Text> = world.queue.table(KeyValueBucket::Tickets);
     assert_eq!(table.get("jira:ENG-1").await.unwrap(), None);
     let first = table.put("jira:ENG-1", &text("a"), None).await.unwrap();
     assert!(matches!(
@@ -78,7 +78,7 @@ async fn value_changes_only_at_read_revision() {
         Err(Error::Conflict)
     ));
     assert!(matches!(
-        table.put("jira:ENG-2", &text("c"), Some(Revision(99))).await,
+        table.put("jira:ENG-2", &text("c"), Some(TableRevision(99))).await,
         Err(Error::Conflict)
     ));
     assert_eq!(table.get("jira:ENG-1").await.unwrap(), Some((text("b"), second)));
@@ -89,7 +89,7 @@ async fn one_writer_wins_at_each_revision() {
     let world = World::new().await;
     let tasks: Vec<_> = (0..16_u32)
         .map(|writer| {
-            let table: Table<Number> = world.queue.table(Bucket::Effects);
+            let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Effects);
             tokio::spawn(async move { table.put("one", &Number { number: writer }, None).await.is_ok() })
         })
         .collect();
@@ -104,7 +104,7 @@ async fn one_writer_wins_at_each_revision() {
 #[tokio::test]
 async fn deleted_key_can_be_created_again() {
     let world = World::new().await;
-    let table: Table<Number> = world.queue.table(Bucket::Branches);
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Branches);
     let key = "acme/shop:feat/ENG-12 *.> ü";
     table.put(key, &number(1), None).await.unwrap();
     table.delete(key).await.unwrap();
@@ -117,7 +117,7 @@ async fn deleted_key_can_be_created_again() {
 #[tokio::test]
 async fn list_has_last_value_per_key() {
     let world = World::new().await;
-    let table: Table<Number> = world.queue.table(Bucket::Branches);
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Branches);
     assert_eq!(table.list().await.unwrap(), []);
     let first = table.put("acme/shop:a", &number(1), None).await.unwrap();
     table.put("acme/shop:b.c", &number(2), None).await.unwrap();
@@ -127,8 +127,8 @@ async fn list_has_last_value_per_key() {
     assert_eq!(
         listed,
         [
-            (Key::from("acme/shop:a"), number(3)),
-            (Key::from("acme/shop:b.c"), number(2))
+            (RecordKey::from("acme/shop:a"), number(3)),
+            (RecordKey::from("acme/shop:b.c"), number(2))
         ]
     );
 }
@@ -217,7 +217,7 @@ async fn pull_request_index_lists_changes_and_deletions() {
             .await
             .unwrap();
     }
-    let (all, read_to) = index.changes_after(Revision::default()).await.unwrap();
+    let (all, read_to) = index.changes_after(TableRevision::default()).await.unwrap();
     assert_eq!(all.len(), 2);
     let merged = ours(1, 7, PullRequestStatus::Merged);
     for _ in 0..2 {

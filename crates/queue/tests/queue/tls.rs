@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use certs::{Authority, leaves};
+use certs::{CertificateAuthority, list_service_subjects};
 use domain::Timestamp;
 use queue::{Queue, Settings};
 use servers::{NatsOptions, NatsServer, TlsFiles};
@@ -21,14 +21,14 @@ fn now() -> Timestamp {
 struct Files(TempDir);
 
 impl Files {
-    fn of(authority: &Authority, service: &str) -> Self {
+    fn of(authority: &CertificateAuthority, service: &str) -> Self {
         let files = Self(tempfile::tempdir().unwrap());
         files.renew(authority, service);
         files
     }
 
-    fn renew(&self, authority: &Authority, service: &str) {
-        let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
+    fn renew(&self, authority: &CertificateAuthority, service: &str) {
+        let leaves = list_service_subjects("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
         let issued = authority.issue(leaf, now(), DAYS).unwrap();
         for (name, text) in issued.files(authority) {
@@ -55,8 +55,8 @@ impl Files {
     }
 }
 
-fn authority() -> Authority {
-    Authority::generate(now(), DAYS).unwrap().0
+fn authority() -> CertificateAuthority {
+    CertificateAuthority::generate(now(), DAYS).unwrap().0
 }
 
 /// Settings that trust the server by this authority.

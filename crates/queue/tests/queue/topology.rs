@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::stream;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
@@ -160,7 +160,7 @@ async fn impossible_replicas_are_refused_with_reason() {
     let error = queue.ensure_topology().await.unwrap_err();
     assert!(matches!(error, Error::Topology { .. }), "{error}");
     assert!(
-        chain(&error).contains("stream DELIVERIES cannot be changed: "),
+        format_error_chain(&error).contains("stream DELIVERIES cannot be changed: "),
         "{error}"
     );
 }
@@ -198,7 +198,7 @@ async fn dead_server_at_start_is_named() {
     let own = format!("nats is unavailable: {}", settings.addresses());
     assert_eq!(error.to_string(), own);
     assert!(std::error::Error::source(&error).is_some());
-    let all = chain(&error);
+    let all = format_error_chain(&error);
     assert!(all.starts_with(&own), "{all}");
     assert_eq!(all.matches("refused").count(), 1, "{all}");
 }

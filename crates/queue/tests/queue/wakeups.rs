@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use domain::{ReportCursor, Row};
-use queue::{Appended, Bucket, Key, KeyedLog, Queue};
+use domain::{OutboundCursor, TicketRow};
+use queue::{AppendOutcome, KeyValueBucket, KeyedLog, Queue, RecordKey};
 use servers::{NatsCluster, NatsOptions};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -14,13 +14,13 @@ use crate::world::{World, report, settings_for, soon, stays_away, ticket, trigge
 /// Shorter than the sweeper's interval, so that the sweeper cannot be the cause of the wake-up.
 const PROMPT: Duration = Duration::from_secs(10);
 
-fn sequence(appended: Appended) -> u64 {
+fn sequence(appended: AppendOutcome) -> u64 {
     match appended {
-        Appended::New(sequence) | Appended::Known(sequence) => sequence,
+        AppendOutcome::New(sequence) | AppendOutcome::Known(sequence) => sequence,
     }
 }
 
-fn run_waker<T: queue::Keyed>(log: &KeyedLog<T>, shutdown: &CancellationToken) {
+fn run_waker<T: queue::KeyedRecord>(log: &KeyedLog<T>, shutdown: &CancellationToken) {
     let (log, shutdown) = (log.clone(), shutdown.clone());
     tokio::spawn(async move { log.run_waker(shutdown).await });
 }
@@ -94,10 +94,10 @@ async fn due_timer_wakes_after_token_in_hand() {
     log.wake(&ticket(1)).await.unwrap();
     let token = soon(tokens.next()).await.unwrap();
     let due = crate::world::now();
-    let rows = world.queue.table::<Row>(Bucket::Tickets);
-    let row = Row {
+    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    let row = TicketRow {
         due: Some(due),
-        ..Row::default()
+        ..TicketRow::default()
     };
     rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
     world.queue.timers().set(&ticket(1), due).await.unwrap();
@@ -143,18 +143,21 @@ async fn consumed_records_are_not_held() {
     );
     let cursor = sequence(triggers.append(&trigger(&ticket(1), "comment:1")).await.unwrap());
     let settled = sequence(reports.append(&report(&ticket(1), 1)).await.unwrap());
-    let rows = world.queue.table::<Row>(Bucket::Tickets);
-    let row = Row {
+    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    let row = TicketRow {
         cursor,
-        ..Row::default()
+        ..TicketRow::default()
     };
     rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
-    let cursors = world.queue.table::<ReportCursor>(Bucket::Effects);
-    let cursor = ReportCursor {
+    let cursors = world.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
+    let cursor = OutboundCursor {
         sequence: settled,
-        ..ReportCursor::default()
+        ..OutboundCursor::default()
     };
-    cursors.put(Key::cursor(&ticket(1)), &cursor, None).await.unwrap();
+    cursors
+        .put(RecordKey::cursor(&ticket(1)), &cursor, None)
+        .await
+        .unwrap();
     run_waker(&triggers, &world.shutdown);
     run_waker(&reports, &world.shutdown);
     assert!(waker_is_idle(&world, "TRIGGERS").await);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    Entry, Fact, Origin, Reason, Report, ReportId, RunFence, RunId, SkipReason, Source, TicketKey, Timestamp,
-    Trigger, TriggerKey, report,
+    Fact, JournalEntry, OutboundId, OutboundRequest, RunFence, RunId, ServiceOrigin, SkipReason, TicketKey,
+    Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason, report,
 };
 use queue::{Queue, Settings, WebhookDelivery};
 use servers::NatsServer;
@@ -67,7 +67,7 @@ pub(crate) async fn stays_away<T>(coming: impl Future<Output = T>) -> bool {
 
 pub(crate) fn delivery(id: &str) -> WebhookDelivery {
     WebhookDelivery {
-        source: Origin::GitHub(None),
+        source: ServiceOrigin::GitHub(None),
         id: id.to_owned(),
         event: "issue_comment".to_owned(),
         received_at: now(),
@@ -95,19 +95,19 @@ pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Tri
         ticket: ticket.clone(),
         key: TriggerKey::new(key),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
-        source: Source::Webhook,
+        source: TriggerChannel::Webhook,
         actor: None,
         seen: None,
-        reason: Reason::Skipped(SkipReason::Phrase {
+        reason: TriggerReason::Skipped(SkipReason::Phrase {
             phrase,
             place: domain::SkipPlace::Summary,
         }),
     }
 }
 
-pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
-    Report {
-        id: ReportId::notice(ticket, sequence),
+pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> OutboundRequest {
+    OutboundRequest {
+        id: OutboundId::notice(ticket, sequence),
         ticket: ticket.clone(),
         run: None,
         fence: RunFence::new(1, 1, 1),
@@ -116,7 +116,7 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: domain::Job::Implement,
             repository: "acme/shop".parse().unwrap(),
-            begun: report::Begun::default(),
+            begun: report::WorkOrigin::default(),
         }),
     }
 }
@@ -125,8 +125,8 @@ pub(crate) fn run(number: u64) -> RunId {
     RunId::new(ticket(number), 57)
 }
 
-pub(crate) fn entry(position: u64, nonce: &str) -> Entry {
-    Entry {
+pub(crate) fn entry(position: u64, nonce: &str) -> JournalEntry {
+    JournalEntry {
         position,
         nonce: nonce.to_owned(),
         fence: RunFence::new(1, 1, 1),
@@ -141,7 +141,7 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
-impl domain::Stored for Text {
+impl domain::StoredRecord for Text {
     const KIND: domain::RecordKind = domain::RecordKind::Control;
 }
 

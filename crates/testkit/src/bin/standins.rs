@@ -2,7 +2,7 @@
 //! addresses and credentials as one line of JSON and serves until standard input ends.
 
 use serde_json::{Value, json};
-use testkit::github::{self, Conclusion, Ruleset};
+use testkit::github::{self, BranchRuleset, RunConclusion};
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, jira};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, stdin, stdout};
 
@@ -39,8 +39,8 @@ fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
         REPOSITORY,
         &head,
         &[
-            ("test", Conclusion::Failure, "1 failed"),
-            ("lint", Conclusion::Success, "fine"),
+            ("test", RunConclusion::Failure, "1 failed"),
+            ("lint", RunConclusion::Success, "fine"),
         ],
     )?;
     let line = [("src/cart.txt", 3, "Why three?")];
@@ -53,10 +53,10 @@ fn furnish_github(github: &FakeGitHub) -> anyhow::Result<Value> {
     )?;
     github.comment_as(REPOSITORY, number, "ada", "Please look again.")?;
     github.require_checks(REPOSITORY, "main", &["test"])?;
-    let rules = Ruleset {
+    let rules = BranchRuleset {
         branches: vec!["main".to_owned()],
         required_checks: vec!["test".to_owned()],
-        ..Ruleset::default()
+        ..BranchRuleset::default()
     };
     github.set_rulesets(REPOSITORY, &[rules])?;
     Ok(json!({

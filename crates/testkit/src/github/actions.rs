@@ -9,17 +9,17 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::auth::{Caller, not_found, refuse};
-use super::hub::Hub;
-use super::rest::{Handled, NumberPath, PageQuery, RepoPath, with_links, with_repo};
+use super::auth::{GitHubCaller, not_found, refuse_request};
+use super::hub::GitHubState;
+use super::rest::{GitHubPageQuery, NumberPath, RepoPath, RestAnswer, with_links, with_repo};
 use super::shape::{CI_LOGIN, simple_commit};
-use super::state::Repo;
-use super::{Conclusion, FakeGitHub, history};
-use crate::http::{answer, iso_now};
+use super::state::RepositoryRecord;
+use super::{FakeGitHub, RunConclusion, history};
+use crate::http::{iso_now, render_json_answer};
 
 /// Rerun of a run's failed jobs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Again {
+pub(super) struct JobRerun {
     /// Attempt number, from 1.
     pub(super) attempt: u32,
     /// True until [`FakeGitHub::end_reruns`] completes it.
@@ -32,13 +32,13 @@ pub(super) struct HeldRun {
     id: u64,
     name: String,
     sha: String,
-    state: RunState,
+    state: HeldRunState,
     created: String,
 }
 
 /// Reason for which a run has not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
+pub enum HeldRunState {
     /// A first-time contributor made the change, so a maintainer has to approve the run.
     ActionRequired,
     /// The run's environment requires an approval.
@@ -47,7 +47,7 @@ pub enum RunState {
     Queued,
 }
 
-impl RunState {
+impl HeldRunState {
     /// Returns the run's `status` and `conclusion`.
     const fn words(self) -> (&'static str, Option<&'static str>) {
         match self {
@@ -60,19 +60,19 @@ impl RunState {
 }
 
 #[derive(Deserialize)]
-pub(super) struct RunsQuery {
+pub(super) struct WorkflowRunsQuery {
     head_sha: String,
 }
 
-impl Repo {
+impl RepositoryRecord {
     /// True while a failed check of the suite runs again.
-    pub(super) fn is_under_way(&self, suite: u64, conclusion: Conclusion) -> bool {
+    pub(super) fn is_under_way(&self, suite: u64, conclusion: RunConclusion) -> bool {
         !conclusion.passes() && self.again.get(&suite).is_some_and(|again| again.is_under_way)
     }
 
     fn held_run_json(&self, run: &HeldRun, url: &str) -> Option<Value> {
         let own = format!("{}/actions/runs/{}", self.api_url(url), run.id);
-        let head = history::commit(&self.path, &run.sha).ok()?;
+        let head = history::read_commit(&self.path, &run.sha).ok()?;
         let (status, conclusion) = run.state.words();
         Some(json!({
             "id": run.id, "name": run.name, "node_id": format!("WFR_{}", run.id),
@@ -99,7 +99,7 @@ impl Repo {
         let red = checks.chain([first]).any(|check| !check.conclusion.passes());
         let conclusion = if red { "failure" } else { "success" };
         let own = format!("{}/actions/runs/{run}", self.api_url(url));
-        let head = history::commit(&self.path, &first.sha).ok()?;
+        let head = history::read_commit(&self.path, &first.sha).ok()?;
         Some(json!({
             "id": run, "name": "CI", "node_id": format!("WFR_{run}"), "head_branch": self.branch_of(&first.sha),
             "head_sha": first.sha, "path": ".github/workflows/ci.yml@main", "run_number": 1,
@@ -120,14 +120,14 @@ impl Repo {
 }
 
 /// Lists the workflow runs of a commit. Checks of other Apps and of external CI systems belong to no run.
-pub(super) async fn runs(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_workflow_runs(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name)): RepoPath,
-    Query(page): Query<PageQuery>,
-    Query(only): Query<RunsQuery>,
-) -> Handled {
+    Query(page): Query<GitHubPageQuery>,
+    Query(only): Query<WorkflowRunsQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let of_actions = repo
             .checks
@@ -145,36 +145,39 @@ pub(super) async fn runs(
         let total = runs.len();
         let (page, links) = page.slice(&hub, &uri.0, runs);
         let body = json!({"total_count": total, "workflow_runs": page});
-        Ok(with_links(answer(StatusCode::OK, body), links))
+        Ok(with_links(render_json_answer(StatusCode::OK, body), links))
     })
 }
 
-pub(super) async fn run(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn get_workflow_run(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, run)): NumberPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let run = repo.run_json(run, &hub.url).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, run))
+        Ok(render_json_answer(StatusCode::OK, run))
     })
 }
 
 pub(super) async fn rerun_failed_jobs(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, run)): NumberPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let checks = || repo.checks.iter().filter(|check| check.suite == run);
         checks().next().ok_or_else(not_found)?;
         let again = repo.again.get(&run);
         // GitHub refuses a rerun while the previous one is under way.
         if again.is_some_and(|again| again.is_under_way) {
-            return Err(refuse(StatusCode::FORBIDDEN, "This workflow is already running"));
+            return Err(refuse_request(
+                StatusCode::FORBIDDEN,
+                "This workflow is already running",
+            ));
         }
         if checks().all(|check| check.conclusion.passes()) {
-            return Err(refuse(
+            return Err(refuse_request(
                 StatusCode::FORBIDDEN,
                 "This workflow run has no failed jobs to run again",
             ));
@@ -183,12 +186,12 @@ pub(super) async fn rerun_failed_jobs(
         let is_under_way = true;
         repo.again.insert(
             run,
-            Again {
+            JobRerun {
                 attempt,
                 is_under_way,
             },
         );
-        Ok(answer(StatusCode::CREATED, json!({})))
+        Ok(render_json_answer(StatusCode::CREATED, json!({})))
     })
 }
 
@@ -197,7 +200,13 @@ impl FakeGitHub {
     ///
     /// # Errors
     /// When the repository does not exist.
-    pub fn hold_run(&self, repository: &str, sha: &str, name: &str, state: RunState) -> anyhow::Result<()> {
+    pub fn hold_run(
+        &self,
+        repository: &str,
+        sha: &str,
+        name: &str,
+        state: HeldRunState,
+    ) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let id = world.fresh_id();
         world.repo(repository)?.held_runs.push(HeldRun {
@@ -233,7 +242,12 @@ impl FakeGitHub {
     ///
     /// # Errors
     /// When no rerun is under way.
-    pub fn end_reruns(&self, repository: &str, conclusion: Conclusion, output: &str) -> anyhow::Result<()> {
+    pub fn end_reruns(
+        &self,
+        repository: &str,
+        conclusion: RunConclusion,
+        output: &str,
+    ) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let count = world.repo(repository)?.checks.len();
         // The ids are drawn before `repo` borrows the world.

@@ -11,13 +11,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::hub::Hub;
-use super::scope::{self, Permissions, Token};
+use super::hub::GitHubState;
+use super::scope::{self, AccessToken, TokenPermissions};
 use super::{
     FakeGitHub, PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN,
     WRITER_TOKEN,
 };
-use crate::http::{answer, header_text};
+use crate::http::{header_text, render_json_answer};
 
 const APP_PUBLIC_KEY: &[u8] = include_bytes!("../../data/app_public_key.der");
 // Longest validity of an App's token in seconds. GitHub documents ten minutes.
@@ -25,37 +25,37 @@ const MAX_APP_TOKEN_AGE: i64 = 600;
 /// Tolerated clock difference in seconds.
 const CLOCK_SKEW: i64 = 60;
 
-pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
-    answer(
+pub(super) fn refuse_request(status: StatusCode, message: &str) -> Response {
+    render_json_answer(
         status,
         json!({"message": message, "documentation_url": "https://docs.github.com/rest", "status": status.as_u16().to_string()}),
     )
 }
 
 pub(super) fn not_found() -> Response {
-    refuse(StatusCode::NOT_FOUND, "Not Found")
+    refuse_request(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// Caller with an installation's or a user's token. A write by the reader is refused before its handler runs.
-pub(super) struct Caller {
+pub(super) struct GitHubCaller {
     pub(super) writes: bool,
-    pub(super) token: Token,
+    pub(super) token: AccessToken,
 }
 
-impl Caller {
+impl GitHubCaller {
     pub(super) fn login(&self) -> &'static str {
         if self.writes { WRITER_LOGIN } else { READER_LOGIN }
     }
 }
 
-impl FromRequestParts<Arc<Hub>> for Caller {
+impl FromRequestParts<Arc<GitHubState>> for GitHubCaller {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<GitHubState>) -> Result<Self, Response> {
         check_agent(&parts.headers)?;
-        let token = bearer(&parts.headers)?;
-        let token =
-            token_of(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
+        let token = read_bearer_token(&parts.headers)?;
+        let token = token_of(hub, token)
+            .ok_or_else(|| refuse_request(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
         let writes = token.writes;
         // A classic token with the scope `project` reaches GraphQL alone.
         if token.is_for_projects() && parts.uri.path() != "/graphql" {
@@ -68,7 +68,7 @@ impl FromRequestParts<Arc<Hub>> for Caller {
         if !writes && !reads {
             hub.log
                 .violation(format!("the reader called {} {}", parts.method, parts.uri.path()));
-            return Err(refuse(
+            return Err(refuse_request(
                 StatusCode::FORBIDDEN,
                 "Resource not accessible by integration",
             ));
@@ -76,18 +76,18 @@ impl FromRequestParts<Arc<Hub>> for Caller {
         let OriginalUri(uri) = OriginalUri::from_request_parts(parts, hub)
             .await
             .unwrap_or_else(|never| match never {});
-        let (repository, needed) = scope::needed(&parts.method, uri.path());
+        let (repository, needed) = scope::find_needed_permissions(&parts.method, uri.path());
         token.may(repository.as_deref(), &needed)?;
         Ok(Self { writes, token })
     }
 }
 
 /// Rights of a token; absent for an unknown token.
-pub(super) fn token_of(hub: &Hub, token: &str) -> Option<Token> {
+pub(super) fn token_of(hub: &GitHubState, token: &str) -> Option<AccessToken> {
     match token {
-        READER_TOKEN => Some(Token::personal(false)),
-        WRITER_TOKEN => Some(Token::personal(true)),
-        PROJECT_TOKEN => Some(Token::for_projects()),
+        READER_TOKEN => Some(AccessToken::personal(false)),
+        WRITER_TOKEN => Some(AccessToken::personal(true)),
+        PROJECT_TOKEN => Some(AccessToken::for_projects()),
         token => hub.world().tokens.get(token).cloned(),
     }
 }
@@ -122,7 +122,7 @@ impl AppCaller {
     }
 
     /// Webhook events that the App is subscribed to.
-    pub(super) fn events(&self, hub: &Hub) -> Vec<String> {
+    pub(super) fn events(&self, hub: &GitHubState) -> Vec<String> {
         if let Some(set) = hub.world().events.get(&self.id) {
             return set.clone();
         }
@@ -130,7 +130,7 @@ impl AppCaller {
         usual.iter().map(|event| (*event).to_owned()).collect()
     }
 
-    pub(super) fn permissions(&self, hub: &Hub) -> Permissions {
+    pub(super) fn permissions(&self, hub: &GitHubState) -> TokenPermissions {
         if let Some(set) = hub.world().permissions.get(&self.id) {
             return set.clone();
         }
@@ -156,17 +156,17 @@ impl AppCaller {
     }
 }
 
-impl FromRequestParts<Arc<Hub>> for AppCaller {
+impl FromRequestParts<Arc<GitHubState>> for AppCaller {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<GitHubState>) -> Result<Self, Response> {
         check_agent(&parts.headers)?;
-        let token = bearer(&parts.headers)?;
-        match verify(token, time::OffsetDateTime::now_utc().unix_timestamp()) {
+        let token = read_bearer_token(&parts.headers)?;
+        match verify_app_token(token, time::OffsetDateTime::now_utc().unix_timestamp()) {
             Ok(id) => Ok(Self { id }),
             Err(problem) => {
                 hub.log.violation(format!("App token: {problem}"));
-                Err(refuse(
+                Err(refuse_request(
                     StatusCode::UNAUTHORIZED,
                     "A JSON web token could not be decoded",
                 ))
@@ -178,7 +178,7 @@ impl FromRequestParts<Arc<Hub>> for AppCaller {
 fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
     // GitHub answers 403 to requests without a user agent.
     if header_text(headers, "user-agent").is_empty() {
-        return Err(refuse(
+        return Err(refuse_request(
             StatusCode::FORBIDDEN,
             "Request forbidden by administrative rules. A User-Agent is required",
         ));
@@ -186,7 +186,7 @@ fn check_agent(headers: &HeaderMap) -> Result<(), Response> {
     Ok(())
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
+fn read_bearer_token(headers: &HeaderMap) -> Result<&str, Response> {
     let value = header_text(headers, "authorization");
     // GitHub accepts the schemes `Bearer` and `token`, in any case.
     let token = value
@@ -194,11 +194,11 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token"));
     token
         .map(|(_, token)| token.trim())
-        .ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Requires authentication"))
+        .ok_or_else(|| refuse_request(StatusCode::UNAUTHORIZED, "Requires authentication"))
 }
 
 /// Verifies an App's RS256 token and returns the App's id.
-fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
+fn verify_app_token(token: &str, now: i64) -> Result<u64, &'static str> {
     let mut parts = token.split('.');
     let (Some(header), Some(claims), Some(signature), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())

@@ -9,10 +9,10 @@ use git2::{BlameOptions, Oid, Repository};
 use serde_json::{Map, Value, json};
 
 use super::FakeGitHub;
-use super::auth::Caller;
-use super::graphql::failed;
-use super::hub::Hub;
-use crate::http::answer;
+use super::auth::GitHubCaller;
+use super::graphql::render_graphql_error;
+use super::hub::GitHubState;
+use crate::http::render_json_answer;
 
 // Maximum number of files in a query. Our client asks for at most this many.
 const MAX_FILES: usize = 20;
@@ -39,7 +39,11 @@ impl FakeGitHub {
 }
 
 /// Answers with the ranges of each file that the query names by `$p0`, `$p1` and so on.
-pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Response {
+pub(super) fn answer_blame_query(
+    hub: &Arc<GitHubState>,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Response {
     let text = |name: &str| variables[name].as_str().unwrap_or_default();
     let full_name = format!("{}/{}", text("owner"), text("name"));
     if caller
@@ -47,12 +51,12 @@ pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Resp
         .may(Some(&full_name), &[("contents", "read")])
         .is_err()
     {
-        return failed("FORBIDDEN", "Resource not accessible by integration");
+        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
     }
     let mut world = hub.world();
     let addresses = world.addresses.clone();
     let Ok(repo) = world.repo(&full_name) else {
-        return failed("NOT_FOUND", "Could not resolve to a Repository");
+        return render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
     };
     let mut files = Map::from_iter([("__typename".to_owned(), Value::from("Commit"))]);
     // The variables are numbered without gaps.
@@ -60,8 +64,8 @@ pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Resp
         let Some(path) = variables[format!("p{file}")].as_str() else {
             break;
         };
-        let Ok(ranges) = ranges(&repo.path, text("commit"), path) else {
-            return failed("NOT_FOUND", "Could not resolve file for path");
+        let Ok(ranges) = read_blame_ranges(&repo.path, text("commit"), path) else {
+            return render_graphql_error("NOT_FOUND", "Could not resolve file for path");
         };
         let ranges = ranges.into_iter().map(|(first, last, address)| {
             let user = addresses.get(&address).map(|login| json!({"login": login}));
@@ -69,11 +73,15 @@ pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Resp
         });
         files.insert(format!("f{file}"), json!({"ranges": ranges.collect::<Vec<_>>()}));
     }
-    answer(StatusCode::OK, json!({"data": {"repository": {"object": files}}}))
+    render_json_answer(StatusCode::OK, json!({"data": {"repository": {"object": files}}}))
 }
 
 /// Returns the first line, last line and author's address of each range.
-fn ranges(repository: &Path, commit: &str, path: &str) -> anyhow::Result<Vec<(usize, usize, String)>> {
+fn read_blame_ranges(
+    repository: &Path,
+    commit: &str,
+    path: &str,
+) -> anyhow::Result<Vec<(usize, usize, String)>> {
     let repository = Repository::open_bare(repository)?;
     let mut options = BlameOptions::new();
     options.newest_commit(Oid::from_str(commit)?);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::hub::Hub;
-use super::state::CheckRun;
-use super::{Conclusion, FakeGitHub, WRITER_LOGIN, repository};
+use super::hub::GitHubState;
+use super::state::CheckRunRecord;
+use super::{FakeGitHub, RunConclusion, WRITER_LOGIN, repository};
 use crate::chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
-use crate::http::lock;
+use crate::http::lock_state;
 
 /// HTTP status of a secondary rate limit.
 const LIMITED: u16 = 403;
@@ -25,7 +25,7 @@ impl FakeGitHub {
 
     /// Completes the checks of some branches before their push is answered; `None` ends it.
     pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
-        *lock(&self.hub.early) = early;
+        *lock_state(&self.hub.early) = early;
     }
 
     /// True if CI has checked the commit.
@@ -34,7 +34,7 @@ impl FakeGitHub {
         let world = self.hub.world();
         let repo = world.repos.get(repository);
         // The check run of our own App reports on the run and is not a CI result.
-        let is_check = |check: &CheckRun| check.sha == sha && check.app != WRITER_LOGIN;
+        let is_check = |check: &CheckRunRecord| check.sha == sha && check.app != WRITER_LOGIN;
         repo.is_some_and(|repo| repo.checks.iter().any(is_check))
     }
 
@@ -47,25 +47,25 @@ impl FakeGitHub {
     }
 }
 
-impl Hub {
+impl GitHubState {
     /// Completes the checks of moved branches that the seed selects. Returns the delay of the push's answer.
     pub(super) fn check_early(
         &self,
         name: &str,
         before: &BTreeMap<String, String>,
     ) -> anyhow::Result<Duration> {
-        let Some(early) = lock(&self.early).clone() else {
+        let Some(early) = lock_state(&self.early).clone() else {
             return Ok(Duration::ZERO);
         };
         // The lock is released here, because `run_checks` takes it again.
         let path = self.world().repo(name)?.path.clone();
-        let after = repository::branches(&path);
+        let after = repository::list_branches(&path);
         let moved = after
             .iter()
             .filter(|(branch, sha)| before.get(*branch) != Some(sha) && early.strikes(branch));
         let mut hold = Duration::ZERO;
         for (_, sha) in moved {
-            self.run_checks(name, sha, &[("test", Conclusion::Success, "early")])?;
+            self.run_checks(name, sha, &[("test", RunConclusion::Success, "early")])?;
             hold = early.hold;
         }
         Ok(hold)

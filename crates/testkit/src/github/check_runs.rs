@@ -11,20 +11,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Conclusion, FakeGitHub,
-    auth::{Caller, not_found, refuse},
-    hub::Hub,
+    FakeGitHub, RunConclusion,
+    auth::{GitHubCaller, not_found, refuse_request},
+    hub::GitHubState,
     repository,
-    rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_links, with_repo},
-    state::CheckRun,
+    rest::{
+        GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure,
+        with_links, with_repo,
+    },
+    state::CheckRunRecord,
 };
-use crate::http::{answer, iso_now};
+use crate::http::{iso_now, render_json_answer};
 
 // Maximum length of an output's summary in characters, as GitHub documents it.
 const MAX_SUMMARY: usize = 65_535;
 
 #[derive(Deserialize)]
-pub(super) struct ListQuery {
+pub(super) struct CheckRunsQuery {
     check_name: Option<String>,
 }
 
@@ -34,30 +37,30 @@ struct NewCheckRun {
     head_sha: String,
     external_id: String,
     #[serde(flatten)]
-    said: Said,
+    said: CheckRunFields,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct CheckRunFields {
     name: String,
     status: String,
     conclusion: String,
-    output: Output,
+    output: CheckRunOutput,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Output {
+struct CheckRunOutput {
     title: String,
     summary: String,
 }
 
-impl Said {
-    fn conclusion(&self) -> Option<Conclusion> {
+impl CheckRunFields {
+    fn conclusion(&self) -> Option<RunConclusion> {
         match (self.status.as_str(), self.conclusion.as_str()) {
-            ("completed", "success") => Some(Conclusion::Success),
-            ("completed", "neutral") => Some(Conclusion::Neutral),
-            ("completed", "failure") => Some(Conclusion::Failure),
+            ("completed", "success") => Some(RunConclusion::Success),
+            ("completed", "neutral") => Some(RunConclusion::Neutral),
+            ("completed", "failure") => Some(RunConclusion::Failure),
             _ => None,
         }
     }
@@ -65,24 +68,26 @@ impl Said {
     fn problem(&self) -> Option<&'static str> {
         match &self.output {
             _ if self.conclusion().is_none() => Some("conclusion is not included in the list"),
-            Output { title, .. } if title.is_empty() => Some("output.title is missing"),
-            Output { summary, .. } if summary.chars().count() > MAX_SUMMARY => Some("summary is too long"),
-            Output { .. } => None,
+            CheckRunOutput { title, .. } if title.is_empty() => Some("output.title is missing"),
+            CheckRunOutput { summary, .. } if summary.chars().count() > MAX_SUMMARY => {
+                Some("summary is too long")
+            }
+            CheckRunOutput { .. } => None,
         }
     }
 }
 
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_check_runs(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name, sha)): Path<(String, String, String)>,
-    Query(page): Query<PageQuery>,
-    Query(only): Query<ListQuery>,
-) -> Handled {
+    Query(page): Query<GitHubPageQuery>,
+    Query(only): Query<CheckRunsQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         // The route accepts the name of a branch or the id of a commit.
-        let branch = repository::branches(&repo.path)
+        let branch = repository::list_branches(&repo.path)
             .get(&sha)
             .cloned()
             .unwrap_or_else(|| sha.clone());
@@ -93,37 +98,37 @@ pub(super) async fn list(
         let total = runs.len();
         let (page, links) = page.slice(&hub, &uri.0, runs);
         Ok(with_links(
-            answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
+            render_json_answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
             links,
         ))
     })
 }
 
-pub(super) async fn create(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn create_check_run(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name)): RepoPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
+) -> RestAnswer {
     let NewCheckRun {
         head_sha,
         external_id,
         said,
-    } = read(&headers, &body)?;
+    } = read_json_body(&headers, &body)?;
     apps_only(&caller)?;
-    refused(&said)?;
+    validate_check_run(&said)?;
     // The ids are drawn first, because `with_repo` holds the lock.
     let (id, suite) = {
         let mut world = hub.world();
         (world.fresh_id(), world.fresh_id())
     };
     with_repo(&hub, &owner, &name, |repo| {
-        if super::history::commit(&repo.path, &head_sha).is_err() {
+        if super::history::read_commit(&repo.path, &head_sha).is_err() {
             let problem = format!("No commit found for SHA: {head_sha}");
-            return Err(invalid(&json!([{"message": problem}])));
+            return Err(render_validation_failure(&json!([{"message": problem}])));
         }
-        let made = CheckRun {
+        let made = CheckRunRecord {
             id,
             suite,
             app: caller.login(),
@@ -132,7 +137,7 @@ pub(super) async fn create(
             elsewhere: None,
             name: said.name.clone(),
             sha: head_sha,
-            conclusion: said.conclusion().unwrap_or(Conclusion::Neutral),
+            conclusion: said.conclusion().unwrap_or(RunConclusion::Neutral),
             output: said.output.summary.clone(),
             completed: iso_now(),
         };
@@ -140,38 +145,44 @@ pub(super) async fn create(
         let told = json!({"action": "completed", "check_run": repo.told_check_json(&made, &hub.url)});
         repo.checks.push(made);
         hub.tell(repo, "check_run", told, caller.login());
-        Ok(answer(StatusCode::CREATED, shown))
+        Ok(render_json_answer(StatusCode::CREATED, shown))
     })
 }
 
-pub(super) async fn update(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn update_check_run(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let said: Said = read(&headers, &body)?;
+) -> RestAnswer {
+    let said: CheckRunFields = read_json_body(&headers, &body)?;
     apps_only(&caller)?;
-    refused(&said)?;
+    validate_check_run(&said)?;
     with_repo(&hub, &owner, &name, |repo| {
         let known = repo.checks.iter_mut().find(|check| check.id == id);
         let known = known.ok_or_else(not_found)?;
         // GitHub lets an App change its own check runs alone.
         if known.app != caller.login() {
-            return Err(refuse(StatusCode::FORBIDDEN, "Invalid app_id for check run"));
+            return Err(refuse_request(
+                StatusCode::FORBIDDEN,
+                "Invalid app_id for check run",
+            ));
         }
         known.title = said.output.title.clone();
         known.output = said.output.summary.clone();
         known.conclusion = said.conclusion().unwrap_or(known.conclusion);
         let shown = known.clone();
-        Ok(answer(StatusCode::OK, repo.check_json(&shown, &hub.url)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.check_json(&shown, &hub.url),
+        ))
     })
 }
 
-fn apps_only(caller: &Caller) -> Result<(), axum::response::Response> {
+fn apps_only(caller: &GitHubCaller) -> Result<(), axum::response::Response> {
     match caller.token.is_personal() {
-        true => Err(refuse(
+        true => Err(refuse_request(
             StatusCode::FORBIDDEN,
             "You must authenticate via a GitHub App.",
         )),
@@ -179,9 +190,9 @@ fn apps_only(caller: &Caller) -> Result<(), axum::response::Response> {
     }
 }
 
-fn refused(said: &Said) -> Result<(), axum::response::Response> {
+fn validate_check_run(said: &CheckRunFields) -> Result<(), axum::response::Response> {
     match said.problem() {
-        Some(problem) => Err(invalid(&json!([{"message": problem}]))),
+        Some(problem) => Err(render_validation_failure(&json!([{"message": problem}]))),
         None => Ok(()),
     }
 }
@@ -197,7 +208,7 @@ impl FakeGitHub {
         repository: &str,
         sha: &str,
         name: &str,
-        conclusion: Conclusion,
+        conclusion: RunConclusion,
         page: &str,
     ) -> anyhow::Result<()> {
         let mut world = self.hub.world();
@@ -206,7 +217,7 @@ impl FakeGitHub {
         // A later result of the same check replaces the earlier one, as GitHub's default filter `latest`
         // shows it.
         repo.checks.retain(|known| known.sha != sha || known.name != name);
-        let check = CheckRun {
+        let check = CheckRunRecord {
             id,
             suite,
             app: "circleci-checks[bot]",

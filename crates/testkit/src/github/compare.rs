@@ -6,29 +6,31 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::auth::{Caller, not_found};
+use super::auth::{GitHubCaller, not_found};
 use super::history;
-use super::hub::Hub;
+use super::hub::GitHubState;
 use super::hunks;
 use super::repository;
-use super::rest::{Handled, with_repo};
-use crate::http::answer;
+use super::rest::{RestAnswer, with_repo};
+use crate::http::render_json_answer;
 
 /// Compares `BASE...HEAD`: the head's changes since the merge base, with all files and commits.
-pub(super) async fn compare(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn compare_commits(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, range)): Path<(String, String, String)>,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let (base, head) = range.split_once("...").ok_or_else(not_found)?;
-        let diff = repository::diff(&repo.path, base, head).map_err(|_| not_found())?;
-        let base_commit = history::commit(&repo.path, base).map_err(|_| not_found())?;
+        let diff = repository::render_unified_diff(&repo.path, base, head).map_err(|_| not_found())?;
+        let base_commit = history::read_commit(&repo.path, base).map_err(|_| not_found())?;
         let left = history::merge_base(&repo.path, base, head).map_err(|_| not_found())?;
-        let left = history::commit(&repo.path, &left).map_err(|_| not_found())?;
+        let left = history::read_commit(&repo.path, &left).map_err(|_| not_found())?;
         // `pushed` returns at most 20 commits, which suffices for the stand-in's branches.
-        let ahead = history::pushed(&repo.path, Some(&base.to_owned()), head).unwrap_or_default();
-        let behind = history::pushed(&repo.path, Some(&head.to_owned()), base).unwrap_or_default();
+        let ahead =
+            history::list_pushed_commits(&repo.path, Some(&base.to_owned()), head).unwrap_or_default();
+        let behind =
+            history::list_pushed_commits(&repo.path, Some(&head.to_owned()), base).unwrap_or_default();
         let status = match (ahead.is_empty(), behind.is_empty()) {
             (true, true) => "identical",
             (false, true) => "ahead",
@@ -42,7 +44,7 @@ pub(super) async fn compare(
             .iter()
             .map(|commit| repo.commit_json(commit, &hub.url))
             .collect();
-        Ok(answer(
+        Ok(render_json_answer(
             StatusCode::OK,
             json!({
                 "url": format!("{}/compare/{range}", repo.api_url(&hub.url)), "html_url": page, "permalink_url": page,

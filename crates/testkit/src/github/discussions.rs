@@ -4,13 +4,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::auth::Caller;
-use super::graphql::failed;
-use super::hub::{Hub, World};
-use super::reactions::Reacted;
-use super::shape::actor;
-use super::state::{Discussion, Repo, Talk};
-use crate::http::{answer, iso_now};
+use super::auth::GitHubCaller;
+use super::graphql::render_graphql_error;
+use super::hub::{GitHubRecords, GitHubState};
+use super::reactions::ReactedObject;
+use super::shape::render_actor;
+use super::state::{DiscussionCommentRecord, DiscussionRecord, RepositoryRecord};
+use crate::http::{iso_now, render_json_answer};
 
 /// Category names with their `isAnswerable` flag.
 pub(super) const CATEGORIES: [(&str, bool); 3] = [("General", false), ("Ideas", false), ("Q&A", true)];
@@ -18,27 +18,35 @@ const MAX_BODY: usize = 65_536;
 const NO_NODE: &str = "Could not resolve to a node with the global id of that id.";
 
 /// Mutation handler. It returns the payload, or GitHub's error type with a message.
-type Change = fn(&Hub, &Caller, &Value) -> Result<Value, (&'static str, String)>;
-const MUTATIONS: [(&str, Change); 6] = [
-    ("addDiscussionComment", add),
-    ("updateDiscussionComment", update),
-    ("deleteDiscussionComment", delete),
-    ("markDiscussionCommentAsAnswer", mark),
-    ("closeDiscussion", close),
-    ("addReaction", react),
+type DiscussionMutation = fn(&GitHubState, &GitHubCaller, &Value) -> Result<Value, (&'static str, String)>;
+const MUTATIONS: [(&str, DiscussionMutation); 6] = [
+    ("addDiscussionComment", add_discussion_comment),
+    ("updateDiscussionComment", update_discussion_comment),
+    ("deleteDiscussionComment", delete_discussion_comment),
+    ("markDiscussionCommentAsAnswer", mark_answer),
+    ("closeDiscussion", close_discussion),
+    ("addReaction", add_discussion_reaction),
 ];
 
 /// Answers queries and mutations of discussions; returns nothing for other queries.
-pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value) -> Option<Response> {
+pub(super) fn answer_discussion_query(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    query: &str,
+    variables: &Value,
+) -> Option<Response> {
     // Our client sends fixed queries, so that a name in the text identifies each of them.
     if let Some((name, change)) = MUTATIONS.iter().find(|(name, _)| query.contains(name)) {
         if !caller.writes {
             hub.log.violation(format!("the reader called {name}"));
-            return Some(failed("FORBIDDEN", "Resource not accessible by integration"));
+            return Some(render_graphql_error(
+                "FORBIDDEN",
+                "Resource not accessible by integration",
+            ));
         }
         return Some(match change(hub, caller, variables) {
-            Ok(said) => answer(StatusCode::OK, json!({"data": {*name: said}})),
-            Err((kind, why)) => failed(kind, &why),
+            Ok(said) => render_json_answer(StatusCode::OK, json!({"data": {*name: said}})),
+            Err((kind, why)) => render_graphql_error(kind, &why),
         });
     }
     let is_one = query.contains("discussion(number");
@@ -48,38 +56,47 @@ pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value)
     let text = |name: &str| variables[name].as_str().unwrap_or_default();
     let name = format!("{}/{}", text("owner"), text("name"));
     if caller.token.may(Some(&name), &[("discussions", "read")]).is_err() {
-        return Some(failed("FORBIDDEN", "Resource not accessible by integration"));
+        return Some(render_graphql_error(
+            "FORBIDDEN",
+            "Resource not accessible by integration",
+        ));
     }
     let world = hub.world();
     let Some(repo) = world.repos.get(&name) else {
-        return Some(failed("NOT_FOUND", "Could not resolve to a Repository"));
+        return Some(render_graphql_error(
+            "NOT_FOUND",
+            "Could not resolve to a Repository",
+        ));
     };
     let found = match is_one {
         true => {
             let number = variables["number"].as_u64().unwrap_or_default();
             let Some(discussion) = repo.discussions.get(&number) else {
                 let message = format!("Could not resolve to a Discussion with the number of {number}.");
-                return Some(failed("NOT_FOUND", &message));
+                return Some(render_graphql_error("NOT_FOUND", &message));
             };
             json!({"discussion": repo.discussion_node(discussion, hub)})
         }
         false => {
-            let mut all: Vec<&Discussion> = repo.discussions.values().collect();
+            let mut all: Vec<&DiscussionRecord> = repo.discussions.values().collect();
             all.sort_by(|left, right| right.updated.cmp(&left.updated));
             let nodes = all.iter().take(50);
             let nodes = nodes.map(|found| json!({"number": found.number, "updatedAt": found.updated}));
             json!({"discussions": {"nodes": nodes.collect::<Vec<_>>()}})
         }
     };
-    Some(answer(StatusCode::OK, json!({"data": {"repository": found}})))
+    Some(render_json_answer(
+        StatusCode::OK,
+        json!({"data": {"repository": found}}),
+    ))
 }
 
-impl Repo {
+impl RepositoryRecord {
     /// Returns every field that our query selects.
-    fn discussion_node(&self, discussion: &Discussion, hub: &Hub) -> Value {
-        let talk = |said: &Talk| {
+    fn discussion_node(&self, discussion: &DiscussionRecord, hub: &GitHubState) -> Value {
+        let talk = |said: &DiscussionCommentRecord| {
             let edited = (said.updated != said.created).then_some(&said.updated);
-            json!({"id": said.node_id(), "databaseId": said.id, "body": said.body, "author": actor(&said.author),
+            json!({"id": said.node_id(), "databaseId": said.id, "body": said.body, "author": render_actor(&said.author),
                 "createdAt": said.created, "lastEditedAt": edited})
         };
         let listed = || discussion.comments.iter().filter(|said| hub.log.lists(said.made));
@@ -98,26 +115,27 @@ impl Repo {
         json!({
             "id": discussion.node_id(), "title": discussion.title, "body": discussion.body,
             "url": self.discussion_url(discussion.number, &hub.url), "closed": discussion.closed_as.is_some(),
-            "createdAt": discussion.created, "author": actor(&discussion.author),
+            "createdAt": discussion.created, "author": render_actor(&discussion.author),
             "category": {"name": discussion.category, "isAnswerable": discussion.is_answerable()},
             "labels": {"nodes": []}, "answer": answered, "comments": {"nodes": comments},
         })
     }
 }
 
-fn refused<T>(kind: &'static str, why: &str) -> Result<T, (&'static str, String)> {
+fn refuse_mutation<T>(kind: &'static str, why: &str) -> Result<T, (&'static str, String)> {
     Err((kind, why.to_owned()))
 }
 
 /// Returns the repository and number of the discussion that has this node id or contains a comment with it.
-fn find(world: &World, id: &str) -> Option<(String, u64)> {
+fn find_discussion(world: &GitHubRecords, id: &str) -> Option<(String, u64)> {
     let all = world.repos.values().flat_map(|repo| {
         repo.discussions
             .values()
             .map(move |discussion| (repo, discussion))
     });
-    let is_it =
-        |found: &Discussion| found.node_id() == id || found.comments.iter().any(|said| said.node_id() == id);
+    let is_it = |found: &DiscussionRecord| {
+        found.node_id() == id || found.comments.iter().any(|said| said.node_id() == id)
+    };
     let mut found = all.filter(|(_, discussion)| is_it(discussion));
     found
         .next()
@@ -125,31 +143,39 @@ fn find(world: &World, id: &str) -> Option<(String, u64)> {
 }
 
 /// Returns the discussion of a node id if the caller may write to it.
-fn changeable(hub: &Hub, caller: &Caller, id: &str) -> Result<(String, u64), (&'static str, String)> {
-    let Some((name, number)) = find(&hub.world(), id) else {
-        return refused("NOT_FOUND", NO_NODE);
+fn find_writable_discussion(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    id: &str,
+) -> Result<(String, u64), (&'static str, String)> {
+    let Some((name, number)) = find_discussion(&hub.world(), id) else {
+        return refuse_mutation("NOT_FOUND", NO_NODE);
     };
     let needed = [("discussions", "write")];
     match caller.token.may(Some(&name), &needed) {
         Ok(()) => Ok((name, number)),
-        Err(_) => refused("FORBIDDEN", "Resource not accessible by integration"),
+        Err(_) => refuse_mutation("FORBIDDEN", "Resource not accessible by integration"),
     }
 }
 
-fn text<'a>(variables: &'a Value, name: &str) -> &'a str {
+fn read_text_variable<'a>(variables: &'a Value, name: &str) -> &'a str {
     variables[name].as_str().unwrap_or_default()
 }
 
 fn body_of(variables: &Value) -> Result<&str, (&'static str, String)> {
-    let body = text(variables, "body");
+    let body = read_text_variable(variables, "body");
     match body.trim().is_empty() || body.chars().count() > MAX_BODY {
-        true => refused("UNPROCESSABLE", "Body can't be blank"),
+        true => refuse_mutation("UNPROCESSABLE", "Body can't be blank"),
         false => Ok(body),
     }
 }
 
-fn add(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    let (name, number) = changeable(hub, caller, text(variables, "discussion"))?;
+fn add_discussion_comment(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    let (name, number) = find_writable_discussion(hub, caller, read_text_variable(variables, "discussion"))?;
     let body = body_of(variables)?;
     let reply_to = match &variables["thread"] {
         Value::Null => None,
@@ -164,31 +190,31 @@ fn add(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static
 }
 
 /// Returns the comment of a node id if the caller wrote it.
-fn own<'a>(
-    hub: &Hub,
-    caller: &Caller,
-    discussion: &'a mut Discussion,
+fn find_own_comment<'a>(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    discussion: &'a mut DiscussionRecord,
     id: &str,
-) -> Result<&'a mut Talk, (&'static str, String)> {
+) -> Result<&'a mut DiscussionCommentRecord, (&'static str, String)> {
     let found = discussion.comments.iter_mut().find(|said| said.node_id() == id);
     let Some(said) = found else {
-        return refused("NOT_FOUND", NO_NODE);
+        return refuse_mutation("NOT_FOUND", NO_NODE);
     };
     if said.author != caller.login() {
         hub.log
             .violation(format!("{} changed a comment of {}", caller.login(), said.author));
-        return refused("FORBIDDEN", "Must be the author of the comment");
+        return refuse_mutation("FORBIDDEN", "Must be the author of the comment");
     }
     Ok(said)
 }
 
 fn in_discussion<T>(
-    hub: &Hub,
-    caller: &Caller,
+    hub: &GitHubState,
+    caller: &GitHubCaller,
     id: &str,
-    change: impl FnOnce(&mut Discussion) -> Result<T, (&'static str, String)>,
+    change: impl FnOnce(&mut DiscussionRecord) -> Result<T, (&'static str, String)>,
 ) -> Result<T, (&'static str, String)> {
-    let (name, number) = changeable(hub, caller, id)?;
+    let (name, number) = find_writable_discussion(hub, caller, id)?;
     let mut world = hub.world();
     let repo = world
         .repo(&name)
@@ -200,52 +226,75 @@ fn in_discussion<T>(
     change(found)
 }
 
-fn update(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    let (id, body) = (text(variables, "id"), body_of(variables)?);
+fn update_discussion_comment(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    let (id, body) = (read_text_variable(variables, "id"), body_of(variables)?);
     in_discussion(hub, caller, id, |found| {
-        let said = own(hub, caller, found, id)?;
+        let said = find_own_comment(hub, caller, found, id)?;
         said.body = body.to_owned();
         said.updated = iso_now();
         Ok(json!({"comment": {"id": id}}))
     })
 }
 
-fn delete(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    let id = text(variables, "id");
+fn delete_discussion_comment(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    let id = read_text_variable(variables, "id");
     in_discussion(hub, caller, id, |found| {
-        let deleted = own(hub, caller, found, id)?.id;
+        let deleted = find_own_comment(hub, caller, found, id)?.id;
         found.comments.retain(|said| said.id != deleted);
         Ok(json!({"comment": {"id": id}}))
     })
 }
 
-fn mark(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    let id = text(variables, "id");
+fn mark_answer(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    let id = read_text_variable(variables, "id");
     in_discussion(hub, caller, id, |found| {
         let said = found.comments.iter().find(|said| said.node_id() == id);
         let Some(said) = said else {
-            return refused("NOT_FOUND", NO_NODE);
+            return refuse_mutation("NOT_FOUND", NO_NODE);
         };
         if !found.is_answerable() || said.reply_to.is_some() {
-            return refused("UNPROCESSABLE", "Comment cannot be marked as the answer");
+            return refuse_mutation("UNPROCESSABLE", "Comment cannot be marked as the answer");
         }
         found.answer = Some(said.id);
         Ok(json!({"discussion": {"id": found.node_id()}}))
     })
 }
 
-fn close(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    in_discussion(hub, caller, text(variables, "id"), |found| {
+fn close_discussion(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    in_discussion(hub, caller, read_text_variable(variables, "id"), |found| {
         if found.closed_as.is_some() {
-            return refused("UNPROCESSABLE", "Discussion is already closed");
+            return refuse_mutation("UNPROCESSABLE", "Discussion is already closed");
         }
         found.closed_as = Some("resolved".to_owned());
         Ok(json!({"discussion": {"id": found.node_id(), "closed": true}}))
     })
 }
 
-fn react(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'static str, String)> {
-    let (id, content) = (text(variables, "id"), text(variables, "content"));
+fn add_discussion_reaction(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> Result<Value, (&'static str, String)> {
+    let (id, content) = (
+        read_text_variable(variables, "id"),
+        read_text_variable(variables, "content"),
+    );
     if ![
         "EYES",
         "ROCKET",
@@ -258,18 +307,21 @@ fn react(hub: &Hub, caller: &Caller, variables: &Value) -> Result<Value, (&'stat
     ]
     .contains(&content)
     {
-        return refused(
+        return refuse_mutation(
             "INVALID",
             "Variable $content of type ReactionContent! was provided invalid value",
         );
     }
-    let (name, number) = changeable(hub, caller, id)?;
+    let (name, number) = find_writable_discussion(hub, caller, id)?;
     let mut world = hub.world();
     let repo = world
         .repo(&name)
         .map_err(|error| ("NOT_FOUND", error.to_string()))?;
     let talk = id.strip_prefix("DC_kwDO").and_then(|id| id.parse().ok());
-    let to = talk.map_or(Reacted::Discussion(number), Reacted::DiscussionComment);
+    let to = talk.map_or(
+        ReactedObject::Discussion(number),
+        ReactedObject::DiscussionComment,
+    );
     let reaction = (to, caller.login().to_owned(), content.to_lowercase());
     // A repeated reaction changes nothing, as on GitHub.
     if !repo.reactions.contains(&reaction) {

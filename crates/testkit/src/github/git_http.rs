@@ -10,15 +10,15 @@ use axum::response::{IntoResponse, Response};
 use tokio::io::AsyncWriteExt;
 
 use super::auth::token_of;
-use super::hub::Hub;
-use super::{READER_LOGIN, WRITER_LOGIN, link, repository};
+use super::hub::GitHubState;
+use super::{READER_LOGIN, WRITER_LOGIN, repository, slow_link};
 use crate::http::{basic_auth, header_text};
 
 /// Time limit of a git request.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-pub(super) async fn handle(
-    State(hub): State<Arc<Hub>>,
+pub(super) async fn serve_git_request(
+    State(hub): State<Arc<GitHubState>>,
     Path((owner, name, rest)): Path<(String, String, String)>,
     method: Method,
     uri: Uri,
@@ -47,7 +47,7 @@ pub(super) async fn handle(
             .violation(format!("the reader tried to push to {full_name}"));
         return (StatusCode::FORBIDDEN, "Write access to repository not granted.").into_response();
     }
-    let request = Cgi {
+    let request = CgiRequest {
         path_info: format!("/{full_name}.git/{rest}"),
         query,
         method: &method,
@@ -60,14 +60,14 @@ pub(super) async fn handle(
     }
     let login = if writes { WRITER_LOGIN } else { READER_LOGIN };
     if rest == "git-upload-pack" {
-        return link::slow(request.run(&hub, login).await, &hub);
+        return slow_link::throttle_response(request.run(&hub, login).await, &hub);
     }
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;
     }
     // The branches before and after a push show which of them moved, so pushes run one at a time.
     let one_at_a_time = hub.pushes.lock().await;
-    let before = repository::branches(&repo.path);
+    let before = repository::list_branches(&repo.path);
     let response = request.run(&hub, login).await;
     let followed = hub.after_push(&full_name, &before, login);
     let held = followed.and_then(|()| hub.check_early(&full_name, &before));
@@ -79,7 +79,7 @@ pub(super) async fn handle(
     response
 }
 
-struct Cgi<'request> {
+struct CgiRequest<'request> {
     path_info: String,
     query: &'request str,
     method: &'request Method,
@@ -87,16 +87,16 @@ struct Cgi<'request> {
     body: Bytes,
 }
 
-impl Cgi<'_> {
-    async fn run(self, hub: &Hub, login: &str) -> Response {
+impl CgiRequest<'_> {
+    async fn run(self, hub: &GitHubState, login: &str) -> Response {
         match tokio::time::timeout(TIMEOUT, self.output(hub, login)).await {
-            Ok(Ok(output)) => parse(&output),
+            Ok(Ok(output)) => parse_cgi_output(&output),
             Ok(Err(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
             Err(_) => StatusCode::GATEWAY_TIMEOUT.into_response(),
         }
     }
 
-    async fn output(self, hub: &Hub, login: &str) -> anyhow::Result<Vec<u8>> {
+    async fn output(self, hub: &GitHubState, login: &str) -> anyhow::Result<Vec<u8>> {
         let header = |name: &str| header_text(self.headers, name);
         let mut child = tokio::process::Command::new("git")
             .arg("http-backend")
@@ -131,7 +131,7 @@ impl Cgi<'_> {
     }
 }
 
-fn parse(output: &[u8]) -> Response {
+fn parse_cgi_output(output: &[u8]) -> Response {
     let split = output.windows(4).position(|window| window == b"\r\n\r\n");
     let Some(end) = split else {
         return (

@@ -8,44 +8,44 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::quota::Quota;
-use super::scope::{Permissions, Token};
+use super::quota::CallQuota;
+use super::scope::{AccessToken, TokenPermissions};
 use super::shape::CI_LOGIN;
-use super::state::{CheckRun, Pull, Repo};
-use super::{Conclusion, WRITER_LOGIN, repository};
+use super::state::{CheckRunRecord, PullRecord, RepositoryRecord};
+use super::{RunConclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
-use crate::http::{RequestLog, iso_now, lock};
-use crate::webhook::Webhooks;
+use crate::http::{RequestLog, iso_now, lock_state};
+use crate::webhook::SentWebhooks;
 
 /// State behind the HTTP interface.
-pub(super) struct Hub {
+pub(super) struct GitHubState {
     pub(super) log: Arc<RequestLog>,
-    pub(super) webhooks: Webhooks,
+    pub(super) webhooks: SentWebhooks,
     pub(super) url: String,
     pub(super) root: PathBuf,
-    pub(super) world: Mutex<World>,
+    pub(super) world: Mutex<GitHubRecords>,
     /// Serializes pushes, because a push's effect is the difference of the branches before and after it.
     pub(super) pushes: tokio::sync::Mutex<()>,
     /// Selection of branches whose checks complete before the push is answered.
     pub(super) early: Mutex<Option<EarlyChecks>>,
-    pub(super) quota: Mutex<Quota>,
-    pub(super) line: Mutex<super::link::PackLine>,
+    pub(super) quota: Mutex<CallQuota>,
+    pub(super) line: Mutex<super::slow_link::PackLine>,
     /// Last field, so that the folder of the repositories is removed after everything that uses it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }
 
 #[derive(Default)]
-pub(super) struct World {
-    pub(super) repos: BTreeMap<String, Repo>,
+pub(super) struct GitHubRecords {
+    pub(super) repos: BTreeMap<String, RepositoryRecord>,
     /// Rights of each installation token.
-    pub(super) tokens: BTreeMap<String, Token>,
+    pub(super) tokens: BTreeMap<String, AccessToken>,
     /// Permissions by App id, where they differ from the default.
-    pub(super) permissions: BTreeMap<u64, Permissions>,
-    pub(super) projects: Vec<super::projects::Project>,
+    pub(super) permissions: BTreeMap<u64, TokenPermissions>,
+    pub(super) projects: Vec<super::projects::StandInProject>,
     /// Webhook subscriptions by App id, where they differ from the default.
     pub(super) events: BTreeMap<u64, Vec<String>>,
     /// Apps that were registered through a manifest, by id.
-    pub(super) registered: BTreeMap<u64, super::registration::Registered>,
+    pub(super) registered: BTreeMap<u64, super::registration::ManifestApp>,
     pub(super) hooks: BTreeMap<u64, super::registration::HookConfig>,
     /// Former names of renamed repositories, with their ids.
     pub(super) moved: BTreeMap<String, u64>,
@@ -54,7 +54,7 @@ pub(super) struct World {
     next_id: u64,
 }
 
-impl World {
+impl GitHubRecords {
     pub(super) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         1000 + self.next_id
@@ -64,15 +64,15 @@ impl World {
         1000 + self.next_id + 1
     }
 
-    pub(super) fn repo(&mut self, name: &str) -> anyhow::Result<&mut Repo> {
+    pub(super) fn repo(&mut self, name: &str) -> anyhow::Result<&mut RepositoryRecord> {
         self.repos
             .get_mut(name)
             .with_context(|| format!("there is no repository {name}"))
     }
 }
 
-impl Repo {
-    pub(super) fn pull(&mut self, number: u64) -> anyhow::Result<&mut Pull> {
+impl RepositoryRecord {
+    pub(super) fn pull(&mut self, number: u64) -> anyhow::Result<&mut PullRecord> {
         let name = &self.name;
         self.pulls
             .get_mut(&number)
@@ -90,9 +90,9 @@ pub(super) struct NewPull {
     pub(super) draft: bool,
 }
 
-impl Hub {
-    pub(super) fn world(&self) -> MutexGuard<'_, World> {
-        lock(&self.world)
+impl GitHubState {
+    pub(super) fn world(&self) -> MutexGuard<'_, GitHubRecords> {
+        lock_state(&self.world)
     }
 
     pub(super) fn create_repository(&self, name: &str, files: &[(&str, &str)]) -> anyhow::Result<String> {
@@ -100,8 +100,8 @@ impl Hub {
         let mut world = self.world();
         ensure!(!world.repos.contains_key(name), "{name} exists already");
         let path = self.root.join(format!("{name}.git"));
-        let head = repository::create(&path, files)?;
-        let repo = Repo {
+        let head = repository::create_bare_repository(&path, files)?;
+        let repo = RepositoryRecord {
             id: world.fresh_id(),
             name: name.to_owned(),
             path,
@@ -147,10 +147,15 @@ impl Hub {
     }
 
     /// Opens a pull request and sends `pull_request` opened.
-    pub(super) fn open_pull(&self, world: &mut World, name: &str, new: NewPull) -> anyhow::Result<Pull> {
+    pub(super) fn open_pull(
+        &self,
+        world: &mut GitHubRecords,
+        name: &str,
+        new: NewPull,
+    ) -> anyhow::Result<PullRecord> {
         let id = world.fresh_id();
         let repo = world.repo(name)?;
-        let branches = repository::branches(&repo.path);
+        let branches = repository::list_branches(&repo.path);
         let sha = |branch: &str| {
             branches
                 .get(branch)
@@ -159,7 +164,7 @@ impl Hub {
         };
         let number = repo.next_number();
         let now = iso_now();
-        let pull = Pull {
+        let pull = PullRecord {
             id,
             number,
             head_sha: sha(&new.head)?,
@@ -198,7 +203,7 @@ impl Hub {
     ) -> anyhow::Result<()> {
         let mut world = self.world();
         let repo = world.repo(name)?;
-        let after = repository::branches(&repo.path);
+        let after = repository::list_branches(&repo.path);
         // A deleted branch is missing after the push, a new branch before it.
         let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for branch in names {
@@ -219,7 +224,7 @@ impl Hub {
 
     fn branch_moved(
         &self,
-        repo: &mut Repo,
+        repo: &mut RepositoryRecord,
         branch: &str,
         old: Option<&String>,
         new: Option<&String>,
@@ -276,8 +281,8 @@ impl Hub {
             let repo = world.repo(name)?;
             (repo.path.clone(), repo.default_branch.clone())
         };
-        let before = repository::branches(&path);
-        let id = repository::commit(&path, branch, Some(&default_branch), message, author, files)?;
+        let before = repository::list_branches(&path);
+        let id = repository::commit_files(&path, branch, Some(&default_branch), message, author, files)?;
         self.after_push(name, &before, by)?;
         Ok(id)
     }
@@ -286,7 +291,7 @@ impl Hub {
         &self,
         name: &str,
         sha: &str,
-        checks: &[(&str, Conclusion, &str)],
+        checks: &[(&str, RunConclusion, &str)],
     ) -> anyhow::Result<()> {
         let mut world = self.world();
         let suite = world.fresh_id();
@@ -297,7 +302,7 @@ impl Hub {
             // A newer check run of the same name replaces the older one in GitHub's default view.
             repo.checks
                 .retain(|known| known.sha != sha || known.name != *check);
-            repo.checks.push(CheckRun {
+            repo.checks.push(CheckRunRecord {
                 id,
                 app: CI_LOGIN,
                 external_id: String::new(),
@@ -332,13 +337,13 @@ impl Hub {
             pull.open && !pull.draft,
             "{name}#{number} is closed or a draft and cannot be merged"
         );
-        let before = repository::branches(&path);
+        let before = repository::list_branches(&path);
         let message = format!(
             "Merge pull request #{number} from {}\n\n{}",
             pull.head, pull.title
         );
         // The merge precedes the changes of state, so that a conflict leaves the pull request open.
-        let id = repository::merge(&path, &pull.base, &pull.head_sha, &message, by)?;
+        let id = repository::merge_branches(&path, &pull.base, &pull.head_sha, &message, by)?;
         pull.open = false;
         pull.merged_by = Some(by.to_owned());
         pull.merge_sha = Some(id.clone());
@@ -368,7 +373,13 @@ impl Hub {
         Ok(())
     }
 
-    pub(super) fn set_draft(&self, name: &str, number: u64, draft: bool, by: &str) -> anyhow::Result<Pull> {
+    pub(super) fn set_draft(
+        &self,
+        name: &str,
+        number: u64,
+        draft: bool,
+        by: &str,
+    ) -> anyhow::Result<PullRecord> {
         let mut world = self.world();
         let repo = world.repo(name)?;
         let pull = repo.pull(number)?;

@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use super::repository;
-use super::state::{Pull, Repo};
+use super::state::{PullRecord, RepositoryRecord};
 
 /// File of a diff with its path, state and hunks.
-pub(super) struct File {
+pub(super) struct PatchFile {
     pub(super) path: String,
     pub(super) status: &'static str,
     pub(super) patch: String,
 }
 
 /// Parses the files of a unified diff.
-pub(super) fn files_of(diff: &str) -> Vec<File> {
+pub(super) fn files_of(diff: &str) -> Vec<PatchFile> {
     let of_file = |part: &str| {
         let header = part
             .lines()
@@ -30,7 +30,7 @@ pub(super) fn files_of(diff: &str) -> Vec<File> {
             .find("\n@@")
             .map_or("", |at| part[at + 1..].trim_end_matches('\n'));
         let patch = patch.to_owned();
-        Some(File { path, status, patch })
+        Some(PatchFile { path, status, patch })
     };
     diff.split("diff --git ")
         .filter(|part| !part.is_empty())
@@ -39,14 +39,14 @@ pub(super) fn files_of(diff: &str) -> Vec<File> {
 }
 
 /// Lists the files that a pull request changes.
-pub(super) fn changed(repo: &Repo, pull: &Pull) -> Vec<File> {
-    let diff = repository::diff(&repo.path, &pull.base_sha, &pull.head_sha);
+pub(super) fn list_changed_files(repo: &RepositoryRecord, pull: &PullRecord) -> Vec<PatchFile> {
+    let diff = repository::render_unified_diff(&repo.path, &pull.base_sha, &pull.head_sha);
     files_of(&diff.unwrap_or_default())
 }
 
-impl File {
+impl PatchFile {
     /// Renders the entry of GitHub's file lists.
-    pub(super) fn json(&self, repo: &Repo, sha: &str, url: &str) -> Value {
+    pub(super) fn json(&self, repo: &RepositoryRecord, sha: &str, url: &str) -> Value {
         let count = |sign: char| self.patch.lines().filter(|line| line.starts_with(sign)).count();
         let (added, removed, path) = (count('+'), count('-'), &self.path);
         let page = format!("{url}/{}", repo.name);
@@ -60,7 +60,7 @@ impl File {
 }
 
 /// Returns each hunk's lines and the number of its first line in the new file.
-fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
+fn split_hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
     let mut hunks: Vec<(Vec<&str>, u64)> = Vec::new();
     for line in patch.lines() {
         if let Some(header) = line.strip_prefix("@@ ") {
@@ -76,8 +76,8 @@ fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
 }
 
 /// True if one hunk shows these lines of the new file. GitHub accepts comments on such lines alone.
-pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
-    hunks(patch).into_iter().any(|(lines, from)| {
+pub(super) fn has_visible_lines(patch: &str, first: u64, last: u64) -> bool {
+    split_hunks(patch).into_iter().any(|(lines, from)| {
         // Removed lines, and the mark for a missing final newline, are not lines of the new file.
         let count = lines[1..]
             .iter()
@@ -90,9 +90,9 @@ pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
 /// Returns the hunk that shows a line of the new file, up to that line. GitHub sends it with a comment as
 /// `diff_hunk`.
 pub(super) fn up_to(patch: &str, wanted: u64) -> Option<String> {
-    let (lines, mut next) = hunks(patch)
+    let (lines, mut next) = split_hunks(patch)
         .into_iter()
-        .find(|(lines, _)| shows(&lines.join("\n"), wanted, wanted))?;
+        .find(|(lines, _)| has_visible_lines(&lines.join("\n"), wanted, wanted))?;
     let mut shown = vec![lines[0]];
     for line in &lines[1..] {
         shown.push(line);
@@ -107,8 +107,14 @@ pub(super) fn up_to(patch: &str, wanted: u64) -> Option<String> {
 }
 
 /// Returns the hunk of a comment on a commit's line. A line outside the change gets a bare hunk header.
-pub(super) fn of_comment(repo: &Repo, pull: &Pull, sha: &str, path: &str, line: u64) -> String {
-    let diff = repository::diff(&repo.path, &pull.base_sha, sha).unwrap_or_default();
+pub(super) fn of_comment(
+    repo: &RepositoryRecord,
+    pull: &PullRecord,
+    sha: &str,
+    path: &str,
+    line: u64,
+) -> String {
+    let diff = repository::render_unified_diff(&repo.path, &pull.base_sha, sha).unwrap_or_default();
     let files = files_of(&diff);
     let file = files.iter().find(|file| file.path == path);
     file.and_then(|file| up_to(&file.patch, line))
@@ -130,7 +136,11 @@ mod tests {
             (3, 21, false),
             (21, 22, true),
         ] {
-            assert_eq!(shows(PATCH, first, last), is_shown, "{first} to {last}");
+            assert_eq!(
+                has_visible_lines(PATCH, first, last),
+                is_shown,
+                "{first} to {last}"
+            );
         }
         assert_eq!(up_to(PATCH, 2).as_deref(), Some("@@ -1,3 +1,4 @@\n a\n-b\n+B"));
         assert_eq!(

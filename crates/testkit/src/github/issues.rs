@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::FakeGitHub;
-use super::hub::{Hub, World};
-use super::shape::{actor, issue_type_json, label_json, user};
-use super::state::{Happened, Issue, IssueEvent, Pull, Repo};
+use super::hub::{GitHubRecords, GitHubState};
+use super::shape::{issue_type_json, label_json, render_actor, render_user};
+use super::state::{IssueEventKind, IssueEventRecord, IssueRecord, PullRecord, RepositoryRecord};
 use crate::http::iso_now;
 
 /// Keywords before `#7` that close the issue when the pull request is merged.
@@ -18,8 +18,8 @@ const CLOSING: [&str; 9] = [
 /// Default issue types of GitHub organizations.
 const ISSUE_TYPES: [&str; 3] = ["Bug", "Feature", "Task"];
 
-impl Repo {
-    pub(super) fn issue(&mut self, number: u64) -> anyhow::Result<&mut Issue> {
+impl RepositoryRecord {
+    pub(super) fn issue(&mut self, number: u64) -> anyhow::Result<&mut IssueRecord> {
         let name = &self.name;
         self.issues
             .get_mut(&number)
@@ -27,10 +27,10 @@ impl Repo {
     }
 }
 
-impl Issue {
-    fn happened(&mut self, id: u64, by: &str, what: Happened) {
+impl IssueRecord {
+    fn happened(&mut self, id: u64, by: &str, what: IssueEventKind) {
         self.updated = iso_now();
-        self.events.push(IssueEvent {
+        self.events.push(IssueEventRecord {
             id,
             by: by.to_owned(),
             at: self.updated.clone(),
@@ -39,7 +39,7 @@ impl Issue {
     }
 }
 
-impl Hub {
+impl GitHubState {
     pub(super) fn open_issue(
         &self,
         name: &str,
@@ -51,7 +51,7 @@ impl Hub {
         let id = world.fresh_id();
         let repo = world.repo(name)?;
         let (number, now) = (repo.next_number(), iso_now());
-        let issue = Issue {
+        let issue = IssueRecord {
             id,
             number,
             title: title.to_owned(),
@@ -80,8 +80,8 @@ impl Hub {
         name: &str,
         number: u64,
         by: &str,
-        change: impl FnOnce(&mut Issue, u64) -> anyhow::Result<(&'static str, Value)>,
-    ) -> anyhow::Result<Issue> {
+        change: impl FnOnce(&mut IssueRecord, u64) -> anyhow::Result<(&'static str, Value)>,
+    ) -> anyhow::Result<IssueRecord> {
         let mut world = self.world();
         let id = world.fresh_id();
         let repo = world.repo(name)?;
@@ -95,25 +95,25 @@ impl Hub {
     pub(super) fn assign(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
         // GitHub silently drops logins that it cannot assign; Apps are among them.
         ensure!(!login.ends_with("[bot]"), "an App cannot be assigned");
-        let change = |issue: &mut Issue, id| {
+        let change = |issue: &mut IssueRecord, id| {
             ensure!(
                 !issue.assignees.iter().any(|known| known == login),
                 "assigned already"
             );
             issue.assignees.push(login.to_owned());
-            issue.happened(id, by, Happened::Assigned(login.to_owned()));
-            Ok(("assigned", json!({"assignee": user(login)})))
+            issue.happened(id, by, IssueEventKind::Assigned(login.to_owned()));
+            Ok(("assigned", json!({"assignee": render_user(login)})))
         };
         self.change_issue(name, number, by, change).map(drop)
     }
 
     pub(super) fn unassign(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
-        let change = |issue: &mut Issue, _| {
+        let change = |issue: &mut IssueRecord, _| {
             let before = issue.assignees.len();
             issue.assignees.retain(|known| !known.eq_ignore_ascii_case(login));
             ensure!(issue.assignees.len() < before, "{login} is not assigned");
             issue.updated = iso_now();
-            Ok(("unassigned", json!({"assignee": user(login)})))
+            Ok(("unassigned", json!({"assignee": render_user(login)})))
         };
         self.change_issue(name, number, by, change).map(drop)
     }
@@ -131,9 +131,9 @@ impl Hub {
         {
             return Ok(());
         }
-        let change = |issue: &mut Issue, id| {
+        let change = |issue: &mut IssueRecord, id| {
             issue.labels.push(label.to_owned());
-            issue.happened(id, by, Happened::Labeled(label.to_owned()));
+            issue.happened(id, by, IssueEventKind::Labeled(label.to_owned()));
             Ok(("labeled", json!({"label": labeled})))
         };
         self.change_issue(name, number, by, change).map(drop)
@@ -141,7 +141,7 @@ impl Hub {
 
     pub(super) fn unlabel_issue(&self, name: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
         let unlabeled = label_json(self.world().repo(name)?, label, &self.url);
-        let change = |issue: &mut Issue, _| {
+        let change = |issue: &mut IssueRecord, _| {
             let before = issue.labels.len();
             issue.labels.retain(|known| !known.eq_ignore_ascii_case(label));
             ensure!(issue.labels.len() < before, "there is no label {label}");
@@ -157,13 +157,13 @@ impl Hub {
         number: u64,
         by: &str,
         (title, body): (Option<&str>, Option<&str>),
-    ) -> anyhow::Result<Issue> {
-        let change = |issue: &mut Issue, id| {
+    ) -> anyhow::Result<IssueRecord> {
+        let change = |issue: &mut IssueRecord, id| {
             let mut changes = serde_json::Map::new();
             if let Some(title) = title {
                 let before = std::mem::replace(&mut issue.title, title.to_owned());
                 changes.insert("title".to_owned(), json!({"from": before}));
-                issue.happened(id, by, Happened::Renamed);
+                issue.happened(id, by, IssueEventKind::Renamed);
             }
             if let Some(body) = body {
                 let before = std::mem::replace(&mut issue.body, body.to_owned());
@@ -183,12 +183,12 @@ impl Hub {
         number: u64,
         by: &str,
         issue_type: &str,
-    ) -> anyhow::Result<Issue> {
+    ) -> anyhow::Result<IssueRecord> {
         ensure!(
             ISSUE_TYPES.contains(&issue_type),
             "the organisation has no such type"
         );
-        let change = |issue: &mut Issue, _| {
+        let change = |issue: &mut IssueRecord, _| {
             issue.issue_type = Some(issue_type.to_owned());
             issue.updated = iso_now();
             Ok(("typed", json!({"type": issue_type_json(issue_type)})))
@@ -203,8 +203,8 @@ impl Hub {
         number: u64,
         by: &str,
         closed_as: Option<&str>,
-    ) -> anyhow::Result<Issue> {
-        let change = |issue: &mut Issue, _| {
+    ) -> anyhow::Result<IssueRecord> {
+        let change = |issue: &mut IssueRecord, _| {
             let now = iso_now();
             issue.closed_as = closed_as.map(str::to_owned);
             issue.closed = closed_as.map(|_| now.clone());
@@ -215,7 +215,7 @@ impl Hub {
     }
 
     /// Closes the issues that a merged pull request names with a closing keyword.
-    pub(super) fn close_fixed(&self, repo: &mut Repo, pull: &Pull, by: &str) {
+    pub(super) fn close_fixed(&self, repo: &mut RepositoryRecord, pull: &PullRecord, by: &str) {
         // A keyword and its reference are adjacent words. Punctuation may follow the number.
         let words: Vec<&str> = pull.body.split_whitespace().collect();
         let fixed = words.windows(2).filter_map(|pair| {
@@ -242,14 +242,19 @@ impl Hub {
 }
 
 /// Returns every field of an issue that our GraphQL query selects.
-pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> Option<Value> {
+pub(super) fn render_issue_graphql(
+    world: &mut GitHubRecords,
+    name: &str,
+    number: u64,
+    url: &str,
+) -> Option<Value> {
     let repo = world.repo(name).ok()?;
     let issue = repo.issues.get(&number)?;
     let nodes = |nodes: Vec<Value>| json!({"nodes": nodes});
     let comments = repo.comments.iter().filter(|comment| comment.number == number);
     let comments = comments.map(|comment| {
         let edited = (comment.updated != comment.created).then_some(&comment.updated);
-        json!({"databaseId": comment.id, "body": comment.body, "author": actor(&comment.author),
+        json!({"databaseId": comment.id, "body": comment.body, "author": render_actor(&comment.author),
             "createdAt": comment.created, "lastEditedAt": edited})
     });
     // GitHub returns edits newest first.
@@ -257,11 +262,11 @@ pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> 
         .edits
         .iter()
         .rev()
-        .map(|(at, by)| json!({"editedAt": at, "editor": actor(by)}));
+        .map(|(at, by)| json!({"editedAt": at, "editor": render_actor(by)}));
     Some(json!({
         "title": issue.title, "body": issue.body, "url": repo.issue_url(number, url),
         "state": if issue.is_open() { "OPEN" } else { "CLOSED" }, "createdAt": issue.created,
-        "author": actor(&issue.author),
+        "author": render_actor(&issue.author),
         "labels": nodes(issue.labels.iter().map(|label| json!({"name": label})).collect()),
         "assignees": nodes(issue.assignees.iter().map(|login| json!({"login": login})).collect()),
         "userContentEdits": nodes(edits.collect()),
@@ -270,16 +275,16 @@ pub(super) fn graphql(world: &mut World, name: &str, number: u64, url: &str) -> 
     }))
 }
 
-fn event_json(event: &IssueEvent) -> Value {
+fn event_json(event: &IssueEventRecord) -> Value {
     let (kind, more) = match &event.what {
-        Happened::Assigned(login) => ("AssignedEvent", json!({"assignee": actor(login)})),
-        Happened::Labeled(label) => ("LabeledEvent", json!({"label": {"name": label}})),
-        Happened::Renamed => ("RenamedTitleEvent", json!({})),
+        IssueEventKind::Assigned(login) => ("AssignedEvent", json!({"assignee": render_actor(login)})),
+        IssueEventKind::Labeled(label) => ("LabeledEvent", json!({"label": {"name": label}})),
+        IssueEventKind::Renamed => ("RenamedTitleEvent", json!({})),
     };
     let event = json!({
-        "__typename": kind, "id": format!("EV_{}", event.id), "createdAt": event.at, "actor": actor(&event.by),
+        "__typename": kind, "id": format!("EV_{}", event.id), "createdAt": event.at, "actor": render_actor(&event.by),
     });
-    super::shape::with(event, more)
+    super::shape::extend_object(event, more)
 }
 
 impl FakeGitHub {

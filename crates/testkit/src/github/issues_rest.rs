@@ -9,16 +9,18 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::auth::{Caller, not_found};
-use super::hub::Hub;
-use super::pulls::added;
-use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
+use super::auth::{GitHubCaller, not_found};
+use super::hub::GitHubState;
+use super::pulls::add_missing_names;
+use super::rest::{
+    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+};
 use super::shape::label_json;
-use super::state::Repo;
-use crate::http::answer;
+use super::state::RepositoryRecord;
+use crate::http::render_json_answer;
 
 #[derive(Deserialize)]
-pub(super) struct ListQuery {
+pub(super) struct IssuesQuery {
     state: Option<String>,
     sort: Option<String>,
     direction: Option<String>,
@@ -26,7 +28,7 @@ pub(super) struct ListQuery {
     since: Option<String>,
 }
 
-impl ListQuery {
+impl IssuesQuery {
     fn is_valid(&self) -> bool {
         matches!(self.state.as_deref(), None | Some("open" | "closed" | "all"))
             && matches!(
@@ -50,15 +52,15 @@ impl ListQuery {
 }
 
 /// Lists a repository's issues. As on GitHub, pull requests are included.
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_issues(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name)): RepoPath,
-    (Query(query), Query(page)): (Query<ListQuery>, Query<PageQuery>),
-) -> Handled {
+    (Query(query), Query(page)): (Query<IssuesQuery>, Query<GitHubPageQuery>),
+) -> RestAnswer {
     if !query.is_valid() {
-        return Err(invalid(
+        return Err(render_validation_failure(
             &json!([{"resource": "Issue", "code": "invalid", "field": "sort"}]),
         ));
     }
@@ -84,7 +86,7 @@ pub(super) async fn list(
 }
 
 /// Renders an issue, or a pull request in the form of an issue.
-fn thread_json(hub: &Hub, repo: &Repo, number: u64) -> Option<Value> {
+fn thread_json(hub: &GitHubState, repo: &RepositoryRecord, number: u64) -> Option<Value> {
     let issue = repo
         .issues
         .get(&number)
@@ -92,20 +94,20 @@ fn thread_json(hub: &Hub, repo: &Repo, number: u64) -> Option<Value> {
     issue.or_else(|| Some(repo.pull_as_issue_json(repo.pulls.get(&number)?, &hub.url)))
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn get_issue(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let found = thread_json(&hub, repo, number).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, found))
+        Ok(render_json_answer(StatusCode::OK, found))
     })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UpdateBody {
+struct IssueUpdateBody {
     title: Option<String>,
     body: Option<String>,
     state: Option<String>,
@@ -113,14 +115,14 @@ struct UpdateBody {
     r#type: Option<String>,
 }
 
-pub(super) async fn update(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn update_issue(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let change: UpdateBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let change: IssueUpdateBody = read_json_body(&headers, &body)?;
     let (full_name, by) = (format!("{owner}/{name}"), caller.login());
     // An issue closes as completed unless the request has another reason.
     let reason = change.state_reason.as_deref().unwrap_or("completed");
@@ -129,7 +131,7 @@ pub(super) async fn update(
         (Some("open"), _) => Some(None),
         (Some("closed"), "completed" | "not_planned") => Some(Some(reason)),
         (Some(_), _) => {
-            return Err(invalid(
+            return Err(render_validation_failure(
                 &json!([{"resource": "Issue", "code": "invalid", "field": "state"}]),
             ));
         }
@@ -140,7 +142,9 @@ pub(super) async fn update(
             repo.issue(number).map(drop).map_err(|_| not_found())
         })?;
         hub.set_issue_type(&full_name, number, by, wanted).map_err(|_| {
-            invalid(&json!([{"resource": "Issue", "code": "invalid", "field": "type", "value": wanted}]))
+            render_validation_failure(
+                &json!([{"resource": "Issue", "code": "invalid", "field": "type", "value": wanted}]),
+            )
         })?;
     }
     if change.title.is_some() || change.body.is_some() {
@@ -152,7 +156,7 @@ pub(super) async fn update(
         let changed = hub.set_issue_state(&full_name, number, by, closed_as);
         changed.map_err(|_| not_found())?;
     }
-    get(State(hub), caller, Path((owner, name, number))).await
+    get_issue(State(hub), caller, Path((owner, name, number))).await
 }
 
 #[derive(Deserialize)]
@@ -163,13 +167,13 @@ struct AssigneesBody {
 
 /// Adds assignees. Logins that are already assigned or cannot be assigned are skipped silently, as on GitHub.
 pub(super) async fn add_assignees(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let wanted: AssigneesBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let wanted: AssigneesBody = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     for login in &wanted.assignees {
         let can_have = with_repo(&hub, &owner, &name, |repo| Ok(may_have_issues(repo, login)))?;
@@ -177,45 +181,48 @@ pub(super) async fn add_assignees(
             let _ = hub.assign(&full_name, number, login, caller.login());
         }
     }
-    let mut found = get(State(hub), caller, Path((owner, name, number))).await?;
+    let mut found = get_issue(State(hub), caller, Path((owner, name, number))).await?;
     // The route answers 201 even if no login was added.
     *found.status_mut() = StatusCode::CREATED;
     Ok(found)
 }
 
-fn may_have_issues(repo: &Repo, login: &str) -> bool {
+fn may_have_issues(repo: &RepositoryRecord, login: &str) -> bool {
     let permission = repo.permissions.get(login).map(String::as_str);
     !matches!(permission, Some("read" | "none"))
 }
 
 /// Removes assignees. Logins that are not assigned are skipped silently, as on GitHub.
 pub(super) async fn remove_assignees(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let wanted: AssigneesBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let wanted: AssigneesBody = read_json_body(&headers, &body)?;
     for login in &wanted.assignees {
         let _ = hub.unassign(&format!("{owner}/{name}"), number, login, caller.login());
     }
-    get(State(hub), caller, Path((owner, name, number))).await
+    get_issue(State(hub), caller, Path((owner, name, number))).await
 }
 
-fn labels_of(repo: &Repo, number: u64) -> Option<&Vec<String>> {
+fn labels_of(repo: &RepositoryRecord, number: u64) -> Option<&Vec<String>> {
     let issue = repo.issues.get(&number).map(|issue| &issue.labels);
     issue.or_else(|| Some(&repo.pulls.get(&number)?.labels))
 }
 
-pub(super) async fn labels(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_labels(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let labels = labels_of(repo, number).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, repo.labels_json(labels, &hub.url)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.labels_json(labels, &hub.url),
+        ))
     })
 }
 
@@ -228,13 +235,13 @@ enum LabelsBody {
 }
 
 pub(super) async fn add_labels(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read(&headers, &body)?;
+) -> RestAnswer {
+    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let is_issue = with_repo(&hub, &owner, &name, |repo| Ok(repo.issues.contains_key(&number)))?;
     if is_issue {
@@ -245,18 +252,18 @@ pub(super) async fn add_labels(
     } else {
         label_pull(&hub, (&owner, &name, number), new, caller.login())?;
     }
-    labels(State(hub), caller, Path((owner, name, number))).await
+    list_labels(State(hub), caller, Path((owner, name, number))).await
 }
 
 fn label_pull(
-    hub: &Hub,
+    hub: &GitHubState,
     (owner, name, number): (&str, &str, u64),
     labels: Vec<String>,
     by: &str,
 ) -> Result<(), axum::response::Response> {
     with_repo(hub, owner, name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
-        let new = added(&mut pull.labels, labels);
+        let new = add_missing_names(&mut pull.labels, labels);
         let pull = pull.clone();
         for label in new {
             let labeled = json!({"label": label_json(repo, &label, &hub.url)});
@@ -267,11 +274,11 @@ fn label_pull(
 }
 
 pub(super) async fn remove_label(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number, label)): Path<(String, String, u64, String)>,
-) -> Handled {
+) -> RestAnswer {
     let removed = hub.unlabel_issue(&format!("{owner}/{name}"), number, &label, caller.login());
     removed.map_err(|_| not_found())?;
-    labels(State(hub), caller, Path((owner, name, number))).await
+    list_labels(State(hub), caller, Path((owner, name, number))).await
 }

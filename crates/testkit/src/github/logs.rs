@@ -7,15 +7,15 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::auth::{Caller, not_found, refuse};
-use super::hub::Hub;
-use super::rest::{Handled, with_repo};
+use super::auth::{GitHubCaller, not_found, refuse_request};
+use super::hub::GitHubState;
+use super::rest::{RestAnswer, with_repo};
 
-pub(super) async fn redirect(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn redirect_to_log(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, job)): Path<(String, String, u64)>,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let check = repo.checks.iter().find(|check| check.id == job);
         check.ok_or_else(not_found)?;
@@ -24,12 +24,16 @@ pub(super) async fn redirect(
     })
 }
 
-pub(super) async fn text(State(hub): State<Arc<Hub>>, headers: HeaderMap, Path(job): Path<u64>) -> Response {
+pub(super) async fn serve_job_log(
+    State(hub): State<Arc<GitHubState>>,
+    headers: HeaderMap,
+    Path(job): Path<u64>,
+) -> Response {
     // A client that forwards its token on a redirect would leak it to the storage service.
     if headers.contains_key(header::AUTHORIZATION) {
         hub.log
             .violation("a token was sent to where logs are stored".to_owned());
-        return refuse(StatusCode::BAD_REQUEST, "credentials are not wanted here");
+        return refuse_request(StatusCode::BAD_REQUEST, "credentials are not wanted here");
     }
     let world = hub.world();
     let mut checks = world.repos.values().flat_map(|repo| &repo.checks);

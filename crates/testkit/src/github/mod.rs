@@ -9,7 +9,7 @@ mod chaos;
 mod check_runs;
 mod comments;
 mod compare;
-mod discussing;
+mod discussion_actions;
 mod discussions;
 mod events;
 mod git_http;
@@ -19,26 +19,26 @@ mod hub;
 mod hunks;
 mod issues;
 mod issues_rest;
-mod link;
 mod logs;
-mod look;
-mod moved;
 mod projects;
 mod pulls;
 mod quota;
 mod reactions;
 mod registration;
 mod repository;
+mod repository_redirects;
 mod rest;
-mod reviewing;
+mod review_comments;
+mod review_requests;
 mod routes;
 mod rulesets;
 mod scope;
 mod shape;
+mod slow_link;
 mod state;
+mod state_views;
 mod sub_issues;
 mod suggestions;
-mod talk;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -46,17 +46,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::fault::Fault;
-use crate::http::{RequestLog, Server, lock};
-use crate::webhook::{Style, Webhooks};
-pub use actions::RunState;
-pub use discussing::{DiscussionState, TalkState};
-use hub::{Hub, NewPull, World};
-pub use link::SlowLink;
-pub use look::{CommentState, CommitState, IssueState, PullRequestState, ReviewState};
-pub use reactions::Reacted;
+use crate::fault::ServiceFault;
+use crate::http::{HttpServer, RequestLog, lock_state};
+use crate::webhook::{SentWebhooks, WebhookStyle};
+pub use actions::HeldRunState;
+pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
+use hub::{GitHubRecords, GitHubState, NewPull};
+pub use reactions::ReactedObject;
 pub use registration::HookConfig;
-pub use rulesets::Ruleset;
+pub use rulesets::BranchRuleset;
+pub use slow_link::SlowLink;
+pub use state_views::{StandInComment, StandInCommit, StandInIssue, StandInPullRequest, StandInReview};
 
 /// Id of the App with read permissions.
 pub const READER_APP_ID: u64 = 1001;
@@ -93,7 +93,7 @@ pub struct GitHubOptions {
 
 /// Conclusion of a check run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conclusion {
+pub enum RunConclusion {
     /// Green: every test passed.
     Success,
     /// Red: a test failed.
@@ -106,8 +106,8 @@ pub enum Conclusion {
 
 /// Server of the GitHub API. Dropping it stops the server.
 pub struct FakeGitHub {
-    server: Server,
-    hub: Arc<Hub>,
+    server: HttpServer,
+    hub: Arc<GitHubState>,
 }
 
 impl FakeGitHub {
@@ -119,10 +119,13 @@ impl FakeGitHub {
         let log = Arc::new(RequestLog::of("github"));
         // The router needs the hub, and the hub needs the server's address, so the closure creates both.
         let mut hub = None;
-        let server = Server::start(Arc::clone(&log), |address| {
+        let server = HttpServer::start(Arc::clone(&log), |address| {
             let shared = Arc::new(new_hub(options, log, address)?);
             hub = Some(Arc::clone(&shared));
-            Ok(moved::router(Arc::clone(&shared), routes::router(shared)))
+            Ok(repository_redirects::build_redirecting_router(
+                Arc::clone(&shared),
+                routes::build_github_routes(shared),
+            ))
         })
         .await?;
         Ok(Self {
@@ -233,7 +236,7 @@ impl FakeGitHub {
         &self,
         repository: &str,
         sha: &str,
-        checks: &[(&str, Conclusion, &str)],
+        checks: &[(&str, RunConclusion, &str)],
     ) -> anyhow::Result<()> {
         self.hub.run_checks(repository, sha, checks)
     }
@@ -285,7 +288,8 @@ impl FakeGitHub {
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
-        let lines: Vec<talk::OnLines<'_>> = lines.iter().map(talk::OnLines::one).collect();
+        let lines: Vec<review_comments::OnLines<'_>> =
+            lines.iter().map(review_comments::OnLines::one).collect();
         self.hub
             .review(repository, number, by, (state, body), &lines)
             .map(drop)
@@ -351,7 +355,7 @@ impl FakeGitHub {
     }
 
     /// Answers the next matching requests with an error.
-    pub fn fail_next(&self, fault: Fault) {
+    pub fn fail_next(&self, fault: ServiceFault) {
         self.hub.log.fail_next(fault);
     }
 
@@ -372,17 +376,17 @@ impl FakeGitHub {
     }
 
     /// Sends packs over a slow link from now on.
-    pub fn set_link(&self, link: link::SlowLink) {
-        lock(&self.hub.line).set(link);
+    pub fn set_link(&self, link: slow_link::SlowLink) {
+        lock_state(&self.hub.line).set(link);
     }
 
     /// Sets the hourly rate limit; the default is 5,000 calls.
     pub fn set_rate_limit(&self, calls: u64) {
-        lock(&self.hub.quota).set_limit(calls);
+        lock_state(&self.hub.quota).set_limit(calls);
     }
 }
 
-fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) -> anyhow::Result<Hub> {
+fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) -> anyhow::Result<GitHubState> {
     let (root, temporary) = match options.data_dir {
         Some(directory) => (directory, None),
         None => {
@@ -391,12 +395,12 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) ->
         }
     };
     std::fs::create_dir_all(&root)?;
-    Ok(Hub {
+    Ok(GitHubState {
         log,
-        webhooks: Webhooks::start(Style::GitHub)?,
+        webhooks: SentWebhooks::start(WebhookStyle::GitHub)?,
         url: options.public_url.unwrap_or_else(|| format!("http://{address}")),
         root: root.canonicalize()?,
-        world: Mutex::new(World::default()),
+        world: Mutex::new(GitHubRecords::default()),
         pushes: tokio::sync::Mutex::new(()),
         early: Mutex::default(),
         line: Mutex::default(),

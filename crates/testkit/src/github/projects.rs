@@ -9,30 +9,30 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::FakeGitHub;
-use super::auth::Caller;
-use super::graphql::failed;
-use super::hub::{Hub, World};
-use crate::http::answer;
+use super::auth::GitHubCaller;
+use super::graphql::render_graphql_error;
+use super::hub::{GitHubRecords, GitHubState};
+use crate::http::render_json_answer;
 
 /// Project of an organization or user.
 #[derive(Debug, Clone)]
-pub(super) struct Project {
+pub(super) struct StandInProject {
     owner: String,
     number: u64,
     title: String,
-    fields: Vec<Field>,
+    fields: Vec<BoardField>,
     /// Node ids of issues, with the values of their fields by name.
     items: Vec<(String, BTreeMap<String, String>)>,
 }
 
 #[derive(Debug, Clone)]
-struct Field {
+struct BoardField {
     name: String,
     kind: &'static str,
     options: Vec<String>,
 }
 
-impl Project {
+impl StandInProject {
     fn node_id(&self) -> String {
         format!("PVT_{}_{}", self.owner, self.number)
     }
@@ -69,41 +69,50 @@ fn option_id(name: &str) -> String {
     format!("{digits:08x}")
 }
 
-type Answered = Result<Value, (&'static str, String)>;
+type ProjectAnswer = Result<Value, (&'static str, String)>;
 
 /// Answers queries and mutations of projects; returns nothing for other queries.
-pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value) -> Option<Response> {
-    let (name, ask): (_, fn(&mut World, &Value) -> Answered) = if query.contains("addProjectV2ItemById") {
-        ("addProjectV2ItemById", add)
-    } else if query.contains("updateProjectV2ItemFieldValue") {
-        ("updateProjectV2ItemFieldValue", set)
-    } else if query.contains("projectV2(number") {
-        ("repositoryOwner", look)
-    } else {
-        return None;
-    };
+pub(super) fn answer_project_query(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    query: &str,
+    variables: &Value,
+) -> Option<Response> {
+    let (name, ask): (_, fn(&mut GitHubRecords, &Value) -> ProjectAnswer) =
+        if query.contains("addProjectV2ItemById") {
+            ("addProjectV2ItemById", add_project_issue)
+        } else if query.contains("updateProjectV2ItemFieldValue") {
+            ("updateProjectV2ItemFieldValue", set_project_field)
+        } else if query.contains("projectV2(number") {
+            ("repositoryOwner", answer_project_owner)
+        } else {
+            return None;
+        };
     if !caller.token.is_for_projects() {
         hub.log.violation(format!("{} asked for {name}", caller.login()));
-        return Some(failed(
+        return Some(render_graphql_error(
             "INSUFFICIENT_SCOPES",
             "Your token has not been granted the required scopes to execute this query.",
         ));
     }
     Some(match ask(&mut hub.world(), variables) {
-        Ok(said) => answer(StatusCode::OK, json!({"data": {name: said}})),
-        Err((kind, why)) => failed(kind, &why),
+        Ok(said) => render_json_answer(StatusCode::OK, json!({"data": {name: said}})),
+        Err((kind, why)) => render_graphql_error(kind, &why),
     })
 }
 
-fn text<'a>(variables: &'a Value, name: &str) -> &'a str {
+fn read_text_variable<'a>(variables: &'a Value, name: &str) -> &'a str {
     variables[name].as_str().unwrap_or_default()
 }
 
 /// Answers with a project. An unknown owner is null without an error; an unknown project of a known owner is
 /// an error.
-fn look(world: &mut World, variables: &Value) -> Answered {
-    let (owner, number) = (text(variables, "owner"), variables["number"].as_u64());
-    let is_theirs = |project: &&Project| project.owner.eq_ignore_ascii_case(owner);
+fn answer_project_owner(world: &mut GitHubRecords, variables: &Value) -> ProjectAnswer {
+    let (owner, number) = (
+        read_text_variable(variables, "owner"),
+        variables["number"].as_u64(),
+    );
+    let is_theirs = |project: &&StandInProject| project.owner.eq_ignore_ascii_case(owner);
     if !world.projects.iter().any(|project| is_theirs(&project)) {
         return Ok(Value::Null);
     }
@@ -122,19 +131,22 @@ fn no_node<T>(id: &str) -> Result<T, (&'static str, String)> {
     Err(("NOT_FOUND", why))
 }
 
-fn project<'a>(world: &'a mut World, id: &str) -> Result<&'a mut Project, (&'static str, String)> {
+fn find_project<'a>(
+    world: &'a mut GitHubRecords,
+    id: &str,
+) -> Result<&'a mut StandInProject, (&'static str, String)> {
     let found = world.projects.iter_mut().find(|project| project.node_id() == id);
     found.map_or_else(|| no_node(id), Ok)
 }
 
 /// Adds an issue to a project. An issue that is already there keeps its item id, as on GitHub.
-fn add(world: &mut World, variables: &Value) -> Answered {
-    let content = text(variables, "content");
+fn add_project_issue(world: &mut GitHubRecords, variables: &Value) -> ProjectAnswer {
+    let content = read_text_variable(variables, "content");
     let mut issues = world.repos.values().flat_map(|repo| repo.issues.values());
     if !issues.any(|issue| issue.node_id() == content) {
         return no_node(content);
     }
-    let project = project(world, text(variables, "project"))?;
+    let project = find_project(world, read_text_variable(variables, "project"))?;
     let known = project.items.iter().position(|(issue, _)| issue == content);
     let index = known.unwrap_or_else(|| {
         project.items.push((content.to_owned(), BTreeMap::new()));
@@ -143,9 +155,12 @@ fn add(world: &mut World, variables: &Value) -> Answered {
     Ok(json!({"item": {"id": project.item_id(index)}}))
 }
 
-fn set(world: &mut World, variables: &Value) -> Answered {
-    let project = project(world, text(variables, "project"))?;
-    let (item, field) = (text(variables, "item"), text(variables, "field"));
+fn set_project_field(world: &mut GitHubRecords, variables: &Value) -> ProjectAnswer {
+    let project = find_project(world, read_text_variable(variables, "project"))?;
+    let (item, field) = (
+        read_text_variable(variables, "item"),
+        read_text_variable(variables, "field"),
+    );
     let item_at = (0..project.items.len()).find(|index| project.item_id(*index) == item);
     let field_at = (0..project.fields.len()).find(|index| project.field_id(*index) == field);
     let Some(item_at) = item_at else {
@@ -181,12 +196,12 @@ impl FakeGitHub {
     /// Creates a project with fields: name, type (`SINGLE_SELECT`, `NUMBER`, `TEXT` or `DATE`) and options. A
     /// title field always exists. It replaces a project of the same number.
     pub fn create_project(&self, owner: &str, number: u64, fields: &[(&str, &'static str, &[&str])]) {
-        let fields = fields.iter().map(|(name, kind, options)| Field {
+        let fields = fields.iter().map(|(name, kind, options)| BoardField {
             name: (*name).to_owned(),
             kind,
             options: options.iter().map(|option| (*option).to_owned()).collect(),
         });
-        let title = Field {
+        let title = BoardField {
             name: "Title".to_owned(),
             kind: "TITLE",
             options: Vec::new(),
@@ -195,7 +210,7 @@ impl FakeGitHub {
         world
             .projects
             .retain(|known| (known.owner.as_str(), known.number) != (owner, number));
-        world.projects.push(Project {
+        world.projects.push(StandInProject {
             owner: owner.to_owned(),
             number,
             title: format!("Project {number}"),

@@ -8,15 +8,17 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::auth::{Caller, not_found, refuse};
-use super::hub::{Hub, NewPull};
+use super::auth::{GitHubCaller, not_found, refuse_request};
+use super::hub::{GitHubState, NewPull};
 use super::repository;
-use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::state::{Pull, Repo};
-use crate::http::{answer, iso_now};
+use super::rest::{
+    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+};
+use super::state::{PullRecord, RepositoryRecord};
+use crate::http::{iso_now, render_json_answer};
 
 #[derive(Deserialize)]
-pub(super) struct ListQuery {
+pub(super) struct PullsQuery {
     #[serde(default)]
     state: Option<String>,
     #[serde(default)]
@@ -29,8 +31,8 @@ pub(super) struct ListQuery {
     direction: Option<String>,
 }
 
-impl ListQuery {
-    fn wants(&self, repo: &Repo, pull: &Pull) -> bool {
+impl PullsQuery {
+    fn wants(&self, repo: &RepositoryRecord, pull: &PullRecord) -> bool {
         let state = match self.state.as_deref().unwrap_or("open") {
             "all" => true,
             "closed" => !pull.open,
@@ -44,7 +46,7 @@ impl ListQuery {
             && self.base.as_ref().is_none_or(|base| *base == pull.base)
     }
 
-    fn order<'pulls>(&self, mut pulls: Vec<&'pulls Pull>) -> Vec<&'pulls Pull> {
+    fn order<'pulls>(&self, mut pulls: Vec<&'pulls PullRecord>) -> Vec<&'pulls PullRecord> {
         match self.sort.as_deref() {
             Some("updated") => pulls.sort_by(|left, right| left.updated.cmp(&right.updated)),
             _ => pulls.sort_by_key(|pull| pull.number),
@@ -56,14 +58,14 @@ impl ListQuery {
     }
 }
 
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_pull_requests(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name)): RepoPath,
-    Query(query): Query<ListQuery>,
-    Query(page): Query<PageQuery>,
-) -> Handled {
+    Query(query): Query<PullsQuery>,
+    Query(page): Query<GitHubPageQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let wanted = repo
             .pulls
@@ -79,14 +81,14 @@ pub(super) async fn list(
     })
 }
 
-pub(super) async fn get(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn get_pull_request(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, repo.pull_json(pull, &hub.url)))
+        Ok(render_json_answer(StatusCode::OK, repo.pull_json(pull, &hub.url)))
     })
 }
 
@@ -104,22 +106,22 @@ struct CreateBody {
     _maintainer_can_modify: Option<bool>,
 }
 
-fn custom(message: &str) -> Value {
+fn render_custom_error(message: &str) -> Value {
     json!([{"resource": "PullRequest", "code": "custom", "message": message}])
 }
 
-fn field(name: &str, code: &str) -> Value {
+fn render_field_error(name: &str, code: &str) -> Value {
     json!([{"resource": "PullRequest", "code": code, "field": name}])
 }
 
-pub(super) async fn create(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn create_pull_request(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name)): RepoPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let new: CreateBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let new: CreateBody = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let mut world = hub.world();
     let repo = world.repo(&full_name).map_err(|_| not_found())?;
@@ -129,7 +131,7 @@ pub(super) async fn create(
         .strip_prefix(&format!("{owner}:"))
         .unwrap_or(&new.head)
         .to_owned();
-    check_new(repo, &new, &head).map_err(|errors| invalid(&errors))?;
+    check_new(repo, &new, &head).map_err(|errors| render_validation_failure(&errors))?;
     let new = NewPull {
         author: caller.login().to_owned(),
         title: new.title,
@@ -140,38 +142,48 @@ pub(super) async fn create(
     };
     let pull = hub
         .open_pull(&mut world, &full_name, new)
-        .map_err(|error| invalid(&custom(&error.to_string())))?;
+        .map_err(|error| render_validation_failure(&render_custom_error(&error.to_string())))?;
     let repo = world.repo(&full_name).map_err(|_| not_found())?;
-    Ok(answer(StatusCode::CREATED, repo.pull_json(&pull, &hub.url)))
+    Ok(render_json_answer(
+        StatusCode::CREATED,
+        repo.pull_json(&pull, &hub.url),
+    ))
 }
 
-fn check_new(repo: &Repo, new: &CreateBody, head: &str) -> Result<(), Value> {
-    let branches = repository::branches(&repo.path);
+fn check_new(repo: &RepositoryRecord, new: &CreateBody, head: &str) -> Result<(), Value> {
+    let branches = repository::list_branches(&repo.path);
     if new.title.trim().is_empty() {
-        return Err(field("title", "missing_field"));
+        return Err(render_field_error("title", "missing_field"));
     }
-    let base_sha = branches.get(&new.base).ok_or_else(|| field("base", "invalid"))?;
-    let head_sha = branches.get(head).ok_or_else(|| field("head", "invalid"))?;
+    let base_sha = branches
+        .get(&new.base)
+        .ok_or_else(|| render_field_error("base", "invalid"))?;
+    let head_sha = branches
+        .get(head)
+        .ok_or_else(|| render_field_error("head", "invalid"))?;
     if repo
         .pulls
         .values()
         .any(|pull| pull.open && pull.head == head && pull.base == new.base)
     {
-        return Err(custom(&format!(
+        return Err(render_custom_error(&format!(
             "A pull request already exists for {}:{head}.",
             repo.owner()
         )));
     }
     // GitHub refuses a pull request without commits of its head beyond the base.
-    match repository::ahead(&repo.path, base_sha, head_sha) {
-        Ok(0) | Err(_) => Err(custom(&format!("No commits between {} and {head}", new.base))),
+    match repository::count_commits_ahead(&repo.path, base_sha, head_sha) {
+        Ok(0) | Err(_) => Err(render_custom_error(&format!(
+            "No commits between {} and {head}",
+            new.base
+        ))),
         Ok(_) => Ok(()),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UpdateBody {
+struct PullUpdateBody {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -184,14 +196,14 @@ struct UpdateBody {
     _maintainer_can_modify: Option<bool>,
 }
 
-pub(super) async fn update(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn update_pull_request(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let change: UpdateBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let change: PullUpdateBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
         let was_open = pull.open;
@@ -200,7 +212,7 @@ pub(super) async fn update(
             pull.open = match state.as_str() {
                 "open" if pull.merged_by.is_none() => true,
                 "closed" => false,
-                _ => return Err(invalid(&field("state", "invalid"))),
+                _ => return Err(render_validation_failure(&render_field_error("state", "invalid"))),
             };
         }
         let mut changes = Map::new();
@@ -223,12 +235,15 @@ pub(super) async fn update(
             (true, true) | (false, false) => ("edited", json!({"changes": changes})),
         };
         hub.tell_pull_with(repo, &pull, action, more, caller.login());
-        Ok(answer(StatusCode::OK, repo.pull_json(&pull, &hub.url)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.pull_json(&pull, &hub.url),
+        ))
     })
 }
 
 /// Adds the missing entries and returns them.
-pub(super) fn added(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
+pub(super) fn add_missing_names(known: &mut Vec<String>, wanted: Vec<String>) -> Vec<String> {
     let is_new = |name: &String| !known.contains(name);
     let new: Vec<String> = wanted.into_iter().filter(is_new).collect();
     known.extend(new.iter().cloned());
@@ -245,13 +260,13 @@ struct ReviewersBody {
 }
 
 pub(super) async fn request_reviewers(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let wanted: ReviewersBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let wanted: ReviewersBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
         // GitHub refuses a review request to the author.
@@ -260,7 +275,7 @@ pub(super) async fn request_reviewers(
                 "the author of {owner}/{name}#{number} was asked for a review"
             ));
             let message = "Review cannot be requested from pull request author.";
-            return Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
+            return Err(refuse_request(StatusCode::UNPROCESSABLE_ENTITY, message));
         }
         let new = wanted
             .reviewers
@@ -276,7 +291,7 @@ pub(super) async fn request_reviewers(
         }
         with_repo(&hub, &owner, &name, |repo| {
             let pull = repo.pull(number).map_err(|_| not_found())?.clone();
-            Ok(answer(
+            Ok(render_json_answer(
                 StatusCode::CREATED,
                 repo.simple_pull_json(&pull, &hub.url),
             ))
@@ -284,13 +299,13 @@ pub(super) async fn request_reviewers(
     })
 }
 
-pub(super) async fn reviews(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_reviews(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<PageQuery>,
-) -> Handled {
+    Query(page): Query<GitHubPageQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
         let reviews = pull.reviews.iter().filter(|review| hub.log.lists(review.made));
@@ -310,16 +325,16 @@ struct ReplyBody {
     body: String,
 }
 
-pub(super) async fn reply(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn reply_to_comment(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number, comment)): Path<(String, String, u64, u64)>,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let reply: ReplyBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let reply: ReplyBody = read_json_body(&headers, &body)?;
     if reply.body.trim().is_empty() || reply.body.chars().count() > 65_536 {
-        return Err(invalid(&field("body", "invalid")));
+        return Err(render_validation_failure(&render_field_error("body", "invalid")));
     }
     let full = format!("{owner}/{name}");
     let made = hub
@@ -332,18 +347,18 @@ pub(super) async fn reply(
             .iter()
             .flat_map(|review| repo.line_comments_json(pull, review, &hub.url));
         let json = all.find(|json| json["id"] == made.id).ok_or_else(not_found)?;
-        Ok(answer(StatusCode::CREATED, json))
+        Ok(render_json_answer(StatusCode::CREATED, json))
     })
 }
 
 /// Lists the comments on lines of all reviews.
 pub(super) async fn line_comments(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<PageQuery>,
-) -> Handled {
+    Query(page): Query<GitHubPageQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
         let of_review = |review| repo.line_comments_json(pull, review, &hub.url);

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::auth::refuse;
-use super::hub::Hub;
-use crate::http::{header_text, lock};
+use super::auth::refuse_request;
+use super::hub::GitHubState;
+use crate::http::{header_text, lock_state};
 
 /// Hourly limit of an App installation.
 const DEFAULT_LIMIT: u64 = 5_000;
@@ -21,23 +21,23 @@ const HOUR_S: i64 = 3600;
 
 /// Calls of the current hour.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub(super) struct CallQuota {
     limit: u64,
     used: u64,
     reset: i64,
 }
 
-impl Default for Quota {
+impl Default for CallQuota {
     fn default() -> Self {
         Self {
             limit: DEFAULT_LIMIT,
             used: 0,
-            reset: now() + HOUR_S,
+            reset: read_unix_seconds() + HOUR_S,
         }
     }
 }
 
-impl Quota {
+impl CallQuota {
     pub(super) fn used(&self) -> u64 {
         self.used
     }
@@ -48,8 +48,8 @@ impl Quota {
 
     fn turn(&mut self) {
         // A window starts with the first call after the end of the previous one.
-        if now() >= self.reset {
-            (self.used, self.reset) = (0, now() + HOUR_S);
+        if read_unix_seconds() >= self.reset {
+            (self.used, self.reset) = (0, read_unix_seconds() + HOUR_S);
         }
     }
 
@@ -67,22 +67,26 @@ impl Quota {
     }
 }
 
-fn now() -> i64 {
+fn read_unix_seconds() -> i64 {
     time::OffsetDateTime::now_utc().unix_timestamp()
 }
 
 /// Counts API calls without git, answers 304 to a matching `if-none-match`, and refuses calls beyond the
 /// limit.
-pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+pub(super) async fn meter_calls(
+    State(hub): State<Arc<GitHubState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     // Git over HTTP does not count against the API's rate limit.
     if request.uri().path().starts_with("/git/") {
         return next.run(request).await;
     }
     {
-        let mut quota = lock(&hub.quota);
+        let mut quota = lock_state(&hub.quota);
         quota.turn();
         if quota.used >= quota.limit {
-            let refused = refuse(
+            let refused = refuse_request(
                 StatusCode::FORBIDDEN,
                 "API rate limit exceeded for installation ID 2001.",
             );
@@ -93,18 +97,18 @@ pub(super) async fn meter(State(hub): State<Arc<Hub>>, request: Request, next: N
     let is_read = request.method() == Method::GET;
     let response = next.run(request).await;
     let response = if is_read && response.status() == StatusCode::OK {
-        tagged(response, &known).await
+        tag_answer(response, &known).await
     } else {
         response
     };
     // The call is counted after the answer, because the status shows whether it was free.
-    let mut quota = lock(&hub.quota);
+    let mut quota = lock_state(&hub.quota);
     quota.used += u64::from(response.status() != StatusCode::NOT_MODIFIED);
     (quota.headers(), response).into_response()
 }
 
 /// Adds an entity tag to the answer, or answers 304 if the caller sent that tag.
-async fn tagged(response: Response, known: &str) -> Response {
+async fn tag_answer(response: Response, known: &str) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, MAX_ANSWER).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

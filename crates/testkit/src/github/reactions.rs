@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::{
     FakeGitHub,
-    auth::{Caller, not_found},
-    hub::Hub,
-    rest::{Handled, NumberPath, invalid, read, with_repo},
-    shape::user,
-    state::Repo,
+    auth::{GitHubCaller, not_found},
+    hub::GitHubState,
+    rest::{NumberPath, RestAnswer, read_json_body, render_validation_failure, with_repo},
+    shape::render_user,
+    state::RepositoryRecord,
 };
-use crate::http::{answer, iso_now};
+use crate::http::{iso_now, render_json_answer};
 
 const KINDS: [&str; 8] = [
     "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
@@ -26,7 +26,7 @@ const KINDS: [&str; 8] = [
 
 /// Target of a reaction, by the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reacted {
+pub enum ReactedObject {
     /// Issue or pull request, by number.
     Issue(u64),
     /// Comment on an issue or pull request, by id.
@@ -45,80 +45,80 @@ struct ReactionBody {
     content: String,
 }
 
-impl Repo {
-    fn has(&self, what: Reacted) -> bool {
+impl RepositoryRecord {
+    fn has(&self, what: ReactedObject) -> bool {
         match what {
-            Reacted::Issue(number) => self.has_thread(number),
-            Reacted::Comment(id) => self.comments.iter().any(|comment| comment.id == id),
-            Reacted::LineComment(id) => {
+            ReactedObject::Issue(number) => self.has_thread(number),
+            ReactedObject::Comment(id) => self.comments.iter().any(|comment| comment.id == id),
+            ReactedObject::LineComment(id) => {
                 let mut reviews = self.pulls.values().flat_map(|pull| &pull.reviews);
                 reviews.any(|review| review.lines.iter().any(|line| line.id == id))
             }
             // GraphQL alone handles these.
-            Reacted::Discussion(_) | Reacted::DiscussionComment(_) => false,
+            ReactedObject::Discussion(_) | ReactedObject::DiscussionComment(_) => false,
         }
     }
 }
 
 pub(super) async fn to_issue(
-    state: State<Arc<Hub>>,
-    caller: Caller,
+    state: State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    react(
+) -> RestAnswer {
+    add_reaction(
         &state,
         &caller,
         (&owner, &name),
-        Reacted::Issue(number),
+        ReactedObject::Issue(number),
         (&headers, &body),
     )
 }
 
 pub(super) async fn to_comment(
-    state: State<Arc<Hub>>,
-    caller: Caller,
+    state: State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    react(
+) -> RestAnswer {
+    add_reaction(
         &state,
         &caller,
         (&owner, &name),
-        Reacted::Comment(id),
+        ReactedObject::Comment(id),
         (&headers, &body),
     )
 }
 
 pub(super) async fn to_line_comment(
-    state: State<Arc<Hub>>,
-    caller: Caller,
+    state: State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    react(
+) -> RestAnswer {
+    add_reaction(
         &state,
         &caller,
         (&owner, &name),
-        Reacted::LineComment(id),
+        ReactedObject::LineComment(id),
         (&headers, &body),
     )
 }
 
 /// Adds a reaction. A repeated reaction of the same account is answered with the existing one and status 200.
-fn react(
-    hub: &Hub,
-    caller: &Caller,
+fn add_reaction(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
     (owner, name): (&str, &str),
-    what: Reacted,
+    what: ReactedObject,
     (headers, body): (&HeaderMap, &Bytes),
-) -> Handled {
-    let wanted: ReactionBody = read(headers, body)?;
+) -> RestAnswer {
+    let wanted: ReactionBody = read_json_body(headers, body)?;
     if !KINDS.contains(&wanted.content.as_str()) {
-        return Err(invalid(
+        return Err(render_validation_failure(
             &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),
         ));
     }
@@ -135,17 +135,17 @@ fn react(
         // Positions are stable, because reactions are never removed.
         let id = repo.id * 1_000 + at as u64;
         let reaction = json!({
-            "id": id, "node_id": format!("REA_{id}"), "user": user(caller.login()), "content": wanted.content,
+            "id": id, "node_id": format!("REA_{id}"), "user": render_user(caller.login()), "content": wanted.content,
             "created_at": iso_now(),
         });
-        Ok(answer(status, reaction))
+        Ok(render_json_answer(status, reaction))
     })
 }
 
 impl FakeGitHub {
     /// Content of all reactions to a target, oldest first (`eyes` and so on).
     #[must_use]
-    pub fn reactions(&self, repository: &str, to: Reacted) -> Vec<String> {
+    pub fn reactions(&self, repository: &str, to: ReactedObject) -> Vec<String> {
         let world = self.hub.world();
         let reactions = world
             .repos

@@ -15,23 +15,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::{AppCaller, not_found};
-use super::hub::Hub;
-use super::rest::{Handled, installation_id};
-use super::scope::Permissions;
-use super::shape::{account as account_json, app as app_json, installation as installation_json, with};
+use super::hub::GitHubState;
+use super::rest::{RestAnswer, installation_id};
+use super::scope::TokenPermissions;
+use super::shape::{
+    extend_object, render_account as account_json, render_app as app_json,
+    render_installation as installation_json,
+};
 use super::{APP_PRIVATE_KEY, FakeGitHub, READER_APP_ID, WRITER_APP_ID};
-use crate::http::answer;
+use crate::http::render_json_answer;
 
 // Maximum length of an App's name, as GitHub documents it.
 const MAX_NAME: usize = 34;
 
 /// Answers with an account by its login. The route is public.
-async fn account(Path(login): Path<String>) -> Response {
-    answer(StatusCode::OK, account_json(&login))
+async fn get_account(Path(login): Path<String>) -> Response {
+    render_json_answer(StatusCode::OK, account_json(&login))
 }
 
 /// App that was registered from a manifest.
-pub(super) struct Registered {
+pub(super) struct ManifestApp {
     pub(super) slug: String,
     owner: String,
     webhook_secret: Option<String>,
@@ -42,63 +45,63 @@ pub(super) struct Registered {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
+struct AppManifest {
     name: String,
     url: String,
     redirect_url: String,
     public: bool,
-    default_permissions: Permissions,
+    default_permissions: TokenPermissions,
     #[serde(default)]
     default_events: Vec<String>,
-    hook_attributes: Option<Hook>,
+    hook_attributes: Option<ManifestHook>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Hook {
+struct ManifestHook {
     url: Option<String>,
     #[serde(default, rename = "active")]
     _active: bool,
 }
 
 #[derive(Deserialize)]
-struct Sent {
+struct ManifestForm {
     manifest: String,
 }
 
-pub(super) fn router() -> Router<Arc<Hub>> {
+pub(super) fn build_registration_routes() -> Router<Arc<GitHubState>> {
     Router::new()
-        .route("/organizations/{owner}/settings/apps/new", post(register))
-        .route("/apps/{slug}/installations/new", get(install))
-        .route("/app-manifests/{code}/conversions", post(convert))
-        .route("/users/{login}", get(account))
+        .route("/organizations/{owner}/settings/apps/new", post(register_app))
+        .route("/apps/{slug}/installations/new", get(install_app))
+        .route("/app-manifests/{code}/conversions", post(convert_code))
+        .route("/users/{login}", get(get_account))
         .route("/app/hook/config", patch(set_hook))
-        .route("/app/installations", get(installations))
+        .route("/app/installations", get(list_installations))
 }
 
-fn page(status: StatusCode, text: &str) -> Response {
+fn render_text_page(status: StatusCode, text: &str) -> Response {
     (status, text.to_owned()).into_response()
 }
 
 /// Registers an App, as the button "Create GitHub App" does, and redirects with its code.
-async fn register(
-    State(hub): State<Arc<Hub>>,
+async fn register_app(
+    State(hub): State<Arc<GitHubState>>,
     Path(owner): Path<String>,
     Query(query): Query<BTreeMap<String, String>>,
-    Form(sent): Form<Sent>,
+    Form(sent): Form<ManifestForm>,
 ) -> Response {
-    match made(&hub, &owner, &sent.manifest) {
+    match create_app(&hub, &owner, &sent.manifest) {
         Ok((code, to)) => {
             let state = query.get("state").map(String::as_str).unwrap_or_default();
             Redirect::to(&format!("{to}?code={code}&state={state}")).into_response()
         }
-        Err(problem) => page(StatusCode::UNPROCESSABLE_ENTITY, &problem),
+        Err(problem) => render_text_page(StatusCode::UNPROCESSABLE_ENTITY, &problem),
     }
 }
 
 /// Creates an App from a manifest and returns its code and redirect URL.
-fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), String> {
-    let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
+fn create_app(hub: &GitHubState, owner: &str, manifest: &str) -> Result<(String, String), String> {
+    let manifest: AppManifest = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
     if manifest.public || manifest.url.is_empty() || manifest.name.len() > MAX_NAME {
         return Err("the manifest is not as it should be".to_owned());
     }
@@ -121,7 +124,7 @@ fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), Stri
     let id = if writes { WRITER_APP_ID } else { READER_APP_ID };
     let code = uuid::Uuid::new_v4().simple().to_string();
     let secret = || uuid::Uuid::new_v4().simple().to_string();
-    let app = Registered {
+    let app = ManifestApp {
         slug,
         owner: owner.to_owned(),
         webhook_secret: hook.map(|_| secret()),
@@ -134,7 +137,7 @@ fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), Stri
     Ok((code, manifest.redirect_url))
 }
 
-async fn convert(State(hub): State<Arc<Hub>>, Path(code): Path<String>) -> Handled {
+async fn convert_code(State(hub): State<Arc<GitHubState>>, Path(code): Path<String>) -> RestAnswer {
     let mut world = hub.world();
     let wanted = world
         .registered
@@ -146,11 +149,11 @@ async fn convert(State(hub): State<Arc<Hub>>, Path(code): Path<String>) -> Handl
         "id": id, "client_id": "Iv1.of-the-stand-in", "client_secret": "secret-of-the-stand-in",
         "webhook_secret": app.webhook_secret, "pem": APP_PRIVATE_KEY, "html_url": format!("{}/apps/{}", hub.url, app.slug),
     });
-    let body = with(app_json(&format!("{}[bot]", app.slug)), more);
-    Ok(answer(StatusCode::CREATED, body))
+    let body = extend_object(app_json(&format!("{}[bot]", app.slug)), more);
+    Ok(render_json_answer(StatusCode::CREATED, body))
 }
 
-async fn installations(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
+async fn list_installations(State(hub): State<Arc<GitHubState>>, caller: AppCaller) -> Response {
     let own = installation_id(&caller);
     let found: Vec<Value> = match hub.world().registered.get(&caller.id) {
         Some(app) if !app.is_installed => Vec::new(),
@@ -162,7 +165,7 @@ async fn installations(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Respon
         )],
         None => vec![installation_json(own, "acme", caller.login(), &hub.url)],
     };
-    answer(StatusCode::OK, Value::Array(found))
+    render_json_answer(StatusCode::OK, Value::Array(found))
 }
 
 /// Webhook configuration of an App.
@@ -180,7 +183,7 @@ pub struct HookConfig {
 }
 
 async fn set_hook(
-    State(hub): State<Arc<Hub>>,
+    State(hub): State<Arc<GitHubState>>,
     caller: AppCaller,
     Json(wanted): Json<HookConfig>,
 ) -> Response {
@@ -188,18 +191,18 @@ async fn set_hook(
         "url": wanted.url, "content_type": wanted.content_type, "insecure_ssl": wanted.insecure_ssl, "secret": "********",
     });
     hub.world().hooks.insert(caller.id, wanted);
-    answer(StatusCode::OK, body)
+    render_json_answer(StatusCode::OK, body)
 }
 
 /// Installs an App on all repositories, as a user does on its page.
-async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Response {
+async fn install_app(State(hub): State<Arc<GitHubState>>, Path(slug): Path<String>) -> Response {
     let mut world = hub.world();
     match world.registered.values_mut().find(|app| app.slug == slug) {
         Some(app) => {
             app.is_installed = true;
-            page(StatusCode::OK, "Installed")
+            render_text_page(StatusCode::OK, "Installed")
         }
-        None => page(StatusCode::NOT_FOUND, "Not Found"),
+        None => render_text_page(StatusCode::NOT_FOUND, "Not Found"),
     }
 }
 

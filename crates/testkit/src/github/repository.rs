@@ -9,7 +9,7 @@ use git2::{
 };
 
 /// Creates a bare repository with one commit on `main` and returns the commit's id.
-pub(super) fn create(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<String> {
+pub(super) fn create_bare_repository(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<String> {
     let repository = Repository::init_opts(
         path,
         RepositoryInitOptions::new()
@@ -23,11 +23,11 @@ pub(super) fn create(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<Stri
     config.set_bool("http.receivepack", true)?;
     config.set_bool("uploadpack.allowReachableSHA1InWant", true)?;
     config.set_bool("uploadpack.allowFilter", true)?;
-    commit(path, "main", None, "Initial commit", "Rita Maintainer", files)
+    commit_files(path, "main", None, "Initial commit", "Rita Maintainer", files)
 }
 
 /// Commits changed files to a branch and returns the commit's id. A new branch starts at `start`.
-pub(super) fn commit(
+pub(super) fn commit_files(
     path: &Path,
     branch: &str,
     start: Option<&str>,
@@ -37,16 +37,17 @@ pub(super) fn commit(
 ) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
     // A new branch starts at `start`. The first commit of a repository has no parent.
-    let parent = head(&repository, branch).or_else(|| start.and_then(|start| head(&repository, start)));
+    let parent = find_branch_head(&repository, branch)
+        .or_else(|| start.and_then(|start| find_branch_head(&repository, start)));
     let mut index = Index::new()?;
     if let Some(parent) = &parent {
         index.read_tree(&parent.tree()?)?;
     }
     for (file, content) in files {
-        index.add(&entry(file, repository.blob(content.as_bytes())?))?;
+        index.add(&build_index_entry(file, repository.blob(content.as_bytes())?))?;
     }
     let tree = repository.find_tree(index.write_tree_to(&repository)?)?;
-    write(
+    write_commit(
         &repository,
         branch,
         message,
@@ -56,7 +57,7 @@ pub(super) fn commit(
     )
 }
 
-fn entry(path: &str, id: Oid) -> IndexEntry {
+fn build_index_entry(path: &str, id: Oid) -> IndexEntry {
     // A tree contains mode, id and path; the other fields describe files on a disk.
     let zero = IndexTime::new(0, 0);
     IndexEntry {
@@ -80,7 +81,7 @@ pub(super) fn address_of(author: &str) -> String {
     format!("{}@people.test", author.to_ascii_lowercase().replace(' ', "."))
 }
 
-fn write(
+fn write_commit(
     repository: &Repository,
     branch: &str,
     message: &str,
@@ -97,7 +98,7 @@ fn write(
 }
 
 /// Merges a commit into a branch with a merge commit and returns its id.
-pub(super) fn merge(
+pub(super) fn merge_branches(
     path: &Path,
     base: &str,
     theirs: &str,
@@ -105,16 +106,16 @@ pub(super) fn merge(
     author: &str,
 ) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
-    let ours = head(&repository, base).with_context(|| format!("there is no branch {base}"))?;
+    let ours = find_branch_head(&repository, base).with_context(|| format!("there is no branch {base}"))?;
     let theirs = repository.find_commit(Oid::from_str(theirs)?)?;
     let mut merged = repository.merge_commits(&ours, &theirs, None)?;
     ensure!(!merged.has_conflicts(), "merge conflict");
     let tree = repository.find_tree(merged.write_tree_to(&repository)?)?;
-    write(&repository, base, message, author, &tree, &[&ours, &theirs])
+    write_commit(&repository, base, message, author, &tree, &[&ours, &theirs])
 }
 
 /// Returns the commit id of each branch. A repository that cannot be read has no branches.
-pub(super) fn branches(path: &Path) -> BTreeMap<String, String> {
+pub(super) fn list_branches(path: &Path) -> BTreeMap<String, String> {
     let read = || -> anyhow::Result<BTreeMap<String, String>> {
         let repository = Repository::open_bare(path)?;
         let mut found = BTreeMap::new();
@@ -130,16 +131,16 @@ pub(super) fn branches(path: &Path) -> BTreeMap<String, String> {
 }
 
 /// Counts the commits of `head` that `base` does not contain.
-pub(super) fn ahead(path: &Path, base: &str, head: &str) -> anyhow::Result<usize> {
+pub(super) fn count_commits_ahead(path: &Path, base: &str, head: &str) -> anyhow::Result<usize> {
     let repository = Repository::open_bare(path)?;
     let (ahead, _) = repository.graph_ahead_behind(Oid::from_str(head)?, Oid::from_str(base)?)?;
     Ok(ahead)
 }
 
 /// Returns the content of every file of a branch or commit, by path (lossy UTF-8).
-pub(super) fn files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, String>> {
+pub(super) fn read_files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let repository = Repository::open_bare(path)?;
-    let tree = resolve(&repository, revision)?.tree()?;
+    let tree = resolve_revision(&repository, revision)?.tree()?;
     let mut found = BTreeMap::new();
     tree.walk(git2::TreeWalkMode::PreOrder, |directory, entry| {
         if let (Some(ObjectType::Blob), Ok(name)) = (entry.kind(), entry.name())
@@ -156,9 +157,12 @@ pub(super) fn files(path: &Path, revision: &str) -> anyhow::Result<BTreeMap<Stri
 }
 
 /// Returns the unified diff from the merge base of two branches or commits to the second.
-pub(super) fn diff(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
+pub(super) fn render_unified_diff(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
     let repository = Repository::open_bare(path)?;
-    let (base, head) = (resolve(&repository, base)?, resolve(&repository, head)?);
+    let (base, head) = (
+        resolve_revision(&repository, base)?,
+        resolve_revision(&repository, head)?,
+    );
     let from = repository.find_commit(repository.merge_base(base.id(), head.id())?)?;
     let diff = repository.diff_tree_to_tree(Some(&from.tree()?), Some(&head.tree()?), None)?;
     let mut text = String::new();
@@ -172,7 +176,10 @@ pub(super) fn diff(path: &Path, base: &str, head: &str) -> anyhow::Result<String
     Ok(text)
 }
 
-fn head<'repository>(repository: &'repository Repository, branch: &str) -> Option<Commit<'repository>> {
+fn find_branch_head<'repository>(
+    repository: &'repository Repository,
+    branch: &str,
+) -> Option<Commit<'repository>> {
     repository
         .find_reference(&format!("refs/heads/{branch}"))
         .ok()?
@@ -180,11 +187,11 @@ fn head<'repository>(repository: &'repository Repository, branch: &str) -> Optio
         .ok()
 }
 
-fn resolve<'repository>(
+fn resolve_revision<'repository>(
     repository: &'repository Repository,
     revision: &str,
 ) -> anyhow::Result<Commit<'repository>> {
-    match head(repository, revision) {
+    match find_branch_head(repository, revision) {
         Some(commit) => Ok(commit),
         None => Ok(repository.find_commit(Oid::from_str(revision)?)?),
     }

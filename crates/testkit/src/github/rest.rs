@@ -10,39 +10,43 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::auth::{AppCaller, Caller, not_found, refuse};
-use super::hub::Hub;
-use super::scope::{Permissions, Token, Wanted};
-use super::shape::{account, app as app_json, collaborator, installation as installation_json, with};
-use super::state::Repo;
+use super::auth::{AppCaller, GitHubCaller, not_found, refuse_request};
+use super::hub::GitHubState;
+use super::scope::{AccessToken, TokenPermissions, TokenRequest};
+use super::shape::{
+    extend_object, render_account, render_app as app_json, render_collaborator,
+    render_installation as installation_json,
+};
+use super::state::RepositoryRecord;
 use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, repository};
-use crate::http::{answer, is_json, parse};
-use crate::webhook::Delivery;
+use crate::http::{is_json, parse_json, render_json_answer};
+use crate::webhook::SentDelivery;
 
-pub(super) type Handled = Result<Response, Response>;
+pub(super) type RestAnswer = Result<Response, Response>;
 pub(super) type RepoPath = Path<(String, String)>;
 pub(super) type NumberPath = Path<(String, String, u64)>;
 
 /// Parses a JSON body. It refuses other content types and missing or unknown fields in GitHub's wording.
-pub(super) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
+pub(super) fn read_json_body<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
     if !is_json(headers) {
-        return Err(refuse(
+        return Err(refuse_request(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "Unsupported Media Type",
         ));
     }
-    if let Err(problem) = parse::<Value>(body) {
-        return Err(refuse(
+    if let Err(problem) = parse_json::<Value>(body) {
+        return Err(refuse_request(
             StatusCode::BAD_REQUEST,
             &format!("Problems parsing JSON: {problem}"),
         ));
     }
-    parse(body).map_err(|problem| invalid(&json!([{"code": "invalid", "message": problem}])))
+    parse_json(body)
+        .map_err(|problem| render_validation_failure(&json!([{"code": "invalid", "message": problem}])))
 }
 
 /// Renders GitHub's "Validation Failed" answer.
-pub(super) fn invalid(errors: &Value) -> Response {
-    answer(
+pub(super) fn render_validation_failure(errors: &Value) -> Response {
+    render_json_answer(
         StatusCode::UNPROCESSABLE_ENTITY,
         json!({
             "message": "Validation Failed", "errors": errors, "documentation_url": "https://docs.github.com/rest",
@@ -53,26 +57,31 @@ pub(super) fn invalid(errors: &Value) -> Response {
 
 /// Calls `look` with a repository; an unknown repository answers 404.
 pub(super) fn with_repo<T>(
-    hub: &Hub,
+    hub: &GitHubState,
     owner: &str,
     name: &str,
-    look: impl FnOnce(&mut Repo) -> Result<T, Response>,
+    look: impl FnOnce(&mut RepositoryRecord) -> Result<T, Response>,
 ) -> Result<T, Response> {
     let mut world = hub.world();
     look(world.repo(&format!("{owner}/{name}")).map_err(|_| not_found())?)
 }
 
 #[derive(Deserialize)]
-pub(super) struct PageQuery {
+pub(super) struct GitHubPageQuery {
     #[serde(default)]
     per_page: Option<usize>,
     #[serde(default)]
     page: Option<usize>,
 }
 
-impl PageQuery {
+impl GitHubPageQuery {
     /// Returns the items of the requested page and the `link` header for the other pages.
-    pub(super) fn slice(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> (Vec<Value>, Option<String>) {
+    pub(super) fn slice(
+        &self,
+        hub: &GitHubState,
+        uri: &Uri,
+        items: Vec<Value>,
+    ) -> (Vec<Value>, Option<String>) {
         // GitHub's pages have 30 entries by default and at most 100.
         let per_page = self.per_page.unwrap_or(30).clamp(1, 100);
         let page = self.page.unwrap_or(1).max(1);
@@ -103,9 +112,9 @@ impl PageQuery {
         )
     }
 
-    pub(super) fn answer(&self, hub: &Hub, uri: &Uri, items: Vec<Value>) -> Response {
+    pub(super) fn answer(&self, hub: &GitHubState, uri: &Uri, items: Vec<Value>) -> Response {
         let (page, links) = self.slice(hub, uri, items);
-        with_links(answer(StatusCode::OK, Value::Array(page)), links)
+        with_links(render_json_answer(StatusCode::OK, Value::Array(page)), links)
     }
 }
 
@@ -117,14 +126,14 @@ pub(super) fn with_links(mut response: Response, links: Option<String>) -> Respo
 }
 
 /// Answers publicly, as a server outside private mode does.
-pub(super) async fn meta() -> Response {
-    answer(
+pub(super) async fn get_meta() -> Response {
+    render_json_answer(
         StatusCode::OK,
         json!({"verifiable_password_authentication": false}),
     )
 }
 
-pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
+pub(super) async fn get_app(State(hub): State<Arc<GitHubState>>, caller: AppCaller) -> Response {
     let own = json!({"permissions": caller.permissions(&hub), "events": caller.events(&hub), "installations_count": 1});
     let login = hub
         .world()
@@ -132,16 +141,20 @@ pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Respo
         .get(&caller.id)
         .map(|app| format!("{}[bot]", app.slug));
     let Some(login) = login else {
-        return answer(StatusCode::OK, with(app_json(caller.login()), own));
+        return render_json_answer(StatusCode::OK, extend_object(app_json(caller.login()), own));
     };
     let page = format!("{}/apps/{}", hub.url, login.trim_end_matches("[bot]"));
-    let own = with(own, json!({"id": caller.id, "html_url": page}));
-    answer(StatusCode::OK, with(app_json(&login), own))
+    let own = extend_object(own, json!({"id": caller.id, "html_url": page}));
+    render_json_answer(StatusCode::OK, extend_object(app_json(&login), own))
 }
 
-pub(super) async fn whoami(caller: Caller) -> Response {
+pub(super) async fn get_current_user(caller: GitHubCaller) -> Response {
     let scopes = [("x-oauth-scopes", if caller.writes { "repo" } else { "" })];
-    (scopes, answer(StatusCode::OK, account(caller.login()))).into_response()
+    (
+        scopes,
+        render_json_answer(StatusCode::OK, render_account(caller.login())),
+    )
+        .into_response()
 }
 
 pub(super) fn installation_id(caller: &AppCaller) -> u64 {
@@ -152,36 +165,36 @@ pub(super) fn installation_id(caller: &AppCaller) -> u64 {
     }
 }
 
-pub(super) async fn installation(
-    State(hub): State<Arc<Hub>>,
+pub(super) async fn get_installation(
+    State(hub): State<Arc<GitHubState>>,
     caller: AppCaller,
     Path((owner, name)): RepoPath,
-) -> Handled {
+) -> RestAnswer {
     let id = installation_id(&caller);
     with_repo(&hub, &owner, &name, |_| Ok(()))?;
     let body = installation_json(id, &owner, caller.login(), &hub.url);
-    let body = with(body, json!({"permissions": caller.permissions(&hub)}));
-    Ok(answer(StatusCode::OK, body))
+    let body = extend_object(body, json!({"permissions": caller.permissions(&hub)}));
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
 pub(super) async fn access_token(
-    State(hub): State<Arc<Hub>>,
+    State(hub): State<Arc<GitHubState>>,
     caller: AppCaller,
     Path(id): Path<u64>,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
+) -> RestAnswer {
     // An App may create tokens for its own installation alone.
     if id != installation_id(&caller) {
         return Err(not_found());
     }
-    let wanted: Wanted = if body.is_empty() {
-        Wanted::default()
+    let wanted: TokenRequest = if body.is_empty() {
+        TokenRequest::default()
     } else {
-        read(&headers, &body)?
+        read_json_body(&headers, &body)?
     };
-    let repositories = covered(&hub, &wanted)?;
-    let is_every = wanted.permissions.as_ref().is_none_or(Permissions::is_empty);
+    let repositories = find_covered_repositories(&hub, &wanted)?;
+    let is_every = wanted.permissions.as_ref().is_none_or(TokenPermissions::is_empty);
     // The project's capability table allows tokens for one repository and named permissions alone.
     if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || is_every {
         hub.log
@@ -189,7 +202,7 @@ pub(super) async fn access_token(
     }
     let selection = if repositories.is_some() { "selected" } else { "all" };
     let given = caller.permissions(&hub);
-    let minted = Token::minted(caller.writes(), repositories, wanted.permissions, &given)?;
+    let minted = AccessToken::minted(caller.writes(), repositories, wanted.permissions, &given)?;
     let token = format!("ghs_{}", uuid::Uuid::new_v4().simple());
     // GitHub's installation tokens are valid for one hour.
     let expires = time::OffsetDateTime::now_utc() + time::Duration::hours(1);
@@ -203,16 +216,22 @@ pub(super) async fn access_token(
         "repository_selection": selection,
     });
     hub.world().tokens.insert(token, minted);
-    Ok(answer(StatusCode::CREATED, body))
+    Ok(render_json_answer(StatusCode::CREATED, body))
 }
 
 /// Returns the full names of the repositories that a token is requested for; absent means all repositories.
-fn covered(hub: &Hub, wanted: &Wanted) -> Result<Option<Vec<String>>, Response> {
+fn find_covered_repositories(
+    hub: &GitHubState,
+    wanted: &TokenRequest,
+) -> Result<Option<Vec<String>>, Response> {
     let world = hub.world();
-    let find = |is_it: &dyn Fn(&Repo) -> bool| {
+    let find = |is_it: &dyn Fn(&RepositoryRecord) -> bool| {
         let found = world.repos.values().find(|repo| is_it(repo));
-        let missing =
-            || invalid(&json!([{"message": "There is at least one repository that does not exist"}]));
+        let missing = || {
+            render_validation_failure(
+                &json!([{"message": "There is at least one repository that does not exist"}]),
+            )
+        };
         found.map(|repo| repo.name.clone()).ok_or_else(missing)
     };
     let names = wanted.repositories.iter().flatten();
@@ -225,54 +244,63 @@ fn covered(hub: &Hub, wanted: &Wanted) -> Result<Option<Vec<String>>, Response> 
 }
 
 pub(super) async fn get_repo(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name)): RepoPath,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
-        Ok(answer(StatusCode::OK, repo.full_json(&hub.url, caller.writes)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.full_json(&hub.url, caller.writes),
+        ))
     })
 }
 
 pub(super) async fn combined_status(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, sha)): Path<(String, String, String)>,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
-        Ok(answer(StatusCode::OK, repo.combined_status_json(&sha, &hub.url)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.combined_status_json(&sha, &hub.url),
+        ))
     })
 }
 
-pub(super) async fn permission(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn get_permission(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, login)): Path<(String, String, String)>,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         // Users have write permission by default, see `FakeGitHub::create_repository`.
         let permission = repo.permissions.get(&login).map_or("write", String::as_str);
-        let body = json!({"permission": permission, "role_name": permission, "user": collaborator(&login, permission)});
-        Ok(answer(StatusCode::OK, body))
+        let body = json!({"permission": permission, "role_name": permission, "user": render_collaborator(&login, permission)});
+        Ok(render_json_answer(StatusCode::OK, body))
     })
 }
 
 pub(super) async fn git_ref(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, reference)): Path<(String, String, String)>,
-) -> Handled {
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let branch = reference.strip_prefix("heads/").ok_or_else(not_found)?;
-        let sha = repository::branches(&repo.path)
+        let sha = repository::list_branches(&repo.path)
             .get(branch)
             .cloned()
             .ok_or_else(not_found)?;
-        Ok(answer(StatusCode::OK, repo.ref_json(&reference, &sha, &hub.url)))
+        Ok(render_json_answer(
+            StatusCode::OK,
+            repo.ref_json(&reference, &sha, &hub.url),
+        ))
     })
 }
 
-fn delivery_json(delivery: &Delivery) -> Value {
+fn delivery_json(delivery: &SentDelivery) -> Value {
     json!({
         "id": delivery.id, "guid": delivery.guid, "delivered_at": delivery.delivered_at,
         "redelivery": delivery.redelivery, "duration": 0.1, "status_code": delivery.status,
@@ -282,11 +310,11 @@ fn delivery_json(delivery: &Delivery) -> Value {
     })
 }
 
-pub(super) async fn deliveries(
-    State(hub): State<Arc<Hub>>,
+pub(super) async fn list_deliveries(
+    State(hub): State<Arc<GitHubState>>,
     _caller: AppCaller,
     uri: axum::extract::OriginalUri,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<GitHubPageQuery>,
 ) -> Response {
     let newest_first = hub
         .webhooks
@@ -298,11 +326,11 @@ pub(super) async fn deliveries(
     query.answer(&hub, &uri.0, newest_first)
 }
 
-pub(super) async fn delivery(
-    State(hub): State<Arc<Hub>>,
+pub(super) async fn get_delivery(
+    State(hub): State<Arc<GitHubState>>,
     _caller: AppCaller,
     Path(id): Path<u64>,
-) -> Handled {
+) -> RestAnswer {
     let found = hub
         .webhooks
         .deliveries()
@@ -312,16 +340,16 @@ pub(super) async fn delivery(
     let mut body = delivery_json(&found);
     body["request"] = json!({"headers": {"X-GitHub-Event": found.event}, "payload": found.payload});
     body["response"] = json!({"headers": {}, "payload": ""});
-    Ok(answer(StatusCode::OK, body))
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
-pub(super) async fn redeliver(
-    State(hub): State<Arc<Hub>>,
+pub(super) async fn redeliver_webhook(
+    State(hub): State<Arc<GitHubState>>,
     _caller: AppCaller,
     Path(id): Path<u64>,
-) -> Handled {
+) -> RestAnswer {
     if hub.webhooks.redeliver(id) {
-        Ok(answer(StatusCode::ACCEPTED, json!({})))
+        Ok(render_json_answer(StatusCode::ACCEPTED, json!({})))
     } else {
         Err(not_found())
     }

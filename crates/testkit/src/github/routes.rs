@@ -9,64 +9,76 @@ use axum::middleware;
 use axum::response::Response;
 use axum::routing::{any, delete, get, patch, post};
 
-use super::auth::{not_found, refuse};
-use super::hub::Hub;
+use super::auth::{not_found, refuse_request};
+use super::hub::GitHubState;
 use super::{
     actions, branches, check_runs, comments, compare, git_http, graphql, issues_rest, logs, pulls, quota,
-    reactions, registration, rest, reviewing, sub_issues,
+    reactions, registration, rest, review_requests, sub_issues,
 };
 
-pub(super) fn router(hub: Arc<Hub>) -> Router {
+pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
     let repo = Router::new()
         .merge(pull_requests())
-        .merge(issues())
-        .route("/installation", get(rest::installation))
-        .route("/actions/jobs/{job}/logs", get(logs::redirect))
-        .route("/actions/runs", get(actions::runs))
-        .route("/actions/runs/{number}", get(actions::run))
+        .merge(build_issue_routes())
+        .route("/installation", get(rest::get_installation))
+        .route("/actions/jobs/{job}/logs", get(logs::redirect_to_log))
+        .route("/actions/runs", get(actions::list_workflow_runs))
+        .route("/actions/runs/{number}", get(actions::get_workflow_run))
         .route(
             "/actions/runs/{number}/rerun-failed-jobs",
             post(actions::rerun_failed_jobs),
         )
-        .route("/commits/{sha}/check-runs", get(check_runs::list))
-        .route("/compare/{range}", get(compare::compare))
-        .route("/check-runs", post(check_runs::create))
-        .route("/check-runs/{number}", patch(check_runs::update))
+        .route("/commits/{sha}/check-runs", get(check_runs::list_check_runs))
+        .route("/compare/{range}", get(compare::compare_commits))
+        .route("/check-runs", post(check_runs::create_check_run))
+        .route("/check-runs/{number}", patch(check_runs::update_check_run))
         .route("/commits/{sha}/status", get(rest::combined_status))
-        .route("/collaborators/{login}/permission", get(rest::permission))
+        .route("/collaborators/{login}/permission", get(rest::get_permission))
         .route("/git/ref/{*name}", get(rest::git_ref))
-        .route("/branches/{branch}", get(branches::branch))
-        .route("/rules/branches/{branch}", get(branches::rules))
+        .route("/branches/{branch}", get(branches::get_branch))
+        .route("/rules/branches/{branch}", get(branches::list_branch_rules))
         .route("/merges", any(forbidden_merge));
     Router::new()
-        .merge(registration::router())
-        .route("/meta", get(rest::meta))
-        .route("/app", get(rest::app))
-        .route("/user", get(rest::whoami))
+        .merge(registration::build_registration_routes())
+        .route("/meta", get(rest::get_meta))
+        .route("/app", get(rest::get_app))
+        .route("/user", get(rest::get_current_user))
         .route("/app/installations/{id}/access_tokens", post(rest::access_token))
-        .route("/app/hook/deliveries", get(rest::deliveries))
-        .route("/app/hook/deliveries/{id}", get(rest::delivery))
-        .route("/app/hook/deliveries/{id}/attempts", post(rest::redeliver))
-        .route("/graphql", post(graphql::handle))
-        .route("/stored-logs/{job}", get(logs::text))
+        .route("/app/hook/deliveries", get(rest::list_deliveries))
+        .route("/app/hook/deliveries/{id}", get(rest::get_delivery))
+        .route(
+            "/app/hook/deliveries/{id}/attempts",
+            post(rest::redeliver_webhook),
+        )
+        .route("/graphql", post(graphql::answer_graphql))
+        .route("/stored-logs/{job}", get(logs::serve_job_log))
         .route(
             "/git/{owner}/{name}/{*rest}",
-            get(git_http::handle).post(git_http::handle),
+            get(git_http::serve_git_request).post(git_http::serve_git_request),
         )
         .route("/repos/{owner}/{repo}", get(rest::get_repo))
         .nest("/repos/{owner}/{repo}", repo)
-        .fallback(unknown)
+        .fallback(answer_unknown_route)
         // A push may exceed the default limit of axum; `http::record` has the stand-in's limit.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), quota::meter))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&hub),
+            quota::meter_calls,
+        ))
         .with_state(hub)
 }
 
 /// Builds the routes below `/repos/{owner}/{repo}/pulls`.
-fn pull_requests() -> Router<Arc<Hub>> {
+fn pull_requests() -> Router<Arc<GitHubState>> {
     Router::new()
-        .route("/pulls", get(pulls::list).post(pulls::create))
-        .route("/pulls/{number}", get(pulls::get).patch(pulls::update))
+        .route(
+            "/pulls",
+            get(pulls::list_pull_requests).post(pulls::create_pull_request),
+        )
+        .route(
+            "/pulls/{number}",
+            get(pulls::get_pull_request).patch(pulls::update_pull_request),
+        )
         .route("/pulls/{number}/merge", any(forbidden_pull_merge))
         .route(
             "/pulls/{number}/requested_reviewers",
@@ -74,31 +86,37 @@ fn pull_requests() -> Router<Arc<Hub>> {
         )
         .route(
             "/pulls/{number}/reviews",
-            get(pulls::reviews).post(reviewing::submit),
+            get(pulls::list_reviews).post(review_requests::submit_review),
         )
-        .route("/pulls/{number}/files", get(reviewing::files))
-        .route("/pulls/{number}/commits", get(reviewing::commits))
+        .route("/pulls/{number}/files", get(review_requests::list_pull_files))
+        .route("/pulls/{number}/commits", get(review_requests::list_pull_commits))
         .route("/pulls/{number}/comments", get(pulls::line_comments))
-        .route("/pulls/{number}/comments/{comment}/replies", post(pulls::reply))
+        .route(
+            "/pulls/{number}/comments/{comment}/replies",
+            post(pulls::reply_to_comment),
+        )
         .route("/pulls/comments/{id}/reactions", post(reactions::to_line_comment))
 }
 
 /// Builds the routes below `/repos/{owner}/{repo}/issues`.
-fn issues() -> Router<Arc<Hub>> {
+fn build_issue_routes() -> Router<Arc<GitHubState>> {
     Router::new()
-        .route("/issues/{number}/events", get(reviewing::events))
+        .route(
+            "/issues/{number}/events",
+            get(review_requests::list_review_events),
+        )
         .route(
             "/issues/{number}/comments",
-            get(comments::list).post(comments::create),
+            get(comments::list_comments).post(comments::create_comment),
         )
         .route("/issues/comments", get(comments::list_all))
         .route(
             "/issues/comments/{id}",
-            patch(comments::update).delete(comments::delete),
+            patch(comments::update_comment).delete(comments::delete_comment),
         )
         .route(
             "/issues/{number}/labels",
-            get(issues_rest::labels).post(issues_rest::add_labels),
+            get(issues_rest::list_labels).post(issues_rest::add_labels),
         )
         .route(
             "/issues/{number}/labels/{label}",
@@ -112,16 +130,19 @@ fn issues() -> Router<Arc<Hub>> {
         .route("/issues/comments/{id}/reactions", post(reactions::to_comment))
         .route(
             "/issues/{number}/sub_issues",
-            get(sub_issues::list).post(sub_issues::add),
+            get(sub_issues::list_sub_issues).post(sub_issues::add_sub_issue),
         )
-        .route("/issues", get(issues_rest::list).post(sub_issues::create))
+        .route(
+            "/issues",
+            get(issues_rest::list_issues).post(sub_issues::create_issue),
+        )
         .route(
             "/issues/{number}",
-            get(issues_rest::get).patch(issues_rest::update),
+            get(issues_rest::get_issue).patch(issues_rest::update_issue),
         )
 }
 
-async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+async fn answer_unknown_route(State(hub): State<Arc<GitHubState>>, request: Request) -> Response {
     // A missing route is a violation. Otherwise a test could pass because of an ignored 404.
     hub.log.violation(format!(
         "the stand-in has no {} {}",
@@ -131,18 +152,18 @@ async fn unknown(State(hub): State<Arc<Hub>>, request: Request) -> Response {
     not_found()
 }
 
-async fn forbidden_merge(State(hub): State<Arc<Hub>>, request: Request) -> Response {
+async fn forbidden_merge(State(hub): State<Arc<GitHubState>>, request: Request) -> Response {
     hub.log.violation(format!(
         "a merge was tried: {} {}",
         request.method(),
         request.uri().path()
     ));
-    refuse(StatusCode::FORBIDDEN, "Only people merge")
+    refuse_request(StatusCode::FORBIDDEN, "Only people merge")
 }
 
 /// Refuses a merge. A branch rule that refuses it for every caller is named in the answer.
 async fn forbidden_pull_merge(
-    State(hub): State<Arc<Hub>>,
+    State(hub): State<Arc<GitHubState>>,
     Path((owner, name, number)): rest::NumberPath,
     request: Request,
 ) -> Response {
@@ -152,7 +173,7 @@ async fn forbidden_pull_merge(
         Ok(repo.check_merge(pull))
     });
     match checked {
-        Ok(Err(rule)) => refuse(
+        Ok(Err(rule)) => refuse_request(
             StatusCode::METHOD_NOT_ALLOWED,
             &format!("Repository rule violations found\n\n{rule}"),
         ),

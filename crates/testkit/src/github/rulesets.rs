@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::ensure;
 
 use super::FakeGitHub;
-use super::state::{Pull, Repo};
+use super::state::{PullRecord, RepositoryRecord};
 
 // Start of the `update` hook. Git calls it with a reference, its old commit and its new commit; the old
 // commit of a new reference is all zeros.
@@ -18,7 +18,7 @@ new=0000000000000000000000000000000000000000
 
 /// Rules for the branches that match a pattern.
 #[derive(Debug, Clone, Default)]
-pub struct Ruleset {
+pub struct BranchRuleset {
     /// Name patterns of branches. `*` matches any part of a name.
     pub branches: Vec<String>,
     /// Checks that must pass before a merge.
@@ -29,7 +29,7 @@ pub struct Ruleset {
     pub restricts_updates: bool,
 }
 
-impl Ruleset {
+impl BranchRuleset {
     /// Renders the hook's case for the ruleset's branches.
     fn script(&self) -> String {
         let restriction = |is_set: bool, why: &str| {
@@ -53,11 +53,13 @@ impl Ruleset {
 
     /// True if a pattern matches the branch.
     pub(super) fn is_about(&self, branch: &str) -> bool {
-        self.branches.iter().any(|pattern| matches(pattern, branch))
+        self.branches
+            .iter()
+            .any(|pattern| matches_pattern(pattern, branch))
     }
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => {
@@ -65,7 +67,7 @@ fn matches(pattern: &str, name: &str) -> bool {
                 return false;
             };
             let mut cuts = tail.char_indices().map(|(at, _)| &tail[at..]);
-            rest.is_empty() || cuts.any(|tail| matches(rest, tail))
+            rest.is_empty() || cuts.any(|tail| matches_pattern(rest, tail))
         }
     }
 }
@@ -75,18 +77,18 @@ impl FakeGitHub {
     ///
     /// # Errors
     /// When the repository, or its hook cannot be written does not exist.
-    pub fn set_rulesets(&self, repository: &str, rulesets: &[Ruleset]) -> anyhow::Result<()> {
+    pub fn set_rulesets(&self, repository: &str, rulesets: &[BranchRuleset]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
-        guard(&repo.path, rulesets)?;
+        write_update_hook(&repo.path, rulesets)?;
         repo.rulesets = rulesets.to_vec();
         Ok(())
     }
 }
 
-impl Repo {
+impl RepositoryRecord {
     /// Checks that every check required by classic protection or a ruleset has passed on the head.
-    pub(super) fn check_merge(&self, pull: &Pull) -> anyhow::Result<()> {
+    pub(super) fn check_merge(&self, pull: &PullRecord) -> anyhow::Result<()> {
         let classic = self.required_checks.get(&pull.base).into_iter().flatten();
         let rulesets = self
             .rulesets
@@ -106,11 +108,11 @@ impl Repo {
 
 /// Writes the `update` hook, which git runs for each branch of a push. The stand-in refuses pushes there, so
 /// the client sees the refusal that GitHub sends.
-fn guard(repository: &Path, rulesets: &[Ruleset]) -> anyhow::Result<()> {
+fn write_update_hook(repository: &Path, rulesets: &[BranchRuleset]) -> anyhow::Result<()> {
     let hooks = repository.join("hooks");
     std::fs::create_dir_all(&hooks)?;
     let hook = hooks.join("update");
-    let rules: String = rulesets.iter().map(Ruleset::script).collect();
+    let rules: String = rulesets.iter().map(BranchRuleset::script).collect();
     std::fs::write(&hook, format!("{REFUSE}{rules}"))?;
     // Git ignores hooks that are not executable.
     Ok(std::fs::set_permissions(&hook, Permissions::from_mode(0o755))?)
@@ -118,12 +120,15 @@ fn guard(repository: &Path, rulesets: &[Ruleset]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::matches_pattern;
 
     #[test]
     fn star_matches_any_part_of_branch() {
-        assert!(matches("main", "main") && !matches("main", "maint"));
-        assert!(matches("release/*", "release/1.2") && matches("*", "fix/ENG-1"));
-        assert!(matches("fix/*-totals", "fix/ENG-1-totals") && !matches("fix/*-totals", "fix/ENG-1"));
+        assert!(matches_pattern("main", "main") && !matches_pattern("main", "maint"));
+        assert!(matches_pattern("release/*", "release/1.2") && matches_pattern("*", "fix/ENG-1"));
+        assert!(
+            matches_pattern("fix/*-totals", "fix/ENG-1-totals")
+                && !matches_pattern("fix/*-totals", "fix/ENG-1")
+        );
     }
 }

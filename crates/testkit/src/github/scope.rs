@@ -7,45 +7,45 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::auth::{not_found, refuse};
-use super::rest::invalid;
+use super::auth::{not_found, refuse_request};
+use super::rest::render_validation_failure;
 
 /// Level (`read` or `write`) by permission name.
-pub(super) type Permissions = BTreeMap<String, String>;
+pub(super) type TokenPermissions = BTreeMap<String, String>;
 
 /// Token with its rights.
 #[derive(Debug, Clone)]
-pub(super) struct Token {
+pub(super) struct AccessToken {
     /// True for the writer's tokens.
     pub(super) writes: bool,
     /// Limits of an installation token; personal tokens have no limits.
-    limits: Option<Limits>,
+    limits: Option<TokenLimits>,
     /// True for the token that reaches projects alone.
     projects: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Limits {
+struct TokenLimits {
     /// Full names of the covered repositories; absent means all.
     repositories: Option<Vec<String>>,
-    permissions: Permissions,
+    permissions: TokenPermissions,
 }
 
 /// Request body for an installation token.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Wanted {
+pub(super) struct TokenRequest {
     pub(super) repositories: Option<Vec<String>>,
     pub(super) repository_ids: Option<Vec<u64>>,
-    pub(super) permissions: Option<Permissions>,
+    pub(super) permissions: Option<TokenPermissions>,
 }
 
-fn contains(held: &str, wanted: &str) -> bool {
+fn is_level_sufficient(held: &str, wanted: &str) -> bool {
     // The level `write` includes `read`.
     held == wanted || held == "write"
 }
 
-impl Token {
+impl AccessToken {
     pub(super) fn personal(writes: bool) -> Self {
         Self {
             writes,
@@ -72,19 +72,22 @@ impl Token {
     pub(super) fn minted(
         writes: bool,
         repositories: Option<Vec<String>>,
-        wanted: Option<Permissions>,
-        given: &Permissions,
+        wanted: Option<TokenPermissions>,
+        given: &TokenPermissions,
     ) -> Result<Self, Response> {
         // Clients without a selection send an empty object, which GitHub treats like an absent one.
         let wanted = wanted.filter(|wanted| !wanted.is_empty());
         let permissions = wanted.unwrap_or_else(|| given.clone());
-        let is_given =
-            |(name, level): (&String, &String)| given.get(name).is_some_and(|held| contains(held, level));
+        let is_given = |(name, level): (&String, &String)| {
+            given
+                .get(name)
+                .is_some_and(|held| is_level_sufficient(held, level))
+        };
         if !permissions.iter().all(is_given) {
             let message = "The permissions requested are not granted to this installation.";
-            return Err(invalid(&json!([{"message": message}])));
+            return Err(render_validation_failure(&json!([{"message": message}])));
         }
-        let limits = Some(Limits {
+        let limits = Some(TokenLimits {
             repositories,
             permissions,
         });
@@ -121,7 +124,7 @@ impl Token {
             limits
                 .permissions
                 .get(*name)
-                .is_some_and(|held| contains(held, level))
+                .is_some_and(|held| is_level_sufficient(held, level))
         };
         if needed.is_empty() || needed.iter().any(is_held) {
             return Ok(());
@@ -131,7 +134,7 @@ impl Token {
             .map(|(name, level)| format!("{name}={level}"))
             .collect();
         // GitHub names the missing permission in this header, and our client reports it.
-        let mut refused = refuse(StatusCode::FORBIDDEN, "Resource not accessible by integration");
+        let mut refused = refuse_request(StatusCode::FORBIDDEN, "Resource not accessible by integration");
         if let Ok(value) = HeaderValue::from_str(&names.join("; ")) {
             refused
                 .headers_mut()
@@ -142,7 +145,10 @@ impl Token {
 }
 
 /// Returns the repository of a path and the permissions of which a caller needs one.
-pub(super) fn needed(method: &Method, path: &str) -> (Option<String>, Vec<(&'static str, &'static str)>) {
+pub(super) fn find_needed_permissions(
+    method: &Method,
+    path: &str,
+) -> (Option<String>, Vec<(&'static str, &'static str)>) {
     let level = if *method == Method::GET { "read" } else { "write" };
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let ["repos", owner, name, rest @ ..] = parts.as_slice() else {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use tokio::time::Instant;
 
-use super::{CommentState, Conclusion, IssueState, PullRequestState, Reacted, Ruleset};
+use super::{BranchRuleset, ReactedObject, RunConclusion, StandInComment, StandInIssue, StandInPullRequest};
 
 #[derive(Debug, Clone)]
-pub(super) struct Comment {
+pub(super) struct CommentRecord {
     pub(super) id: u64,
     pub(super) number: u64,
     pub(super) author: String,
@@ -20,7 +20,7 @@ pub(super) struct Comment {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct CheckRun {
+pub(super) struct CheckRunRecord {
     pub(super) id: u64,
     /// Login of the App that created it.
     pub(super) app: &'static str,
@@ -32,26 +32,26 @@ pub(super) struct CheckRun {
     pub(super) suite: u64,
     pub(super) name: String,
     pub(super) sha: String,
-    pub(super) conclusion: Conclusion,
+    pub(super) conclusion: RunConclusion,
     pub(super) output: String,
     pub(super) completed: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Review {
+pub(super) struct PullReview {
     pub(super) id: u64,
     pub(super) author: String,
     pub(super) state: String,
     pub(super) body: String,
     pub(super) sha: String,
     pub(super) submitted: String,
-    pub(super) lines: Vec<LineComment>,
+    pub(super) lines: Vec<LineCommentRecord>,
     pub(super) made: Instant,
 }
 
 /// Review comment on a line of the head.
 #[derive(Debug, Clone)]
-pub(super) struct LineComment {
+pub(super) struct LineCommentRecord {
     pub(super) id: u64,
     pub(super) path: String,
     /// First line of a comment on several lines.
@@ -62,7 +62,7 @@ pub(super) struct LineComment {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Pull {
+pub(super) struct PullRecord {
     pub(super) id: u64,
     pub(super) number: u64,
     pub(super) title: String,
@@ -85,12 +85,12 @@ pub(super) struct Pull {
     pub(super) resolved: std::collections::BTreeSet<u64>,
     /// Review requests: event id, requester, reviewer and time.
     pub(super) review_requests: Vec<(u64, String, String, String)>,
-    pub(super) reviews: Vec<Review>,
+    pub(super) reviews: Vec<PullReview>,
     pub(super) made: Instant,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Discussion {
+pub(super) struct DiscussionRecord {
     pub(super) id: u64,
     pub(super) number: u64,
     pub(super) category: &'static str,
@@ -102,12 +102,12 @@ pub(super) struct Discussion {
     pub(super) answer: Option<u64>,
     pub(super) created: String,
     pub(super) updated: String,
-    pub(super) comments: Vec<Talk>,
+    pub(super) comments: Vec<DiscussionCommentRecord>,
 }
 
 /// Comment or reply in a discussion.
 #[derive(Debug, Clone)]
-pub(super) struct Talk {
+pub(super) struct DiscussionCommentRecord {
     pub(super) id: u64,
     pub(super) author: String,
     pub(super) body: String,
@@ -117,7 +117,7 @@ pub(super) struct Talk {
     pub(super) made: Instant,
 }
 
-impl Discussion {
+impl DiscussionRecord {
     pub(super) fn node_id(&self) -> String {
         format!("D_kwDO{:06}", self.id)
     }
@@ -127,7 +127,7 @@ impl Discussion {
     }
 }
 
-impl Talk {
+impl DiscussionCommentRecord {
     pub(super) fn node_id(&self) -> String {
         format!("DC_kwDO{:06}", self.id)
     }
@@ -135,22 +135,22 @@ impl Talk {
 
 /// Timeline event of an issue.
 #[derive(Debug, Clone)]
-pub(super) struct IssueEvent {
+pub(super) struct IssueEventRecord {
     pub(super) id: u64,
     pub(super) by: String,
     pub(super) at: String,
-    pub(super) what: Happened,
+    pub(super) what: IssueEventKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Happened {
+pub(super) enum IssueEventKind {
     Assigned(String),
     Labeled(String),
     Renamed,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Issue {
+pub(super) struct IssueRecord {
     pub(super) id: u64,
     pub(super) number: u64,
     pub(super) title: String,
@@ -167,14 +167,14 @@ pub(super) struct Issue {
     pub(super) closed: Option<String>,
     /// Time and login of each edit of the body, oldest first.
     pub(super) edits: Vec<(String, String)>,
-    pub(super) events: Vec<IssueEvent>,
+    pub(super) events: Vec<IssueEventRecord>,
     /// Number of the parent issue.
     pub(super) parent: Option<u64>,
     pub(super) made: Instant,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Repo {
+pub(super) struct RepositoryRecord {
     pub(super) id: u64,
     /// Full name in the form `owner/name`.
     pub(super) name: String,
@@ -183,26 +183,26 @@ pub(super) struct Repo {
     pub(super) created: String,
     /// Time of the last push.
     pub(super) pushed: String,
-    pub(super) pulls: BTreeMap<u64, Pull>,
+    pub(super) pulls: BTreeMap<u64, PullRecord>,
     /// Issues by number. Issues, pull requests and discussions share one sequence of numbers.
-    pub(super) issues: BTreeMap<u64, Issue>,
+    pub(super) issues: BTreeMap<u64, IssueRecord>,
     /// Discussions by number, from the same sequence.
-    pub(super) discussions: BTreeMap<u64, Discussion>,
-    pub(super) comments: Vec<Comment>,
+    pub(super) discussions: BTreeMap<u64, DiscussionRecord>,
+    pub(super) comments: Vec<CommentRecord>,
     /// Target, login and content of each reaction.
-    pub(super) reactions: Vec<(Reacted, String, String)>,
-    pub(super) checks: Vec<CheckRun>,
+    pub(super) reactions: Vec<(ReactedObject, String, String)>,
+    pub(super) checks: Vec<CheckRunRecord>,
     /// Reruns of Actions runs, by the id of the check suite.
-    pub(super) again: BTreeMap<u64, super::actions::Again>,
+    pub(super) again: BTreeMap<u64, super::actions::JobRerun>,
     pub(super) permissions: BTreeMap<String, String>,
     /// Required checks of classic protection, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
-    pub(super) rulesets: Vec<Ruleset>,
+    pub(super) rulesets: Vec<BranchRuleset>,
     /// Workflow runs that have not begun.
     pub(super) held_runs: Vec<super::actions::HeldRun>,
 }
 
-impl Repo {
+impl RepositoryRecord {
     pub(super) fn owner(&self) -> &str {
         self.name.split_once('/').map_or("", |(owner, _)| owner)
     }
@@ -237,14 +237,14 @@ impl Repo {
             + 1
     }
 
-    pub(super) fn discussion(&mut self, number: u64) -> anyhow::Result<&mut Discussion> {
+    pub(super) fn discussion(&mut self, number: u64) -> anyhow::Result<&mut DiscussionRecord> {
         let name = &self.name;
         let found = self.discussions.get_mut(&number);
         found.with_context(|| format!("there is no discussion {number} in {name}"))
     }
 }
 
-impl Pull {
+impl PullRecord {
     pub(super) fn merged_at(&self) -> Option<&String> {
         self.merged_by.as_ref().and(self.closed.as_ref())
     }
@@ -253,8 +253,8 @@ impl Pull {
         format!("PR_kwDO{:06}", self.id)
     }
 
-    pub(super) fn state(&self, repo: &Repo, url: &str) -> PullRequestState {
-        PullRequestState {
+    pub(super) fn state(&self, repo: &RepositoryRecord, url: &str) -> StandInPullRequest {
+        StandInPullRequest {
             number: self.number,
             title: self.title.clone(),
             body: self.body.clone(),
@@ -272,7 +272,7 @@ impl Pull {
     }
 }
 
-impl Issue {
+impl IssueRecord {
     pub(super) const fn is_open(&self) -> bool {
         self.closed.is_none()
     }
@@ -281,8 +281,8 @@ impl Issue {
         format!("I_kwDO{:06}", self.id)
     }
 
-    pub(super) fn state(&self) -> IssueState {
-        IssueState {
+    pub(super) fn state(&self) -> StandInIssue {
+        StandInIssue {
             number: self.number,
             title: self.title.clone(),
             body: self.body.clone(),
@@ -295,9 +295,9 @@ impl Issue {
     }
 }
 
-impl Comment {
-    pub(super) fn state(&self) -> CommentState {
-        CommentState {
+impl CommentRecord {
+    pub(super) fn state(&self) -> StandInComment {
+        StandInComment {
             id: self.id,
             author: self.author.clone(),
             body: self.body.clone(),
@@ -305,7 +305,7 @@ impl Comment {
     }
 }
 
-impl Conclusion {
+impl RunConclusion {
     /// True if a required check with this conclusion permits a merge.
     pub(super) fn passes(self) -> bool {
         matches!(self, Self::Success | Self::Neutral)

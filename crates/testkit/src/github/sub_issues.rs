@@ -9,12 +9,14 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::auth::{Caller, not_found};
-use super::hub::Hub;
-use super::rest::{Handled, NumberPath, PageQuery, RepoPath, invalid, read, with_repo};
-use super::state::{Issue, Repo};
-use super::{FakeGitHub, IssueState};
-use crate::http::answer;
+use super::auth::{GitHubCaller, not_found};
+use super::hub::GitHubState;
+use super::rest::{
+    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+};
+use super::state::{IssueRecord, RepositoryRecord};
+use super::{FakeGitHub, StandInIssue};
+use crate::http::render_json_answer;
 
 /// Maximum number of sub-issues of an issue on GitHub.
 const MOST_PARTS: usize = 100;
@@ -32,24 +34,24 @@ struct NewIssueBody {
     labels: Vec<String>,
 }
 
-fn refused(field: &str) -> Response {
-    invalid(&json!([{"resource": "Issue", "code": "invalid", "field": field}]))
+fn render_invalid_field(field: &str) -> Response {
+    render_validation_failure(&json!([{"resource": "Issue", "code": "invalid", "field": field}]))
 }
 
 /// Opens an issue as the caller.
-pub(super) async fn create(
-    State(hub): State<Arc<Hub>>,
-    caller: Caller,
+pub(super) async fn create_issue(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
     Path((owner, name)): RepoPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let wanted: NewIssueBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let wanted: NewIssueBody = read_json_body(&headers, &body)?;
     if wanted.title.trim().is_empty() || wanted.title.chars().count() > LONGEST_TITLE {
-        return Err(refused("title"));
+        return Err(render_invalid_field("title"));
     }
     if wanted.body.chars().count() > LONGEST_BODY {
-        return Err(refused("body"));
+        return Err(render_invalid_field("body"));
     }
     let full_name = format!("{owner}/{name}");
     let opened = hub.open_issue(&full_name, caller.login(), &wanted.title, &wanted.body);
@@ -60,31 +62,31 @@ pub(super) async fn create(
     }
     with_repo(&hub, &owner, &name, |repo| {
         let issue = issue_json(repo, number, &hub.url)?;
-        Ok(answer(StatusCode::CREATED, issue))
+        Ok(render_json_answer(StatusCode::CREATED, issue))
     })
 }
 
-fn issue_json(repo: &Repo, number: u64, url: &str) -> Result<Value, Response> {
+fn issue_json(repo: &RepositoryRecord, number: u64, url: &str) -> Result<Value, Response> {
     let issue = repo.issues.get(&number).ok_or_else(not_found)?;
     Ok(repo.issue_json(issue, url))
 }
 
-fn parts(repo: &Repo, parent: u64) -> Vec<u64> {
+fn list_part_numbers(repo: &RepositoryRecord, parent: u64) -> Vec<u64> {
     let parts = repo.issues.values().filter(|issue| issue.parent == Some(parent));
     parts.map(|issue| issue.number).collect()
 }
 
 /// Lists the sub-issues of an issue.
-pub(super) async fn list(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn list_sub_issues(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<PageQuery>,
-) -> Handled {
+    Query(page): Query<GitHubPageQuery>,
+) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         issue_json(repo, number, &hub.url)?;
-        let parts = parts(repo, number);
+        let parts = list_part_numbers(repo, number);
         let items = parts.iter().map(|part| issue_json(repo, *part, &hub.url));
         let items = items.collect::<Result<Vec<Value>, _>>()?;
         Ok(page.answer(&hub, &uri.0, items))
@@ -98,7 +100,7 @@ struct PartBody {
 }
 
 /// True if `of` is `number` or one of its sub-issues, at any depth.
-fn contains(repo: &Repo, number: u64, of: u64) -> bool {
+fn is_ancestor_or_self(repo: &RepositoryRecord, number: u64, of: u64) -> bool {
     // The chain ends, because `add` refuses a circle.
     let mut next = Some(of);
     while let Some(at) = next {
@@ -112,35 +114,41 @@ fn contains(repo: &Repo, number: u64, of: u64) -> bool {
 
 /// Adds a sub-issue by its id (not its number). An issue has at most one parent, and no issue contains
 /// itself.
-pub(super) async fn add(
-    State(hub): State<Arc<Hub>>,
-    _caller: Caller,
+pub(super) async fn add_sub_issue(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
     headers: HeaderMap,
     body: Bytes,
-) -> Handled {
-    let wanted: PartBody = read(&headers, &body)?;
+) -> RestAnswer {
+    let wanted: PartBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         issue_json(repo, number, &hub.url)?;
         let part = repo.issues.values().find(|issue| issue.id == wanted.sub_issue_id);
         let part = part.ok_or_else(not_found)?;
         let (part, has_parent) = (part.number, part.parent.is_some());
-        if has_parent || contains(repo, part, number) || parts(repo, number).len() >= MOST_PARTS {
-            return Err(refused("sub_issue_id"));
+        if has_parent
+            || is_ancestor_or_self(repo, part, number)
+            || list_part_numbers(repo, number).len() >= MOST_PARTS
+        {
+            return Err(render_invalid_field("sub_issue_id"));
         }
         repo.issue(part).map_err(|_| not_found())?.parent = Some(number);
-        Ok(answer(StatusCode::CREATED, issue_json(repo, number, &hub.url)?))
+        Ok(render_json_answer(
+            StatusCode::CREATED,
+            issue_json(repo, number, &hub.url)?,
+        ))
     })
 }
 
 impl FakeGitHub {
     /// All issues of a repository, oldest first. An unknown repository has none.
-    pub fn issues(&self, repository: &str) -> Vec<IssueState> {
+    pub fn issues(&self, repository: &str) -> Vec<StandInIssue> {
         let world = self.hub.world();
         let repo = world.repos.get(repository);
         repo.into_iter()
             .flat_map(|repo| repo.issues.values())
-            .map(Issue::state)
+            .map(IssueRecord::state)
             .collect()
     }
 
@@ -150,6 +158,6 @@ impl FakeGitHub {
     /// When the repository does not exist.
     pub fn sub_issues(&self, repository: &str, parent: u64) -> anyhow::Result<Vec<u64>> {
         let mut world = self.hub.world();
-        Ok(parts(world.repo(repository)?, parent))
+        Ok(list_part_numbers(world.repo(repository)?, parent))
     }
 }

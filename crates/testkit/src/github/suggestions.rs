@@ -32,24 +32,24 @@ impl FakeGitHub {
                 .context("there is no such comment")?;
             (path, pull.head.clone(), line.clone(), review.sha.clone())
         };
-        let suggested = suggestion(&line.body).context("the comment suggests nothing")?;
+        let suggested = parse_suggested_lines(&line.body).context("the comment suggests nothing")?;
         let of = |files: std::collections::BTreeMap<String, String>| files.get(&line.path).cloned();
-        let then = of(repository::files(&path, &sha)?).context("the file was not there")?;
-        let now = of(repository::files(&path, &branch)?).context("the file is gone")?;
+        let then = of(repository::read_files(&path, &sha)?).context("the file was not there")?;
+        let now = of(repository::read_files(&path, &branch)?).context("the file is gone")?;
         let (first, last) = (line.start.unwrap_or(line.line), line.line);
         // GitHub offers no button on an outdated comment.
         ensure!(
-            lines(&then, first, last)? == lines(&now, first, last)?,
+            select_lines(&then, first, last)? == select_lines(&now, first, last)?,
             "the lines changed since: the comment is outdated"
         );
-        let text = replaced(&now, first, last, &suggested)?;
+        let text = replace_lines(&now, first, last, &suggested)?;
         let message = format!("Apply the suggestion of a review\n\nBy {by}");
         self.commit(repository, &branch, &message, &[(&line.path, &text)])
     }
 }
 
 /// Returns the lines of a comment's first suggestion block.
-fn suggestion(body: &str) -> Option<Vec<&str>> {
+fn parse_suggested_lines(body: &str) -> Option<Vec<&str>> {
     let mut rest = body.lines().skip_while(|line| line.trim_end() != "```suggestion");
     rest.next()?;
     let code: Vec<&str> = rest
@@ -59,20 +59,23 @@ fn suggestion(body: &str) -> Option<Vec<&str>> {
     Some(code)
 }
 
-fn index(line: u64) -> anyhow::Result<usize> {
+fn compute_line_index(line: u64) -> anyhow::Result<usize> {
     usize::try_from(line)?.checked_sub(1).context("lines begin at 1")
 }
 
-fn lines(text: &str, first: u64, last: u64) -> anyhow::Result<Vec<&str>> {
+fn select_lines(text: &str, first: u64, last: u64) -> anyhow::Result<Vec<&str>> {
     let all: Vec<&str> = text.lines().collect();
-    let lines = all.get(index(first)?..usize::try_from(last)?);
+    let lines = all.get(compute_line_index(first)?..usize::try_from(last)?);
     Ok(lines.context("the file has no such lines")?.to_vec())
 }
 
-fn replaced(text: &str, first: u64, last: u64, by: &[&str]) -> anyhow::Result<String> {
+fn replace_lines(text: &str, first: u64, last: u64, by: &[&str]) -> anyhow::Result<String> {
     let mut all: Vec<&str> = text.lines().collect();
-    lines(text, first, last)?;
-    all.splice(index(first)?..usize::try_from(last)?, by.iter().copied());
+    select_lines(text, first, last)?;
+    all.splice(
+        compute_line_index(first)?..usize::try_from(last)?,
+        by.iter().copied(),
+    );
     // `lines` drops a final newline, which must survive.
     Ok(all.join("\n") + if text.ends_with('\n') { "\n" } else { "" })
 }
@@ -84,14 +87,14 @@ mod tests {
     #[test]
     fn suggestion_replaces_exactly_its_comments_lines() {
         let body = "Better:\n\n```suggestion\nx\n  y\n\nz\n```\nSee above.";
-        let code = suggestion(body).unwrap();
+        let code = parse_suggested_lines(body).unwrap();
         assert_eq!(code, ["x", "  y", "", "z"]);
         assert_eq!(
-            replaced("a\nb\nc\nd\n", 2, 3, &code).unwrap(),
+            replace_lines("a\nb\nc\nd\n", 2, 3, &code).unwrap(),
             "a\nx\n  y\n\nz\nd\n"
         );
-        assert_eq!(replaced("a\nb", 2, 2, &[]).unwrap(), "a");
-        assert!(replaced("a\n", 1, 2, &code).is_err() && replaced("a\n", 0, 1, &code).is_err());
-        assert_eq!(suggestion("```\nx\n```"), None);
+        assert_eq!(replace_lines("a\nb", 2, 2, &[]).unwrap(), "a");
+        assert!(replace_lines("a\n", 1, 2, &code).is_err() && replace_lines("a\n", 0, 1, &code).is_err());
+        assert_eq!(parse_suggested_lines("```\nx\n```"), None);
     }
 }

@@ -54,7 +54,7 @@ const MARKS: [&str; 9] = [
 ];
 
 /// Validates a document. It accepts and refuses what Jira does for the nodes that we write.
-pub(super) fn check(document: &Value) -> Result<(), String> {
+pub(super) fn validate_document(document: &Value) -> Result<(), String> {
     if document["type"] != "doc" || document["version"] != 1 {
         return Err("a document needs \"type\": \"doc\" and \"version\": 1".to_owned());
     }
@@ -62,7 +62,7 @@ pub(super) fn check(document: &Value) -> Result<(), String> {
         .as_array()
         .ok_or("a document needs \"content\"")?;
     for node in content {
-        let kind = kind(node);
+        let kind = read_node_type(node);
         if !BLOCKS.contains(&kind) {
             return Err(format!("{kind:?} cannot stand at the top of a document"));
         }
@@ -72,7 +72,7 @@ pub(super) fn check(document: &Value) -> Result<(), String> {
 }
 
 fn check_node(node: &Value) -> Result<(), String> {
-    let kind = kind(node);
+    let kind = read_node_type(node);
     let known = BLOCKS.contains(&kind) || INLINE.contains(&kind) || INNER.contains(&kind);
     if !known {
         return Err(format!("{kind:?} is no known node"));
@@ -101,7 +101,7 @@ fn check_node(node: &Value) -> Result<(), String> {
         return Err(format!("{kind} must not be empty"));
     }
     children.iter().try_for_each(|child| {
-        check_place(kind, self::kind(child))?;
+        check_place(kind, self::read_node_type(child))?;
         check_node(child)
     })
 }
@@ -137,7 +137,7 @@ fn check_text(node: &Value) -> Result<(), String> {
         return Err("a text node needs a text that is not empty".to_owned());
     }
     let marks = node["marks"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<&str> = marks.iter().map(kind).collect();
+    let names: Vec<&str> = marks.iter().map(read_node_type).collect();
     if let Some(unknown) = names.iter().find(|name| !MARKS.contains(name)) {
         return Err(format!("{unknown:?} is no known mark"));
     }
@@ -147,7 +147,7 @@ fn check_text(node: &Value) -> Result<(), String> {
     }
     let bad_link = marks
         .iter()
-        .any(|mark| kind(mark) == "link" && !mark["attrs"]["href"].is_string());
+        .any(|mark| read_node_type(mark) == "link" && !mark["attrs"]["href"].is_string());
     if bad_link {
         Err("a link needs \"attrs.href\"".to_owned())
     } else {
@@ -155,12 +155,12 @@ fn check_text(node: &Value) -> Result<(), String> {
     }
 }
 
-fn kind(node: &Value) -> &str {
+fn read_node_type(node: &Value) -> &str {
     node["type"].as_str().unwrap_or_default()
 }
 
 /// Returns a document's text with each block on a separate line. Wiki markup is trimmed alone.
-pub(super) fn plain(document: &Value) -> String {
+pub(super) fn render_plain_text(document: &Value) -> String {
     // On a Data Center a text is wiki markup in a string.
     if let Value::String(wiki) = document {
         return wiki.trim().to_owned();
@@ -172,15 +172,15 @@ pub(super) fn plain(document: &Value) -> String {
 
 /// Returns a document's text with blank lines between blocks, as changelogs contain it. Wiki markup stays
 /// unchanged.
-pub(super) fn text(document: &Value) -> String {
+pub(super) fn render_changelog_text(document: &Value) -> String {
     match document {
         Value::String(wiki) => wiki.clone(),
-        document => plain(document).replace('\n', "\n\n"),
+        document => render_plain_text(document).replace('\n', "\n\n"),
     }
 }
 
 fn write_plain(node: &Value, text: &mut String) {
-    match kind(node) {
+    match read_node_type(node) {
         "text" => text.push_str(node["text"].as_str().unwrap_or_default()),
         "hardBreak" => text.push('\n'),
         "mention" | "emoji" | "status" => text.push_str(node["attrs"]["text"].as_str().unwrap_or_default()),
@@ -190,7 +190,10 @@ fn write_plain(node: &Value, text: &mut String) {
     for child in node["content"].as_array().into_iter().flatten() {
         write_plain(child, text);
     }
-    if matches!(kind(node), "paragraph" | "heading" | "codeBlock" | "rule") {
+    if matches!(
+        read_node_type(node),
+        "paragraph" | "heading" | "codeBlock" | "rule"
+    ) {
         text.push('\n');
     }
 }
@@ -213,8 +216,8 @@ mod tests {
     #[test]
     fn plain_text_survives_document_round_trip() {
         let document = from_plain("one\n\ntwo");
-        check(&document).unwrap();
-        assert_eq!(plain(&document), "one\ntwo");
+        validate_document(&document).unwrap();
+        assert_eq!(render_plain_text(&document), "one\ntwo");
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
             json!({"type": "doc", "version": 1, "content": [{"type": "bulletList", "content": [{"type": "paragraph"}]}]}),
         ];
         for document in refused {
-            assert!(check(&document).is_err(), "{document}");
+            assert!(validate_document(&document).is_err(), "{document}");
         }
     }
 }

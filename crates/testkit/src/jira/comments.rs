@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::desk::{Desk, now_ms};
-use super::state::{Account, Comment, Issue, jira_now};
-use crate::http::lock;
+use super::desk::{JiraState, now_ms};
+use super::state::{JiraAccount, TicketCommentRecord, TicketRecord, jira_now};
+use crate::http::lock_state;
 
-impl Desk {
+impl JiraState {
     pub(super) fn add_comment(
         &self,
         key: &str,
-        by: &Account,
+        by: &JiraAccount,
         body: Value,
         properties: Vec<Value>,
-    ) -> Option<Comment> {
-        let mut issues = lock(&self.issues);
+    ) -> Option<TicketCommentRecord> {
+        let mut issues = lock_state(&self.issues);
         // The id is drawn before the issue is borrowed.
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let now = jira_now();
-        let comment = Comment {
+        let comment = TicketCommentRecord {
             id,
             issue: issue.id,
             author: by.clone(),
@@ -40,14 +40,20 @@ impl Desk {
 
     /// Restricts a comment to a role, or shows it to all users.
     pub(super) fn show_comment_to(&self, key: &str, id: &str, visibility: Option<Value>) -> Option<()> {
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         let mut comments = issues.named(key)?.comments.iter_mut();
         comments.find(|comment| comment.id.to_string() == id)?.visibility = visibility;
         Some(())
     }
 
-    pub(super) fn update_comment(&self, key: &str, id: &str, by: &Account, body: Value) -> Option<Comment> {
-        let mut issues = lock(&self.issues);
+    pub(super) fn update_comment(
+        &self,
+        key: &str,
+        id: &str,
+        by: &JiraAccount,
+        body: Value,
+    ) -> Option<TicketCommentRecord> {
+        let mut issues = lock_state(&self.issues);
         let issue = issues.named(key)?;
         let comment = issue
             .comments
@@ -63,18 +69,18 @@ impl Desk {
     }
 
     pub(super) fn delete_comment(&self, key: &str, id: &str) -> Option<()> {
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         let comments = &mut issues.named(key)?.comments;
         let position = comments.iter().position(|comment| comment.id.to_string() == id)?;
         comments.remove(position);
         Some(())
     }
 
-    pub(super) fn comment_as(&self, key: &str, by: &Account, text: &str) -> Option<Comment> {
+    pub(super) fn comment_as(&self, key: &str, by: &JiraAccount, text: &str) -> Option<TicketCommentRecord> {
         self.add_comment(key, by, self.site.text(text), Vec::new())
     }
 
-    fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment) {
+    fn send_comment(&self, event: &str, issue: &TicketRecord, comment: &TicketCommentRecord) {
         let told = comment.webhook_json(&self.site);
         if self.site.is_cloud() {
             let payload = json!({

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post, put};
 
-use super::desk::Desk;
+use super::desk::JiraState;
 use super::{hooks, people, search};
 
 /// Builds the routes below the REST interface.
-pub(super) fn rest() -> Router<Arc<Desk>> {
+pub(super) fn build_rest_routes() -> Router<Arc<JiraState>> {
     Router::new()
         .route("/search", post(search::search_from_start))
-        .route("/user", get(people::user))
+        .route("/user", get(people::get_user))
 }
 
 /// Builds the webhook routes of release 10 and later.
-pub(super) fn webhooks() -> Router<Arc<Desk>> {
+pub(super) fn build_webhook_routes() -> Router<Arc<JiraState>> {
     Router::new()
         .route(
             "/rest/jira-webhook/1.0/webhooks",
-            get(hooks::list).post(hooks::create),
+            get(hooks::list_hooks).post(hooks::create_hook),
         )
-        .route("/rest/jira-webhook/1.0/webhooks/{id}", put(hooks::update))
+        .route("/rest/jira-webhook/1.0/webhooks/{id}", put(hooks::update_hook))
 }

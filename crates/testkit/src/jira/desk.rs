@@ -5,53 +5,57 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::access::Developers;
-use super::site::Site;
-use super::state::{Account, History, Issue, PRIORITIES, Relation, RemoteLink, Status, jira_now, status_id};
+use super::access::ProjectRoleMembers;
+use super::site::StandInSite;
+use super::state::{
+    ChangelogEntry, JiraAccount, PRIORITIES, RemoteLink, TicketLink, TicketRecord, WorkflowStatus, jira_now,
+    status_id,
+};
 use super::{JiraOptions, JiraTransition, adf};
-use crate::http::{RequestLog, lock};
-use crate::webhook::Webhooks;
+use crate::http::{RequestLog, lock_state};
+use crate::webhook::SentWebhooks;
 
 /// State behind the HTTP interface.
-pub(super) struct Desk {
+pub(super) struct JiraState {
     pub(super) log: Arc<RequestLog>,
-    pub(super) webhooks: Webhooks,
-    pub(super) site: Site,
-    pub(super) statuses: Vec<Status>,
+    pub(super) webhooks: SentWebhooks,
+    pub(super) site: StandInSite,
+    pub(super) statuses: Vec<WorkflowStatus>,
     transitions: Vec<(String, String)>,
     named: Vec<JiraTransition>,
-    pub(super) issues: Mutex<Issues>,
-    relations: Mutex<Vec<Relation>>,
+    pub(super) issues: Mutex<IssueTable>,
+    relations: Mutex<Vec<TicketLink>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
     /// Groups of every user without explicit groups.
     pub(super) common_groups: Vec<String>,
     /// Names of the custom fields, in the order of their ids.
     pub(super) fields: Mutex<Vec<String>>,
     /// Members of the role `Developers`, in every project.
-    pub(super) developers: Mutex<Developers>,
+    pub(super) developers: Mutex<ProjectRoleMembers>,
     /// Missing permissions: e-mail address of the account and key of the permission.
     pub(super) withheld: Mutex<Vec<(String, String)>>,
     /// Additional permissions, in the same form.
     pub(super) granted: Mutex<Vec<(String, String)>>,
     /// Webhooks that an administrator registered.
-    pub(super) hooks: Mutex<Vec<super::hooks::Hook>>,
+    pub(super) hooks: Mutex<Vec<super::hooks::RegisteredHook>>,
 }
 
 #[derive(Default)]
-pub(super) struct Issues {
-    by_key: BTreeMap<String, Issue>,
+pub(super) struct IssueTable {
+    by_key: BTreeMap<String, TicketRecord>,
     next_id: u64,
     next_number: BTreeMap<String, u64>,
 }
 
-impl Issues {
+impl IssueTable {
     pub(super) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         10_000 + self.next_id
     }
 
-    pub(super) fn named(&mut self, key_or_id: &str) -> Option<&mut Issue> {
-        let is_meant = |issue: &&mut Issue| issue.key == key_or_id || issue.id.to_string() == key_or_id;
+    pub(super) fn named(&mut self, key_or_id: &str) -> Option<&mut TicketRecord> {
+        let is_meant =
+            |issue: &&mut TicketRecord| issue.key == key_or_id || issue.id.to_string() == key_or_id;
         self.by_key.values_mut().find(is_meant)
     }
 }
@@ -63,24 +67,24 @@ pub(super) enum MoveError {
     Illegal,
 }
 
-impl Desk {
-    pub(super) fn new(options: JiraOptions, log: Arc<RequestLog>, site: Site) -> anyhow::Result<Self> {
+impl JiraState {
+    pub(super) fn new(options: JiraOptions, log: Arc<RequestLog>, site: StandInSite) -> anyhow::Result<Self> {
         anyhow::ensure!(!options.statuses.is_empty(), "a workflow needs a status");
         let statuses = options
             .statuses
             .into_iter()
-            .map(|(name, category)| Status { name, category });
+            .map(|(name, category)| WorkflowStatus { name, category });
         Ok(Self {
             log,
-            webhooks: Webhooks::start(site.style())?,
+            webhooks: SentWebhooks::start(site.style())?,
             site,
             statuses: statuses.collect(),
             transitions: options.transitions,
             named: options.named,
             relations: Mutex::default(),
-            issues: Mutex::new(Issues {
+            issues: Mutex::new(IssueTable {
                 next_number: options.projects.into_iter().map(|project| (project, 0)).collect(),
-                ..Issues::default()
+                ..IssueTable::default()
             }),
             groups: Mutex::default(),
             common_groups: options.groups,
@@ -92,12 +96,12 @@ impl Desk {
         })
     }
 
-    pub(super) fn issue(&self, key_or_id: &str) -> Option<Issue> {
-        lock(&self.issues).named(key_or_id).cloned()
+    pub(super) fn issue(&self, key_or_id: &str) -> Option<TicketRecord> {
+        lock_state(&self.issues).named(key_or_id).cloned()
     }
 
-    pub(super) fn all(&self) -> Vec<Issue> {
-        lock(&self.issues).by_key.values().cloned().collect()
+    pub(super) fn all(&self) -> Vec<TicketRecord> {
+        lock_state(&self.issues).by_key.values().cloned().collect()
     }
 
     pub(super) fn create(
@@ -109,11 +113,11 @@ impl Desk {
         labels: &[&str],
     ) -> String {
         let now = jira_now();
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         let number = issues.next_number.entry(project.to_owned()).or_default();
         *number += 1;
         let key = format!("{project}-{number}");
-        let issue = Issue {
+        let issue = TicketRecord {
             id: issues.fresh_id(),
             key: key.clone(),
             project: project.to_owned(),
@@ -135,7 +139,7 @@ impl Desk {
             histories: Vec::new(),
             links: Vec::new(),
         };
-        let creator = Account::person("Rita Reporter");
+        let creator = JiraAccount::person("Rita Reporter");
         let payload = self.event("jira:issue_created", "issue_created", &issue, &creator);
         issues.by_key.insert(key.clone(), issue);
         self.webhooks.send("jira:issue_created", payload);
@@ -180,8 +184,8 @@ impl Desk {
             .collect()
     }
 
-    pub(super) fn transition(&self, key: &str, to: usize, by: &Account) -> Result<String, MoveError> {
-        let mut issues = lock(&self.issues);
+    pub(super) fn transition(&self, key: &str, to: usize, by: &JiraAccount) -> Result<String, MoveError> {
+        let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key).ok_or(MoveError::NoIssue)?;
         let target = self.statuses.get(to).ok_or(MoveError::NoStatus)?;
@@ -201,20 +205,20 @@ impl Desk {
 
     /// Sets a ticket's resolution. The transition that comes with it sends the webhook.
     pub(super) fn resolve(&self, key: &str, resolution: &str) {
-        if let Some(issue) = lock(&self.issues).named(key) {
+        if let Some(issue) = lock_state(&self.issues).named(key) {
             issue.resolution = Some(resolution.to_owned());
         }
     }
 
-    pub(super) fn delete(&self, key: &str, by: &Account) -> Option<()> {
-        let issue = lock(&self.issues).by_key.remove(key)?;
+    pub(super) fn delete(&self, key: &str, by: &JiraAccount) -> Option<()> {
+        let issue = lock_state(&self.issues).by_key.remove(key)?;
         let payload = self.event("jira:issue_deleted", "issue_deleted", &issue, by);
         self.webhooks.send("jira:issue_deleted", payload);
         Some(())
     }
 
-    pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &Account) -> Option<String> {
-        let mut issues = lock(&self.issues);
+    pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &JiraAccount) -> Option<String> {
+        let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.summary, summary.to_owned());
@@ -226,13 +230,13 @@ impl Desk {
         Some(id.to_string())
     }
 
-    pub(super) fn edit_description(&self, key: &str, description: Value, by: &Account) -> Option<String> {
-        let mut issues = lock(&self.issues);
+    pub(super) fn edit_description(&self, key: &str, description: Value, by: &JiraAccount) -> Option<String> {
+        let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.description, description);
         // Jira's changelog has null for an empty text.
-        let text = |document: &Value| match adf::text(document) {
+        let text = |document: &Value| match adf::render_changelog_text(document) {
             text if text.is_empty() => Value::Null,
             text => Value::String(text),
         };
@@ -244,11 +248,11 @@ impl Desk {
         Some(id.to_string())
     }
 
-    pub(super) fn assign(&self, key: &str, to: Option<Account>, by: &Account) -> Option<()> {
-        let mut issues = lock(&self.issues);
+    pub(super) fn assign(&self, key: &str, to: Option<JiraAccount>, by: &JiraAccount) -> Option<()> {
+        let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
-        let name = |account: &Option<Account>| account.as_ref().map(|account| account.name.clone());
+        let name = |account: &Option<JiraAccount>| account.as_ref().map(|account| account.name.clone());
         let item = json!({
             "field": "assignee", "fieldtype": "jira", "fieldId": "assignee",
             "from": issue.assignee.as_ref().map(|account| self.site.history_id(account)), "fromString": name(&issue.assignee),
@@ -260,7 +264,7 @@ impl Desk {
     }
 
     pub(super) fn create_project(&self, project: &str) {
-        lock(&self.issues)
+        lock_state(&self.issues)
             .next_number
             .entry(project.to_owned())
             .or_default();
@@ -271,10 +275,10 @@ impl Desk {
         &self,
         key: &str,
         field: &str,
-        by: &Account,
-        change: impl FnOnce(&mut Issue) -> (String, String),
+        by: &JiraAccount,
+        change: impl FnOnce(&mut TicketRecord) -> (String, String),
     ) -> Option<()> {
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let (before, after) = change(issue);
@@ -289,33 +293,33 @@ impl Desk {
     /// Links two issues. It returns nothing if an issue or the link type is unknown. An existing link stays
     /// unchanged.
     pub(super) fn relate(&self, from: &str, kind: &str, to: &str) -> Option<()> {
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         if !issues.by_key.contains_key(from) || !issues.by_key.contains_key(to) {
             return None;
         }
-        let relation = Relation::new(issues.fresh_id(), kind, from, to)?;
+        let relation = TicketLink::new(issues.fresh_id(), kind, from, to)?;
         // Both locks are held, so that no other link is added between check and insertion.
-        let mut relations = lock(&self.relations);
+        let mut relations = lock_state(&self.relations);
         if !relations.iter().any(|known| known.is_like(&relation)) {
             relations.push(relation);
         }
         Some(())
     }
 
-    pub(super) fn relations(&self) -> Vec<Relation> {
-        lock(&self.relations).clone()
+    pub(super) fn relations(&self) -> Vec<TicketLink> {
+        lock_state(&self.relations).clone()
     }
 
     pub(super) fn has_project(&self, project: &str) -> bool {
-        let issues = lock(&self.issues);
+        let issues = lock_state(&self.issues);
         issues
             .next_number
             .keys()
             .any(|known| known.eq_ignore_ascii_case(project))
     }
 
-    pub(super) fn record(&self, issue: &mut Issue, id: u64, by: &Account, items: Vec<Value>) {
-        let history = History {
+    pub(super) fn record(&self, issue: &mut TicketRecord, id: u64, by: &JiraAccount, items: Vec<Value>) {
+        let history = ChangelogEntry {
             id,
             author: by.clone(),
             created: jira_now(),
@@ -336,7 +340,7 @@ impl Desk {
 
     /// Creates or updates a remote link by its `globalId`; the flag is true for a new one.
     pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
-        let mut issues = lock(&self.issues);
+        let mut issues = lock_state(&self.issues);
         link.id = issues.fresh_id();
         let links = &mut issues.named(key)?.links;
         let mut known = links.iter_mut();
@@ -354,7 +358,7 @@ impl Desk {
         }
     }
 
-    fn event(&self, event: &str, kind: &str, issue: &Issue, by: &Account) -> Value {
+    fn event(&self, event: &str, kind: &str, issue: &TicketRecord, by: &JiraAccount) -> Value {
         json!({
             "timestamp": now_ms(), "webhookEvent": event, "issue_event_type_name": kind, "user": by.json(&self.site),
             "issue": issue.webhook_json(&self.statuses, &self.site),

@@ -11,12 +11,12 @@ use axum::routing::{get, put};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
-use super::extract::{Caller, bearer};
-use super::rest::{Handled, bad, refuse};
-use super::site::Site;
+use super::desk::JiraState;
+use super::extractors::{JiraCaller, read_bearer_token};
+use super::rest::{JiraAnswer, refuse_request, render_bad_request};
+use super::site::StandInSite;
 use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind, data_center};
-use crate::http::{answer, basic_auth, header_text, lock};
+use crate::http::{basic_auth, header_text, lock_state, render_json_answer};
 
 // Events that Jira accepts in registrations. Journeyman subscribes to three of them.
 const EVENTS: [&str; 5] = [
@@ -28,48 +28,48 @@ const EVENTS: [&str; 5] = [
 ];
 
 /// Builds the routes. A Data Center of release 10 or later has other addresses.
-pub(super) fn router(site: &Site) -> Router<Arc<Desk>> {
+pub(super) fn build_hook_routes(site: &StandInSite) -> Router<Arc<JiraState>> {
     let hooks = match site.kind {
-        JiraKind::DataCenter(10..) => data_center::webhooks(),
+        JiraKind::DataCenter(10..) => data_center::build_webhook_routes(),
         JiraKind::Cloud | JiraKind::DataCenter(_) => Router::new()
-            .route("/rest/webhooks/1.0/webhook", get(list).post(create))
-            .route("/rest/webhooks/1.0/webhook/{id}", put(update)),
+            .route("/rest/webhooks/1.0/webhook", get(list_hooks).post(create_hook))
+            .route("/rest/webhooks/1.0/webhook/{id}", put(update_hook)),
     };
     hooks.route("/rest/api/2/serverInfo", get(server_info))
 }
 
-async fn server_info(State(desk): State<Arc<Desk>>) -> Response {
-    answer(StatusCode::OK, desk.site.info())
+async fn server_info(State(desk): State<Arc<JiraState>>) -> Response {
+    render_json_answer(StatusCode::OK, desk.site.info())
 }
 
 /// Administrator. Other callers get 403 from the webhook routes.
-pub(super) struct Admin;
+pub(super) struct JiraAdministrator;
 
-impl FromRequestParts<Arc<Desk>> for Admin {
+impl FromRequestParts<Arc<JiraState>> for JiraAdministrator {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<JiraState>) -> Result<Self, Response> {
         let is_admin = match desk.site.kind {
             JiraKind::Cloud => basic_auth(&parts.headers)
                 .is_some_and(|(email, token)| email == ADMIN_EMAIL && token == ADMIN_API_TOKEN),
             JiraKind::DataCenter(_) => {
-                bearer(header_text(&parts.headers, "authorization")) == Some(ADMIN_API_TOKEN)
+                read_bearer_token(header_text(&parts.headers, "authorization")) == Some(ADMIN_API_TOKEN)
             }
         };
         if is_admin {
             return Ok(Self);
         }
         // A caller with other valid credentials gets 403, a caller without gets 401 from here.
-        Caller::from_request_parts(parts, desk).await?;
+        JiraCaller::from_request_parts(parts, desk).await?;
         let problem = "Only Jira administrators can manage webhooks.";
-        Err(refuse(StatusCode::FORBIDDEN, problem))
+        Err(refuse_request(StatusCode::FORBIDDEN, problem))
     }
 }
 
 /// Registration for the Cloud and for Data Centers before release 10.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Sent {
+struct HookRegistration {
     name: String,
     url: String,
     events: Vec<String>,
@@ -82,7 +82,7 @@ struct Sent {
 /// Registration for Data Centers since release 10.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Configured {
+struct DataCenterRegistration {
     #[serde(default, rename = "id")]
     _id: Option<u64>,
     name: String,
@@ -90,20 +90,20 @@ struct Configured {
     events: Vec<String>,
     active: bool,
     scope_type: String,
-    configuration: Configuration,
+    configuration: HookConfiguration,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Configuration {
+struct HookConfiguration {
     #[serde(default, rename = "SECRET")]
     secret: String,
     #[serde(rename = "EXCLUDE_BODY")]
     exclude_body: String,
 }
 
-impl From<Configured> for Sent {
-    fn from(sent: Configured) -> Self {
+impl From<DataCenterRegistration> for HookRegistration {
+    fn from(sent: DataCenterRegistration) -> Self {
         Self {
             name: sent.name,
             url: sent.url,
@@ -118,13 +118,13 @@ impl From<Configured> for Sent {
 }
 
 /// Registered webhook. Its JSON omits the secret.
-pub(super) struct Hook {
+pub(super) struct RegisteredHook {
     id: u64,
-    sent: Sent,
+    sent: HookRegistration,
 }
 
-impl Hook {
-    fn json(&self, site: &Site) -> Value {
+impl RegisteredHook {
+    fn json(&self, site: &StandInSite) -> Value {
         let mut json = json!({
             "name": self.sent.name, "url": self.sent.url, "events": self.sent.events,
         });
@@ -145,47 +145,55 @@ impl Hook {
     }
 }
 
-pub(super) async fn list(State(desk): State<Arc<Desk>>, _admin: Admin) -> Response {
-    let hooks = lock(&desk.hooks);
+pub(super) async fn list_hooks(State(desk): State<Arc<JiraState>>, _admin: JiraAdministrator) -> Response {
+    let hooks = lock_state(&desk.hooks);
     let list = hooks.iter().map(|hook| hook.json(&desk.site)).collect();
-    answer(StatusCode::OK, Value::Array(list))
+    render_json_answer(StatusCode::OK, Value::Array(list))
 }
 
-pub(super) async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::Bytes) -> Handled {
-    let sent = checked(&desk.site, &body)?;
-    let mut hooks = lock(&desk.hooks);
+pub(super) async fn create_hook(
+    State(desk): State<Arc<JiraState>>,
+    _admin: JiraAdministrator,
+    body: axum::body::Bytes,
+) -> JiraAnswer {
+    let sent = read_registration(&desk.site, &body)?;
+    let mut hooks = lock_state(&desk.hooks);
     // Registrations are never deleted, so the count is a unique id.
     let id = hooks.len() as u64 + 1;
-    let hook = Hook { id, sent };
+    let hook = RegisteredHook { id, sent };
     // The latest registration receives all deliveries.
     desk.webhooks.set_target(&hook.sent.url, &hook.sent.secret);
     let body = hook.json(&desk.site);
     hooks.push(hook);
-    Ok(answer(StatusCode::CREATED, body))
+    Ok(render_json_answer(StatusCode::CREATED, body))
 }
 
-pub(super) async fn update(
-    State(desk): State<Arc<Desk>>,
+pub(super) async fn update_hook(
+    State(desk): State<Arc<JiraState>>,
     Path(id): Path<u64>,
-    _admin: Admin,
+    _admin: JiraAdministrator,
     body: axum::body::Bytes,
-) -> Handled {
-    let sent = checked(&desk.site, &body)?;
-    let mut hooks = lock(&desk.hooks);
+) -> JiraAnswer {
+    let sent = read_registration(&desk.site, &body)?;
+    let mut hooks = lock_state(&desk.hooks);
     let known = hooks.iter_mut().find(|hook| hook.id == id);
     let known = known.ok_or_else(|| StatusCode::NOT_FOUND.into_response())?;
     desk.webhooks.set_target(&sent.url, &sent.secret);
     known.sent = sent;
-    Ok(answer(StatusCode::OK, known.json(&desk.site)))
+    Ok(render_json_answer(StatusCode::OK, known.json(&desk.site)))
 }
 
-fn checked(site: &Site, body: &axum::body::Bytes) -> Result<Sent, Response> {
-    let sent: Sent = match site.kind {
-        JiraKind::DataCenter(10..) => crate::http::parse::<Configured>(body).map_err(bad)?.into(),
-        JiraKind::Cloud | JiraKind::DataCenter(_) => crate::http::parse(body).map_err(bad)?,
+fn read_registration(site: &StandInSite, body: &axum::body::Bytes) -> Result<HookRegistration, Response> {
+    let sent: HookRegistration = match site.kind {
+        JiraKind::DataCenter(10..) => crate::http::parse_json::<DataCenterRegistration>(body)
+            .map_err(render_bad_request)?
+            .into(),
+        JiraKind::Cloud | JiraKind::DataCenter(_) => {
+            crate::http::parse_json(body).map_err(render_bad_request)?
+        }
     };
     match sent.events.iter().find(|event| !EVENTS.contains(&event.as_str())) {
-        Some(unknown) => Err(bad(format!("Unknown event {unknown}"))),
+        Some(unknown) => Err(render_bad_request(format!("Unknown event {unknown}"))),
         None => Ok(sent),
     }
 }
@@ -194,8 +202,8 @@ impl FakeJira {
     /// Target URL and issue filter of each registered webhook.
     #[must_use]
     pub fn registered_webhooks(&self) -> Vec<(String, String)> {
-        let hooks = lock(&self.desk.hooks);
-        let filter = |hook: &Hook| {
+        let hooks = lock_state(&self.desk.hooks);
+        let filter = |hook: &RegisteredHook| {
             hook.sent.filters["issue-related-events-section"]
                 .as_str()
                 .map(str::to_owned)

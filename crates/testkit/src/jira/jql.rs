@@ -5,7 +5,7 @@ use time::macros::format_description;
 
 /// Parsed query whose conditions all apply.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Query {
+pub(super) struct JqlQuery {
     pub(super) project: Option<String>,
     pub(super) status: Option<String>,
     pub(super) updated_since: Option<OffsetDateTime>,
@@ -28,14 +28,14 @@ pub(super) struct Query {
 /// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [AND created >= …] [AND labels = "x"] [AND (…)]
 /// [ORDER BY field [ASC|DESC], …]
 /// ```
-pub(super) fn parse(text: &str) -> Result<Query, String> {
-    let tokens = tokens(text)?;
+pub(super) fn parse_query(text: &str) -> Result<JqlQuery, String> {
+    let tokens = split_tokens(text)?;
     // A quoted word is a value, never a keyword.
     let order = tokens.iter().position(|token| token.is("ORDER"));
     let (conditions, order) = tokens.split_at(order.unwrap_or(tokens.len()));
-    let mut query = Query {
+    let mut query = JqlQuery {
         ascending: read_order(order)?,
-        ..Query::default()
+        ..JqlQuery::default()
     };
     if conditions.is_empty() {
         return Err(
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Query, String> {
 }
 
 /// Splits at each AND outside brackets.
-fn parts(tokens: &[Token]) -> Vec<&[Token]> {
+fn split_conditions(tokens: &[JqlToken]) -> Vec<&[JqlToken]> {
     let (mut depth, mut begin, mut parts) = (0_i32, 0, Vec::new());
     for (index, token) in tokens.iter().enumerate() {
         depth += i32::from(token.is("(")) - i32::from(token.is(")"));
@@ -60,8 +60,8 @@ fn parts(tokens: &[Token]) -> Vec<&[Token]> {
     parts
 }
 
-fn read_conditions(query: &mut Query, conditions: &[Token]) -> Result<(), String> {
-    for (index, condition) in parts(conditions).into_iter().enumerate() {
+fn read_conditions(query: &mut JqlQuery, conditions: &[JqlToken]) -> Result<(), String> {
+    for (index, condition) in split_conditions(conditions).into_iter().enumerate() {
         match condition {
             [open, words @ .., close]
                 if open.is("(") && close.is(")") && words.first().is_some_and(|word| word.is("summary")) =>
@@ -87,7 +87,7 @@ fn read_conditions(query: &mut Query, conditions: &[Token]) -> Result<(), String
     Ok(())
 }
 
-fn read_titles(query: &mut Query, words: &[Token]) -> Result<(), String> {
+fn read_titles(query: &mut JqlQuery, words: &[JqlToken]) -> Result<(), String> {
     for one in words.split(|token| token.is("OR")) {
         let [field, operator, word] = one else {
             return Err("expected `summary ~ word` between OR".to_owned());
@@ -107,27 +107,27 @@ fn read_titles(query: &mut Query, words: &[Token]) -> Result<(), String> {
     Ok(())
 }
 
-fn read_condition(query: &mut Query, field: &str, operator: &str, value: &Token) -> Result<(), String> {
+fn read_condition(query: &mut JqlQuery, field: &str, operator: &str, value: &JqlToken) -> Result<(), String> {
     match (field.to_ascii_lowercase().as_str(), operator) {
         ("project", "=") => query.project = Some(value.text.clone()),
         ("statuscategory", "!=") if value.is("Done") => query.is_unfinished = true,
         ("status", "=") => query.status = Some(value.text.clone()),
         ("key", "=") => query.keys = vec![value.text.clone()],
         ("labels", "=") => query.labels.push(value.text.clone()),
-        ("updated", ">=") => query.updated_since = Some(instant("updated", value)?),
-        ("created", ">=") => query.created_since = Some(instant("created", value)?),
+        ("updated", ">=") => query.updated_since = Some(parse_instant("updated", value)?),
+        ("created", ">=") => query.created_since = Some(parse_instant("created", value)?),
         (field, operator) => return Err(format!("`{field} {operator}` is not understood here")),
     }
     Ok(())
 }
 
-fn instant(field: &str, value: &Token) -> Result<OffsetDateTime, String> {
-    let since = period(&value.text).or_else(|| minute(&value.text));
+fn parse_instant(field: &str, value: &JqlToken) -> Result<OffsetDateTime, String> {
+    let since = parse_period(&value.text).or_else(|| parse_minute(&value.text));
     since.ok_or_else(|| format!("Date value '{}' for field '{field}' is invalid", value.text))
 }
 
 /// Parses a period before now: `-17m`, `-3h`, `-2d` or `-1w`.
-fn period(text: &str) -> Option<OffsetDateTime> {
+fn parse_period(text: &str) -> Option<OffsetDateTime> {
     let (number, unit) = text
         .strip_prefix('-')?
         .split_at_checked(text.len().checked_sub(2)?)?;
@@ -142,14 +142,14 @@ fn period(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::now_utc().checked_sub(ago)
 }
 
-fn minute(text: &str) -> Option<OffsetDateTime> {
+fn parse_minute(text: &str) -> Option<OffsetDateTime> {
     let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
     let at = time::PrimitiveDateTime::parse(text, format).ok()?;
     // JQL has times in the user's zone, which is UTC for all accounts here.
     Some(at.assume_utc())
 }
 
-fn read_order(tokens: &[Token]) -> Result<bool, String> {
+fn read_order(tokens: &[JqlToken]) -> Result<bool, String> {
     match tokens {
         [] => Ok(true),
         [_, by, field, rest @ ..] if by.is("BY") => {
@@ -164,18 +164,18 @@ fn read_order(tokens: &[Token]) -> Result<bool, String> {
 }
 
 #[derive(Debug)]
-struct Token {
+struct JqlToken {
     text: String,
     quoted: bool,
 }
 
-impl Token {
+impl JqlToken {
     fn is(&self, word: &str) -> bool {
         !self.quoted && self.text.eq_ignore_ascii_case(word)
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
+fn split_tokens(text: &str) -> Result<Vec<JqlToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.chars().peekable();
     while let Some(first) = rest.next() {
@@ -192,12 +192,12 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                         Some(c) => word.push(c),
                     }
                 }
-                tokens.push(Token {
+                tokens.push(JqlToken {
                     text: word,
                     quoted: true,
                 });
             }
-            bracket @ ('(' | ')') => tokens.push(Token {
+            bracket @ ('(' | ')') => tokens.push(JqlToken {
                 text: bracket.to_string(),
                 quoted: false,
             }),
@@ -212,7 +212,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 }) {
                     word.push(next);
                 }
-                tokens.push(Token {
+                tokens.push(JqlToken {
                     text: word,
                     quoted: false,
                 });
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_pollers_query_is_understood() {
-        let query = parse(
+        let query = parse_query(
             r#"project = "ENG" AND status = "Ready \"for\" Agent" AND updated >= "2026-01-02 03:04" ORDER BY updated ASC"#,
         )
         .unwrap();
@@ -244,21 +244,21 @@ mod tests {
 
     #[test]
     fn parse_reads_title_and_key_searches() {
-        let query = parse(
+        let query = parse_query(
             r#"project = "ENG" AND statusCategory != Done AND (summary ~ "Cart" OR summary ~ "total") ORDER BY updated DESC"#,
         )
         .unwrap();
         assert!(query.is_unfinished && !query.ascending);
         assert_eq!(query.title_words, ["cart", "total"]);
         assert_eq!(
-            parse(r#"key in ("ENG-1", "ENG-2")"#).unwrap().keys,
+            parse_query(r#"key in ("ENG-1", "ENG-2")"#).unwrap().keys,
             ["ENG-1", "ENG-2"]
         );
     }
 
     #[test]
     fn bracketed_condition_joins_outer_conditions() {
-        let query = parse(r#"key = "ENG-1" AND (labels = agent AND created >= "-1d")"#).unwrap();
+        let query = parse_query(r#"key = "ENG-1" AND (labels = agent AND created >= "-1d")"#).unwrap();
         assert_eq!(
             (query.keys.as_slice(), query.labels.as_slice()),
             (&["ENG-1".to_owned()][..], &["agent".to_owned()][..])
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_period_reaches_back_from_now() {
         let since = |text: &str| {
-            parse(&format!("updated >= \"{text}\""))
+            parse_query(&format!("updated >= \"{text}\""))
                 .unwrap()
                 .updated_since
                 .unwrap()
@@ -299,7 +299,7 @@ mod tests {
             "key in ()",
             "statusCategory != Dune",
         ] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(parse_query(text).is_err(), "{text}");
         }
     }
 }

@@ -6,20 +6,20 @@ mod adf;
 mod comments;
 mod data_center;
 mod desk;
-mod extract;
+mod extractors;
 mod hooks;
+mod issue_links;
 mod jql;
-mod look;
-mod marks;
 mod options;
 mod people;
 mod projects;
-mod related;
 mod rest;
 mod search;
 mod shape;
 mod site;
 mod state;
+mod state_views;
+mod ticket_fields;
 mod transitions;
 
 use std::net::SocketAddr;
@@ -29,13 +29,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::chaos::{DeliveryFaults, WriteFaults};
-use crate::fault::Fault;
-use crate::http::{RequestLog, Server};
-use desk::{Desk, MoveError};
+use crate::fault::ServiceFault;
+use crate::http::{HttpServer, RequestLog};
+use desk::{JiraState, MoveError};
 pub use options::{JiraOptions, JiraTransition, USERS};
 pub use site::JiraKind;
-use site::Site;
-use state::{Account, FieldValue};
+use site::StandInSite;
+use state::{CustomFieldValue, JiraAccount};
 
 /// E-mail address of the account with read permissions.
 pub const READER_EMAIL: &str = "reader@journeyman.test";
@@ -58,7 +58,7 @@ pub const WRITER_NAME: &str = "Journeyman";
 
 /// Comment, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JiraCommentState {
+pub struct StandInTicketComment {
     /// Numeric id as text.
     pub id: String,
     /// Display name of the author.
@@ -69,7 +69,7 @@ pub struct JiraCommentState {
 
 /// Remote link, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteLinkState {
+pub struct StandInRemoteLink {
     /// Identifier that the caller chose (`globalId`).
     pub global_id: String,
     /// Target of the link.
@@ -80,8 +80,8 @@ pub struct RemoteLinkState {
 
 /// Server of the Jira API. Dropping it stops the server.
 pub struct FakeJira {
-    server: Server,
-    desk: Arc<Desk>,
+    server: HttpServer,
+    desk: Arc<JiraState>,
 }
 
 impl FakeJira {
@@ -97,23 +97,23 @@ impl FakeJira {
             JiraKind::DataCenter(_) => RequestLog::default(),
         });
         let mut desk = None;
-        let server = Server::start(Arc::clone(&log), |address| {
+        let server = HttpServer::start(Arc::clone(&log), |address| {
             let url = options
                 .public_url
                 .clone()
                 .unwrap_or_else(|| format!("http://{address}"));
             let (kind, service_projects) = (options.kind, options.service_projects.clone());
-            let shared = Arc::new(Desk::new(
+            let shared = Arc::new(JiraState::new(
                 options,
                 log,
-                Site {
+                StandInSite {
                     url,
                     kind,
                     service_projects,
                 },
             )?);
             desk = Some(Arc::clone(&shared));
-            Ok(rest::router(shared))
+            Ok(rest::build_jira_routes(shared))
         })
         .await?;
         Ok(Self {
@@ -175,7 +175,7 @@ impl FakeJira {
             .position(|known| known.name == status)
             .unwrap_or(usize::MAX);
         self.desk
-            .transition(key, to, &Account::person(by))
+            .transition(key, to, &JiraAccount::person(by))
             .map_err(|problem| match problem {
                 MoveError::NoIssue => anyhow::anyhow!("there is no ticket {key}"),
                 MoveError::NoStatus => anyhow::anyhow!("there is no status {status:?}"),
@@ -188,7 +188,7 @@ impl FakeJira {
     /// # Errors
     /// When the ticket does not exist.
     pub fn delete_issue(&self, key: &str, by: &str) -> anyhow::Result<()> {
-        let deleted = self.desk.delete(key, &Account::person(by));
+        let deleted = self.desk.delete(key, &JiraAccount::person(by));
         deleted.with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -197,7 +197,7 @@ impl FakeJira {
     /// # Errors
     /// When the ticket does not exist.
     pub fn comment_as(&self, key: &str, author: &str, text: &str) -> anyhow::Result<String> {
-        let comment = self.desk.comment_as(key, &Account::person(author), text);
+        let comment = self.desk.comment_as(key, &JiraAccount::person(author), text);
         Ok(comment
             .with_context(|| format!("there is no ticket {key}"))?
             .id
@@ -211,7 +211,7 @@ impl FakeJira {
     pub fn set_labels(&self, key: &str, labels: &[&str]) -> anyhow::Result<()> {
         let done = self
             .desk
-            .set_labels(key, labels, &Account::person("Rita Reporter"));
+            .set_labels(key, labels, &JiraAccount::person("Rita Reporter"));
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -223,8 +223,8 @@ impl FakeJira {
         let set = self.desk.set_field(
             key,
             name,
-            FieldValue::Choice(value.to_owned()),
-            &Account::person("Rita Reporter"),
+            CustomFieldValue::Choice(value.to_owned()),
+            &JiraAccount::person("Rita Reporter"),
         );
         set.with_context(|| format!("there is no ticket {key}"))
     }
@@ -234,8 +234,10 @@ impl FakeJira {
     /// # Errors
     /// When the ticket does not exist.
     pub fn write_field(&self, key: &str, name: &str, text: &str, person: &str) -> anyhow::Result<()> {
-        let value = FieldValue::Text(adf::from_plain(text));
-        let set = self.desk.set_field(key, name, value, &Account::person(person));
+        let value = CustomFieldValue::Text(adf::from_plain(text));
+        let set = self
+            .desk
+            .set_field(key, name, value, &JiraAccount::person(person));
         set.with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -246,7 +248,7 @@ impl FakeJira {
     pub fn set_components(&self, key: &str, components: &[&str]) -> anyhow::Result<()> {
         let done = self
             .desk
-            .set_components(key, components, &Account::person("Rita Reporter"));
+            .set_components(key, components, &JiraAccount::person("Rita Reporter"));
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -256,7 +258,7 @@ impl FakeJira {
     /// When the ticket does not exist.
     pub fn edit_summary(&self, key: &str, summary: &str, by: &str) -> anyhow::Result<String> {
         self.desk
-            .edit_summary(key, summary, &Account::person(by))
+            .edit_summary(key, summary, &JiraAccount::person(by))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -266,7 +268,7 @@ impl FakeJira {
     /// When the ticket does not exist.
     pub fn edit_description(&self, key: &str, description: &str, by: &str) -> anyhow::Result<String> {
         self.desk
-            .edit_description(key, self.desk.site.text(description), &Account::person(by))
+            .edit_description(key, self.desk.site.text(description), &JiraAccount::person(by))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -276,7 +278,7 @@ impl FakeJira {
     /// When the ticket does not exist.
     pub fn set_description_document(&self, key: &str, document: serde_json::Value) -> anyhow::Result<()> {
         self.desk
-            .edit_description(key, document, &Account::person("Rita Reporter"))
+            .edit_description(key, document, &JiraAccount::person("Rita Reporter"))
             .map(drop)
             .with_context(|| format!("there is no ticket {key}"))
     }
@@ -287,7 +289,7 @@ impl FakeJira {
     /// When the ticket or comment does not exist.
     pub fn edit_comment_as(&self, key: &str, comment: &str, by: &str, text: &str) -> anyhow::Result<()> {
         self.desk
-            .update_comment(key, comment, &Account::person(by), self.desk.site.text(text))
+            .update_comment(key, comment, &JiraAccount::person(by), self.desk.site.text(text))
             .map(drop)
             .with_context(|| format!("there is no comment {comment} on {key}"))
     }
@@ -304,7 +306,7 @@ impl FakeJira {
         document: serde_json::Value,
     ) -> anyhow::Result<String> {
         self.desk
-            .add_comment(key, &Account::person(author), document, Vec::new())
+            .add_comment(key, &JiraAccount::person(author), document, Vec::new())
             .map(|comment| comment.id.to_string())
             .with_context(|| format!("there is no ticket {key}"))
     }
@@ -346,20 +348,24 @@ impl FakeJira {
     /// When the ticket does not exist.
     pub fn assign(&self, key: &str, to: &str) -> anyhow::Result<()> {
         self.desk
-            .assign(key, Some(Account::person(to)), &Account::person("Rita Reporter"))
+            .assign(
+                key,
+                Some(JiraAccount::person(to)),
+                &JiraAccount::person("Rita Reporter"),
+            )
             .with_context(|| format!("there is no ticket {key}"))
     }
 
     /// Sets the members of the role `Developers` in every project: people and groups. The role is empty at
     /// first.
     pub fn set_developers(&self, people: &[&str], groups: &[&str]) {
-        let people = people.iter().map(|name| Account::person(name)).collect();
+        let people = people.iter().map(|name| JiraAccount::person(name)).collect();
         self.desk.set_developers(people, groups);
     }
 
     /// Sets the groups of a user, in place of the common groups.
     pub fn set_groups(&self, person: &str, groups: &[&str]) {
-        self.desk.set_groups(&Account::person(person), groups);
+        self.desk.set_groups(&JiraAccount::person(person), groups);
     }
 
     /// Sends every recorded webhook again with its id.
@@ -368,7 +374,7 @@ impl FakeJira {
     }
 
     /// Answers the next matching requests with an error.
-    pub fn fail_next(&self, fault: Fault) {
+    pub fn fail_next(&self, fault: ServiceFault) {
         self.desk.log.fail_next(fault);
     }
 

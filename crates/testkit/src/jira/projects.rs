@@ -8,26 +8,26 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::desk::Desk;
-use super::extract::{Caller, writer};
-use super::rest::{Handled, bad, refuse};
+use super::desk::JiraState;
+use super::extractors::{JiraCaller, create_writer_account};
+use super::rest::{JiraAnswer, refuse_request, render_bad_request};
 use super::shape;
-use crate::http::answer;
+use crate::http::render_json_answer;
 
-fn missing(project: &str) -> Response {
-    refuse(
+fn render_missing_project(project: &str) -> Response {
+    refuse_request(
         StatusCode::NOT_FOUND,
         &format!("No project could be found with key '{project}'."),
     )
 }
 
-pub(super) async fn statuses(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
+pub(super) async fn list_project_statuses(
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
     Path(project): Path<String>,
-) -> Handled {
+) -> JiraAnswer {
     if !desk.has_project(&project) {
-        return Err(missing(&project));
+        return Err(render_missing_project(&project));
     }
     let statuses = desk.statuses.iter().enumerate();
     let statuses: Vec<Value> = statuses
@@ -39,7 +39,7 @@ pub(super) async fn statuses(
     for name in ["self", "id", "name", "subtask"] {
         of_task[name] = task[name].clone();
     }
-    Ok(answer(StatusCode::OK, json!([of_task])))
+    Ok(render_json_answer(StatusCode::OK, json!([of_task])))
 }
 
 #[derive(Deserialize)]
@@ -69,23 +69,27 @@ const WRITER: [&str; 8] = [
     "ASSIGN_ISSUES",
 ];
 
-pub(super) async fn permissions(
-    State(desk): State<Arc<Desk>>,
-    Caller(account): Caller,
+pub(super) async fn list_permissions(
+    State(desk): State<Arc<JiraState>>,
+    JiraCaller(account): JiraCaller,
     Query(query): Query<PermissionsQuery>,
-) -> Handled {
+) -> JiraAnswer {
     if !desk.has_project(&query.project_key) {
-        return Err(missing(&query.project_key));
+        return Err(render_missing_project(&query.project_key));
     }
     let held = |key: &str| {
-        let usual: &[&str] = if account == writer() { &WRITER } else { &READER };
+        let usual: &[&str] = if account == create_writer_account() {
+            &WRITER
+        } else {
+            &READER
+        };
         desk.is_granted(&account, key) || (usual.contains(&key) && !desk.is_withheld(&account, key))
     };
     let known = || [&READER[..], &WRITER, &OTHERS].concat().join(",");
     // The Cloud requires the list of permissions and a Data Center ignores it and returns all of them.
     let asked = match (desk.site.is_cloud(), query.permissions) {
         (true, Some(asked)) => asked,
-        (true, None) => return Err(bad("The permissions must be named.")),
+        (true, None) => return Err(render_bad_request("The permissions must be named.")),
         (false, None) => known(),
         (false, Some(asked)) => {
             desk.log
@@ -95,21 +99,25 @@ pub(super) async fn permissions(
     };
     let found: Map<String, Value> = asked
         .split(',')
-        .map(|key| (key.to_owned(), shape::permission(key, held(key))))
+        .map(|key| (key.to_owned(), shape::render_permission(key, held(key))))
         .collect();
-    Ok(answer(StatusCode::OK, json!({"permissions": found})))
+    Ok(render_json_answer(StatusCode::OK, json!({"permissions": found})))
 }
 
 /// Id of the role `Developers` in every project.
 const DEVELOPERS: u64 = 10_001;
 
 /// Checks the permission that Jira requires for both routes of roles.
-fn may_administer(desk: &Desk, caller: &Caller, project: &str) -> Result<(), Response> {
+fn may_administer(desk: &JiraState, caller: &JiraCaller, project: &str) -> Result<(), Response> {
     let may = desk.has_project(project) && !desk.is_withheld(&caller.0, "ADMINISTER_PROJECTS");
-    if may { Ok(()) } else { Err(missing(project)) }
+    if may {
+        Ok(())
+    } else {
+        Err(render_missing_project(project))
+    }
 }
 
-fn role_link(desk: &Desk, project: &str) -> String {
+fn role_link(desk: &JiraState, project: &str) -> String {
     format!(
         "{}{}/project/{project}/role/{DEVELOPERS}",
         desk.site,
@@ -117,26 +125,26 @@ fn role_link(desk: &Desk, project: &str) -> String {
     )
 }
 
-pub(super) async fn roles(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
+pub(super) async fn list_roles(
+    State(desk): State<Arc<JiraState>>,
+    caller: JiraCaller,
     Path(project): Path<String>,
-) -> Handled {
+) -> JiraAnswer {
     may_administer(&desk, &caller, &project)?;
-    Ok(answer(
+    Ok(render_json_answer(
         StatusCode::OK,
         json!({"Developers": role_link(&desk, &project)}),
     ))
 }
 
-pub(super) async fn role(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
+pub(super) async fn get_role(
+    State(desk): State<Arc<JiraState>>,
+    caller: JiraCaller,
     Path((project, id)): Path<(String, u64)>,
-) -> Handled {
+) -> JiraAnswer {
     may_administer(&desk, &caller, &project)?;
     if id != DEVELOPERS {
-        return Err(missing(&project));
+        return Err(render_missing_project(&project));
     }
     let developers = desk.developers();
     let people = developers.people.iter().map(|account| {
@@ -155,7 +163,7 @@ pub(super) async fn role(
             "actorGroup": {"name": name, "displayName": name, "groupId": format!("group-{name}")}})
     });
     let actors: Vec<Value> = people.chain(groups).collect();
-    Ok(answer(
+    Ok(render_json_answer(
         StatusCode::OK,
         json!({
             "self": role_link(&desk, &project), "name": "Developers", "id": DEVELOPERS,

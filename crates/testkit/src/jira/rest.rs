@@ -10,77 +10,82 @@ use axum::routing::{get, post, put};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
-use super::extract::{Body, Caller, Read};
-use super::state::{Issue, RemoteLink};
-use super::{JiraKind, data_center, hooks, marks, people, projects, related, search, transitions};
-use crate::http::answer;
+use super::desk::JiraState;
+use super::extractors::{JiraCaller, JsonBody, ReadableIssue};
+use super::state::{RemoteLink, TicketRecord};
+use super::{
+    JiraKind, data_center, hooks, issue_links, people, projects, search, ticket_fields, transitions,
+};
+use crate::http::render_json_answer;
 
-pub(super) type Handled = Result<Response, Response>;
+pub(super) type JiraAnswer = Result<Response, Response>;
 
-pub(super) fn router(desk: Arc<Desk>) -> Router {
+pub(super) fn build_jira_routes(desk: Arc<JiraState>) -> Router {
     let issue = Router::new()
         .route("/comment", get(list_comments).post(create_comment))
         .route(
             "/comment/{id}",
             get(get_comment).put(update_comment).delete(delete_comment),
         )
-        .route("/transitions", get(transitions::list).post(transitions::perform))
+        .route(
+            "/transitions",
+            get(transitions::list_transitions).post(transitions::perform_transition),
+        )
         .route("/remotelink", get(list_links).post(put_link))
-        .route("/assignee", put(people::assign));
+        .route("/assignee", put(people::assign_issue));
     let shared = Router::new()
-        .route("/myself", get(myself))
-        .route("/field", get(marks::fields))
+        .route("/myself", get(get_myself))
+        .route("/field", get(ticket_fields::list_fields))
         .route("/groups/picker", get(people::pick_groups))
-        .route("/group/member", get(people::members))
-        .route("/issueLink", post(related::create))
-        .route("/issueLinkType", get(related::link_types))
-        .route("/mypermissions", get(projects::permissions))
-        .route("/project/{key}/statuses", get(projects::statuses))
-        .route("/project/{key}/role", get(projects::roles))
-        .route("/project/{key}/role/{id}", get(projects::role))
-        .route("/issue/{key}", get(get_issue).put(people::edit))
+        .route("/group/member", get(people::list_group_members))
+        .route("/issueLink", post(issue_links::create_issue_link))
+        .route("/issueLinkType", get(issue_links::link_types))
+        .route("/mypermissions", get(projects::list_permissions))
+        .route("/project/{key}/statuses", get(projects::list_project_statuses))
+        .route("/project/{key}/role", get(projects::list_roles))
+        .route("/project/{key}/role/{id}", get(projects::get_role))
+        .route("/issue/{key}", get(get_issue).put(people::edit_issue))
         .nest("/issue/{key}", issue);
     let own = match desk.site.kind {
         JiraKind::Cloud => Router::new()
-            .route("/search/jql", post(search::search))
-            .route("/issue/{key}/changelog", get(changelog))
-            .route("/user/groups", get(people::groups)),
-        JiraKind::DataCenter(_) => data_center::rest(),
+            .route("/search/jql", post(search::search_issues))
+            .route("/issue/{key}/changelog", get(list_changelog))
+            .route("/user/groups", get(people::list_user_groups)),
+        JiraKind::DataCenter(_) => data_center::build_rest_routes(),
     };
     Router::new()
-        .merge(hooks::router(&desk.site))
+        .merge(hooks::build_hook_routes(&desk.site))
         .nest(desk.site.rest(), shared.merge(own))
-        .fallback(unknown)
+        .fallback(answer_unknown_route)
         .with_state(desk)
 }
 
-pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
-    answer(status, json!({"errorMessages": [message], "errors": {}}))
+pub(super) fn refuse_request(status: StatusCode, message: &str) -> Response {
+    render_json_answer(status, json!({"errorMessages": [message], "errors": {}}))
 }
 
-pub(super) fn missing() -> Response {
-    refuse(
+pub(super) fn render_missing_issue() -> Response {
+    refuse_request(
         StatusCode::NOT_FOUND,
         "Issue does not exist or you do not have permission to see it.",
     )
 }
 
-pub(super) fn bad(message: impl AsRef<str>) -> Response {
-    refuse(StatusCode::BAD_REQUEST, message.as_ref())
+pub(super) fn render_bad_request(message: impl AsRef<str>) -> Response {
+    refuse_request(StatusCode::BAD_REQUEST, message.as_ref())
 }
 
-async fn unknown(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+async fn answer_unknown_route(State(desk): State<Arc<JiraState>>, request: Request) -> Response {
     desk.log.violation(format!(
         "Jira has no {} {}",
         request.method(),
         request.uri().path()
     ));
-    refuse(StatusCode::NOT_FOUND, "null for uri")
+    refuse_request(StatusCode::NOT_FOUND, "null for uri")
 }
 
-async fn myself(State(desk): State<Arc<Desk>>, caller: Caller) -> Response {
-    answer(StatusCode::OK, caller.0.own_json(&desk.site))
+async fn get_myself(State(desk): State<Arc<JiraState>>, caller: JiraCaller) -> Response {
+    render_json_answer(StatusCode::OK, caller.0.own_json(&desk.site))
 }
 
 #[derive(Deserialize)]
@@ -92,7 +97,10 @@ struct IssueQuery {
     expand: String,
 }
 
-async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) -> Handled {
+async fn get_issue(
+    ReadableIssue { desk, issue }: ReadableIssue,
+    Query(query): Query<IssueQuery>,
+) -> JiraAnswer {
     let names: Vec<String> = query
         .fields
         .split(',')
@@ -122,10 +130,10 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
         }
         body["changelog"] = json!({"startAt": 0, "maxResults": histories.len(), "total": histories.len(), "histories": histories});
     }
-    Ok(answer(StatusCode::OK, body))
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
-pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value {
+pub(super) fn issue_json(desk: &JiraState, issue: &TicketRecord, wanted: &[String]) -> Value {
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
     let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
     let mut body = issue.json(&desk.statuses, is_wanted, &desk.site);
@@ -134,7 +142,7 @@ pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value
             body["fields"][&id] = value;
         }
     }
-    for (name, value) in related::fields(desk, issue) {
+    for (name, value) in issue_links::render_link_fields(desk, issue) {
         if is_wanted(name) {
             body["fields"][name] = value;
         }
@@ -144,7 +152,7 @@ pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageQuery {
+struct JiraPageQuery {
     #[serde(default)]
     start_at: usize,
     #[serde(default = "default_page")]
@@ -159,7 +167,7 @@ pub(super) fn default_page() -> usize {
     50
 }
 
-impl PageQuery {
+impl JiraPageQuery {
     fn page(&self, name: &str, items: &[Value]) -> Value {
         let limit = self.max_results.clamp(1, 100);
         let page: Vec<&Value> = items.iter().skip(self.start_at).take(limit).collect();
@@ -168,7 +176,10 @@ impl PageQuery {
 }
 
 /// Lists the changelog. In contrast to the page of comments, its page links to the next one.
-async fn changelog(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
+async fn list_changelog(
+    ReadableIssue { desk, issue }: ReadableIssue,
+    Query(query): Query<JiraPageQuery>,
+) -> JiraAnswer {
     let histories = issue.histories.iter();
     let histories: Vec<Value> = histories.map(|history| history.json(&desk.site)).collect();
     let mut page = query.page("values", &histories);
@@ -188,10 +199,13 @@ async fn changelog(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -
     if next < histories.len() {
         page["nextPage"] = json!(following);
     }
-    Ok(answer(StatusCode::OK, page))
+    Ok(render_json_answer(StatusCode::OK, page))
 }
 
-async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
+async fn list_comments(
+    ReadableIssue { desk, issue }: ReadableIssue,
+    Query(query): Query<JiraPageQuery>,
+) -> JiraAnswer {
     let listed = issue
         .comments
         .iter()
@@ -206,12 +220,15 @@ async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery
     if query.order_by == "-created" {
         comments.reverse();
     }
-    Ok(answer(StatusCode::OK, query.page("comments", &comments)))
+    Ok(render_json_answer(
+        StatusCode::OK,
+        query.page("comments", &comments),
+    ))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CommentBody {
+struct JiraCommentBody {
     body: Value,
     #[serde(default)]
     properties: Vec<Value>,
@@ -219,10 +236,10 @@ struct CommentBody {
     visibility: Option<Value>,
 }
 
-fn checked(desk: &Desk, comment: CommentBody) -> Result<CommentBody, Response> {
+fn validate_comment(desk: &JiraState, comment: JiraCommentBody) -> Result<JiraCommentBody, Response> {
     desk.site.check(&comment.body).map_err(|problem| {
         desk.log.violation(format!("comment: {problem}"));
-        answer(
+        render_json_answer(
             StatusCode::BAD_REQUEST,
             json!({"errorMessages": [], "errors": {"comment": format!("INVALID_INPUT: {problem}")}}),
         )
@@ -232,67 +249,67 @@ fn checked(desk: &Desk, comment: CommentBody) -> Result<CommentBody, Response> {
         .iter()
         .any(|property| !property["key"].is_string() || property["value"].is_null())
     {
-        return Err(bad("a property needs key and value"));
+        return Err(render_bad_request("a property needs key and value"));
     }
     Ok(comment)
 }
 
 async fn create_comment(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
+    State(desk): State<Arc<JiraState>>,
+    caller: JiraCaller,
     Path(key): Path<String>,
-    Body(new): Body<CommentBody>,
-) -> Handled {
-    let new = checked(&desk, new)?;
+    JsonBody(new): JsonBody<JiraCommentBody>,
+) -> JiraAnswer {
+    let new = validate_comment(&desk, new)?;
     let comment = desk
         .add_comment(&key, &caller.0, new.body, new.properties)
-        .ok_or_else(missing)?;
-    Ok(answer(StatusCode::CREATED, comment.json(&desk.site)))
+        .ok_or_else(render_missing_issue)?;
+    Ok(render_json_answer(StatusCode::CREATED, comment.json(&desk.site)))
 }
 
 async fn get_comment(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
     Path((key, id)): Path<(String, String)>,
-) -> Handled {
-    let issue = desk.issue(&key).ok_or_else(missing)?;
+) -> JiraAnswer {
+    let issue = desk.issue(&key).ok_or_else(render_missing_issue)?;
     let found = issue.comments.iter().find(|comment| comment.id.to_string() == id);
-    Ok(answer(
+    Ok(render_json_answer(
         StatusCode::OK,
-        found.ok_or_else(missing)?.json(&desk.site),
+        found.ok_or_else(render_missing_issue)?.json(&desk.site),
     ))
 }
 
 async fn update_comment(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
+    State(desk): State<Arc<JiraState>>,
+    caller: JiraCaller,
     Path((key, id)): Path<(String, String)>,
-    Body(new): Body<CommentBody>,
-) -> Handled {
-    let new = checked(&desk, new)?;
+    JsonBody(new): JsonBody<JiraCommentBody>,
+) -> JiraAnswer {
+    let new = validate_comment(&desk, new)?;
     let comment = desk
         .update_comment(&key, &id, &caller.0, new.body)
-        .ok_or_else(missing)?;
+        .ok_or_else(render_missing_issue)?;
     if !desk.site.is_cloud() {
         // A Data Center makes a comment public if the update omits the visibility.
         desk.show_comment_to(&key, &id, new.visibility);
     }
-    Ok(answer(StatusCode::OK, comment.json(&desk.site)))
+    Ok(render_json_answer(StatusCode::OK, comment.json(&desk.site)))
 }
 
 async fn delete_comment(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
     Path((key, id)): Path<(String, String)>,
-) -> Handled {
-    desk.delete_comment(&key, &id).ok_or_else(missing)?;
+) -> JiraAnswer {
+    desk.delete_comment(&key, &id).ok_or_else(render_missing_issue)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn list_links(Read { desk, issue }: Read) -> Handled {
+async fn list_links(ReadableIssue { desk, issue }: ReadableIssue) -> JiraAnswer {
     let links = issue.links.iter();
     let links = links.map(|link| link.json(&issue.key, &desk.site)).collect();
-    Ok(answer(StatusCode::OK, links))
+    Ok(render_json_answer(StatusCode::OK, links))
 }
 
 #[derive(Deserialize)]
@@ -308,14 +325,14 @@ struct LinkBody {
 }
 
 async fn put_link(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
     Path(key): Path<String>,
-    Body(link): Body<LinkBody>,
-) -> Handled {
+    JsonBody(link): JsonBody<LinkBody>,
+) -> JiraAnswer {
     let complete = link.object["url"].is_string() && link.object["title"].is_string();
     if !complete || link.global_id.len() > 255 {
-        return Err(bad(
+        return Err(render_bad_request(
             "object.url and object.title are required, globalId has at most 255 characters",
         ));
     }
@@ -327,11 +344,11 @@ async fn put_link(
         relationship: link.relationship,
         application: link.application,
     };
-    let (link, is_new) = desk.put_link(&key, link).ok_or_else(missing)?;
+    let (link, is_new) = desk.put_link(&key, link).ok_or_else(render_missing_issue)?;
     let status = if is_new {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
-    Ok(answer(status, link.reference_json(&key, &desk.site)))
+    Ok(render_json_answer(status, link.reference_json(&key, &desk.site)))
 }

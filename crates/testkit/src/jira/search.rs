@@ -8,12 +8,12 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::desk::Desk;
-use super::extract::{Body, Caller};
+use super::desk::JiraState;
+use super::extractors::{JiraCaller, JsonBody};
 use super::jql;
-use super::rest::{Handled, bad, default_page, issue_json};
-use super::state::{Issue, jira_time};
-use crate::http::answer;
+use super::rest::{JiraAnswer, default_page, issue_json, render_bad_request};
+use super::state::{TicketRecord, jira_time};
+use crate::http::render_json_answer;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -47,45 +47,51 @@ pub(super) struct DataCenterBody {
     fields: Vec<String>,
 }
 
-pub(super) async fn search(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Body(search): Body<CloudBody>,
-) -> Handled {
+pub(super) async fn search_issues(
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
+    JsonBody(search): JsonBody<CloudBody>,
+) -> JiraAnswer {
     // The stand-in's page token is the offset of the next page.
     let start = match search.next_page_token.as_deref() {
         None => 0,
         Some(token) => token
             .parse::<usize>()
-            .map_err(|_| bad("The nextPageToken is invalid"))?,
+            .map_err(|_| render_bad_request("The nextPageToken is invalid"))?,
     };
-    let found = found(&desk, &search.jql)?;
+    let found = find_issues(&desk, &search.jql)?;
     let limit = search.max_results.clamp(1, 100);
-    let page = page(&desk, &found, start, limit, &search.fields);
+    let page = render_page(&desk, &found, start, limit, &search.fields);
     let is_last = start + page.len() >= found.len();
     let mut body = json!({"issues": page, "isLast": is_last});
     if !is_last {
         body["nextPageToken"] = json!((start + limit).to_string());
     }
-    Ok(answer(StatusCode::OK, body))
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
 pub(super) async fn search_from_start(
-    State(desk): State<Arc<Desk>>,
-    _caller: Caller,
-    Body(search): Body<DataCenterBody>,
-) -> Handled {
-    let found = found(&desk, &search.jql)?;
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
+    JsonBody(search): JsonBody<DataCenterBody>,
+) -> JiraAnswer {
+    let found = find_issues(&desk, &search.jql)?;
     // A Data Center has up to 1,000 issues per page, the Cloud up to 100.
     let limit = search.max_results.clamp(1, 1000);
-    let page = page(&desk, &found, search.start_at, limit, &search.fields);
+    let page = render_page(&desk, &found, search.start_at, limit, &search.fields);
     let body = json!({
         "expand": "schema,names", "startAt": search.start_at, "maxResults": limit, "total": found.len(), "issues": page,
     });
-    Ok(answer(StatusCode::OK, body))
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
-fn page(desk: &Desk, found: &[Issue], start: usize, limit: usize, fields: &[String]) -> Vec<Value> {
+fn render_page(
+    desk: &JiraState,
+    found: &[TicketRecord],
+    start: usize,
+    limit: usize,
+    fields: &[String],
+) -> Vec<Value> {
     let page = found.iter().skip(start).take(limit);
     let hits = page.map(|issue| {
         if fields.is_empty() {
@@ -98,25 +104,25 @@ fn page(desk: &Desk, found: &[Issue], start: usize, limit: usize, fields: &[Stri
 }
 
 /// Returns all hits in the order of the query.
-fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
-    let query = jql::parse(wanted).map_err(|problem| {
+fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Response> {
+    let query = jql::parse_query(wanted).map_err(|problem| {
         desk.log.violation(format!("JQL {wanted:?}: {problem}"));
-        bad(format!("Error in the JQL Query: {problem}"))
+        render_bad_request(format!("Error in the JQL Query: {problem}"))
     })?;
     // Jira refuses a query with an unknown key.
     let unseen = query.keys.iter().find(|key| desk.issue(key).is_none());
     if let Some(key) = unseen {
-        return Err(bad(format!(
+        return Err(render_bad_request(format!(
             "An issue with key '{key}' does not exist for field 'key'."
         )));
     }
-    if let Some(problem) = unknown(desk, &query) {
-        return Err(bad(problem));
+    if let Some(problem) = find_unknown_value(desk, &query) {
+        return Err(render_bad_request(problem));
     }
-    let mut found: Vec<Issue> = desk
+    let mut found: Vec<TicketRecord> = desk
         .all()
         .into_iter()
-        .filter(|issue| matches(desk, &query, issue))
+        .filter(|issue| matches_query(desk, &query, issue))
         .collect();
     // All supported orders are treated like the order by update, which the poller uses.
     found.sort_by(|left, right| left.updated.cmp(&right.updated));
@@ -128,7 +134,7 @@ fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
 
 /// Returns Jira's error for a project or status that does not exist. Jira refuses such queries; an empty
 /// result would hide a typo.
-fn unknown(desk: &Desk, query: &jql::Query) -> Option<String> {
+fn find_unknown_value(desk: &JiraState, query: &jql::JqlQuery) -> Option<String> {
     let is_status = |wanted: &String| {
         let mut names = desk.statuses.iter();
         names.any(|status| status.name.eq_ignore_ascii_case(wanted))
@@ -146,7 +152,7 @@ fn unknown(desk: &Desk, query: &jql::Query) -> Option<String> {
     Some(missing("status", status))
 }
 
-fn matches(desk: &Desk, query: &jql::Query, issue: &Issue) -> bool {
+fn matches_query(desk: &JiraState, query: &jql::JqlQuery, issue: &TicketRecord) -> bool {
     let status = &desk.statuses[issue.status].name;
     let title = issue.summary.to_lowercase();
     let mut words = title.split(|c: char| !c.is_alphanumeric());

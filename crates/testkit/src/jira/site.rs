@@ -5,8 +5,8 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::adf;
-use super::state::{Account, PEOPLE};
-use crate::webhook::Style;
+use super::state::{JiraAccount, PEOPLE};
+use crate::webhook::WebhookStyle;
 
 /// Kind of Jira that the stand-in imitates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,20 +23,20 @@ const MAX_TEXT: usize = 32_767;
 
 /// Address and kind of the site. It displays as its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Site {
+pub(super) struct StandInSite {
     pub(super) url: String,
     pub(super) kind: JiraKind,
     /// Keys of the service desk projects.
     pub(super) service_projects: Vec<String>,
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for StandInSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url)
     }
 }
 
-impl Site {
+impl StandInSite {
     pub(super) const fn is_cloud(&self) -> bool {
         matches!(self.kind, JiraKind::Cloud)
     }
@@ -58,10 +58,10 @@ impl Site {
     }
 
     /// Returns the signature scheme of webhooks.
-    pub(super) const fn style(&self) -> Style {
+    pub(super) const fn style(&self) -> WebhookStyle {
         match self.kind {
-            JiraKind::Cloud => Style::Jira,
-            JiraKind::DataCenter(major) => Style::JiraDataCenter { signs: major >= 10 },
+            JiraKind::Cloud => WebhookStyle::Jira,
+            JiraKind::DataCenter(major) => WebhookStyle::JiraDataCenter { signs: major >= 10 },
         }
     }
 
@@ -90,7 +90,7 @@ impl Site {
     /// literal characters.
     pub(super) fn check(&self, body: &Value) -> Result<(), String> {
         if self.is_cloud() {
-            return adf::check(body);
+            return adf::validate_document(body);
         }
         let text = body.as_str().ok_or("a comment's body must be a string")?;
         if text.trim().is_empty() {
@@ -129,7 +129,7 @@ impl Site {
     }
 
     /// Returns the identifier of an account in changelogs.
-    pub(super) fn history_id(&self, account: &Account) -> String {
+    pub(super) fn history_id(&self, account: &JiraAccount) -> String {
         if self.is_cloud() {
             account.id.clone()
         } else {
@@ -138,7 +138,7 @@ impl Site {
     }
 }
 
-impl Account {
+impl JiraAccount {
     /// Returns the user name on a Data Center.
     pub(super) fn user_name(&self) -> &str {
         self.id.rsplit(':').next().unwrap_or_default()

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 /// Account that acts on tickets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Account {
+pub(super) struct JiraAccount {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) email: String,
@@ -14,7 +14,7 @@ pub(super) struct Account {
 /// Prefix of users' account ids.
 pub(super) const PEOPLE: &str = "557058:";
 
-impl Account {
+impl JiraAccount {
     pub(super) fn person(name: &str) -> Self {
         let word: String = name
             .chars()
@@ -35,13 +35,13 @@ impl Account {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Comment {
+pub(super) struct TicketCommentRecord {
     pub(super) id: u64,
     /// Id of the issue.
     pub(super) issue: u64,
-    pub(super) author: Account,
+    pub(super) author: JiraAccount,
     /// Account of the last edit.
-    pub(super) editor: Account,
+    pub(super) editor: JiraAccount,
     pub(super) body: Value,
     pub(super) created: String,
     pub(super) updated: String,
@@ -52,9 +52,9 @@ pub(super) struct Comment {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct History {
+pub(super) struct ChangelogEntry {
     pub(super) id: u64,
-    pub(super) author: Account,
+    pub(super) author: JiraAccount,
     pub(super) created: String,
     pub(super) items: Vec<Value>,
 }
@@ -69,7 +69,7 @@ pub(super) struct RemoteLink {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Issue {
+pub(super) struct TicketRecord {
     pub(super) id: u64,
     pub(super) key: String,
     pub(super) project: String,
@@ -81,22 +81,22 @@ pub(super) struct Issue {
     pub(super) labels: Vec<String>,
     pub(super) components: Vec<String>,
     /// Values of the custom fields, by name.
-    pub(super) custom: Vec<(String, FieldValue)>,
-    pub(super) assignee: Option<Account>,
+    pub(super) custom: Vec<(String, CustomFieldValue)>,
+    pub(super) assignee: Option<JiraAccount>,
     /// Name of the resolution.
     pub(super) resolution: Option<String>,
     pub(super) status: usize,
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) status_changed: String,
-    pub(super) comments: Vec<Comment>,
-    pub(super) histories: Vec<History>,
+    pub(super) comments: Vec<TicketCommentRecord>,
+    pub(super) histories: Vec<ChangelogEntry>,
     pub(super) links: Vec<RemoteLink>,
 }
 
 /// Value of a custom field.
 #[derive(Debug, Clone)]
-pub(super) enum FieldValue {
+pub(super) enum CustomFieldValue {
     Choice(String),
     /// Document in ADF, or wiki markup on a Data Center.
     Text(Value),
@@ -115,7 +115,7 @@ pub(super) const LINK_TYPES: [(&str, &str, &str); 3] = [
 
 /// Link between two issues.
 #[derive(Debug, Clone)]
-pub(super) struct Relation {
+pub(super) struct TicketLink {
     pub(super) id: u64,
     pub(super) kind: RelationKind,
     /// Key of the blocking issue or of the parent.
@@ -130,7 +130,7 @@ pub(super) enum RelationKind {
     Parent,
 }
 
-impl Relation {
+impl TicketLink {
     /// Creates a link. `kind` is the name of a link type, or `Parent`.
     pub(super) fn new(id: u64, kind: &str, from: &str, to: &str) -> Option<Self> {
         let link = LINK_TYPES
@@ -161,7 +161,7 @@ impl Relation {
 
 /// Status of the workflow.
 #[derive(Debug, Clone)]
-pub(super) struct Status {
+pub(super) struct WorkflowStatus {
     pub(super) name: String,
     pub(super) category: String,
 }

@@ -9,17 +9,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::JiraTransition;
-use super::desk::{Desk, MoveError};
-use super::extract::{Body, Caller, Read};
-use super::rest::{Handled, bad, missing};
-use crate::http::answer;
+use super::desk::{JiraState, MoveError};
+use super::extractors::{JiraCaller, JsonBody, ReadableIssue};
+use super::rest::{JiraAnswer, render_bad_request, render_missing_issue};
+use crate::http::render_json_answer;
 
 const RESOLUTION: &str = "resolution";
 /// Resolutions of the site: id and name.
 const RESOLUTIONS: [(&str, &str); 2] = [("10001", "Won't Do"), ("10000", "Done")];
 
 /// Returns the name of the resolution that a request names by id or name.
-fn resolution(fields: &Value) -> Result<Option<String>, Value> {
+fn read_resolution(fields: &Value) -> Result<Option<String>, Value> {
     let given = &fields[RESOLUTION];
     if given.is_null() {
         return Ok(None);
@@ -32,36 +32,39 @@ fn resolution(fields: &Value) -> Result<Option<String>, Value> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ListQuery {
+pub(super) struct TransitionsQuery {
     #[serde(default)]
     expand: String,
 }
 
-pub(super) async fn list(Read { desk, issue }: Read, Query(query): Query<ListQuery>) -> Handled {
+pub(super) async fn list_transitions(
+    ReadableIssue { desk, issue }: ReadableIssue,
+    Query(query): Query<TransitionsQuery>,
+) -> JiraAnswer {
     let with_fields = query.expand.split(',').any(|part| part == "transitions.fields");
     let offered = desk.offered(issue.status).into_iter();
     let transitions: Vec<Value> = offered
         .map(|(id, to, transition)| {
             let mut body = transition.json(&id, &desk.statuses[to].json(to, &desk.site), &desk.site);
             if with_fields {
-                body["fields"] = Value::Object(screen(&transition));
+                body["fields"] = Value::Object(render_screen_fields(&transition));
             }
             body
         })
         .collect();
-    Ok(answer(
+    Ok(render_json_answer(
         StatusCode::OK,
         json!({"expand": "transitions", "transitions": transitions}),
     ))
 }
 
-fn key(field: &str) -> String {
+fn derive_field_key(field: &str) -> String {
     field.to_lowercase().replace(' ', "_")
 }
 
-fn screen(transition: &JiraTransition) -> Map<String, Value> {
+fn render_screen_fields(transition: &JiraTransition) -> Map<String, Value> {
     let fields = transition.asks_for.iter().map(|name| {
-        let key = key(name);
+        let key = derive_field_key(name);
         let kind = if key == RESOLUTION { RESOLUTION } else { "string" };
         let mut field = json!({
             "required": true, "name": name, "key": key, "hasDefaultValue": false, "operations": ["set"],
@@ -86,17 +89,17 @@ fn id_of(body: &Value) -> Option<String> {
         .or_else(|| id.as_u64().map(|id| id.to_string()))
 }
 
-pub(super) async fn perform(
-    State(desk): State<Arc<Desk>>,
-    caller: Caller,
+pub(super) async fn perform_transition(
+    State(desk): State<Arc<JiraState>>,
+    caller: JiraCaller,
     Path(key_or_id): Path<String>,
-    Body(body): Body<Value>,
-) -> Handled {
-    let wanted = id_of(&body).ok_or_else(|| bad("Missing 'transition' identifier"))?;
-    let issue = desk.issue(&key_or_id).ok_or_else(missing)?;
+    JsonBody(body): JsonBody<Value>,
+) -> JiraAnswer {
+    let wanted = id_of(&body).ok_or_else(|| render_bad_request("Missing 'transition' identifier"))?;
+    let issue = desk.issue(&key_or_id).ok_or_else(render_missing_issue)?;
     let offered = desk.offered(issue.status);
     let invalid = || {
-        bad(format!(
+        render_bad_request(format!(
             "It seems that you have tried to perform a workflow operation ({wanted}) that is not valid for the current state of this issue ({key_or_id})."
         ))
     };
@@ -108,18 +111,26 @@ pub(super) async fn perform(
     let lacking: Map<String, Value> = transition
         .asks_for
         .iter()
-        .filter(|name| body["fields"][key(name)].is_null() && body["update"][key(name)].is_null())
-        .map(|name| (key(name), format!("{name} is required.").into()))
+        .filter(|name| {
+            body["fields"][derive_field_key(name)].is_null()
+                && body["update"][derive_field_key(name)].is_null()
+        })
+        .map(|name| (derive_field_key(name), format!("{name} is required.").into()))
         .collect();
     if !lacking.is_empty() {
-        return Err(answer(
+        return Err(render_json_answer(
             StatusCode::BAD_REQUEST,
             json!({"errorMessages": [], "errors": lacking}),
         ));
     }
     // Jira refuses fields that are not on the transition's screen.
     let fields = body["fields"].as_object().into_iter().flatten();
-    let is_on_screen = |name: &String| transition.asks_for.iter().any(|asked| key(asked) == *name);
+    let is_on_screen = |name: &String| {
+        transition
+            .asks_for
+            .iter()
+            .any(|asked| derive_field_key(asked) == *name)
+    };
     let strange: Map<String, Value> = fields
         .filter(|(name, _)| !is_on_screen(name))
         .map(|(name, _)| {
@@ -129,7 +140,7 @@ pub(super) async fn perform(
         })
         .collect();
     let invalid_field = |errors: Value| {
-        answer(
+        render_json_answer(
             StatusCode::BAD_REQUEST,
             json!({"errorMessages": [], "errors": errors}),
         )
@@ -137,13 +148,13 @@ pub(super) async fn perform(
     if !strange.is_empty() {
         return Err(invalid_field(Value::Object(strange)));
     }
-    let resolution = resolution(&body["fields"]).map_err(invalid_field)?;
+    let resolution = read_resolution(&body["fields"]).map_err(invalid_field)?;
     if let Some(resolution) = resolution {
         desk.resolve(&issue.key, &resolution);
     }
     match desk.transition(&issue.key, to, &caller.0) {
         Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
-        Err(MoveError::NoIssue) => Err(missing()),
+        Err(MoveError::NoIssue) => Err(render_missing_issue()),
         Err(MoveError::NoStatus | MoveError::Illegal) => Err(invalid()),
     }
 }

@@ -5,20 +5,20 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::reply::{PlayedCall, PlayedReply};
-use super::script::Transcript;
+use super::script::PlayedTranscript;
 
 const MAX_CACHE_POINTS: usize = 4;
 
 /// Request body. `rest` holds optional fields, which are ignored, and unknown fields, which are refused.
 #[derive(Deserialize)]
-struct Request {
+struct AnthropicRequest {
     model: String,
     max_tokens: u64,
-    messages: Vec<Message>,
+    messages: Vec<AnthropicMessage>,
     #[serde(default, rename = "system")]
     _system: Option<Value>,
     #[serde(default)]
-    tools: Vec<Tool>,
+    tools: Vec<AnthropicTool>,
     #[serde(default, rename = "stream")]
     _stream: bool,
     #[serde(flatten)]
@@ -39,27 +39,28 @@ const OPTIONAL: [&str; 9] = [
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Message {
+struct AnthropicMessage {
     role: String,
     content: Value,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct AnthropicTool {
     name: String,
     input_schema: Value,
 }
 
 #[derive(Default)]
-struct Content {
+struct MessageContent {
     texts: Vec<String>,
     calls: Vec<String>,
     results: Vec<(String, String)>,
 }
 
 /// Parses and validates a request. The error has the wording of the real service.
-pub(super) fn read(body: &Value) -> Result<Transcript, String> {
-    let request: Request = serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
+pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
+    let request: AnthropicRequest =
+        serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
     if let Some(extra) = request.rest.keys().find(|key| !OPTIONAL.contains(&key.as_str())) {
         return Err(format!("{extra}: Extra inputs are not permitted"));
     }
@@ -76,7 +77,7 @@ pub(super) fn read(body: &Value) -> Result<Transcript, String> {
     check_messages(&request.messages, &request.model, tools)
 }
 
-fn check_tools(tools: &[Tool]) -> Result<Vec<String>, String> {
+fn check_tools(tools: &[AnthropicTool]) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for tool in tools {
         if tool.input_schema["type"] != "object" {
@@ -93,10 +94,14 @@ fn check_tools(tools: &[Tool]) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn check_messages(messages: &[Message], model: &str, tools: Vec<String>) -> Result<Transcript, String> {
-    let mut transcript = Transcript {
+fn check_messages(
+    messages: &[AnthropicMessage],
+    model: &str,
+    tools: Vec<String>,
+) -> Result<PlayedTranscript, String> {
+    let mut transcript = PlayedTranscript {
         tools,
-        ..Transcript::default()
+        ..PlayedTranscript::default()
     };
     let mut open: Vec<String> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -131,7 +136,7 @@ fn check_messages(messages: &[Message], model: &str, tools: Vec<String>) -> Resu
     }
 }
 
-fn check_pairing(index: usize, open: &[String], content: &Content) -> Result<(), String> {
+fn check_pairing(index: usize, open: &[String], content: &MessageContent) -> Result<(), String> {
     let answered: Vec<&String> = content.results.iter().map(|(id, _)| id).collect();
     if let Some(id) = open.iter().find(|id| !answered.contains(id)) {
         return Err(format!(
@@ -151,16 +156,16 @@ fn check_pairing(index: usize, open: &[String], content: &Content) -> Result<(),
     Ok(())
 }
 
-fn read_content(content: &Value, model: &str) -> Result<Content, String> {
+fn read_content(content: &Value, model: &str) -> Result<MessageContent, String> {
     match content {
         Value::String(text) if text.trim().is_empty() => Err("text content must be non-empty".to_owned()),
-        Value::String(text) => Ok(Content {
+        Value::String(text) => Ok(MessageContent {
             texts: vec![text.clone()],
-            ..Content::default()
+            ..MessageContent::default()
         }),
         Value::Array(blocks) if blocks.is_empty() => Err("content must be non-empty".to_owned()),
         Value::Array(blocks) => {
-            let mut read = Content::default();
+            let mut read = MessageContent::default();
             for block in blocks {
                 read_block(block, model, &mut read)?;
             }
@@ -170,7 +175,7 @@ fn read_content(content: &Value, model: &str) -> Result<Content, String> {
     }
 }
 
-fn read_block(block: &Value, model: &str, read: &mut Content) -> Result<(), String> {
+fn read_block(block: &Value, model: &str, read: &mut MessageContent) -> Result<(), String> {
     match block["type"].as_str().unwrap_or_default() {
         "text" => {
             let text = block["text"].as_str().filter(|text| !text.trim().is_empty());
@@ -220,7 +225,7 @@ fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
     let text = block["thinking"]
         .as_str()
         .ok_or("thinking.thinking: Field required")?;
-    if block["signature"] == signature(text, model) {
+    if block["signature"] == sign_thinking(text, model) {
         Ok(())
     } else {
         Err("Invalid `signature` in `thinking` block".to_owned())
@@ -228,7 +233,7 @@ fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
 }
 
 /// Returns the signature of a model's thinking.
-fn signature(text: &str, model: &str) -> String {
+fn sign_thinking(text: &str, model: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{model}\n{text}").as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -244,7 +249,7 @@ fn check_output(rest: &Map<String, Value>) -> Result<(), String> {
     if format["type"] != "json_schema" {
         return Err("output_config.format.type: Input should be 'json_schema'".to_owned());
     }
-    super::schema::check(&format["schema"], false)
+    super::schema::check_schema(&format["schema"], false)
         .map_err(|problem| format!("output_config.format.schema: {problem}"))
 }
 
@@ -257,16 +262,17 @@ fn result_text(content: &Value) -> String {
 }
 
 /// Renders an error body.
-pub(super) fn error(kind: &str, message: &str) -> Value {
+pub(super) fn render_error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_stand_in"})
 }
 
 /// Renders the reply as one JSON body.
-pub(super) fn whole(reply: &PlayedReply) -> Value {
+pub(super) fn render_reply(reply: &PlayedReply) -> Value {
     let mut content = Vec::new();
     if let Some(text) = &reply.thinking {
-        content
-            .push(json!({"type": "thinking", "thinking": text, "signature": signature(text, &reply.model)}));
+        content.push(
+            json!({"type": "thinking", "thinking": text, "signature": sign_thinking(text, &reply.model)}),
+        );
     }
     if !reply.text.is_empty() {
         content.push(json!({"type": "text", "text": reply.text}));
@@ -279,13 +285,13 @@ pub(super) fn whole(reply: &PlayedReply) -> Value {
     );
     json!({
         "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": content,
-        "stop_reason": stop_reason(reply), "stop_sequence": null, "usage": usage(reply, reply.output_tokens),
+        "stop_reason": stop_reason(reply), "stop_sequence": null, "usage": render_usage(reply, reply.output_tokens),
     })
 }
 
 /// Renders the reply as server-sent events.
-pub(super) fn stream(reply: &PlayedReply) -> String {
-    let lines = events(reply).into_iter().map(|event| {
+pub(super) fn stream_reply(reply: &PlayedReply) -> String {
+    let lines = reply_events(reply).into_iter().map(|event| {
         format!(
             "event: {}\ndata: {event}\n\n",
             event["type"].as_str().unwrap_or_default()
@@ -295,24 +301,24 @@ pub(super) fn stream(reply: &PlayedReply) -> String {
 }
 
 /// Returns the events of a streamed reply.
-pub(super) fn events(reply: &PlayedReply) -> Vec<Value> {
+pub(super) fn reply_events(reply: &PlayedReply) -> Vec<Value> {
     let start = json!({"type": "message_start", "message": {
         "id": reply.id, "type": "message", "role": "assistant", "model": reply.model, "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": usage(reply, 1),
+        "stop_reason": null, "stop_sequence": null, "usage": render_usage(reply, 1),
     }});
     let mut events = vec![start, json!({"type": "ping"})];
     let mut index = 0;
     if let Some(text) = &reply.thinking {
-        let pieces =
-            super::reply::pieces(text).map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
-        let proof = json!({"type": "signature_delta", "signature": signature(text, &reply.model)});
+        let pieces = super::reply::split_pieces(text)
+            .map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
+        let proof = json!({"type": "signature_delta", "signature": sign_thinking(text, &reply.model)});
         let block = json!({"type": "thinking", "thinking": "", "signature": ""});
         push_block(&mut events, index, &block, pieces.chain(std::iter::once(proof)));
         index += 1;
     }
     if !reply.text.is_empty() {
         let deltas =
-            super::reply::pieces(&reply.text).map(|piece| json!({"type": "text_delta", "text": piece}));
+            super::reply::split_pieces(&reply.text).map(|piece| json!({"type": "text_delta", "text": piece}));
         push_block(&mut events, index, &json!({"type": "text", "text": ""}), deltas);
         index += 1;
     }
@@ -331,8 +337,8 @@ pub(super) fn events(reply: &PlayedReply) -> Vec<Value> {
 fn push_call(events: &mut Vec<Value>, index: usize, call: &PlayedCall) {
     let input = call.input.to_string();
     let first = std::iter::once(json!({"type": "input_json_delta", "partial_json": ""}));
-    let deltas =
-        super::reply::pieces(&input).map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+    let deltas = super::reply::split_pieces(&input)
+        .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
     let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
     push_block(events, index, &block, first.chain(deltas));
 }
@@ -351,7 +357,7 @@ fn stop_reason(reply: &PlayedReply) -> &'static str {
     }
 }
 
-fn usage(reply: &PlayedReply, output_tokens: u64) -> Value {
+fn render_usage(reply: &PlayedReply, output_tokens: u64) -> Value {
     json!({
         "input_tokens": reply.input.plain, "output_tokens": output_tokens,
         "cache_creation_input_tokens": reply.input.write, "cache_read_input_tokens": reply.input.read,

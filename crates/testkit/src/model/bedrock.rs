@@ -16,7 +16,7 @@ pub const MODEL_REGION: &str = "eu-central-1";
 const VERSION: &str = "bedrock-2023-05-31";
 
 /// Converts a Bedrock request into one of the Messages interface. The model comes from the path.
-pub(super) fn unwrapped(uri: &Uri, mut body: Value) -> Result<Value, String> {
+pub(super) fn unwrap_request(uri: &Uri, mut body: Value) -> Result<Value, String> {
     let model = uri.path().split('/').nth(2).unwrap_or_default();
     let fields = body.as_object_mut().ok_or("the body is no JSON object")?;
     if fields.remove("anthropic_version") != Some(json!(VERSION)) {
@@ -28,12 +28,12 @@ pub(super) fn unwrapped(uri: &Uri, mut body: Value) -> Result<Value, String> {
             return Err(format!("{extra}: Extra inputs are not permitted"));
         }
     }
-    fields.insert("model".to_owned(), json!(decoded(model)));
+    fields.insert("model".to_owned(), json!(decode_segment(model)));
     fields.insert("stream".to_owned(), json!(true));
     Ok(body)
 }
 
-fn decoded(segment: &str) -> String {
+fn decode_segment(segment: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = segment.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -84,25 +84,28 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         .map(|name| format!("{name}:{}\n", header_text(headers, name).trim()))
         .collect();
     // Signature Version 4 encodes each path segment a second time for every service except S3.
-    let path: Vec<String> = uri.path().split('/').map(encoded).collect();
+    let path: Vec<String> = uri.path().split('/').map(encode_segment).collect();
     // Canonical request of Signature Version 4: method, path, query, headers, names of the headers, digest of
     // the body.
     let request = format!(
         "{method}\n{}\n{}\n{lines}\n{signed}\n{}",
         path.join("/"),
         uri.query().unwrap_or_default(),
-        sha256(body),
+        hash_sha256(body),
     );
-    let text = format!("AWS4-HMAC-SHA256\n{at}\n{scope}\n{}", sha256(request.as_bytes()));
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{at}\n{scope}\n{}",
+        hash_sha256(request.as_bytes())
+    );
     // The signing key is derived step by step from day, region, service and terminator.
     let mut key = format!("AWS4{MODEL_SECRET_ACCESS_KEY}").into_bytes();
     for part in scope.split('/') {
         key = hmac_of(&key, part);
     }
-    Some(hex(&hmac_of(&key, &text)) == field("Signature")?)
+    Some(encode_hex(&hmac_of(&key, &text)) == field("Signature")?)
 }
 
-fn encoded(segment: &str) -> String {
+fn encode_segment(segment: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     segment
         .bytes()
@@ -121,19 +124,19 @@ fn hmac_of(key: &[u8], text: &str) -> Vec<u8> {
     hmac::sign(&key, text.as_bytes()).as_ref().to_vec()
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+fn hash_sha256(bytes: &[u8]) -> String {
+    encode_hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Renders events of the Messages interface as event stream frames.
-pub(super) fn framed(events: &[Value]) -> Vec<u8> {
+pub(super) fn frame_events(events: &[Value]) -> Vec<u8> {
     let frame_of = |event: &Value| {
         let payload = json!({ "bytes": STANDARD.encode(event.to_string()), "p": "abcdefgh" });
-        frame(
+        encode_event_frame(
             &[
                 (":event-type", "chunk"),
                 (":content-type", "application/json"),
@@ -147,7 +150,7 @@ pub(super) fn framed(events: &[Value]) -> Vec<u8> {
 
 /// Renders a message of an AWS event stream with text headers.
 #[must_use]
-pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+pub fn encode_event_frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     // Header type 7 is a string. Two lengths and two checksums of four bytes surround headers and payload.
     const TEXT: u8 = 7;
     const AROUND: usize = 16;
@@ -164,15 +167,15 @@ pub fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     message.extend(length(AROUND + head.len() + payload.len()));
     message.extend(length(head.len()));
-    message.extend(crc32(&message).to_be_bytes());
+    message.extend(compute_crc32(&message).to_be_bytes());
     message.extend(head);
     message.extend(payload);
-    message.extend(crc32(&message).to_be_bytes());
+    message.extend(compute_crc32(&message).to_be_bytes());
     message
 }
 
 // The checksum is CRC-32 of IEEE 802.3, bit by bit; `0xEDB88320` is its reversed polynomial.
-fn crc32(bytes: &[u8]) -> u32 {
+fn compute_crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
         crc ^= u32::from(*byte);
@@ -185,6 +188,6 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 /// Renders an error body. The error's class is in the header `x-amzn-errortype`.
-pub(super) fn error(message: &str) -> Value {
+pub(super) fn render_error(message: &str) -> Value {
     json!({ "message": message })
 }

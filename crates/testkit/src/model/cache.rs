@@ -16,7 +16,7 @@ const STEP: usize = 128;
 
 /// Token counts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct TokenCounts {
     /// Tokens outside the cache.
     pub(super) plain: u64,
     pub(super) read: u64,
@@ -26,7 +26,7 @@ pub(super) struct Counts {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(super) struct PromptCache {
     /// Length in bytes of stored prefixes, by hash.
     stored: BTreeMap<u64, usize>,
     /// Earlier prompts, for automatic caching.
@@ -34,20 +34,20 @@ pub(super) struct Cache {
 }
 
 /// Block of a prompt with its cache marker and the prefix that ends with it.
-struct Block {
+struct PromptBlock {
     ttl: Option<String>,
     hash: u64,
     bytes: usize,
 }
 
-impl Cache {
+impl PromptCache {
     /// Applies explicit cache markers: reads the longest stored prefix near a marker and stores the prefixes
     /// that end at markers.
-    pub(super) fn marked(&mut self, request: &Value) -> Result<Counts, String> {
-        let blocks = blocks(request);
-        let is_short = |block: &Block| block.ttl.as_deref() == Some("5m");
+    pub(super) fn marked(&mut self, request: &Value) -> Result<TokenCounts, String> {
+        let blocks = split_blocks(request);
+        let is_short = |block: &PromptBlock| block.ttl.as_deref() == Some("5m");
         let first_short = blocks.iter().position(is_short).unwrap_or(blocks.len());
-        let is_long = |block: &Block| block.ttl.as_deref() == Some("1h");
+        let is_long = |block: &PromptBlock| block.ttl.as_deref() == Some("1h");
         // A longer lifetime must precede a shorter one.
         if blocks[first_short.min(blocks.len())..].iter().any(is_long) {
             return Err(
@@ -72,16 +72,16 @@ impl Cache {
         for (_, block) in blocks.iter().enumerate().filter(|(_, block)| block.ttl.is_some()) {
             self.stored.insert(block.hash, block.bytes);
         }
-        Ok(Counts {
-            plain: tokens(whole.saturating_sub(last.max(read))),
-            read: tokens(read),
-            write: tokens(last.saturating_sub(read)),
-            write_1h: tokens(last_long.saturating_sub(read)),
+        Ok(TokenCounts {
+            plain: count_tokens(whole.saturating_sub(last.max(read))),
+            read: count_tokens(read),
+            write: count_tokens(last.saturating_sub(read)),
+            write_1h: count_tokens(last_long.saturating_sub(read)),
         })
     }
 
     /// Applies automatic caching: reads the longest prefix that an earlier prompt shares.
-    pub(super) fn automatic(&mut self, request: &Value) -> Counts {
+    pub(super) fn automatic(&mut self, request: &Value) -> TokenCounts {
         let prompt = format!("{}{}", request["tools"], request["messages"]);
         let shared = |earlier: &String| {
             let pairs = earlier.bytes().zip(prompt.bytes());
@@ -95,20 +95,20 @@ impl Cache {
         };
         let whole = prompt.len();
         self.prompts.push(prompt);
-        Counts {
-            plain: tokens(whole).saturating_sub(read as u64),
+        TokenCounts {
+            plain: count_tokens(whole).saturating_sub(read as u64),
             read: read as u64,
-            ..Counts::default()
+            ..TokenCounts::default()
         }
     }
 }
 
-fn tokens(bytes: usize) -> u64 {
+fn count_tokens(bytes: usize) -> u64 {
     bytes.div_ceil(TOKEN) as u64
 }
 
 /// Splits a request into blocks in the provider's order: tools, system prompt, messages.
-fn blocks(request: &Value) -> Vec<Block> {
+fn split_blocks(request: &Value) -> Vec<PromptBlock> {
     let mut blocks = Vec::new();
     let mut hasher = DefaultHasher::new();
     let mut bytes = 0;
@@ -123,7 +123,7 @@ fn blocks(request: &Value) -> Vec<Block> {
         text.hash(&mut hasher);
         bytes += text.len();
         let ttl = marker.map(|marker| marker["ttl"].as_str().unwrap_or("5m").to_owned());
-        blocks.push(Block {
+        blocks.push(PromptBlock {
             ttl,
             hash: hasher.finish(),
             bytes,
@@ -132,18 +132,18 @@ fn blocks(request: &Value) -> Vec<Block> {
     for tool in request["tools"].as_array().into_iter().flatten() {
         push("tool", tool);
     }
-    for block in list(&request["system"]) {
+    for block in list_blocks(&request["system"]) {
         push("system", &block);
     }
     for message in request["messages"].as_array().into_iter().flatten() {
-        for block in list(&message["content"]) {
+        for block in list_blocks(&message["content"]) {
             push(message["role"].as_str().unwrap_or_default(), &block);
         }
     }
     blocks
 }
 
-fn list(content: &Value) -> Vec<Value> {
+fn list_blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(blocks) => blocks.clone(),
         Value::Null => Vec::new(),

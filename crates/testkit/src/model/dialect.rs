@@ -4,9 +4,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
-use super::script::Transcript;
+use super::script::PlayedTranscript;
 use super::{anthropic, bedrock, openai};
-use crate::http::{answer, header_text};
+use crate::http::{header_text, render_json_answer};
 
 /// API key of all dialects.
 pub const MODEL_API_KEY: &str = "model-key-of-the-stand-in";
@@ -16,14 +16,14 @@ pub const MODEL_AUTH_TOKEN: &str = "token-of-the-stand-in";
 const OAUTH: &str = "oauth-2025-04-20";
 /// Provider that the stand-in imitates for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum PlayedDialect {
     Anthropic,
     Bedrock,
     OpenAi,
     Azure,
 }
 
-impl Dialect {
+impl PlayedDialect {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -35,11 +35,11 @@ impl Dialect {
 
     pub(super) fn error(self, status: StatusCode, kind: &str, message: &str) -> Response {
         let body = match self {
-            Self::Anthropic => anthropic::error(kind, message),
-            Self::Bedrock => bedrock::error(message),
-            Self::OpenAi | Self::Azure => openai::error(kind, message),
+            Self::Anthropic => anthropic::render_error(kind, message),
+            Self::Bedrock => bedrock::render_error(message),
+            Self::OpenAi | Self::Azure => openai::render_error(kind, message),
         };
-        let mut response = answer(status, body);
+        let mut response = render_json_answer(status, body);
         if self == Self::Bedrock {
             let class = if status == StatusCode::BAD_REQUEST {
                 "ValidationException"
@@ -52,10 +52,10 @@ impl Dialect {
         response
     }
 
-    pub(super) fn read(self, body: &Value) -> Result<Transcript, String> {
+    pub(super) fn read(self, body: &Value) -> Result<PlayedTranscript, String> {
         match self {
-            Self::Anthropic | Self::Bedrock => anthropic::read(body),
-            Self::OpenAi | Self::Azure => openai::read(body),
+            Self::Anthropic | Self::Bedrock => anthropic::read_request(body),
+            Self::OpenAi | Self::Azure => openai::read_request(body),
         }
     }
 
@@ -67,20 +67,20 @@ impl Dialect {
                     .any(|beta| beta == OAUTH);
                 let key = header_text(headers, "x-api-key");
                 // A bearer token requires the beta flag and excludes the API key.
-                match bearer(headers) {
+                match read_bearer_token(headers) {
                     Some(token) => allowed && token == MODEL_AUTH_TOKEN && key.is_empty(),
                     None => key == MODEL_API_KEY,
                 }
             }
             Self::Azure => header_text(headers, "api-key") == MODEL_API_KEY,
             // `invoke` verifies signed requests before this check.
-            Self::Bedrock => bearer(headers) == Some(MODEL_API_KEY),
-            Self::OpenAi => bearer(headers) == Some(MODEL_API_KEY),
+            Self::Bedrock => read_bearer_token(headers) == Some(MODEL_API_KEY),
+            Self::OpenAi => read_bearer_token(headers) == Some(MODEL_API_KEY),
         }
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn read_bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get("authorization")?.to_str().ok()?;
     value.strip_prefix("Bearer ")
 }

@@ -1,7 +1,6 @@
 //! Model that plays scripts and refuses transcripts that break its provider's protocol.
 
 mod anthropic;
-pub mod around;
 mod bedrock;
 mod cache;
 mod dialect;
@@ -9,6 +8,7 @@ mod openai;
 mod reply;
 mod schema;
 mod script;
+pub mod surrounding_replies;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::http::{RequestLog, Server, answer, header_text, is_json, lock};
-pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, frame};
-use cache::Cache;
-use dialect::Dialect;
+use crate::http::{HttpServer, RequestLog, header_text, is_json, lock_state, render_json_answer};
+pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, encode_event_frame};
+use cache::PromptCache;
+use dialect::PlayedDialect;
 pub use dialect::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use reply::PlayedReply;
-pub use script::Step;
-use script::{Scripts, Transcript, scripts};
+pub use script::ScriptStep;
+use script::{PlayedTranscript, ScriptTable, with_surrounding_scripts};
 
 /// Only version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -61,21 +61,21 @@ pub struct ModelCall {
 
 /// Server of the model APIs. Dropping it stops the server.
 pub struct ScriptedModel {
-    server: Server,
-    state: Arc<Model>,
+    server: HttpServer,
+    state: Arc<ScriptedModelState>,
 }
 
-struct Model {
+struct ScriptedModelState {
     log: Arc<RequestLog>,
-    play: Mutex<Play>,
+    play: Mutex<ScriptPlay>,
 }
 
 #[derive(Default)]
-struct Play {
-    scripts: Scripts,
+struct ScriptPlay {
+    scripts: ScriptTable,
     calls: Vec<ModelCall>,
     repeat_after: Option<String>,
-    cache: Cache,
+    cache: PromptCache,
     garble: u32,
     cut: u32,
 }
@@ -85,24 +85,24 @@ impl ScriptedModel {
     ///
     /// # Errors
     /// When no port can be bound.
-    pub async fn start(script: Vec<Step>) -> anyhow::Result<Self> {
+    pub async fn start(script: Vec<ScriptStep>) -> anyhow::Result<Self> {
         let log = Arc::new(RequestLog::default());
-        let play = Play {
-            scripts: scripts(script),
-            ..Play::default()
+        let play = ScriptPlay {
+            scripts: with_surrounding_scripts(script),
+            ..ScriptPlay::default()
         };
-        let state = Arc::new(Model {
+        let state = Arc::new(ScriptedModelState {
             log: Arc::clone(&log),
             play: Mutex::new(play),
         });
         let router = Router::new()
-            .route("/v1/messages", post(messages))
+            .route("/v1/messages", post(answer_messages))
             .route("/v1/chat/completions", post(chat_completions))
-            .route("/openai/deployments/{name}/chat/completions", post(azure))
-            .route("/model/{name}/invoke-with-response-stream", post(invoke))
-            .route("/v1/models", get(models))
+            .route("/openai/deployments/{name}/chat/completions", post(answer_azure))
+            .route("/model/{name}/invoke-with-response-stream", post(answer_invoke))
+            .route("/v1/models", get(list_models))
             .with_state(Arc::clone(&state));
-        let server = Server::start(log, |_| Ok(router)).await?;
+        let server = HttpServer::start(log, |_| Ok(router)).await?;
         Ok(Self { server, state })
     }
 
@@ -125,15 +125,15 @@ impl ScriptedModel {
 
     /// Sets the script of conversations whose first user message contains `marker`. The earliest marker in
     /// the message wins, then the longest one.
-    pub fn set_script(&self, marker: &str, script: Vec<Step>) {
+    pub fn set_script(&self, marker: &str, script: Vec<ScriptStep>) {
         self.set_script_of("", marker, script);
     }
 
     /// Sets the script of conversations whose first user message begins with `start` and contains `marker`.
     /// The longest start wins over any marker.
-    pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<Step>) {
+    pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<ScriptStep>) {
         let key = (start.to_owned(), marker.to_owned());
-        lock(&self.state.play).scripts.insert(key, script);
+        lock_state(&self.state.play).scripts.insert(key, script);
     }
 
     /// Delays every answer. The change also affects calls that are already waiting.
@@ -142,23 +142,23 @@ impl ScriptedModel {
     }
 
     /// Answers the next matching calls with an error (429 carries `retry-after: 1`).
-    pub fn fail_next(&self, fault: crate::Fault) {
+    pub fn fail_next(&self, fault: crate::ServiceFault) {
         self.state.log.fail_next(fault);
     }
 
     /// Answers the next calls with a body that is neither JSON nor an event stream.
     pub fn garble_next(&self, times: u32) {
-        lock(&self.state.play).garble = times;
+        lock_state(&self.state.play).garble = times;
     }
 
     /// Breaks the next streams halfway.
     pub fn cut_next(&self, times: u32) {
-        lock(&self.state.play).cut = times;
+        lock_state(&self.state.play).cut = times;
     }
 
     /// Plays a step again if a result of it contains `text`, as a model does after an interrupted call.
     pub fn repeat_after(&self, text: &str) {
-        lock(&self.state.play).repeat_after = Some(text.to_owned());
+        lock_state(&self.state.play).repeat_after = Some(text.to_owned());
     }
 
     /// Calls of conversations without a script for their start, in order.
@@ -170,7 +170,7 @@ impl ScriptedModel {
     /// Calls of conversations that begin with `start`, in order.
     #[must_use]
     pub fn calls_of(&self, start: &str) -> Vec<ModelCall> {
-        let play = lock(&self.state.play);
+        let play = lock_state(&self.state.play);
         play.calls
             .iter()
             .filter(|call| call.start == start)
@@ -181,7 +181,7 @@ impl ScriptedModel {
     /// Calls of all conversations, in order.
     #[must_use]
     pub fn all_calls(&self) -> Vec<ModelCall> {
-        lock(&self.state.play).calls.clone()
+        lock_state(&self.state.play).calls.clone()
     }
 
     /// Number of answered calls by the script's marker.
@@ -197,7 +197,7 @@ impl ScriptedModel {
     /// Number of [`ScriptedModel::calls`] so far.
     #[must_use]
     pub fn call_count(&self) -> usize {
-        let play = lock(&self.state.play);
+        let play = lock_state(&self.state.play);
         play.calls.iter().filter(|call| call.start.is_empty()).count()
     }
 
@@ -208,38 +208,51 @@ impl ScriptedModel {
     }
 }
 
-async fn messages(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
-    model.handle(Dialect::Anthropic, &headers, &body)
+async fn answer_messages(
+    State(model): State<Arc<ScriptedModelState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    model.handle(PlayedDialect::Anthropic, &headers, &body)
 }
 
-async fn chat_completions(State(model): State<Arc<Model>>, headers: HeaderMap, body: Bytes) -> Response {
-    model.handle(Dialect::OpenAi, &headers, &body)
+async fn chat_completions(
+    State(model): State<Arc<ScriptedModelState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    model.handle(PlayedDialect::OpenAi, &headers, &body)
 }
 
 /// Answers Azure's route, which has the deployment in its path and the API version as a parameter.
-async fn azure(State(model): State<Arc<Model>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer_azure(
+    State(model): State<Arc<ScriptedModelState>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if !uri.query().unwrap_or_default().starts_with("api-version=") {
-        return Dialect::Azure.error(StatusCode::NOT_FOUND, "404", "Resource not found");
+        return PlayedDialect::Azure.error(StatusCode::NOT_FOUND, "404", "Resource not found");
     }
-    model.handle(Dialect::Azure, &headers, &body)
+    model.handle(PlayedDialect::Azure, &headers, &body)
 }
 
-async fn invoke(
-    State(model): State<Arc<Model>>,
+async fn answer_invoke(
+    State(model): State<Arc<ScriptedModelState>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let refused = |status, message: &str| Dialect::Bedrock.error(status, "", message);
+    let refused = |status, message: &str| PlayedDialect::Bedrock.error(status, "", message);
     let is_allowed =
-        Dialect::Bedrock.authorized(&headers) || bedrock::is_signed(&method, &uri, &headers, &body);
+        PlayedDialect::Bedrock.authorized(&headers) || bedrock::is_signed(&method, &uri, &headers, &body);
     if !is_allowed {
         return refused(StatusCode::FORBIDDEN, "the signature does not match");
     }
     let request = serde_json::from_slice(&body).map_err(|error| error.to_string());
-    match request.and_then(|request| bedrock::unwrapped(&uri, request)) {
-        Ok(request) => model.answer(Dialect::Bedrock, &headers, request),
+    match request.and_then(|request| bedrock::unwrap_request(&uri, request)) {
+        Ok(request) => model.answer(PlayedDialect::Bedrock, &headers, request),
         Err(problem) => {
             model.log.violation(format!("bedrock: {problem}"));
             refused(StatusCode::BAD_REQUEST, &problem)
@@ -247,19 +260,19 @@ async fn invoke(
     }
 }
 
-async fn models(headers: HeaderMap) -> Response {
-    if Dialect::Anthropic.authorized(&headers) || Dialect::OpenAi.authorized(&headers) {
+async fn list_models(headers: HeaderMap) -> Response {
+    if PlayedDialect::Anthropic.authorized(&headers) || PlayedDialect::OpenAi.authorized(&headers) {
         let model = json!({"id": "scripted", "type": "model", "object": "model", "display_name": "Scripted"});
-        return answer(
+        return render_json_answer(
             StatusCode::OK,
             json!({"object": "list", "data": [model], "has_more": false}),
         );
     }
-    Dialect::OpenAi.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key")
+    PlayedDialect::OpenAi.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key")
 }
 
-impl Model {
-    fn handle(&self, dialect: Dialect, headers: &HeaderMap, body: &Bytes) -> Response {
+impl ScriptedModelState {
+    fn handle(&self, dialect: PlayedDialect, headers: &HeaderMap, body: &Bytes) -> Response {
         if !dialect.authorized(headers) {
             return dialect.error(StatusCode::UNAUTHORIZED, "authentication_error", "invalid key");
         }
@@ -272,7 +285,7 @@ impl Model {
         }
     }
 
-    fn answer(&self, dialect: Dialect, headers: &HeaderMap, request: Value) -> Response {
+    fn answer(&self, dialect: PlayedDialect, headers: &HeaderMap, request: Value) -> Response {
         match self.play(dialect, headers, &request) {
             Ok(reply) => self.respond(dialect, &reply, &request),
             Err(problem) => {
@@ -282,24 +295,31 @@ impl Model {
         }
     }
 
-    fn play(&self, dialect: Dialect, headers: &HeaderMap, request: &Value) -> Result<PlayedReply, String> {
+    fn play(
+        &self,
+        dialect: PlayedDialect,
+        headers: &HeaderMap,
+        request: &Value,
+    ) -> Result<PlayedReply, String> {
         // The time is taken before the lock, so that waiting does not count.
         let at = Instant::now();
         if !is_json(headers) {
             return Err("content-type: application/json is required".to_owned());
         }
-        if dialect == Dialect::Anthropic && header_text(headers, "anthropic-version") != ANTHROPIC_VERSION {
+        if dialect == PlayedDialect::Anthropic
+            && header_text(headers, "anthropic-version") != ANTHROPIC_VERSION
+        {
             return Err(format!("anthropic-version: {ANTHROPIC_VERSION} is required"));
         }
         let mut transcript = dialect.read(request)?;
         // A summary replaces earlier turns in the first message; the script continues after them.
         transcript.turns += script::left_out(&transcript.opening);
-        let mut play = lock(&self.play);
+        let mut play = lock_state(&self.play);
         let ((start, marker), step) = play.step_for(&transcript)?;
-        script::check(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
+        script::check_step(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
         let counts = match dialect {
-            Dialect::Anthropic | Dialect::Bedrock => play.cache.marked(request)?,
-            Dialect::OpenAi | Dialect::Azure => play.cache.automatic(request),
+            PlayedDialect::Anthropic | PlayedDialect::Bedrock => play.cache.marked(request)?,
+            PlayedDialect::OpenAi | PlayedDialect::Azure => play.cache.automatic(request),
         };
         let reply = PlayedReply::new(&step, transcript.turns, request, counts);
         let call = ModelCall {
@@ -314,7 +334,7 @@ impl Model {
         Ok(reply)
     }
 
-    fn respond(&self, dialect: Dialect, reply: &PlayedReply, request: &Value) -> Response {
+    fn respond(&self, dialect: PlayedDialect, reply: &PlayedReply, request: &Value) -> Response {
         // The call counts as played: a garbled reply is lost after the model has answered.
         if self.garbled() {
             return (
@@ -326,17 +346,24 @@ impl Model {
         }
         let streamed = request["stream"] == true;
         match dialect {
-            Dialect::Bedrock => {
-                let frames = bedrock::framed(&anthropic::events(reply));
+            PlayedDialect::Bedrock => {
+                let frames = bedrock::frame_events(&anthropic::reply_events(reply));
                 self.stream(&frames, "application/vnd.amazon.eventstream")
             }
-            Dialect::Anthropic if streamed => self.stream(anthropic::stream(reply).as_bytes(), EVENT_STREAM),
-            Dialect::Anthropic => answer(StatusCode::OK, anthropic::whole(reply)),
-            Dialect::OpenAi | Dialect::Azure if streamed => {
-                let include_usage = request["stream_options"]["include_usage"] == true;
-                self.stream(openai::stream(reply, include_usage).as_bytes(), EVENT_STREAM)
+            PlayedDialect::Anthropic if streamed => {
+                self.stream(anthropic::stream_reply(reply).as_bytes(), EVENT_STREAM)
             }
-            Dialect::OpenAi | Dialect::Azure => answer(StatusCode::OK, openai::whole(reply)),
+            PlayedDialect::Anthropic => render_json_answer(StatusCode::OK, anthropic::render_reply(reply)),
+            PlayedDialect::OpenAi | PlayedDialect::Azure if streamed => {
+                let include_usage = request["stream_options"]["include_usage"] == true;
+                self.stream(
+                    openai::stream_reply(reply, include_usage).as_bytes(),
+                    EVENT_STREAM,
+                )
+            }
+            PlayedDialect::OpenAi | PlayedDialect::Azure => {
+                render_json_answer(StatusCode::OK, openai::render_reply(reply))
+            }
         }
     }
 
@@ -360,11 +387,11 @@ impl Model {
     }
 
     fn garbled(&self) -> bool {
-        count_down(&mut lock(&self.play).garble)
+        count_down(&mut lock_state(&self.play).garble)
     }
 
     fn cut(&self) -> bool {
-        count_down(&mut lock(&self.play).cut)
+        count_down(&mut lock_state(&self.play).cut)
     }
 }
 
@@ -374,13 +401,13 @@ fn count_down(left: &mut u32) -> bool {
     any
 }
 
-impl Play {
-    fn step_for(&self, transcript: &Transcript) -> Result<((String, String), Step), String> {
-        let (key, steps) = script::chosen(&self.scripts, &transcript.opening)
+impl ScriptPlay {
+    fn step_for(&self, transcript: &PlayedTranscript) -> Result<((String, String), ScriptStep), String> {
+        let (key, steps) = script::choose_script(&self.scripts, &transcript.opening)
             .ok_or("there is no script for this conversation")?;
         // A request for a summary is not a step of the script.
         if transcript.latest.contains(script::SUMMARY_ASKED) {
-            return Ok((key.clone(), script::summary()));
+            return Ok((key.clone(), script::build_summary_step()));
         }
         let marker = &key.1;
         let index = transcript.turns - self.repeated(transcript);
@@ -394,7 +421,7 @@ impl Play {
     }
 
     /// Counts the turns that are to be played again.
-    fn repeated(&self, transcript: &Transcript) -> usize {
+    fn repeated(&self, transcript: &PlayedTranscript) -> usize {
         let Some(text) = &self.repeat_after else { return 0 };
         let answers = transcript.answers.iter();
         answers.filter(|answer| answer.contains(text.as_str())).count()

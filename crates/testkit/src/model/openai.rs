@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::reply::{PlayedReply, pieces};
-use super::script::Transcript;
+use super::reply::{PlayedReply, split_pieces};
+use super::script::PlayedTranscript;
 
 const KNOWN: [&str; 22] = [
     "model",
@@ -32,7 +32,7 @@ const KNOWN: [&str; 22] = [
 ];
 
 /// Parses and validates a request. The error has the wording of the real service.
-pub(super) fn read(body: &Value) -> Result<Transcript, String> {
+pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
     let fields = body
         .as_object()
         .ok_or("We could not parse the JSON body of your request.")?;
@@ -45,10 +45,10 @@ pub(super) fn read(body: &Value) -> Result<Transcript, String> {
     let tools = read_tools(&body["tools"])?;
     check_output(&body["response_format"])?;
     let messages = body["messages"].as_array().filter(|list| !list.is_empty());
-    let mut reader = Reader {
-        transcript: Transcript {
+    let mut reader = TranscriptReader {
+        transcript: PlayedTranscript {
             tools,
-            ..Transcript::default()
+            ..PlayedTranscript::default()
         },
         open: Vec::new(),
         fresh: true,
@@ -93,18 +93,18 @@ fn check_output(format: &Value) -> Result<(), String> {
         return Err("Invalid value for 'response_format'".to_owned());
     }
     let is_strict = wanted["strict"] == true;
-    super::schema::check(&wanted["schema"], is_strict)
+    super::schema::check_schema(&wanted["schema"], is_strict)
         .map_err(|problem| format!("Invalid schema for response_format: {problem}"))
 }
 
-struct Reader {
-    transcript: Transcript,
+struct TranscriptReader {
+    transcript: PlayedTranscript,
     open: Vec<String>,
     /// True if the next text starts a new group.
     fresh: bool,
 }
 
-impl Reader {
+impl TranscriptReader {
     fn message(&mut self, message: &Value) -> Result<(), String> {
         let role = message["role"]
             .as_str()
@@ -184,7 +184,7 @@ impl Reader {
         self.transcript.latest.push('\n');
     }
 
-    fn end(self) -> Result<Transcript, String> {
+    fn end(self) -> Result<PlayedTranscript, String> {
         if !self.open.is_empty() {
             return Err(format!("tool calls without a result: {}", self.open.join(", ")));
         }
@@ -204,12 +204,12 @@ fn text_of(content: &Value) -> Result<String, String> {
 }
 
 /// Renders an error body.
-pub(super) fn error(kind: &str, message: &str) -> Value {
+pub(super) fn render_error(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
 /// Renders the reply as one JSON body.
-pub(super) fn whole(reply: &PlayedReply) -> Value {
+pub(super) fn render_reply(reply: &PlayedReply) -> Value {
     let calls: Vec<Value> = reply
         .calls
         .iter()
@@ -218,60 +218,61 @@ pub(super) fn whole(reply: &PlayedReply) -> Value {
             json!({"id": call.id, "type": "function", "function": function})
         })
         .collect();
-    let mut message = json!({"role": "assistant", "content": content(reply), "refusal": null});
+    let mut message = json!({"role": "assistant", "content": render_content(reply), "refusal": null});
     if !calls.is_empty() {
         message["tool_calls"] = Value::Array(calls);
     }
     json!({
         "id": reply.id, "object": "chat.completion", "created": 1_700_000_000, "model": reply.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(reply), "logprobs": null}],
-        "usage": usage(reply),
+        "usage": render_usage(reply),
     })
 }
 
 /// Renders the reply as server-sent events.
-pub(super) fn stream(reply: &PlayedReply, include_usage: bool) -> String {
-    let mut deltas = vec![json!({"role": "assistant", "content": content(reply).as_str().map(|_| "")})];
-    deltas.extend(pieces(&reply.text).map(|piece| json!({"content": piece})));
+pub(super) fn stream_reply(reply: &PlayedReply, include_usage: bool) -> String {
+    let mut deltas =
+        vec![json!({"role": "assistant", "content": render_content(reply).as_str().map(|_| "")})];
+    deltas.extend(split_pieces(&reply.text).map(|piece| json!({"content": piece})));
     for (index, call) in reply.calls.iter().enumerate() {
         let function = json!({"name": call.name, "arguments": ""});
         deltas.push(json!({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}));
         let input = call.input.to_string();
         deltas.extend(
-            pieces(&input)
+            split_pieces(&input)
                 .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})),
         );
     }
     let mut chunks: Vec<Value> = deltas
         .into_iter()
         .map(|delta| {
-            chunk(
+            render_chunk(
                 reply,
                 json!([{"index": 0, "delta": delta, "finish_reason": null}]),
             )
         })
         .collect();
-    chunks.push(chunk(
+    chunks.push(render_chunk(
         reply,
         json!([{"index": 0, "delta": {}, "finish_reason": finish_reason(reply)}]),
     ));
     if include_usage {
-        let mut last = chunk(reply, json!([]));
-        last["usage"] = usage(reply);
+        let mut last = render_chunk(reply, json!([]));
+        last["usage"] = render_usage(reply);
         chunks.push(last);
     }
     let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     lines + "data: [DONE]\n\n"
 }
 
-fn chunk(reply: &PlayedReply, choices: Value) -> Value {
+fn render_chunk(reply: &PlayedReply, choices: Value) -> Value {
     json!({
         "id": reply.id, "object": "chat.completion.chunk", "created": 1_700_000_000, "model": reply.model,
         "choices": choices, "usage": null,
     })
 }
 
-fn content(reply: &PlayedReply) -> Value {
+fn render_content(reply: &PlayedReply) -> Value {
     if reply.text.is_empty() {
         Value::Null
     } else {
@@ -287,7 +288,7 @@ fn finish_reason(reply: &PlayedReply) -> &'static str {
     }
 }
 
-fn usage(reply: &PlayedReply) -> Value {
+fn render_usage(reply: &PlayedReply) -> Value {
     let prompt = reply.input.plain + reply.input.read;
     json!({
         "prompt_tokens": prompt, "completion_tokens": reply.output_tokens,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::cache::Counts;
-use super::script::Step;
+use super::cache::TokenCounts;
+use super::script::ScriptStep;
 
 // Characters per streamed piece. The small number splits tool arguments into several events.
 const PIECE: usize = 12;
@@ -15,7 +15,7 @@ pub(super) struct PlayedReply {
     pub(super) thinking: Option<String>,
     pub(super) text: String,
     pub(super) calls: Vec<PlayedCall>,
-    pub(super) input: Counts,
+    pub(super) input: TokenCounts,
     pub(super) output_tokens: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct PlayedCall {
 }
 
 impl PlayedReply {
-    pub(super) fn new(step: &Step, index: usize, request: &Value, input: Counts) -> Self {
+    pub(super) fn new(step: &ScriptStep, index: usize, request: &Value, input: TokenCounts) -> Self {
         let calls = step
             .calls
             .iter()
@@ -56,7 +56,7 @@ impl PlayedReply {
 }
 
 /// Splits a text into short pieces at character boundaries.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn split_pieces(text: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     characters
         .chunks(PIECE)

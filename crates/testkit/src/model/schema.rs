@@ -16,7 +16,7 @@ const REFUSED: [&str; 8] = [
 
 /// Checks that every object is closed and free of refused keywords. In the strict form every property is also
 /// required.
-pub(super) fn check(schema: &Value, is_strict: bool) -> Result<(), String> {
+pub(super) fn check_schema(schema: &Value, is_strict: bool) -> Result<(), String> {
     if schema["type"] != "object" {
         return Err("schema must be of type object".to_owned());
     }

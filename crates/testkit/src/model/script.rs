@@ -4,11 +4,11 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::Value;
 
-use super::around::around;
+use super::surrounding_replies::build_surrounding_scripts;
 
 /// Reply of a script with its precondition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct ScriptStep {
     /// Text that the latest tool results must contain; for the first step, the user's message.
     pub expect: Option<String>,
     /// Text of the reply; may be empty if it has tool calls.
@@ -21,7 +21,7 @@ pub struct Step {
     pub unoffered: bool,
 }
 
-impl Step {
+impl ScriptStep {
     /// Creates a step with a text and no calls.
     #[must_use]
     pub fn say(text: impl Into<String>) -> Self {
@@ -70,13 +70,13 @@ impl Step {
 }
 
 /// Scripts by the start of the first user message and a marker in it.
-pub(super) type Scripts = BTreeMap<(String, String), Vec<Step>>;
+pub(super) type ScriptTable = BTreeMap<(String, String), Vec<ScriptStep>>;
 
 /// Selects the script of a conversation by its first user message.
-pub(super) fn chosen<'s>(
-    scripts: &'s Scripts,
+pub(super) fn choose_script<'s>(
+    scripts: &'s ScriptTable,
     opening: &str,
-) -> Option<(&'s (String, String), &'s Vec<Step>)> {
+) -> Option<(&'s (String, String), &'s Vec<ScriptStep>)> {
     let fitting = scripts.iter().filter_map(|script| {
         let (start, marker) = script.0;
         let place = opening.starts_with(start).then(|| opening.find(marker))??;
@@ -89,8 +89,8 @@ pub(super) fn chosen<'s>(
 }
 
 /// Combines the script of the work with the default scripts around it.
-pub(super) fn scripts(work: Vec<Step>) -> Scripts {
-    let around = around().into_iter();
+pub(super) fn with_surrounding_scripts(work: Vec<ScriptStep>) -> ScriptTable {
+    let around = build_surrounding_scripts().into_iter();
     let mut scripts: BTreeMap<_, _> = around
         .map(|(start, steps)| ((start.to_owned(), String::new()), steps))
         .collect();
@@ -100,7 +100,7 @@ pub(super) fn scripts(work: Vec<Step>) -> Scripts {
 
 /// Transcript independent of the dialect.
 #[derive(Debug, Default)]
-pub(crate) struct Transcript {
+pub(crate) struct PlayedTranscript {
     /// Text before the first assistant turn.
     pub(crate) opening: String,
     /// Number of assistant turns, which is the index of the next step.
@@ -117,8 +117,8 @@ pub(crate) struct Transcript {
 pub(super) const SUMMARY_ASKED: &str = "Reply with a summary of it for yourself";
 
 /// Returns a summary that fits any conversation.
-pub(super) fn summary() -> Step {
-    Step::say("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
+pub(super) fn build_summary_step() -> ScriptStep {
+    ScriptStep::say("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
 }
 
 /// Returns the number of turns that a summary in the first message replaces.
@@ -132,13 +132,13 @@ pub(super) fn left_out(opening: &str) -> usize {
 }
 
 /// Checks a step against the transcript. The error helps the author of the script or of the caller.
-pub(crate) fn check(step: &Step, transcript: &Transcript) -> Result<(), String> {
+pub(crate) fn check_step(step: &ScriptStep, transcript: &PlayedTranscript) -> Result<(), String> {
     if let Some(wanted) = step
         .expect
         .as_ref()
         .filter(|wanted| !transcript.latest.contains(wanted.as_str()))
     {
-        let tail = tail(&transcript.latest, 600);
+        let tail = take_text_end(&transcript.latest, 600);
         return Err(format!(
             "step {} expects {wanted:?} in the last results, which end with: {tail}",
             transcript.turns
@@ -157,7 +157,7 @@ pub(crate) fn check(step: &Step, transcript: &Transcript) -> Result<(), String> 
     }
 }
 
-fn tail(text: &str, characters: usize) -> String {
+fn take_text_end(text: &str, characters: usize) -> String {
     let skip = text.chars().count().saturating_sub(characters);
     text.chars().skip(skip).collect()
 }
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn own_script_precedes_similar_tickets_script() {
         let of = |marker: &str| ((String::new(), marker.to_owned()), Vec::new());
-        let scripts = Scripts::from([of(""), of("(first-12)"), of("(turns-0)"), of("(turns-0) of")]);
-        let marker = |opening: &str| chosen(&scripts, opening).map(|(key, _)| key.1.as_str());
+        let scripts = ScriptTable::from([of(""), of("(first-12)"), of("(turns-0)"), of("(turns-0) of")]);
+        let marker = |opening: &str| choose_script(&scripts, opening).map(|(key, _)| key.1.as_str());
         assert_eq!(marker("Cart (turns-0), like: Cart (first-12)"), Some("(turns-0)"));
         assert_eq!(marker("Cart (turns-0) of"), Some("(turns-0) of"));
         assert_eq!(marker("Cart"), Some(""));

@@ -112,7 +112,7 @@ pub(crate) async fn arrived(
     name_of: impl Fn(&HeaderMap, &Value) -> String,
 ) {
     let wanted = description.names();
-    let all = testkit::eventually("every webhook", SOON, async || {
+    let all = testkit::poll_until("every webhook", SOON, async || {
         let received = received.lock().unwrap().clone();
         let read = received.iter().map(|(headers, body)| {
             let payload: Value = serde_json::from_slice(body).unwrap();

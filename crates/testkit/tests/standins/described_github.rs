@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::FakeGitHub;
 use testkit::github::{
-    Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, RunState, WRITER_APP_ID, WRITER_TOKEN,
+    BranchRuleset, HeldRunState, READER_APP_ID, READER_TOKEN, RunConclusion, WRITER_APP_ID, WRITER_TOKEN,
 };
 
 use crate::described::{Description, arrived, every_route_is_described};
@@ -206,13 +206,13 @@ impl Caller {
     async fn use_commits(&mut self) {
         let (github, files) = (&self.github, [("src/a.txt", "b\n"), ("src/b.txt", "b\n")]);
         let head = github.commit("acme/shop", "fix", "more", &files).unwrap();
-        let checks = [("test", Conclusion::Success, "4 passed")];
+        let checks = [("test", RunConclusion::Success, "4 passed")];
         github.run_checks("acme/shop", &head, &checks).unwrap();
         github.require_checks("acme/shop", "main", &["test"]).unwrap();
-        let ruleset = Ruleset {
+        let ruleset = BranchRuleset {
             branches: vec!["main".to_owned()],
             required_checks: vec!["test".to_owned()],
-            ..Ruleset::default()
+            ..BranchRuleset::default()
         };
         github.set_rulesets("acme/shop", &[ruleset]).unwrap();
         for route in ["check-runs", "status"] {
@@ -235,7 +235,7 @@ impl Caller {
     }
 
     async fn use_runs(&mut self, head: &str) {
-        let red = [("build", Conclusion::Failure, "No space left on device")];
+        let red = [("build", RunConclusion::Failure, "No space left on device")];
         self.github.run_checks("acme/shop", head, &red).unwrap();
         let path = format!("/commits/{head}/check-runs");
         let checks = self
@@ -247,7 +247,7 @@ impl Caller {
         let route = "/actions/runs/{number}";
         self.ask_repo("GET", route, &own, None).await;
         self.github
-            .hold_run("acme/shop", head, "Deploy", RunState::Waiting)
+            .hold_run("acme/shop", head, "Deploy", HeldRunState::Waiting)
             .unwrap();
         let of_head = format!("/actions/runs?head_sha={head}");
         self.ask_repo("GET", "/actions/runs", &of_head, None).await;
@@ -257,7 +257,7 @@ impl Caller {
         );
         self.ask_repo("POST", &route, &again, Some(json!({}))).await;
         self.github
-            .end_reruns("acme/shop", Conclusion::Success, "")
+            .end_reruns("acme/shop", RunConclusion::Success, "")
             .unwrap();
     }
 

@@ -20,14 +20,14 @@ fn tests_pass(directory: &Path) -> bool {
 #[test]
 fn fixture_tests_pass_only_after_edit() {
     let directory = tempfile::tempdir().unwrap();
-    for (path, content) in fixture::files() {
+    for (path, content) in fixture::list_shop_files() {
         let path = directory.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
     assert!(!tests_pass(directory.path()));
 
-    let steps = fixture::script();
+    let steps = fixture::build_shop_script();
     let (_, input) = steps
         .iter()
         .flat_map(|step| &step.calls)

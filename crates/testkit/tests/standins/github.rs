@@ -7,10 +7,10 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::github::{
-    APP_PRIVATE_KEY, Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_APP_ID, WRITER_LOGIN,
+    APP_PRIVATE_KEY, BranchRuleset, READER_APP_ID, READER_TOKEN, RunConclusion, WRITER_APP_ID, WRITER_LOGIN,
     WRITER_TOKEN,
 };
-use testkit::{FakeGitHub, Fault, GitHubOptions};
+use testkit::{FakeGitHub, GitHubOptions, ServiceFault};
 
 use crate::{client, hmac, receiver, webhook};
 
@@ -239,7 +239,7 @@ async fn signed_webhooks_report_checks_review_merge() {
     );
 
     github
-        .run_checks(REPOSITORY, &head, &[("test", Conclusion::Success, "4 passed")])
+        .run_checks(REPOSITORY, &head, &[("test", RunConclusion::Success, "4 passed")])
         .unwrap();
     let (_, runs) = call(
         &github,
@@ -383,7 +383,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
     let number = github
         .open_pull_request_as(REPOSITORY, "rita", "fix", "t", "")
         .unwrap();
-    github.fail_next(Fault::new("/comments", 1, 502).on("POST").after_effect());
+    github.fail_next(ServiceFault::new("/comments", 1, 502).on("POST").after_effect());
     let path = format!("/repos/acme/shop/issues/{number}/comments");
     assert_eq!(
         call(
@@ -410,7 +410,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
     let before = received.lock().unwrap().len();
     let path = format!("/app/hook/deliveries/{}/attempts", newest["id"]);
     assert_eq!(call(&github, &jwt, Method::POST, &path, None).await.0, 202);
-    let again = testkit::eventually("redelivery", crate::SOON, async || {
+    let again = testkit::poll_until("redelivery", crate::SOON, async || {
         received.lock().unwrap().get(before).cloned()
     });
     assert_eq!(
@@ -427,17 +427,17 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
     github
         .open_pull_request_as(REPOSITORY, "rita", "fix", "t", "")
         .unwrap();
-    let on = |branch: &str| Ruleset {
+    let on = |branch: &str| BranchRuleset {
         branches: vec![branch.to_owned()],
-        ..Ruleset::default()
+        ..BranchRuleset::default()
     };
     let rulesets = [
-        Ruleset {
+        BranchRuleset {
             required_checks: vec!["build".to_owned()],
             restricts_updates: true,
             ..on("main")
         },
-        Ruleset {
+        BranchRuleset {
             restricts_creation: true,
             ..on("release/*")
         },
@@ -464,7 +464,7 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
         assert_eq!(git(&work, WRITER_TOKEN, &push).await, is_taken, "{branch}");
     }
 
-    let checks = [("build", Conclusion::Success, "")];
+    let checks = [("build", RunConclusion::Success, "")];
     github.run_checks(REPOSITORY, &head, &checks).unwrap();
     assert!(github.merge(REPOSITORY, 1, "rita").is_ok());
 }

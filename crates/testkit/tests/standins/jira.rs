@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
-use testkit::{FakeJira, Fault, JiraKind, JiraOptions};
+use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault};
 
 use crate::{client, hmac, receiver, webhook};
 
@@ -261,7 +261,12 @@ async fn list_lag_and_lost_answer_follow_effect() {
     let key = jira.create_issue("ENG", "Totals", "Wrong.", "Bug", &[]);
     let path = format!("/issue/{key}/comment");
     jira.set_list_lag(Duration::from_secs(3600));
-    jira.fail_next(Fault::new("/comment", 1, 200).on("POST").after_effect().cut());
+    jira.fail_next(
+        ServiceFault::new("/comment", 1, 200)
+            .on("POST")
+            .after_effect()
+            .cut(),
+    );
     assert_eq!(jira.faults_left(), 1);
     let url = format!("{}/rest/api/3{path}", jira.url());
     let request = client()

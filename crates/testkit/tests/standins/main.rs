@@ -56,7 +56,7 @@ async fn webhook(
     received: &Received,
     wanted: impl Fn(&HeaderMap, &Value) -> bool,
 ) -> (HeaderMap, Bytes, Value) {
-    testkit::eventually("webhook", SOON, async || {
+    testkit::poll_until("webhook", SOON, async || {
         received.lock().unwrap().iter().find_map(|(headers, body)| {
             let value: Value = serde_json::from_slice(body).unwrap();
             wanted(headers, &value).then(|| (headers.clone(), body.clone(), value))

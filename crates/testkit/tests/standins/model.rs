@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 use testkit::model::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
-use testkit::{Fault, ScriptedModel, Step};
+use testkit::{ScriptStep, ScriptedModel, ServiceFault};
 
 use crate::client;
 
-fn script() -> Vec<Step> {
+fn script() -> Vec<ScriptStep> {
     vec![
-        Step::call(
+        ScriptStep::call(
             "read_file",
             json!({"path": "a/rather/long/path.py", "umlaut": "äöü"}),
         )
         .expecting("fix"),
-        Step::say("done").expecting("content of the file"),
+        ScriptStep::say("done").expecting("content of the file"),
     ]
 }
 
@@ -172,7 +172,7 @@ async fn caller_receives_keys_faults_cuts_garbage() {
         .await
         .unwrap();
     assert_eq!(keyless.status(), 401);
-    model.fail_next(Fault::new("/v1/messages", 1, 429));
+    model.fail_next(ServiceFault::new("/v1/messages", 1, 429));
     let limited = anthropic(&model, &request).await;
     assert_eq!(
         (
@@ -198,9 +198,11 @@ async fn caller_receives_keys_faults_cuts_garbage() {
 
 #[tokio::test]
 async fn conversation_gets_script_of_its_marker() {
-    let model = ScriptedModel::start(vec![Step::say("default")]).await.unwrap();
-    model.set_script("ENG-1", vec![Step::say("one")]);
-    model.set_script("ENG-12", vec![Step::say("twelve")]);
+    let model = ScriptedModel::start(vec![ScriptStep::say("default")])
+        .await
+        .unwrap();
+    model.set_script("ENG-1", vec![ScriptStep::say("one")]);
+    model.set_script("ENG-12", vec![ScriptStep::say("twelve")]);
     for (opening, wanted) in [
         ("ticket ENG-12", "twelve"),
         ("ticket ENG-1", "one"),
@@ -242,8 +244,8 @@ async fn oauth_token_requires_beta_without_key() {
 
 #[tokio::test]
 async fn changed_or_foreign_thinking_is_refused() {
-    let thinking = Step::call("read_file", json!({"path": "a"})).thinking("Where?");
-    let model = ScriptedModel::start(vec![thinking, Step::say("done")])
+    let thinking = ScriptStep::call("read_file", json!({"path": "a"})).thinking("Where?");
+    let model = ScriptedModel::start(vec![thinking, ScriptStep::say("done")])
         .await
         .unwrap();
     let opening = json!({"role": "user", "content": "please fix it"});

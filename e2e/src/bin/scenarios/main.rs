@@ -32,7 +32,7 @@ enum Scenario {
     Demo(demo::Arguments),
     Faults(faults::Arguments),
     Replay(replay::Arguments),
-    ScaleSim(scale_sim::Scale),
+    ScaleSim(scale_sim::ScaleArguments),
     Skew(skew::Arguments),
 }
 
@@ -46,7 +46,7 @@ async fn main() -> ExitCode {
         Scenario::CrashMatrix(arguments) => Box::pin(crash_matrix::run(arguments)).await,
         Scenario::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Scenario::Faults(arguments) => Box::pin(faults::run(arguments)).await,
-        Scenario::Replay(arguments) => Box::pin(replay::run(arguments)).await,
+        Scenario::Replay(arguments) => Box::pin(replay::run_replay(arguments)).await,
         Scenario::ScaleSim(arguments) => Box::pin(scale_sim::run(arguments)).await,
         Scenario::Skew(arguments) => Box::pin(skew::run(arguments)).await,
     }

@@ -6,16 +6,16 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use domain::{CommitId, Entry, Fact, Plan, ReportRequest, Verdict};
+use domain::{ChangePlan, CommitId, DecisionVerdict, Fact, JournalEntry, ReportRequest};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::run::Known;
+use super::run::RunWithJournal;
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{run_path, shown, verdict},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{describe_verdict, make_visible, run_path},
 };
 
 // Number of lines of a change that the page shows.
@@ -25,48 +25,51 @@ const FEEDBACK: usize = api::types::DecisionBody::FEEDBACK_CHARS;
 
 /// Form fields of a decision.
 #[derive(Deserialize)]
-pub(super) struct Decided {
-    verdict: Verdict,
+pub(super) struct DecisionForm {
+    verdict: DecisionVerdict,
     head: String,
     #[serde(default)]
     feedback: String,
 }
 
 /// Subject of a decision.
-pub(super) enum About {
-    Plan(Box<Plan>),
+pub(super) enum DecisionSubject {
+    Plan(Box<ChangePlan>),
     /// A diff in git's format.
     Change(String),
 }
 
-pub(super) async fn show(Person(client): Person, Path(id): Path<String>) -> Result<Page, Problem> {
-    let known = Known::of(&client, id.parse()?).await?;
-    let title = format!("Decide about {}", shown(&id));
+pub(super) async fn show_approval(
+    SignedInPerson(client): SignedInPerson,
+    Path(id): Path<String>,
+) -> Result<ConsolePage, PageProblem> {
+    let known = RunWithJournal::of(&client, id.parse()?).await?;
+    let title = format!("Decide about {}", make_visible(&id));
     let overview = known.view.overview.as_ref();
     let asked = overview.and_then(|overview| overview.decides_about.as_deref());
     let body = match asked.map(str::parse::<CommitId>).transpose()? {
-        None => over(&id, &known.journal, None),
+        None => render_past_decision(&id, &known.journal, None),
         Some(head) => {
-            let about = match plan(&known.journal, &head) {
-                Some(plan) => About::Plan(plan),
-                None => About::Change(client.diff(&known.id).await?),
+            let about = match find_proposed_plan(&known.journal, &head) {
+                Some(plan) => DecisionSubject::Plan(plan),
+                None => DecisionSubject::Change(client.diff(&known.id).await?),
             };
-            question(&id, &head, &about)
+            render_question(&id, &head, &about)
         }
     };
-    Ok(Page::new(Place::NeedsYou, title, body))
+    Ok(ConsolePage::new(NavigationEntry::NeedsYou, title, body))
 }
 
 /// Sends a decision to the API. On a conflict, the page shows the earlier decision.
-pub(super) async fn decide(
-    Person(client): Person,
+pub(super) async fn submit_decision(
+    SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
-    Form(decided): Form<Decided>,
-) -> Result<Response, Problem> {
+    Form(decided): Form<DecisionForm>,
+) -> Result<Response, PageProblem> {
     let run = id.parse()?;
     let feedback = decided.feedback.trim();
-    if decided.verdict == Verdict::Revise && feedback.is_empty() {
-        return Err(Problem::Form("Say what to change."));
+    if decided.verdict == DecisionVerdict::Revise && feedback.is_empty() {
+        return Err(PageProblem::Form("Say what to change."));
     }
     let taken = client
         .decide(&run, decided.verdict, &decided.head, feedback)
@@ -75,8 +78,8 @@ pub(super) async fn decide(
         Ok(()) => Ok(Redirect::to(&run_path(&id)).into_response()),
         Err(api::Error::Refused { status, detail, .. }) if status == StatusCode::CONFLICT => {
             let journal = client.journal(&run).await?;
-            let body = over(&id, &journal, Some(&detail));
-            let page = Page::new(Place::NeedsYou, "Your decision was not taken", body);
+            let body = render_past_decision(&id, &journal, Some(&detail));
+            let page = ConsolePage::new(NavigationEntry::NeedsYou, "Your decision was not taken", body);
             Ok(page.with(StatusCode::CONFLICT))
         }
         Err(refused) => Err(refused.into()),
@@ -84,7 +87,7 @@ pub(super) async fn decide(
 }
 
 /// Finds the proposed plan with this id. The newest proposal is searched first.
-fn plan(journal: &[Entry], asked: &CommitId) -> Option<Box<Plan>> {
+fn find_proposed_plan(journal: &[JournalEntry], asked: &CommitId) -> Option<Box<ChangePlan>> {
     journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
             request: ReportRequest::PlanProposed(proposed),
@@ -94,26 +97,26 @@ fn plan(journal: &[Entry], asked: &CommitId) -> Option<Box<Plan>> {
     })
 }
 
-pub(super) fn question(run: &str, head: &CommitId, about: &About) -> Markup {
+pub(super) fn render_question(run: &str, head: &CommitId, about: &DecisionSubject) -> Markup {
     html! {
         p {
-            "Run " a href=(run_path(run)) { (shown(run)) } " waits for your decision about "
-            @match about { About::Plan(_) => "its plan ", About::Change(_) => "its change " }
+            "Run " a href=(run_path(run)) { (make_visible(run)) } " waits for your decision about "
+            @match about { DecisionSubject::Plan(_) => "its plan ", DecisionSubject::Change(_) => "its change " }
             code { (head.short()) } "."
         }
         @match about {
-            About::Plan(plan) => (of_plan(plan)),
-            About::Change(text) => (of_change(text)),
+            DecisionSubject::Plan(plan) => (of_plan(plan)),
+            DecisionSubject::Change(text) => (of_change(text)),
         }
-        (forms(run, head, about))
+        (render_decision_forms(run, head, about))
     }
 }
 
-fn forms(run: &str, head: &CommitId, about: &About) -> Markup {
+fn render_decision_forms(run: &str, head: &CommitId, about: &DecisionSubject) -> Markup {
     let action = format!("{}/approval", run_path(run));
     let yes = match about {
-        About::Plan(_) => "Approve the plan",
-        About::Change(_) => "Approve the change",
+        DecisionSubject::Plan(_) => "Approve the plan",
+        DecisionSubject::Change(_) => "Approve the change",
     };
     html! {
         h2 { "Decide" }
@@ -135,32 +138,32 @@ fn forms(run: &str, head: &CommitId, about: &About) -> Markup {
 }
 
 /// Renders the page of a run that has no open question, with its last decision.
-pub(super) fn over(run: &str, journal: &[Entry], refused: Option<&str>) -> Markup {
+pub(super) fn render_past_decision(run: &str, journal: &[JournalEntry], refused: Option<&str>) -> Markup {
     let last = journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::Decided { decision, by } => Some((by, decision.verdict, entry.at)),
         _ => None,
     });
     html! {
-        @if let Some(refused) = refused { div.box.problem role="alert" { p { (shown(refused)) } } }
+        @if let Some(refused) = refused { div.box.problem role="alert" { p { (make_visible(refused)) } } }
         @match last {
-            Some((by, said, at)) => p { (shown(by)) " " (verdict(said)) " at " (at) "." },
+            Some((by, said, at)) => p { (make_visible(by)) " " (describe_verdict(said)) " at " (at) "." },
             None => @if refused.is_none() { p { "This run waits for no decision." } },
         }
         p { a href=(run_path(run)) { "To the run" } }
     }
 }
 
-fn of_plan(plan: &Plan) -> Markup {
+fn of_plan(plan: &ChangePlan) -> Markup {
     let list = |name: &str, items: &[String]| {
         html! {
-            @if !items.is_empty() { h3 { (name) } ul { @for item in items { li { (shown(item)) } } } }
+            @if !items.is_empty() { h3 { (name) } ul { @for item in items { li { (make_visible(item)) } } } }
         }
     };
     html! {
         h2 { "The plan" }
-        p { strong { (shown(&plan.goal)) } }
-        pre { (shown(&plan.approach)) }
-        ol { @for step in &plan.steps { li { (shown(&step.what)) @for file in &step.files { " " code { (shown(file)) } } } } }
+        p { strong { (make_visible(&plan.goal)) } }
+        pre { (make_visible(&plan.approach)) }
+        ol { @for step in &plan.steps { li { (make_visible(&step.what)) @for file in &step.files { " " code { (make_visible(file)) } } } } }
         (list("Tests", &plan.tests))
         (list("Risks", &plan.risks))
         (list("Not part of it", &plan.not_doing))
@@ -173,7 +176,7 @@ fn of_change(text: &str) -> Markup {
     html! {
         h2 { "The change" }
         pre.diff tabindex="0" aria-label="Difference" {
-            @for line in lines.iter().take(LINES) { span class=(class_of(line)) { (shown(line)) "\n" } }
+            @for line in lines.iter().take(LINES) { span class=(class_of(line)) { (make_visible(line)) "\n" } }
         }
         @if left_out > 0 { p { (left_out) " more lines are left out: read them with journeyman diff." } }
     }

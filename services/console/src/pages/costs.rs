@@ -9,21 +9,24 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{count, instant, money, shown},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{format_count, format_instant, format_money, make_visible},
 };
 
 /// Period of the page; by default the current month.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct CostsQuery {
     pub(super) since: String,
     pub(super) until: String,
 }
 
-pub(super) async fn show(Person(client): Person, Query(asked): Query<Asked>) -> Result<Page, Problem> {
+pub(super) async fn show_costs(
+    SignedInPerson(client): SignedInPerson,
+    Query(asked): Query<CostsQuery>,
+) -> Result<ConsolePage, PageProblem> {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let query = SpendQuery {
         since: given(&asked.since),
@@ -31,19 +34,23 @@ pub(super) async fn show(Person(client): Person, Query(asked): Query<Asked>) -> 
         from: None,
     };
     let spent = client.spend(&query).await?;
-    Ok(Page::new(Place::Costs, "Costs", body(&asked, &spent)))
+    Ok(ConsolePage::new(
+        NavigationEntry::Costs,
+        "Costs",
+        render_costs(&asked, &spent),
+    ))
 }
 
 /// Sum of the calls under one name.
 #[derive(Default)]
-struct Sum {
+struct SpendSum {
     calls: u64,
     tokens: u64,
     micros: u64,
     unpriced: u64,
 }
 
-impl Sum {
+impl SpendSum {
     fn add(&mut self, line: &SpendLine) {
         self.calls = self.calls.saturating_add(line.calls);
         self.tokens = self.tokens.saturating_add(line.tokens);
@@ -52,26 +59,26 @@ impl Sum {
     }
 }
 
-pub(super) fn body(asked: &Asked, spent: &SpendView) -> Markup {
+pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
     html! {
         form.row method="get" action="/costs" {
-            div { label for="since" { "From the day" } input id="since" name="since" type="date" value=(shown(&asked.since)); }
-            div { label for="until" { "Before the day" } input id="until" name="until" type="date" value=(shown(&asked.until)); }
+            div { label for="since" { "From the day" } input id="since" name="since" type="date" value=(make_visible(&asked.since)); }
+            div { label for="until" { "Before the day" } input id="until" name="until" type="date" value=(make_visible(&asked.until)); }
             button { "Show" }
         }
-        p { "From " (instant(&spent.since)) " to " (instant(&spent.until)) ", counted from the journals that are kept." }
+        p { "From " (format_instant(&spent.since)) " to " (format_instant(&spent.until)) ", counted from the journals that are kept." }
         @if spent.lines.is_empty() { p { "No model was asked." } } @else {
-            (by("Repository", spent, |line| line.repository.as_str()))
-            (by("Model", spent, |line| line.model.as_str()))
-            (by("Job", spent, |line| line.job.as_str()))
-            (by("Ticket", spent, |line| line.ticket.as_str()))
-            (by("Day", spent, |line| line.day.as_str()))
+            (render_sums_by("Repository", spent, |line| line.repository.as_str()))
+            (render_sums_by("Model", spent, |line| line.model.as_str()))
+            (render_sums_by("Job", spent, |line| line.job.as_str()))
+            (render_sums_by("Ticket", spent, |line| line.ticket.as_str()))
+            (render_sums_by("Day", spent, |line| line.day.as_str()))
         }
     }
 }
 
-fn by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
-    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
+    let mut sums: BTreeMap<&str, SpendSum> = BTreeMap::new();
     for line in &spent.lines {
         sums.entry(of(line)).or_default().add(line);
     }
@@ -90,10 +97,10 @@ fn by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a st
             tbody {
                 @for (key, sum) in sums {
                     tr {
-                        th scope="row" { @if key.is_empty() { "not known" } @else { (shown(key)) } }
-                        td.number data-name="Replies" { (count(sum.calls)) }
-                        td.number data-name="Tokens" { (count(sum.tokens)) }
-                        td.number data-name="Cost" { (money(Dollars::from_micros(sum.micros), sum.unpriced)) }
+                        th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
+                        td.number data-name="Replies" { (format_count(sum.calls)) }
+                        td.number data-name="Tokens" { (format_count(sum.tokens)) }
+                        td.number data-name="Cost" { (format_money(Dollars::from_micros(sum.micros), sum.unpriced)) }
                     }
                 }
             }

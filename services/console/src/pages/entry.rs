@@ -1,41 +1,41 @@
 //! The stored journal: one entry on a page, or all entries as JSON.
 
 use axum::{Json, extract::Path};
-use domain::Entry;
+use domain::JournalEntry;
 use maud::{Markup, html};
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{run_path, shown},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{make_visible, run_path},
 };
 
-pub(super) async fn journal(
-    Person(client): Person,
+pub(super) async fn serve_journal(
+    SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
-) -> Result<Json<Vec<Entry>>, Problem> {
+) -> Result<Json<Vec<JournalEntry>>, PageProblem> {
     Ok(Json(client.journal(&id.parse()?).await?))
 }
 
-pub(super) async fn show(
-    Person(client): Person,
+pub(super) async fn show_entry(
+    SignedInPerson(client): SignedInPerson,
     Path((id, position)): Path<(String, u64)>,
-) -> Result<Page, Problem> {
+) -> Result<ConsolePage, PageProblem> {
     let entry = client.entry(&id.parse()?, position).await?;
-    let entry = entry.ok_or(Problem::NotFound)?;
-    Ok(Page::new(
-        Place::Runs,
-        format!("Entry {position} of {}", shown(&id)),
-        body(&id, &entry),
+    let entry = entry.ok_or(PageProblem::NotFound)?;
+    Ok(ConsolePage::new(
+        NavigationEntry::Runs,
+        format!("Entry {position} of {}", make_visible(&id)),
+        render_entry(&id, &entry),
     ))
 }
 
-pub(super) fn body(run: &str, entry: &Entry) -> Markup {
+pub(super) fn render_entry(run: &str, entry: &JournalEntry) -> Markup {
     let json = serde_json::to_string_pretty(entry).unwrap_or_default();
     html! {
         p { (entry.fact.name().replace('_', " ")) ", written at " (entry.at) }
-        pre tabindex="0" { (shown(&json)) }
+        pre tabindex="0" { (make_visible(&json)) }
         p { a href={ (run_path(run)) "?all=true#entry-" (entry.position) } { "To its place in the run" } }
     }
 }

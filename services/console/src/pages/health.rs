@@ -6,49 +6,56 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{instant, shown},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{format_instant, make_visible},
 };
 
 /// Form field with the wanted position of the switch.
 #[derive(Deserialize)]
-pub(super) struct Switch {
+pub(super) struct StopAllForm {
     stop_all: bool,
 }
 
 /// Responses of the API for the page.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct HealthReadings {
     pub(super) stop_all: StopAllView,
     pub(super) runs: Vec<RunView>,
     pub(super) letters: Vec<DeadView>,
     pub(super) rules: Option<RulesView>,
 }
 
-pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
+pub(super) async fn show_health(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
     let (stop_all, runs, letters, rules) = tokio::join!(
         client.is_stopped(),
         client.runs(None),
         client.dead_letters(),
         client.rules()
     );
-    let seen = Seen {
+    let seen = HealthReadings {
         stop_all: stop_all?,
         runs: runs?,
         letters: letters?,
         rules: Some(rules?),
     };
-    Ok(Page::new(Place::Health, "Health", body(&seen)))
+    Ok(ConsolePage::new(
+        NavigationEntry::Health,
+        "Health",
+        render_health(&seen),
+    ))
 }
 
-pub(super) async fn switch(Person(client): Person, Form(switch): Form<Switch>) -> Result<Redirect, Problem> {
+pub(super) async fn switch_planners(
+    SignedInPerson(client): SignedInPerson,
+    Form(switch): Form<StopAllForm>,
+) -> Result<Redirect, PageProblem> {
     client.stop_all(switch.stop_all).await?;
     Ok(Redirect::to("/health"))
 }
 
-pub(super) fn body(seen: &Seen) -> Markup {
+pub(super) fn render_health(seen: &HealthReadings) -> Markup {
     let (works, problems) = seen
         .rules
         .as_ref()
@@ -75,8 +82,8 @@ fn stop_all(switch: &StopAllView) -> Markup {
         @if switch.on {
             p {
                 "No ticket is worked on"
-                @if let Some(by) = &switch.by { ", because " (shown(by)) " stopped every planner" }
-                @if let Some(at) = &switch.at { " at " (instant(at)) }
+                @if let Some(by) = &switch.by { ", because " (make_visible(by)) " stopped every planner" }
+                @if let Some(at) = &switch.at { " at " (format_instant(at)) }
                 "."
             }
         } @else {

@@ -6,49 +6,52 @@ use axum::{
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::{IntoResponse, Redirect, Response},
 };
-use domain::address::encode;
+use domain::address::percent_encode;
 use maud::{Markup, html};
 use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::{
-    layout::Page,
-    person::{State, session_id},
-    problem::{Problem, told},
-    session::{self, Login},
+    layout::ConsolePage,
+    person::{ConsoleState, session_id},
+    problem::{PageProblem, describe_api_error},
+    session::{self, SessionLogin},
 };
 
 /// Query of the login page: the path to show after the login.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct LoginQuery {
     next: String,
 }
 
 /// Form fields of a login with a token.
 #[derive(Deserialize)]
-pub(super) struct Brought {
+pub(super) struct TokenForm {
     token: SecretString,
     #[serde(default)]
     next: String,
 }
 
-pub(super) async fn show(Shared(state): Shared<State>, Query(asked): Query<Asked>) -> Page {
-    page(&state, &asked.next, None)
+pub(super) async fn show_login(
+    Shared(state): Shared<ConsoleState>,
+    Query(asked): Query<LoginQuery>,
+) -> ConsolePage {
+    build_login_page(&state, &asked.next, None)
 }
 
 /// Logs a person in if the API accepts their token.
-pub(super) async fn begin(
-    Shared(state): Shared<State>,
+pub(super) async fn begin_token_login(
+    Shared(state): Shared<ConsoleState>,
     headers: HeaderMap,
-    Form(brought): Form<Brought>,
-) -> Result<Response, Problem> {
+    Form(brought): Form<TokenForm>,
+) -> Result<Response, PageProblem> {
     use secrecy::ExposeSecret;
-    if !Doors::of(&state).token {
-        return Err(Problem::Form("Here, people log in at the provider."));
+    if !LoginMethods::of(&state).token {
+        return Err(PageProblem::Form("Here, people log in at the provider."));
     }
     let token = SecretString::from(brought.token.expose_secret().trim().to_owned());
-    let client = api::Client::new(&state.api, token).map_err(Problem::Api)?;
+    let client = api::Client::new(&state.api, token).map_err(PageProblem::Api)?;
     // The smallest request that every role may make.
     if let Err(refused) = client.is_stopped().await {
         let (status, words) = match &refused {
@@ -56,31 +59,36 @@ pub(super) async fn begin(
                 StatusCode::UNAUTHORIZED,
                 "The API does not know this token.".to_owned(),
             ),
-            other => told(other),
+            other => describe_api_error(other),
         };
-        return Ok(page(&state, &brought.next, Some(&words)).with(status));
+        return Ok(build_login_page(&state, &brought.next, Some(&words)).with(status));
     }
     // A new login ends the former session, so its token does not stay in memory.
     if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
-    let cookie = session::cookie(&state.sessions.begin(Login::Token(client)), state.over_tls);
-    Ok(([(SET_COOKIE, cookie)], Redirect::to(&onward(&brought.next))).into_response())
+    let cookie =
+        session::build_session_cookie(&state.sessions.begin(SessionLogin::Token(client)), state.over_tls);
+    Ok((
+        [(SET_COOKIE, cookie)],
+        Redirect::to(&safe_next_path(&brought.next)),
+    )
+        .into_response())
 }
 
-pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Response {
+pub(super) async fn end_session(Shared(state): Shared<ConsoleState>, headers: HeaderMap) -> Response {
     if let Some(id) = session_id(&state, &headers) {
         state.sessions.end(&id);
     }
     (
-        [(SET_COOKIE, session::gone(state.over_tls))],
+        [(SET_COOKIE, session::build_removal_cookie(state.over_tls))],
         Redirect::to("/login"),
     )
         .into_response()
 }
 
 /// Returns the path if it is one of this console, else the first page.
-pub(super) fn onward(next: &str) -> String {
+pub(super) fn safe_next_path(next: &str) -> String {
     // A path with `//` or a backslash at its start is another host for browsers.
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
@@ -93,13 +101,13 @@ pub(super) fn onward(next: &str) -> String {
 
 /// Ways to log in.
 #[derive(Clone, Copy)]
-struct Doors {
+struct LoginMethods {
     provider: bool,
     token: bool,
 }
 
-impl Doors {
-    fn of(state: &State) -> Self {
+impl LoginMethods {
+    fn of(state: &ConsoleState) -> Self {
         let provider = state.provider.as_ref();
         Self {
             provider: provider.is_some(),
@@ -109,33 +117,33 @@ impl Doors {
 }
 
 /// Builds the login page, with the problem of the last attempt.
-pub(super) fn page(state: &State, next: &str, problem: Option<&str>) -> Page {
-    Page {
+pub(super) fn build_login_page(state: &ConsoleState, next: &str, problem: Option<&str>) -> ConsolePage {
+    ConsolePage {
         title: "Log in".to_owned(),
         place: None,
-        body: body(Doors::of(state), next, problem),
+        body: render_login(LoginMethods::of(state), next, problem),
     }
 }
 
-fn body(doors: Doors, next: &str, problem: Option<&str>) -> Markup {
+fn render_login(doors: LoginMethods, next: &str, problem: Option<&str>) -> Markup {
     html! {
         @if let Some(problem) = problem {
             div.box.problem role="alert" { p { (problem) } }
         }
         // A link, because the content security policy forbids forms that lead to another site.
         @if doors.provider {
-            p { a.button href={ "/login/oidc?next=" (encode(&onward(next))) } { "Log in with your account" } }
+            p { a.button href={ "/login/oidc?next=" (percent_encode(&safe_next_path(next))) } { "Log in with your account" } }
         }
         @if doors.token { (with_token(next)) }
         // The cookie is SameSite=Strict: a link from another site does not send it, a link of this page does.
-        @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
+        @if !next.is_empty() { p { a href=(safe_next_path(next)) { "You are logged in already? Go on" } } }
     }
 }
 
 fn with_token(next: &str) -> Markup {
     html! {
         form method="post" action="/login" {
-            input type="hidden" name="next" value=(onward(next));
+            input type="hidden" name="next" value=(safe_next_path(next));
             label for="token" { "API token" }
             input id="token" name="token" type="password" required autocomplete="current-password" autofocus
                 aria-describedby="token-help";
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn login_target_outside_console_is_ignored() {
-        assert_eq!(onward("/runs?status=parked"), "/runs?status=parked");
+        assert_eq!(safe_next_path("/runs?status=parked"), "/runs?status=parked");
         for elsewhere in [
             "",
             "https://evil.example",
@@ -163,7 +171,7 @@ mod tests {
             "/a\r\nb: c",
             "javascript:x",
         ] {
-            assert_eq!(onward(elsewhere), "/", "{elsewhere}");
+            assert_eq!(safe_next_path(elsewhere), "/", "{elsewhere}");
         }
     }
 }

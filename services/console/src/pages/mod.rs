@@ -2,10 +2,9 @@
 
 mod approval;
 mod costs;
-mod dead;
+mod dead_letters;
 mod entry;
 mod health;
-mod live;
 mod login;
 mod needs_you;
 mod orders;
@@ -14,6 +13,7 @@ mod provider;
 mod reviewers;
 mod rules;
 mod run;
+mod run_events;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -24,33 +24,39 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::{oidc, person::State};
+use crate::{oidc, person::ConsoleState};
 
-pub(crate) fn routes() -> Router<State> {
+pub(crate) fn build_page_routes() -> Router<ConsoleState> {
     Router::new()
-        .route("/reviewers", get(reviewers::show))
-        .route("/login", get(login::show).post(login::begin))
-        .route("/login/oidc", get(provider::begin))
-        .route(oidc::BACK, get(provider::back))
-        .route("/logout", post(login::end))
-        .route("/", get(needs_you::show))
-        .route("/runs", get(runs::show).post(orders::of_many))
-        .route("/runs/{id}", get(run::show))
-        .route("/runs/{id}/summary", get(live::summary))
-        .route("/runs/{id}/changes", get(live::changes))
-        .route("/runs/{id}/events", get(live::events))
-        .route("/runs/{id}/journal.json", get(entry::journal))
-        .route("/runs/{id}/entries/{position}", get(entry::show))
+        .route("/reviewers", get(reviewers::show_reviewers))
+        .route("/login", get(login::show_login).post(login::begin_token_login))
+        .route("/login/oidc", get(provider::begin_provider_login))
+        .route(oidc::BACK, get(provider::finish_provider_login))
+        .route("/logout", post(login::end_session))
+        .route("/", get(needs_you::show_needs_you))
+        .route("/runs", get(runs::show_runs).post(orders::of_many))
+        .route("/runs/{id}", get(run::show_run))
+        .route("/runs/{id}/summary", get(run_events::serve_summary))
+        .route("/runs/{id}/changes", get(run_events::serve_changes))
+        .route("/runs/{id}/events", get(run_events::serve_events))
+        .route("/runs/{id}/journal.json", get(entry::serve_journal))
+        .route("/runs/{id}/entries/{position}", get(entry::show_entry))
         .route("/runs/{id}/stop", post(orders::stop_run))
-        .route("/runs/{id}/approval", get(approval::show).post(approval::decide))
-        .route("/tickets/{key}", get(ticket::show))
+        .route(
+            "/runs/{id}/approval",
+            get(approval::show_approval).post(approval::submit_decision),
+        )
+        .route("/tickets/{key}", get(ticket::show_ticket))
         .route("/tickets/{key}/stop", post(orders::stop_ticket))
         .route("/tickets/{key}/retry", post(orders::retry_ticket))
-        .route("/tickets/{key}/comments", post(ticket::comment))
-        .route("/dead", get(dead::list))
-        .route("/dead/{sequence}", get(dead::show).post(dead::act))
-        .route("/pools", get(pools::show))
-        .route("/rules", get(rules::show))
-        .route("/costs", get(costs::show))
-        .route("/health", get(health::show).post(health::switch))
+        .route("/tickets/{key}/comments", post(ticket::submit_comment))
+        .route("/dead", get(dead_letters::list_dead_letters))
+        .route(
+            "/dead/{sequence}",
+            get(dead_letters::show_dead_letter).post(dead_letters::apply_letter_order),
+        )
+        .route("/pools", get(pools::show_pools))
+        .route("/rules", get(rules::show_rules))
+        .route("/costs", get(costs::show_costs))
+        .route("/health", get(health::show_health).post(health::switch_planners))
 }

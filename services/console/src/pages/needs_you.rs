@@ -6,15 +6,18 @@ use api::types::{CredentialView, DeadView, RulesView, RunState, RunView, RunsQue
 use maud::{Markup, html};
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{detail, heading, instant, needs_a_look, run_path, short, shown, ticket_path},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{
+        describe_stop, format_instant, make_visible, needs_a_look, run_path, shorten_text, stop_detail,
+        ticket_path,
+    },
 };
 
 /// Candidates for the list, as the API returned them.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct AttentionItems {
     /// Runs that wait for a person, and the newest of the others.
     pub(super) runs: Vec<RunView>,
     pub(super) letters: Vec<DeadView>,
@@ -24,7 +27,9 @@ pub(super) struct Open {
     pub(super) credentials: Vec<CredentialView>,
 }
 
-pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
+pub(super) async fn show_needs_you(
+    SignedInPerson(client): SignedInPerson,
+) -> Result<ConsolePage, PageProblem> {
     let of_people = RunsQuery {
         waits_for: Some(RunsQuery::PERSON.to_owned()),
         limit: Some(RunsQuery::MOST),
@@ -42,21 +47,25 @@ pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
     // The longest waiting runs may be older than the newest page, so both lists are read.
     let (mut runs, newest) = (waiting?, newest?);
     runs.extend(newest.into_iter().filter(|run| !waits_for_person(run)));
-    let open = Open {
+    let open = AttentionItems {
         runs,
         letters: letters?,
         rules: Some(rules?),
         stop_all: stop_all?,
         credentials: credentials?,
     };
-    Ok(Page::new(Place::NeedsYou, "Needs you", body(&open)))
+    Ok(ConsolePage::new(
+        NavigationEntry::NeedsYou,
+        "Needs you",
+        render_needs_you(&open),
+    ))
 }
 
 fn waits_for_person(run: &RunView) -> bool {
     matches!(run.waits_for.as_deref(), Some("decision" | "answer"))
 }
 
-impl Open {
+impl AttentionItems {
     fn parked(&self, wanted: &str) -> Vec<&RunView> {
         let parked = self.runs.iter().filter(|run| run.status == RunState::Parked);
         parked
@@ -74,7 +83,7 @@ impl Open {
     }
 }
 
-pub(super) fn body(open: &Open) -> Markup {
+pub(super) fn render_needs_you(open: &AttentionItems) -> Markup {
     let (decisions, questions, failed) = (open.parked("decision"), open.parked("answer"), open.failed());
     let (quarantined, dead): (Vec<_>, Vec<_>) =
         open.letters.iter().partition(|letter| letter.what == "ticket");
@@ -90,34 +99,34 @@ pub(super) fn body(open: &Open) -> Markup {
         && open.letters.is_empty()
         && problems.is_empty();
     html! {
-        @if open.stop_all.on { (stopped(&open.stop_all)) }
+        @if open.stop_all.on { (render_stop_notice(&open.stop_all)) }
         @if is_quiet { p { "Nothing waits for you." } }
-        (section("Decisions", &decisions, |run| html! {
-            a href={ (run_path(&run.id)) "/approval" } { (shown(&run.id)) }
-            " (" (run.job) ") waits for a decision; it began at " (instant(&run.started_at))
+        (render_section("Decisions", &decisions, |run| html! {
+            a href={ (run_path(&run.id)) "/approval" } { (make_visible(&run.id)) }
+            " (" (run.job) ") waits for a decision; it began at " (format_instant(&run.started_at))
         }))
-        (section("Questions", &questions, |run| html! {
-            a href=(ticket_path(&run.ticket)) { (shown(&run.ticket)) }
-            " has a question of " a href=(run_path(&run.id)) { "run " (shown(&run.id)) }
+        (render_section("Questions", &questions, |run| html! {
+            a href=(ticket_path(&run.ticket)) { (make_visible(&run.ticket)) }
+            " has a question of " a href=(run_path(&run.id)) { "run " (make_visible(&run.id)) }
         }))
-        (section("Failed", &failed, |run| html! {
-            a href=(run_path(&run.id)) { (shown(&run.id)) } " (" (run.job) ") "
+        (render_section("Failed", &failed, |run| html! {
+            a href=(run_path(&run.id)) { (make_visible(&run.id)) } " (" (run.job) ") "
             @if let Some(stop) = &run.stop {
-                span.bad { (heading(stop)) }
-                @if let Some(detail) = detail(stop) { ": " (short(&detail, 200)) }
+                span.bad { (describe_stop(stop)) }
+                @if let Some(detail) = stop_detail(stop) { ": " (shorten_text(&detail, 200)) }
             }
         }))
-        (section("Quarantined", &quarantined, |letter| html! {
-            a href=(ticket_path(letter.ticket.as_deref().unwrap_or(&letter.id))) { (shown(letter.ticket.as_deref().unwrap_or(&letter.id))) }
-            ": " (short(&letter.reason, 200))
+        (render_section("Quarantined", &quarantined, |letter| html! {
+            a href=(ticket_path(letter.ticket.as_deref().unwrap_or(&letter.id))) { (make_visible(letter.ticket.as_deref().unwrap_or(&letter.id))) }
+            ": " (shorten_text(&letter.reason, 200))
             " (" a href={ "/dead/" (letter.sequence) } { "letter " (letter.sequence) } ")"
         }))
-        (section("Dead letters", &dead, |letter| html! {
-            a href={ "/dead/" (letter.sequence) } { (shown(&letter.what)) " " (letter.sequence) }
-            ": " (short(&letter.reason, 200))
+        (render_section("Dead letters", &dead, |letter| html! {
+            a href={ "/dead/" (letter.sequence) } { (make_visible(&letter.what)) " " (letter.sequence) }
+            ": " (shorten_text(&letter.reason, 200))
         }))
-        (section("Expiring credentials", &credentials, |end| html! {
-            (shown(&end.words())) ". Make a new one, put it where the old one is, and set its end in "
+        (render_section("Expiring credentials", &credentials, |end| html! {
+            (make_visible(&end.words())) ". Make a new one, put it where the old one is, and set its end in "
             code { "expires" } "."
         }))
         @if !problems.is_empty() {
@@ -127,19 +136,19 @@ pub(super) fn body(open: &Open) -> Markup {
     }
 }
 
-fn stopped(switch: &StopAllView) -> Markup {
+fn render_stop_notice(switch: &StopAllView) -> Markup {
     html! {
         div.box.problem {
             p {
                 "Every planner is stopped"
-                @if let Some(by) = &switch.by { " by " (shown(by)) }
+                @if let Some(by) = &switch.by { " by " (make_visible(by)) }
                 ". " a href="/health" { "To the switch" }
             }
         }
     }
 }
 
-fn section<T>(name: &str, all: &[T], line: impl Fn(&T) -> Markup) -> Markup {
+fn render_section<T>(name: &str, all: &[T], line: impl Fn(&T) -> Markup) -> Markup {
     html! {
         @if !all.is_empty() {
             h2 { (name) " (" (all.len()) ")" }

@@ -12,45 +12,48 @@ use domain::{RunId, TicketKey};
 use maud::{Markup, html};
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::{Problem, told},
-    words::{run_path, shown, ticket_path},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::{PageProblem, describe_api_error},
+    words::{make_visible, run_path, ticket_path},
 };
 
 /// Result of an order for one run or ticket.
-pub(super) struct Done {
+pub(super) struct OrderOutcome {
     pub(super) what: String,
     pub(super) path: String,
     pub(super) outcome: Result<(), String>,
 }
 
-pub(super) async fn stop_run(Person(client): Person, Path(id): Path<String>) -> Result<Redirect, Problem> {
+pub(super) async fn stop_run(
+    SignedInPerson(client): SignedInPerson,
+    Path(id): Path<String>,
+) -> Result<Redirect, PageProblem> {
     client.stop_run(&id.parse()?).await?;
     Ok(Redirect::to(&run_path(&id)))
 }
 
 pub(super) async fn stop_ticket(
-    Person(client): Person,
+    SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
-) -> Result<Redirect, Problem> {
+) -> Result<Redirect, PageProblem> {
     client.stop_ticket(&key.parse()?).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
 pub(super) async fn retry_ticket(
-    Person(client): Person,
+    SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
-) -> Result<Redirect, Problem> {
+) -> Result<Redirect, PageProblem> {
     client.retry_ticket(&key.parse()?).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
 /// Applies an order to each chosen run, and renders the results.
 pub(super) async fn of_many(
-    Person(client): Person,
+    SignedInPerson(client): SignedInPerson,
     Form(fields): Form<Vec<(String, String)>>,
-) -> Result<Response, Problem> {
+) -> Result<Response, PageProblem> {
     let chosen = fields
         .iter()
         .filter(|(name, _)| name == "run")
@@ -58,26 +61,26 @@ pub(super) async fn of_many(
     let chosen = chosen.map(|(_, id)| id.parse::<RunId>());
     let chosen: Vec<RunId> = chosen
         .collect::<Result<_, _>>()
-        .map_err(|_| Problem::Form("One of the chosen runs is none."))?;
+        .map_err(|_| PageProblem::Form("One of the chosen runs is none."))?;
     if chosen.is_empty() {
-        return Err(Problem::Form("Choose at least one run."));
+        return Err(PageProblem::Form("Choose at least one run."));
     }
     let order = fields.iter().find(|(name, _)| name == "order");
     let done = match order.map(|(_, order)| order.as_str()) {
-        Some("stop") => stop(&client, &chosen).await?,
-        Some("retry") => retry(&client, &chosen).await?,
-        Some(_) | None => return Err(Problem::Form("There is no such order.")),
+        Some("stop") => stop_runs(&client, &chosen).await?,
+        Some("retry") => retry_tickets(&client, &chosen).await?,
+        Some(_) | None => return Err(PageProblem::Form("There is no such order.")),
     };
-    Ok(Page::new(Place::Runs, "What came of it", outcomes(&done)).into_response())
+    Ok(ConsolePage::new(NavigationEntry::Runs, "What came of it", render_outcomes(&done)).into_response())
 }
 
-async fn stop(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
+async fn stop_runs(client: &Client, chosen: &[RunId]) -> Result<Vec<OrderOutcome>, PageProblem> {
     let mut done = Vec::new();
     for run in chosen {
         let id = run.to_string();
         // One after the other: the results are listed in order, and the API gets no burst.
-        let outcome = said(client.stop_run(run).await)?;
-        done.push(Done {
+        let outcome = convert_outcome(client.stop_run(run).await)?;
+        done.push(OrderOutcome {
             path: run_path(&id),
             what: id,
             outcome,
@@ -87,13 +90,13 @@ async fn stop(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
 }
 
 /// Retries the tickets of the chosen runs. The API retries tickets, so several runs of a ticket cause one retry.
-async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
+async fn retry_tickets(client: &Client, chosen: &[RunId]) -> Result<Vec<OrderOutcome>, PageProblem> {
     let tickets: BTreeSet<String> = chosen.iter().map(|run| run.ticket().to_string()).collect();
     let mut done = Vec::new();
     for key in tickets {
         let ticket: TicketKey = key.parse()?;
-        let outcome = said(client.retry_ticket(&ticket).await)?;
-        done.push(Done {
+        let outcome = convert_outcome(client.retry_ticket(&ticket).await)?;
+        done.push(OrderOutcome {
             path: ticket_path(&key),
             what: key,
             outcome,
@@ -103,19 +106,19 @@ async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> 
 }
 
 /// Converts a refusal into the result of one order. An unknown token ends the whole request.
-fn said(outcome: Result<(), api::Error>) -> Result<Result<(), String>, Problem> {
+fn convert_outcome(outcome: Result<(), api::Error>) -> Result<Result<(), String>, PageProblem> {
     match outcome {
-        Err(api::Error::UnknownToken) => Err(Problem::Ended),
-        outcome => Ok(outcome.map_err(|refused| told(&refused).1)),
+        Err(api::Error::UnknownToken) => Err(PageProblem::Ended),
+        outcome => Ok(outcome.map_err(|refused| describe_api_error(&refused).1)),
     }
 }
 
-pub(super) fn outcomes(done: &[Done]) -> Markup {
+pub(super) fn render_outcomes(done: &[OrderOutcome]) -> Markup {
     html! {
         ul {
             @for one in done {
                 li {
-                    a href=(one.path) { (shown(&one.what)) } ": "
+                    a href=(one.path) { (make_visible(&one.what)) } ": "
                     @match &one.outcome {
                         Ok(()) => span.good { "done" },
                         Err(why) => span.bad { (why) },

@@ -1,22 +1,26 @@
 //! Pools: executors, their builds, and the reasons why some accept no work.
 
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
-use domain::{ExecutorState, PoolNews, address::encode};
+use domain::{ExecutorState, PoolFreshness, address::percent_encode};
 use maud::{Markup, html};
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{instant, shown},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{format_instant, make_visible},
 };
 
-pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
+pub(super) async fn show_pools(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
     let pools = client.pools().await?;
-    Ok(Page::new(Place::Pools, "Pools", body(&pools)))
+    Ok(ConsolePage::new(
+        NavigationEntry::Pools,
+        "Pools",
+        render_pools(&pools),
+    ))
 }
 
-pub(super) fn body(pools: &PoolsView) -> Markup {
+pub(super) fn render_pools(pools: &PoolsView) -> Markup {
     html! {
         @if pools.pools.is_empty() {
             p {
@@ -26,12 +30,12 @@ pub(super) fn body(pools: &PoolsView) -> Markup {
                 code { "journeyman up" }
                 " starts both."
             }
-        } @else { (overview(&pools.pools)) }
-        @for pool in &pools.pools { (one(pool)) }
+        } @else { (render_pool_table(&pools.pools)) }
+        @for pool in &pools.pools { (render_pool(pool)) }
     }
 }
 
-fn overview(pools: &[PoolView]) -> Markup {
+fn render_pool_table(pools: &[PoolView]) -> Markup {
     html! {
         table.stack {
             caption { "Pools of executors" }
@@ -49,13 +53,13 @@ fn overview(pools: &[PoolView]) -> Markup {
             tbody {
                 @for pool in pools {
                     tr {
-                        th scope="row" { a href={ "#pool-" (encode(&pool.name)) } { (shown(&pool.name)) } }
-                        td data-name="State" { (state(pool)) }
+                        th scope="row" { a href={ "#pool-" (percent_encode(&pool.name)) } { (make_visible(&pool.name)) } }
+                        td data-name="State" { (render_pool_state(pool)) }
                         td.number data-name="Executors ready" { (pool.ready) " of " (pool.executors) }
                         td.number data-name="Slots free" { (pool.free) " of " (pool.total) }
                         td.number data-name="Held" { (pool.held) }
                         td.number data-name="Waiting" { (pool.waiting) }
-                        td data-name="Last heard of" { (moment(pool.seen_at.as_deref())) }
+                        td data-name="Last heard of" { (render_moment(pool.seen_at.as_deref())) }
                     }
                 }
             }
@@ -64,42 +68,42 @@ fn overview(pools: &[PoolView]) -> Markup {
 }
 
 /// Renders the state of a pool in one or two words.
-fn state(pool: &PoolView) -> Markup {
+fn render_pool_state(pool: &PoolView) -> Markup {
     let is_full = pool.free == 0 && pool.waiting > 0;
     html! {
         @match pool.news {
-            PoolNews::Unknown => span.bad { "not known" },
-            PoolNews::Old => span.bad { "not heard of" },
-            PoolNews::Current if pool.ready == 0 => span.bad { "takes no work" },
-            PoolNews::Current if is_full => span.warm { "full" },
-            PoolNews::Current if pool.is_mixed() => span.warm { "mixed" },
-            PoolNews::Current => span.good { "takes work" },
+            PoolFreshness::Unknown => span.bad { "not known" },
+            PoolFreshness::Old => span.bad { "not heard of" },
+            PoolFreshness::Current if pool.ready == 0 => span.bad { "takes no work" },
+            PoolFreshness::Current if is_full => span.warm { "full" },
+            PoolFreshness::Current if pool.is_mixed() => span.warm { "mixed" },
+            PoolFreshness::Current => span.good { "takes work" },
         }
     }
 }
 
-fn moment(at: Option<&str>) -> Markup {
-    html! { @match at { Some(at) => (instant(at)), None => "never" } }
+fn render_moment(at: Option<&str>) -> Markup {
+    html! { @match at { Some(at) => (format_instant(at)), None => "never" } }
 }
 
-fn one(pool: &PoolView) -> Markup {
+fn render_pool(pool: &PoolView) -> Markup {
     html! {
-        h2 id={ "pool-" (encode(&pool.name)) } { (shown(&pool.name)) }
-        @if pool.news == PoolNews::Old {
+        h2 id={ "pool-" (percent_encode(&pool.name)) } { (make_visible(&pool.name)) }
+        @if pool.news == PoolFreshness::Old {
             p { "Nothing is known of it now. What the last planner saw:" }
         }
         @if !pool.problems.is_empty() {
-            ul { @for problem in &pool.problems { li { span.bad { (shown(problem)) } } } }
+            ul { @for problem in &pool.problems { li { span.bad { (make_visible(problem)) } } } }
         }
         @if let Some(since) = &pool.waiting_since {
-            p { (pool.waiting) " runs wait for a slot, the first since " (instant(since)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
+            p { (pool.waiting) " runs wait for a slot, the first since " (format_instant(since)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
         }
-        @if !pool.makes.is_empty() { (makes(pool)) }
-        @if !pool.members.is_empty() { (members(pool)) }
+        @if !pool.makes.is_empty() { (render_makes(pool)) }
+        @if !pool.members.is_empty() { (render_members(pool)) }
     }
 }
 
-fn makes(pool: &PoolView) -> Markup {
+fn render_makes(pool: &PoolView) -> Markup {
     html! {
         @if pool.is_mixed() { p { "A mixed pool: a run may come to any of these kinds, and end differently." } }
         dl.facts {
@@ -114,17 +118,17 @@ fn makes(pool: &PoolView) -> Markup {
 fn made_of(make: &MakeView) -> Markup {
     html! {
         (make.executors) @if make.executors == 1 { " executor of " } @else { " executors of " }
-        @if make.version.is_empty() { "an earlier release" } @else { "release " (shown(&make.version)) }
-        ", sandbox " (shown(&make.sandbox))
-        @if !make.system.is_empty() { ", " (shown(&make.system)) }
-        @if !make.programs.is_empty() { ", with " (shown(&make.programs.join(", "))) }
+        @if make.version.is_empty() { "an earlier release" } @else { "release " (make_visible(&make.version)) }
+        ", sandbox " (make_visible(&make.sandbox))
+        @if !make.system.is_empty() { ", " (make_visible(&make.system)) }
+        @if !make.programs.is_empty() { ", with " (make_visible(&make.programs.join(", "))) }
     }
 }
 
-fn members(pool: &PoolView) -> Markup {
+fn render_members(pool: &PoolView) -> Markup {
     html! {
         table.stack {
-            caption { "Executors of " (shown(&pool.name)) }
+            caption { "Executors of " (make_visible(&pool.name)) }
             thead {
                 tr {
                     th scope="col" { "Executor" }
@@ -139,15 +143,15 @@ fn members(pool: &PoolView) -> Markup {
             tbody {
                 @for member in &pool.members {
                     tr {
-                        th scope="row" { code { (shown(&member.address)) } }
-                        td data-name="State" { (standing(member)) }
+                        th scope="row" { code { (make_visible(&member.address)) } }
+                        td data-name="State" { (render_executor_state(member)) }
                         @if pool.is_mixed() {
                             td data-name="Kind" { @match member.make { Some(make) => (make.saturating_add(1)), None => "not known" } }
                         }
                         td.number data-name="Slots free" { (member.free) " of " (member.total) }
                         td.number data-name="Held" { (member.held) }
-                        td data-name="Last heard of" { (moment(member.heard_at.as_deref())) }
-                        td data-name="Started" { @match &member.started_at { Some(at) => (instant(at)), None => "not known" } }
+                        td data-name="Last heard of" { (render_moment(member.heard_at.as_deref())) }
+                        td data-name="Started" { @match &member.started_at { Some(at) => (format_instant(at)), None => "not known" } }
                     }
                 }
             }
@@ -155,7 +159,7 @@ fn members(pool: &PoolView) -> Markup {
     }
 }
 
-fn standing(member: &ExecutorView) -> Markup {
+fn render_executor_state(member: &ExecutorView) -> Markup {
     let word = member.state.as_str();
     html! {
         @match member.state {
@@ -163,6 +167,6 @@ fn standing(member: &ExecutorView) -> Markup {
             ExecutorState::Draining => span.soft { (word) },
             ExecutorState::Unready | ExecutorState::Silent => span.bad { (word) },
         }
-        @if !member.why.is_empty() { ": " (shown(&member.why)) }
+        @if !member.why.is_empty() { ": " (make_visible(&member.why)) }
     }
 }

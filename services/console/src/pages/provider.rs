@@ -7,19 +7,19 @@ use axum::{
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::{AppendHeaders, IntoResponse, Redirect, Response},
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use maud::html;
 use serde::Deserialize;
 
 use super::login;
 use crate::{
-    layout::Page,
-    oidc::{Begun, PATIENCE, Provider, Refused},
-    person::{State, cookie, session_id},
-    problem::Problem,
-    session::{self, Login},
-    standing::PersonStanding,
-    words::shown,
+    layout::ConsolePage,
+    oidc::{LoginInProgress, LoginRefusal, OidcProvider, PATIENCE},
+    person::{ConsoleState, find_cookie, session_id},
+    person_role::PersonStanding,
+    problem::PageProblem,
+    session::{self, SessionLogin},
+    words::make_visible,
 };
 
 // Name of the cookie with the sealed state of a login.
@@ -29,14 +29,14 @@ const TLS_COOKIE: &str = "__Secure-journeyman-login";
 /// Query of the login: the path to show after it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct ProviderLoginQuery {
     next: String,
 }
 
 /// Query of the callback, as the provider sends it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Brought {
+pub(super) struct ProviderCallback {
     code: String,
     state: String,
     error: String,
@@ -46,19 +46,19 @@ pub(super) struct Brought {
 ///
 /// The cookie of the login is SameSite=Lax, unlike the session's: the browser must send it when the provider
 /// redirects back. It authorizes nothing else.
-pub(super) async fn begin(
-    Shared(state): Shared<State>,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Problem> {
-    let provider = state.provider.as_ref().ok_or(Problem::NotFound)?;
-    match provider.begin(login::onward(&asked.next)).await {
+pub(super) async fn begin_provider_login(
+    Shared(state): Shared<ConsoleState>,
+    Query(asked): Query<ProviderLoginQuery>,
+) -> Result<Response, PageProblem> {
+    let provider = state.provider.as_ref().ok_or(PageProblem::NotFound)?;
+    match provider.begin(login::safe_next_path(&asked.next)).await {
         Ok((url, begun)) => {
-            let ends = bootstrap::now().plus(PATIENCE);
+            let ends = bootstrap::read_wall_clock().plus(PATIENCE);
             let sealed = state.seal.seal(begun, ends).map_err(|error| {
-                tracing::error!(error = %chain(&error), "a login cannot be sealed");
-                Problem::Form("No login can begin at the moment. Try again.")
+                tracing::error!(error = %format_error_chain(&error), "a login cannot be sealed");
+                PageProblem::Form("No login can begin at the moment. Try again.")
             })?;
-            let cookie = remembered(&sealed, PATIENCE.as_secs(), state.over_tls);
+            let cookie = build_login_cookie(&sealed, PATIENCE.as_secs(), state.over_tls);
             Ok(([(SET_COOKIE, cookie)], Redirect::to(&url)).into_response())
         }
         Err(refused) => Ok(not_in(&state, &asked.next, &refused)),
@@ -66,21 +66,25 @@ pub(super) async fn begin(
 }
 
 /// Logs a person in if the provider vouches for them and one of their groups has a role.
-pub(super) async fn back(
-    Shared(state): Shared<State>,
+pub(super) async fn finish_provider_login(
+    Shared(state): Shared<ConsoleState>,
     headers: HeaderMap,
-    Query(brought): Query<Brought>,
-) -> Result<Response, Problem> {
-    let provider = state.provider.as_ref().ok_or(Problem::NotFound)?;
+    Query(brought): Query<ProviderCallback>,
+) -> Result<Response, PageProblem> {
+    let provider = state.provider.as_ref().ok_or(PageProblem::NotFound)?;
     // A login is opened once, even if it fails: the code and the state cannot be tried a second time.
-    let sealed = cookie(&headers, remembered_name(state.over_tls));
-    let begun = sealed.and_then(|sealed| state.seal.open_once::<Begun>(&sealed, bootstrap::now()));
+    let sealed = find_cookie(&headers, remembered_name(state.over_tls));
+    let begun = sealed.and_then(|sealed| {
+        state
+            .seal
+            .open_once::<LoginInProgress>(&sealed, bootstrap::read_wall_clock())
+    });
     let next = begun
         .as_ref()
         .map_or_else(String::new, |begun| begun.next.clone());
     let standing = match begun {
         Some(begun) => let_in(&state, provider, begun, brought).await,
-        None => Err(Refused::Foreign),
+        None => Err(LoginRefusal::Foreign),
     };
     let standing = match standing {
         Ok(standing) => standing,
@@ -91,25 +95,33 @@ pub(super) async fn back(
         state.sessions.end(&former);
     }
     let over_tls = state.over_tls;
-    let login = Login::Provider(Arc::new(standing));
+    let login = SessionLogin::Provider(Arc::new(standing));
     let cookies = AppendHeaders([
         (
             SET_COOKIE,
-            session::cookie(&state.sessions.begin(login), over_tls),
+            session::build_session_cookie(&state.sessions.begin(login), over_tls),
         ),
-        (SET_COOKIE, remembered("", 0, over_tls)),
+        (SET_COOKIE, build_login_cookie("", 0, over_tls)),
     ]);
-    Ok((cookies, [("refresh", format!("0; url={next}"))], welcome(&next)).into_response())
+    Ok((
+        cookies,
+        [("refresh", format!("0; url={next}"))],
+        build_welcome_page(&next),
+    )
+        .into_response())
 }
 
 async fn let_in(
-    state: &State,
-    provider: &Provider,
-    begun: Begun,
-    brought: Brought,
-) -> Result<PersonStanding, Refused> {
+    state: &ConsoleState,
+    provider: &OidcProvider,
+    begun: LoginInProgress,
+    brought: ProviderCallback,
+) -> Result<PersonStanding, LoginRefusal> {
     if !brought.error.is_empty() {
-        return Err(Refused::Provider(format!("it says {}", shown(&brought.error))));
+        return Err(LoginRefusal::Provider(format!(
+            "it says {}",
+            make_visible(&brought.error)
+        )));
     }
     let known = provider.finish(begun, &brought.state, brought.code).await?;
     tracing::info!(
@@ -124,8 +136,8 @@ async fn let_in(
 
 /// Page that continues after the login. A redirect would still belong to the other site's navigation, and the browser
 /// would not send the session's cookie.
-fn welcome(next: &str) -> Page {
-    Page {
+fn build_welcome_page(next: &str) -> ConsolePage {
+    ConsolePage {
         title: "You are logged in".to_owned(),
         place: None,
         body: html! { p { a href=(next) { "Go on" } } },
@@ -137,32 +149,32 @@ const fn remembered_name(over_tls: bool) -> &'static str {
     if over_tls { TLS_COOKIE } else { COOKIE }
 }
 
-fn remembered(sealed: &str, seconds: u64, over_tls: bool) -> String {
+fn build_login_cookie(sealed: &str, seconds: u64, over_tls: bool) -> String {
     let secure = if over_tls { "; Secure" } else { "" };
     let name = remembered_name(over_tls);
     format!("{name}={sealed}; Path=/login; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
-fn not_in(state: &State, next: &str, refused: &Refused) -> Response {
+fn not_in(state: &ConsoleState, next: &str, refused: &LoginRefusal) -> Response {
     tracing::warn!(?refused, "nobody is logged in");
     let (status, words) = match refused {
-        Refused::Provider(why) => (
+        LoginRefusal::Provider(why) => (
             StatusCode::BAD_GATEWAY,
-            format!("The provider does not log you in: {}", shown(why)),
+            format!("The provider does not log you in: {}", make_visible(why)),
         ),
-        Refused::Foreign => (
+        LoginRefusal::Foreign => (
             StatusCode::BAD_REQUEST,
             "This login did not begin in this browser, or it took too long. Try again.".to_owned(),
         ),
-        Refused::Token(_) => (
+        LoginRefusal::Token(_) => (
             StatusCode::FORBIDDEN,
             "What the provider says of you is not for this login. Try again.".to_owned(),
         ),
-        Refused::Nameless(why) => (StatusCode::FORBIDDEN, format!("You are not logged in: {why}.")),
-        Refused::Groupless(name) => (
+        LoginRefusal::Nameless(why) => (StatusCode::FORBIDDEN, format!("You are not logged in: {why}.")),
+        LoginRefusal::Groupless(name) => (
             StatusCode::FORBIDDEN,
-            format!("{} is in no group that may use this console.", shown(name)),
+            format!("{} is in no group that may use this console.", make_visible(name)),
         ),
     };
-    login::page(state, next, Some(&words)).with(status)
+    login::build_login_page(state, next, Some(&words)).with(status)
 }

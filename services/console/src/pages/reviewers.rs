@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::layout::Page;
+use crate::layout::ConsolePage;
 
 // Goals of a maintainer, each with the action and the order for it.
 const ANSWERS: [(&str, &str, &str); 7] = [
@@ -27,15 +27,15 @@ const ANSWERS: [(&str, &str, &str); 7] = [
     ("to end it", "close the pull request", ""),
 ];
 
-pub(super) async fn show() -> Page {
-    Page {
+pub(super) async fn show_reviewers() -> ConsolePage {
+    ConsolePage {
         title: "For reviewers".to_owned(),
         place: None,
-        body: body(),
+        body: render_reviewers(),
     }
 }
 
-fn body() -> Markup {
+fn render_reviewers() -> Markup {
     html! {
         p { "You received a pull request that Journeyman wrote. You review it and merge it; Journeyman never merges." }
         table.stack {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn reviewers_find_every_order_of_the_docs() {
         let docs = include_str!("../../../../docs/reviewers.md");
-        let page = body().into_string();
+        let page = render_reviewers().into_string();
         for order in ["/stop", "/retry", "/cost", "/approve", "/reject", "/feedback"] {
             assert!(docs.contains(order) && page.contains(order), "{order}");
         }

@@ -4,44 +4,48 @@ use api::types::RulesView;
 use maud::{Markup, html};
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::shown,
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::make_visible,
 };
 
-pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
+pub(super) async fn show_rules(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
     let rules = client.rules().await?;
-    Ok(Page::new(Place::Rules, "Rules", body(&rules)))
+    Ok(ConsolePage::new(
+        NavigationEntry::Rules,
+        "Rules",
+        render_rules(&rules),
+    ))
 }
 
-pub(super) fn body(rules: &RulesView) -> Markup {
+pub(super) fn render_rules(rules: &RulesView) -> Markup {
     html! {
         h2 { "Problems" }
-        @if rules.problems.is_empty() { p { "There is none." } } @else { (problems(rules)) }
+        @if rules.problems.is_empty() { p { "There is none." } } @else { (render_problems(rules)) }
         h2 { "Repositories" }
-        @if rules.repositories.is_empty() { p { "No repository has working rules." } } @else { (repositories(rules)) }
+        @if rules.repositories.is_empty() { p { "No repository has working rules." } } @else { (render_repositories(rules)) }
     }
 }
 
-fn problems(rules: &RulesView) -> Markup {
+fn render_problems(rules: &RulesView) -> Markup {
     html! {
         ul {
             @for problem in &rules.problems {
                 li {
                     code {
-                        (shown(&problem.file))
+                        (make_visible(&problem.file))
                         @if problem.line > 0 { ":" (problem.line) }
                     }
-                    @if !problem.key.is_empty() { " " code { (shown(&problem.key)) } }
-                    ": " span.bad { (shown(&problem.problem)) }
+                    @if !problem.key.is_empty() { " " code { (make_visible(&problem.key)) } }
+                    ": " span.bad { (make_visible(&problem.problem)) }
                 }
             }
         }
     }
 }
 
-fn repositories(rules: &RulesView) -> Markup {
+fn render_repositories(rules: &RulesView) -> Markup {
     html! {
         table.stack {
             caption { "Repositories with working rules" }
@@ -56,10 +60,10 @@ fn repositories(rules: &RulesView) -> Markup {
             tbody {
                 @for one in &rules.repositories {
                     tr {
-                        th scope="row" { (shown(&one.repository)) }
-                        td data-name="Jira project" { (shown(&one.project)) }
-                        td data-name="Status" { (shown(&one.status)) }
-                        td data-name="Problem" { @if let Some(problem) = &one.problem { span.bad { (shown(problem)) } } @else { "none" } }
+                        th scope="row" { (make_visible(&one.repository)) }
+                        td data-name="Jira project" { (make_visible(&one.project)) }
+                        td data-name="Status" { (make_visible(&one.status)) }
+                        td data-name="Problem" { @if let Some(problem) = &one.problem { span.bad { (make_visible(problem)) } } @else { "none" } }
                     }
                 }
             }

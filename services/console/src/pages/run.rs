@@ -5,16 +5,21 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use domain::{Entry, Exit, Fact, Handover, PhaseOutput, Proof, RunId, Timestamp, WaitsFor};
+use domain::{
+    ChangeProof, Fact, JournalEntry, PhaseOutput, RunId, Timestamp, WaitCondition, WorkExit, WorkHandover,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
     timeline,
-    words::{between, count, detail, duration, money, run_path, shown, standing, ticket_path, web_address},
+    words::{
+        describe_run_state, format_count, format_duration, format_elapsed, format_money, make_visible,
+        run_path, stop_detail, ticket_path, web_address,
+    },
 };
 
 // Number of the newest entries that a page shows by default.
@@ -23,19 +28,19 @@ const SHOWN: usize = 500;
 /// Query of the page: all entries, or the newest.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct RunPageQuery {
     all: bool,
 }
 
 /// Run and journal, as the API returned them.
-pub(super) struct Known {
+pub(super) struct RunWithJournal {
     pub(super) id: RunId,
     pub(super) view: RunView,
-    pub(super) journal: Vec<Entry>,
+    pub(super) journal: Vec<JournalEntry>,
 }
 
-impl Known {
-    pub(super) async fn of(client: &api::Client, id: RunId) -> Result<Self, Problem> {
+impl RunWithJournal {
+    pub(super) async fn of(client: &api::Client, id: RunId) -> Result<Self, PageProblem> {
         let (view, journal) = tokio::join!(client.run(&id), client.journal(&id));
         Ok(Self {
             view: view?,
@@ -51,20 +56,20 @@ impl Known {
     }
 }
 
-pub(super) async fn show(
-    Person(client): Person,
+pub(super) async fn show_run(
+    SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Problem> {
+    Query(asked): Query<RunPageQuery>,
+) -> Result<Response, PageProblem> {
     use axum::response::IntoResponse;
-    let known = Known::of(&client, id.parse()?).await?;
-    let title = format!("Run {}", shown(&id));
+    let known = RunWithJournal::of(&client, id.parse()?).await?;
+    let title = format!("Run {}", make_visible(&id));
     if known.view.finished_at.is_some() {
-        let page = Page::new(Place::Runs, title, body(&known, asked.all, None));
+        let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked.all, None));
         return Ok(page.into_response());
     }
-    Ok(Page::live(title, Place::Runs, |nonce| {
-        body(&known, asked.all, Some(nonce))
+    Ok(ConsolePage::live(title, NavigationEntry::Runs, |nonce| {
+        render_run(&known, asked.all, Some(nonce))
     }))
 }
 
@@ -73,38 +78,38 @@ pub(super) async fn show(
 const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
 
 /// Renders the page. With a nonce it follows the run.
-pub(super) fn body(known: &Known, all: bool, nonce: Option<&str>) -> Markup {
+pub(super) fn render_run(known: &RunWithJournal, all: bool, nonce: Option<&str>) -> Markup {
     let path = run_path(&known.view.id);
     html! {
         @match nonce {
             Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger=(SUMMARY)
-                hx-swap="innerMorph" hx-nonce=(nonce) { (summary(&known.view)) },
-            None => div id="summary" { (summary(&known.view)) },
+                hx-swap="innerMorph" hx-nonce=(nonce) { (render_summary(&known.view)) },
+            None => div id="summary" { (render_summary(&known.view)) },
         }
         @match nonce {
             Some(nonce) => div id="changes" hx-get={ (path) "/changes" } hx-trigger="phase from:#follow"
-                hx-swap="innerMorph" hx-nonce=(nonce) { (changes(&known.journal)) },
-            None => (changes(&known.journal)),
+                hx-swap="innerMorph" hx-nonce=(nonce) { (render_changes(&known.journal)) },
+            None => (render_changes(&known.journal)),
         }
-        (actions(known, &path))
+        (render_actions(known, &path))
         h2 id="timeline-name" { "What happened" }
-        (timeline(known, all, nonce, &path))
+        (render_timeline(known, all, nonce, &path))
     }
 }
 
-fn actions(known: &Known, path: &str) -> Markup {
+fn render_actions(known: &RunWithJournal, path: &str) -> Markup {
     html! {
         div.actions {
             @if known.view.finished_at.is_none() {
                 form.inline method="post" action={ (path) "/stop" } { button { "Stop the run" } }
             }
             a href={ (path) "/journal.json" } { "Journal as JSON" }
-            a href=(ticket_path(&known.view.ticket)) { "Ticket " (shown(&known.view.ticket)) }
+            a href=(ticket_path(&known.view.ticket)) { "Ticket " (make_visible(&known.view.ticket)) }
         }
     }
 }
 
-fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup {
+fn render_timeline(known: &RunWithJournal, all: bool, nonce: Option<&str>, path: &str) -> Markup {
     let left_out = match all {
         true => 0,
         false => known.journal.len().saturating_sub(SHOWN),
@@ -117,7 +122,7 @@ fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup
             p { (left_out) " earlier entries are left out. " a href={ (path) "?all=true" } { "Show all" } }
         }
         ol.timeline id="timeline" aria-labelledby="timeline-name" {
-            @for entry in known.journal.iter().skip(left_out) { (timeline::item(&known.view.id, entry, start)) }
+            @for entry in known.journal.iter().skip(left_out) { (timeline::render_entry_item(&known.view.id, entry, start)) }
         }
         @if let Some(nonce) = nonce {
             div id="follow" hx-sse:connect={ (path) "/events?start=" (start.unix_ms()) (after) }
@@ -127,89 +132,89 @@ fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup
 }
 
 /// Renders the part that changes while the run continues.
-pub(super) fn summary(run: &RunView) -> Markup {
+pub(super) fn render_summary(run: &RunView) -> Markup {
     html! {
-        p role="status" { (sentence(run)) }
+        p role="status" { (render_state_sentence(run)) }
         @if let Some(overview) = &run.overview {
             @if overview.decides_about.is_some() {
                 div.box.ask {
                     p { a href={ (run_path(&run.id)) "/approval" } { "Decide about what it asks" } }
                 }
             }
-            (facts(run, overview))
+            (render_run_facts(run, overview))
         }
     }
 }
 
 /// Describes the state of the run in one sentence.
-fn sentence(run: &RunView) -> Markup {
-    let (stands, class) = standing(run);
+fn render_state_sentence(run: &RunView) -> Markup {
+    let (stands, class) = describe_run_state(run);
     let Some(overview) = &run.overview else {
         return html! { "The run " span class=(class) { (stands) } "." };
     };
     let ended = run.finished_at.as_ref().unwrap_or(&overview.updated_at);
     let at = |text: &str| Timestamp::parse(text).unwrap_or_default();
-    let after = between(at(&run.started_at), at(ended));
+    let after = format_elapsed(at(&run.started_at), at(ended));
     match (run.status, &run.stop) {
         (RunState::Finished, Some(reason)) => html! {
             "The " (run.job) " run " span class=(class) { (stands) } " after " (after) "."
-            @if let Some(detail) = detail(reason) { pre { (detail) } }
+            @if let Some(detail) = stop_detail(reason) { pre { (detail) } }
         },
         (RunState::Finished, None) | (RunState::Parked, _) => html! {
             "The " (run.job) " run " span class=(class) { (stands) } "."
-            @if run.waits_for.as_deref() == Some(WaitsFor::Answer.as_str()) {
+            @if run.waits_for.as_deref() == Some(WaitCondition::Answer.as_str()) {
                 " " a href=(ticket_path(&run.ticket)) { "To the ticket" }
             }
         },
         (RunState::Queued | RunState::Active, _) => html! {
             "The " (run.job) " run works"
-            @if let Some(phase) = &overview.phase { " (" (shown(&phase.replace('_', " "))) ")" }
+            @if let Some(phase) = &overview.phase { " (" (make_visible(&phase.replace('_', " "))) ")" }
             ", " (after) " so far."
         },
     }
 }
 
-fn facts(run: &RunView, overview: &OverviewView) -> Markup {
+fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
     html! {
         dl.facts {
-            @if !overview.title.is_empty() { dt { "Asked for" } dd { (shown(&overview.title)) } }
-            @if let Some(actor) = &overview.actor { dt { "By" } dd { (shown(actor)) } }
-            @if let Some(repository) = &overview.repository { dt { "Repository" } dd { (shown(repository)) } }
+            @if !overview.title.is_empty() { dt { "Asked for" } dd { (make_visible(&overview.title)) } }
+            @if let Some(actor) = &overview.actor { dt { "By" } dd { (make_visible(actor)) } }
+            @if let Some(repository) = &overview.repository { dt { "Repository" } dd { (make_visible(repository)) } }
             dt { "Time" }
             dd {
-                "model " (duration(overview.model_ms)) ", tools " (duration(overview.tools_ms))
-                ", waiting " (duration(overview.waiting_ms))
+                "model " (format_duration(overview.model_ms)) ", tools " (format_duration(overview.tools_ms))
+                ", waiting " (format_duration(overview.waiting_ms))
             }
             dt { "Model" }
             dd {
                 (run.turns) " turns, " (overview.tool_calls) " tools; "
-                (count(overview.input_tokens)) " tokens in, " (count(overview.cached_tokens)) " cached, "
-                (count(overview.output_tokens)) " out"
+                (format_count(overview.input_tokens)) " tokens in, " (format_count(overview.cached_tokens)) " cached, "
+                (format_count(overview.output_tokens)) " out"
             }
             dt { "Cost" }
-            dd { (money(overview.cost_usd, u64::from(overview.unpriced))) }
+            dd { (format_money(overview.cost_usd, u64::from(overview.unpriced))) }
             @if let Some(level) = &overview.evidence { dt { "Evidence" } dd { (level) } }
-            @if let Some(branch) = &overview.branch { dt { "Branch" } dd { (shown(branch)) } }
+            @if let Some(branch) = &overview.branch { dt { "Branch" } dd { (make_visible(branch)) } }
             @for pull in &overview.pull_requests {
                 dt { "Pull request" }
-                dd { (link(&pull.url)) }
+                dd { (render_link(&pull.url)) }
             }
         }
     }
 }
 
 /// Renders a link if the address is one of the web, else its text.
-pub(super) fn link(url: &str) -> Markup {
+pub(super) fn render_link(url: &str) -> Markup {
     html! {
         @match web_address(url) {
-            Some(address) => a href=(address) rel="noreferrer" { (shown(url)) },
-            None => (shown(url)),
+            Some(address) => a href=(address) rel="noreferrer" { (make_visible(url)) },
+            None => (make_visible(url)),
         }
     }
 }
 
 /// Renders the last reported changes of the run and its last evidence.
-pub(super) fn changes(journal: &[Entry]) -> Markup {
+pub(super) fn render_changes(journal: &[JournalEntry]) -> Markup {
     let outputs = journal.iter().rev().filter_map(|entry| match &entry.fact {
         Fact::PhaseFinished { output } => Some(output),
         _ => None,
@@ -219,34 +224,34 @@ pub(super) fn changes(journal: &[Entry]) -> Markup {
     for output in outputs {
         match output {
             PhaseOutput::Work {
-                exit: Exit::Finished(work) | Exit::CutShort { handover: work, .. },
+                exit: WorkExit::Finished(work) | WorkExit::CutShort { handover: work, .. },
             } => handover = handover.or(Some(work)),
             PhaseOutput::Prove { proof: shown } => proof = proof.or(Some(shown)),
             _ => {}
         }
     }
     html! {
-        @if let Some(handover) = handover { (said(handover)) }
-        @if let Some(proof) = proof { (evidence(proof)) }
+        @if let Some(handover) = handover { (render_handover(handover)) }
+        @if let Some(proof) = proof { (render_evidence(proof)) }
     }
 }
 
-pub(super) fn said(handover: &Handover) -> Markup {
+pub(super) fn render_handover(handover: &WorkHandover) -> Markup {
     html! {
         h2 { "Changes" }
-        p { strong { (shown(&handover.title)) } }
-        pre { (shown(&handover.summary)) }
+        p { strong { (make_visible(&handover.title)) } }
+        pre { (make_visible(&handover.summary)) }
         @if !handover.files.is_empty() {
-            ul { @for file in &handover.files { li { code { (shown(&file.path)) } ": " (shown(&file.change)) } } }
+            ul { @for file in &handover.files { li { code { (make_visible(&file.path)) } ": " (make_visible(&file.change)) } } }
         }
         @if !handover.not_done.is_empty() {
             p { "Not done:" }
-            ul { @for what in &handover.not_done { li { (shown(what)) } } }
+            ul { @for what in &handover.not_done { li { (make_visible(what)) } } }
         }
     }
 }
 
-fn evidence(proof: &Proof) -> Markup {
+fn render_evidence(proof: &ChangeProof) -> Markup {
     html! {
         h2 { "Evidence" }
         table.stack {
@@ -262,7 +267,7 @@ fn evidence(proof: &Proof) -> Markup {
             tbody {
                 @for row in &proof.rows {
                     tr {
-                        th scope="row" { code { (shown(&row.command)) } }
+                        th scope="row" { code { (make_visible(&row.command)) } }
                         td data-name="Before" { (row.base.as_ref().map_or("not run", |outcome| outcome.as_str())) }
                         td data-name="After" { (row.head.as_str()) }
                         td.number data-name="Passed" { (row.passed) }

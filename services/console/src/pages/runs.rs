@@ -2,15 +2,15 @@
 
 use api::types::{RunState, RunView, RunsQuery};
 use axum::extract::Query;
-use domain::{TicketKey, address::encode};
+use domain::{TicketKey, address::percent_encode};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{instant, run_path, shown, standing, ticket_path},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{describe_run_state, format_instant, make_visible, run_path, ticket_path},
 };
 
 // Number of runs on one page.
@@ -29,7 +29,7 @@ const STANDS: [(&str, &str); 6] = [
 /// request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Filter {
+pub(super) struct RunFilter {
     pub(super) ticket: String,
     pub(super) repository: String,
     pub(super) status: String,
@@ -42,23 +42,30 @@ pub(super) struct Filter {
     pub(super) before: String,
 }
 
-pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result<Page, Problem> {
-    let Person(client) = person;
+pub(super) async fn show_runs(
+    person: SignedInPerson,
+    Query(filter): Query<RunFilter>,
+) -> Result<ConsolePage, PageProblem> {
+    let SignedInPerson(client) = person;
     let filter = filter.opened();
     let mut runs = client.list_runs(&filter.asked()?).await?;
     // The limit is one run more than the page shows: an extra run means that another page follows.
     let is_more = runs.len() > PAGE;
     runs.truncate(PAGE);
-    Ok(Page::new(Place::Runs, "Runs", body(&filter, &runs, is_more)))
+    Ok(ConsolePage::new(
+        NavigationEntry::Runs,
+        "Runs",
+        render_runs(&filter, &runs, is_more),
+    ))
 }
 
 /// Parses a ticket key. `ENG-12` means `jira:ENG-12`.
-pub(super) fn key(text: &str) -> Result<TicketKey, Problem> {
+pub(super) fn parse_ticket_key(text: &str) -> Result<TicketKey, PageProblem> {
     TicketKey::written(text)
-        .map_err(|_| Problem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
+        .map_err(|_| PageProblem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
 }
 
-pub(super) fn body(filter: &Filter, runs: &[RunView], is_more: bool) -> Markup {
+pub(super) fn render_runs(filter: &RunFilter, runs: &[RunView], is_more: bool) -> Markup {
     let wanted: Vec<_> = runs.iter().collect();
     let last = runs.last().filter(|_| is_more);
     html! {
@@ -67,7 +74,7 @@ pub(super) fn body(filter: &Filter, runs: &[RunView], is_more: bool) -> Markup {
             p { "No run fits." }
         } @else {
             form method="post" action="/runs" {
-                (table(&wanted, true))
+                (render_run_table(&wanted, true))
                 div.actions {
                     button name="order" value="stop" { "Stop the chosen runs" }
                     button name="order" value="retry" { "Try the tickets of the chosen runs again" }
@@ -83,7 +90,7 @@ pub(super) fn body(filter: &Filter, runs: &[RunView], is_more: bool) -> Markup {
     }
 }
 
-impl Filter {
+impl RunFilter {
     /// Replaces the combined field of the form by the two fields of the API.
     fn opened(mut self) -> Self {
         let stands = std::mem::take(&mut self.stands);
@@ -95,14 +102,16 @@ impl Filter {
         self
     }
 
-    fn asked(&self) -> Result<RunsQuery, Problem> {
+    fn asked(&self) -> Result<RunsQuery, PageProblem> {
         let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let ticket = given(&self.ticket).map(|text| key(&text)).transpose()?;
+        let ticket = given(&self.ticket)
+            .map(|text| parse_ticket_key(&text))
+            .transpose()?;
         let status =
             given(&self.status).map(|text| RunState::ALL.into_iter().find(|state| state.as_str() == text));
         let job = given(&self.job).map(|text| domain::Job::ALL.into_iter().find(|job| job.as_str() == text));
         if status == Some(None) || job == Some(None) {
-            return Err(Problem::Form("There is no such state or job."));
+            return Err(PageProblem::Form("There is no such state or job."));
         }
         Ok(RunsQuery {
             ticket: ticket.map(|ticket| ticket.to_string()),
@@ -129,7 +138,7 @@ impl Filter {
         ];
         let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
         let pairs: Vec<_> = given
-            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .map(|(name, value)| format!("{name}={}", percent_encode(value)))
             .collect();
         match pairs.is_empty() {
             true => "/runs".to_owned(),
@@ -147,14 +156,14 @@ impl Filter {
         };
         html! {
             form.row method="get" action="/runs" role="search" aria-label="Filter" {
-                div { label for="ticket" { "Ticket" } input id="ticket" name="ticket" value=(shown(&self.ticket)); }
+                div { label for="ticket" { "Ticket" } input id="ticket" name="ticket" value=(make_visible(&self.ticket)); }
                 div {
                     label for="repository" { "Repository" }
-                    input id="repository" name="repository" value=(shown(&self.repository));
+                    input id="repository" name="repository" value=(make_visible(&self.repository));
                 }
-                (choice("status", "State", &states, &self.status))
-                (choice("stands", "Stands", &STANDS, &stands))
-                (choice("job", "Job", &jobs, &self.job))
+                (render_choice("status", "State", &states, &self.status))
+                (render_choice("stands", "Stands", &STANDS, &stands))
+                (render_choice("job", "Job", &jobs, &self.job))
                 button { "Filter" }
             }
         }
@@ -162,7 +171,7 @@ impl Filter {
 }
 
 /// Renders a selection of one value or any.
-fn choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Markup {
+fn render_choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Markup {
     html! {
         div {
             label for=(name) { (label) }
@@ -175,7 +184,7 @@ fn choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Mar
 }
 
 /// Renders a table of runs.
-pub(super) fn table(runs: &[&RunView], choose: bool) -> Markup {
+pub(super) fn render_run_table(runs: &[&RunView], choose: bool) -> Markup {
     html! {
         table.stack {
             caption { (runs.len()) " runs, the newest first" }
@@ -189,27 +198,27 @@ pub(super) fn table(runs: &[&RunView], choose: bool) -> Markup {
                     th.number scope="col" { "Turns" }
                 }
             }
-            tbody { @for run in runs { (row(run, choose)) } }
+            tbody { @for run in runs { (render_run_row(run, choose)) } }
         }
     }
 }
 
-fn row(run: &RunView, choose: bool) -> Markup {
-    let (stands, tone) = standing(run);
+fn render_run_row(run: &RunView, choose: bool) -> Markup {
+    let (stands, tone) = describe_run_state(run);
     html! {
         tr {
             @if choose {
                 td data-name="Choose" {
-                    input type="checkbox" name="run" value=(run.id) aria-label={ "Choose " (shown(&run.id)) };
+                    input type="checkbox" name="run" value=(run.id) aria-label={ "Choose " (make_visible(&run.id)) };
                 }
             }
             th scope="row" {
-                a href=(run_path(&run.id)) { (shown(&run.id)) }
-                @if choose { " " a.soft href=(ticket_path(&run.ticket)) aria-label={ "Ticket " (shown(&run.ticket)) } { "ticket" } }
+                a href=(run_path(&run.id)) { (make_visible(&run.id)) }
+                @if choose { " " a.soft href=(ticket_path(&run.ticket)) aria-label={ "Ticket " (make_visible(&run.ticket)) } { "ticket" } }
             }
             td data-name="Job" { (run.job) }
             td data-name="Stands" { span class=(tone) { (stands) } }
-            td data-name="Began" { (instant(&run.started_at)) }
+            td data-name="Began" { (format_instant(&run.started_at)) }
             td.number data-name="Turns" { (run.turns) }
         }
     }
@@ -219,8 +228,8 @@ fn row(run: &RunView, choose: bool) -> Markup {
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Result<RunsQuery, Problem> {
-        let filter: Filter = serde_json::from_str(query).unwrap();
+    fn asked(query: &str) -> Result<RunsQuery, PageProblem> {
+        let filter: RunFilter = serde_json::from_str(query).unwrap();
         filter.opened().asked()
     }
 
@@ -251,23 +260,23 @@ mod tests {
             r#"{"job": "odd"}"#,
             r#"{"ticket": "odd"}"#,
         ] {
-            assert!(matches!(asked(wrong), Err(Problem::Form(_))), "{wrong}");
+            assert!(matches!(asked(wrong), Err(PageProblem::Form(_))), "{wrong}");
         }
     }
 
     #[test]
     fn next_page_link_keeps_the_filter() {
-        let filter = Filter {
+        let filter = RunFilter {
             repository: "acme/shop".to_owned(),
             stop: "failed".to_owned(),
             before: "old".to_owned(),
-            ..Filter::default()
+            ..RunFilter::default()
         };
         assert_eq!(
             filter.path("jira:ENG-1@3"),
             "/runs?repository=acme%2Fshop&stop=failed&before=jira%3AENG-1%403"
         );
         assert_eq!(filter.path(""), "/runs?repository=acme%2Fshop&stop=failed");
-        assert_eq!(Filter::default().path(""), "/runs");
+        assert_eq!(RunFilter::default().path(""), "/runs");
     }
 }

@@ -2,13 +2,13 @@
 
 use api::types::*;
 use domain::{
-    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, PoolNews, RunFence, StopReason, Timestamp,
-    Verdict,
+    ChangePlan, CommitId, DecisionVerdict, Dollars, Fact, GateDecision, Job, JournalEntry, PlanStep,
+    PoolFreshness, RunFence, StopReason, Timestamp,
 };
 use maud::Markup;
 
-use super::{approval, costs, dead, entry, health, needs_you, pools, rules, run, runs, ticket};
-use crate::layout::{Page, Place};
+use super::{approval, costs, dead_letters, entry, health, needs_you, pools, rules, run, runs, ticket};
+use crate::layout::{ConsolePage, NavigationEntry};
 
 /// Closes open markup, contains a script and an htmx attribute, and reverses the order of letters.
 const HOSTILE: &str =
@@ -20,7 +20,9 @@ fn hostile() -> String {
 
 /// Renders the page and asserts that the hostile text is not markup.
 fn safe(body: Markup) -> String {
-    let page = Page::new(Place::Runs, "Title", body).markup(None).into_string();
+    let page = ConsolePage::new(NavigationEntry::Runs, "Title", body)
+        .markup(None)
+        .into_string();
     for wrong in [
         "<script",
         "<a hx-get",
@@ -103,8 +105,8 @@ fn credential(is_due: bool) -> CredentialView {
     }
 }
 
-fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<Entry> {
-    let entry = |(position, fact)| Entry {
+fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
+    let entry = |(position, fact)| JournalEntry {
         position,
         nonce: hostile(),
         fence: RunFence::default(),
@@ -120,10 +122,10 @@ fn head() -> CommitId {
 
 fn decided() -> Fact {
     Fact::Decided {
-        decision: Decision {
+        decision: GateDecision {
             run: "jira:ENG-12@57".parse().unwrap(),
             head: head(),
-            verdict: Verdict::Revise,
+            verdict: DecisionVerdict::Revise,
             feedback: hostile(),
         },
         by: hostile(),
@@ -132,7 +134,7 @@ fn decided() -> Fact {
 
 #[test]
 fn what_needs_somebody_is_one_list() {
-    let mut open = needs_you::Open {
+    let mut open = needs_you::AttentionItems {
         runs: vec![
             view(RunState::Parked, Some("decision"), None),
             view(RunState::Parked, Some("answer"), None),
@@ -145,42 +147,42 @@ fn what_needs_somebody_is_one_list() {
     let mut failed = view(RunState::Finished, None, Some(gave_up()));
     failed.ticket = "jira:ENG-13".to_owned();
     open.runs.push(failed);
-    insta::assert_snapshot!(safe(needs_you::body(&open)));
-    let nothing = safe(needs_you::body(&needs_you::Open::default()));
+    insta::assert_snapshot!(safe(needs_you::render_needs_you(&open)));
+    let nothing = safe(needs_you::render_needs_you(&needs_you::AttentionItems::default()));
     assert!(nothing.contains("Nothing waits for you."), "{nothing}");
 }
 
 #[test]
 fn failed_run_is_listed_until_newer_run() {
-    let open = needs_you::Open {
+    let open = needs_you::AttentionItems {
         runs: vec![
             view(RunState::Active, None, None),
             view(RunState::Finished, None, Some(gave_up())),
         ],
-        ..needs_you::Open::default()
+        ..needs_you::AttentionItems::default()
     };
-    assert!(safe(needs_you::body(&open)).contains("Nothing waits for you."));
+    assert!(safe(needs_you::render_needs_you(&open)).contains("Nothing waits for you."));
 }
 
 #[test]
 fn runs_are_listed_with_their_filter() {
-    let filter = runs::Filter {
+    let filter = runs::RunFilter {
         ticket: hostile(),
         repository: hostile(),
         status: "finished".to_owned(),
         stop: "failed".to_owned(),
-        ..runs::Filter::default()
+        ..runs::RunFilter::default()
     };
     let listed = [
         view(RunState::Finished, None, Some(gave_up())),
         view(RunState::Active, None, None),
     ];
-    insta::assert_snapshot!(safe(runs::body(&filter, &listed, true)));
+    insta::assert_snapshot!(safe(runs::render_runs(&filter, &listed, true)));
 }
 
 #[test]
 fn a_run_tells_what_happened() {
-    let known = run::Known {
+    let known = run::RunWithJournal {
         id: "jira:ENG-12@57".parse().unwrap(),
         view: view(RunState::Finished, None, Some(gave_up())),
         journal: facts([
@@ -195,15 +197,15 @@ fn a_run_tells_what_happened() {
             Fact::RunFinished { reason: gave_up() },
         ]),
     };
-    insta::assert_snapshot!(safe(run::body(&known, false, None)));
-    let page = run::body(&known, false, Some("n0nce")).into_string();
+    insta::assert_snapshot!(safe(run::render_run(&known, false, None)));
+    let page = run::render_run(&known, false, Some("n0nce")).into_string();
     let stamped = page.matches("hx-nonce=\"n0nce\"").count();
     assert_eq!(stamped, 3, "what follows the run is stamped: {page}");
 }
 
 #[test]
 fn approval_page_shows_plan_or_diff() {
-    let plan = Plan {
+    let plan = ChangePlan {
         goal: hostile(),
         approach: hostile(),
         steps: vec![PlanStep {
@@ -214,23 +216,27 @@ fn approval_page_shows_plan_or_diff() {
         risks: vec![hostile()],
         not_doing: vec![hostile()],
     };
-    let about = approval::About::Plan(Box::new(plan));
+    let about = approval::DecisionSubject::Plan(Box::new(plan));
     insta::assert_snapshot!(
         "a_plan_to_decide_about",
-        safe(approval::question("jira:ENG-12@57", &head(), &about))
+        safe(approval::render_question("jira:ENG-12@57", &head(), &about))
     );
     let change = format!("diff --git a/x b/x\n@@ -1 +1 @@\n-{HOSTILE}\n+{HOSTILE}\n {HOSTILE}\n");
-    let about = approval::About::Change(change);
+    let about = approval::DecisionSubject::Change(change);
     insta::assert_snapshot!(
         "a_change_to_decide_about",
-        safe(approval::question("jira:ENG-12@57", &head(), &about))
+        safe(approval::render_question("jira:ENG-12@57", &head(), &about))
     );
 }
 
 #[test]
 fn late_decision_page_names_earlier_decider() {
     let journal = facts([decided()]);
-    let page = safe(approval::over("jira:ENG-12@57", &journal, Some(HOSTILE)));
+    let page = safe(approval::render_past_decision(
+        "jira:ENG-12@57",
+        &journal,
+        Some(HOSTILE),
+    ));
     assert!(page.contains("asked for changes"), "{page}");
     insta::assert_snapshot!(page);
 }
@@ -253,45 +259,48 @@ fn ticket_page_shows_text_runs_and_cost() {
             text: hostile(),
         }],
     };
-    let known = ticket::Known {
+    let known = ticket::TicketReadings {
         standing: Ok(vec![failed_checks()]),
         text: Some(Ok(text)),
         runs: vec![view(RunState::Active, None, None)],
         effects: facts([Fact::ReportSettled {
-            id: domain::ReportId::seen(&"jira:ENG-12".parse().unwrap(), 1),
-            outcome: domain::ReportOutcome::Failed { detail: hostile() },
+            id: domain::OutboundId::seen(&"jira:ENG-12".parse().unwrap(), 1),
+            outcome: domain::OutboundOutcome::Failed { detail: hostile() },
         }])
         .into_iter()
-        .map(|entry| ticket::Effect {
+        .map(|entry| ticket::SettledRequest {
             run: "jira:ENG-12@57".to_owned(),
             entry,
         })
         .collect(),
-        ..ticket::Known::default()
+        ..ticket::TicketReadings::default()
     };
-    insta::assert_snapshot!(safe(ticket::body("folder:shop#1", &known)));
-    let unknown = ticket::Known {
+    insta::assert_snapshot!(safe(ticket::render_ticket("folder:shop#1", &known)));
+    let unknown = ticket::TicketReadings {
         text: Some(Err(hostile())),
-        ..ticket::Known::default()
+        ..ticket::TicketReadings::default()
     };
-    assert!(safe(ticket::body("jira:ENG-12", &unknown)).contains("is not known"));
+    assert!(safe(ticket::render_ticket("jira:ENG-12", &unknown)).contains("is not known"));
 }
 
 #[test]
 fn dead_letters_are_grouped_by_their_reason() {
-    let page = safe(dead::body(&[letter("trigger"), letter("report")]));
+    let page = safe(dead_letters::render_letters(&[
+        letter("trigger"),
+        letter("report"),
+    ]));
     assert_eq!(page.matches("<h2>").count(), 1, "{page}");
     insta::assert_snapshot!(page);
     let found = DeadDetail {
         letter: letter("delivery"),
         body: hostile(),
     };
-    insta::assert_snapshot!("a_dead_letter", safe(dead::detail(&found)));
+    insta::assert_snapshot!("a_dead_letter", safe(dead_letters::render_letter_detail(&found)));
 }
 
 #[test]
 fn rules_are_listed_with_their_problems() {
-    insta::assert_snapshot!(safe(rules::body(&some_rules())));
+    insta::assert_snapshot!(safe(rules::render_rules(&some_rules())));
 }
 
 #[test]
@@ -315,11 +324,11 @@ fn costs_are_added_up_by_name() {
         lines: vec![line("2026-11-24", 1), line("2026-11-25", 2)],
         next: None,
     };
-    let asked = costs::Asked {
+    let asked = costs::CostsQuery {
         since: hostile(),
         until: hostile(),
     };
-    let page = safe(costs::body(&asked, &spent));
+    let page = safe(costs::render_costs(&asked, &spent));
     assert!(
         page.contains("$3.00 and 1 replies without a known price"),
         "{page}"
@@ -329,19 +338,19 @@ fn costs_are_added_up_by_name() {
 
 #[test]
 fn health_page_contains_the_planner_switch() {
-    let seen = health::Seen {
+    let seen = health::HealthReadings {
         stop_all: switched(),
         runs: vec![view(RunState::Active, None, None)],
         letters: vec![letter("trigger")],
         rules: Some(some_rules()),
     };
-    insta::assert_snapshot!(safe(health::body(&seen)));
+    insta::assert_snapshot!(safe(health::render_health(&seen)));
 }
 
 #[test]
 fn entry_page_shows_stored_json() {
     let journal = facts([decided()]);
-    let page = safe(entry::body("jira:ENG-12@57", &journal[0]));
+    let page = safe(entry::render_entry("jira:ENG-12@57", &journal[0]));
     assert!(page.contains("&lt;U+202E&gt;"), "{page}");
 }
 
@@ -363,7 +372,7 @@ fn failed_checks() -> PullRequestView {
         checks: Some(ChecksView {
             head: head().to_string(),
             outdated: true,
-            conclusion: domain::Conclusion::Failure,
+            conclusion: domain::ChecksConclusion::Failure,
             failed: vec![
                 check(domain::FailureClass::Real),
                 check(domain::FailureClass::Flaky),
@@ -384,7 +393,7 @@ fn failed_checks() -> PullRequestView {
     }
 }
 
-fn a_pool(news: PoolNews) -> PoolView {
+fn a_pool(news: PoolFreshness) -> PoolView {
     let make = |executors| MakeView {
         version: hostile(),
         sandbox: "L2".to_owned(),
@@ -427,20 +436,23 @@ fn a_pool(news: PoolNews) -> PoolView {
 #[test]
 fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {
-        pools: vec![a_pool(PoolNews::Current)],
+        pools: vec![a_pool(PoolFreshness::Current)],
     };
-    insta::assert_snapshot!(safe(pools::body(&listed)));
+    insta::assert_snapshot!(safe(pools::render_pools(&listed)));
 }
 
 #[test]
 fn outdated_pool_is_not_shown_as_ready() {
-    for (news, words) in [(PoolNews::Old, "not heard of"), (PoolNews::Unknown, "not known")] {
+    for (news, words) in [
+        (PoolFreshness::Old, "not heard of"),
+        (PoolFreshness::Unknown, "not known"),
+    ] {
         let listed = PoolsView {
             pools: vec![a_pool(news)],
         };
-        let page = safe(pools::body(&listed));
+        let page = safe(pools::render_pools(&listed));
         assert!(page.contains(words) && !page.contains("takes work"), "{page}");
     }
-    let nothing = safe(pools::body(&PoolsView::default()));
+    let nothing = safe(pools::render_pools(&PoolsView::default()));
     assert!(nothing.contains("Start a planner"), "{nothing}");
 }

@@ -3,42 +3,42 @@
 use api::types::{ChecksView, PullRequestView, RunState, RunView, TicketTextView};
 use axum::{Form, extract::Path, response::Redirect};
 use domain::{
-    Conclusion, Dollars, Entry, Fact, Overview, PullRequestRef, PullRequestStatus, Receipt, ReportOutcome,
-    RunId, TicketKey,
+    ChecksConclusion, Dollars, Fact, JournalEntry, OutboundOutcome, OutboundReceipt, PullRequestRef,
+    PullRequestStatus, RunId, RunOverview, TicketKey,
 };
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{run::link, runs::table};
+use super::{run::render_link, runs::render_run_table};
 use crate::{
-    layout::{Page, Place},
-    person::Person,
-    problem::Problem,
-    words::{count, instant, money, run_path, shown, ticket_path},
+    layout::{ConsolePage, NavigationEntry},
+    person::SignedInPerson,
+    problem::PageProblem,
+    words::{format_count, format_instant, format_money, make_visible, run_path, ticket_path},
 };
 
 // Number of the newest runs whose journals are read. Cost, pull requests and effects come from these.
 const READ: usize = 20;
 
 /// One settled outbound request of a run.
-pub(super) struct Effect {
+pub(super) struct SettledRequest {
     pub(super) run: String,
-    pub(super) entry: Entry,
+    pub(super) entry: JournalEntry,
 }
 
 /// Ticket, runs and journals, as the API returned them.
-pub(super) struct Known {
+pub(super) struct TicketReadings {
     /// Current text of the ticket, or the reason why it is unknown.
     pub(super) text: Option<Result<TicketTextView, String>>,
     /// The newest run is first.
     pub(super) runs: Vec<RunView>,
-    pub(super) overviews: Vec<Overview>,
-    pub(super) effects: Vec<Effect>,
+    pub(super) overviews: Vec<RunOverview>,
+    pub(super) effects: Vec<SettledRequest>,
     /// State of the pull requests, or the reason why it is unknown.
     pub(super) standing: Result<Vec<PullRequestView>, String>,
 }
 
-impl Default for Known {
+impl Default for TicketReadings {
     fn default() -> Self {
         Self {
             text: None,
@@ -52,11 +52,14 @@ impl Default for Known {
 
 /// Form field of a comment.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct TicketCommentForm {
     text: String,
 }
 
-pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Result<Page, Problem> {
+pub(super) async fn show_ticket(
+    SignedInPerson(client): SignedInPerson,
+    Path(key): Path<String>,
+) -> Result<ConsolePage, PageProblem> {
     let ticket: TicketKey = key.parse()?;
     let (runs, text, row) = tokio::join!(
         client.runs(Some(&ticket)),
@@ -69,11 +72,11 @@ pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Res
         Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Ok(Vec::new()),
         Err(error) => Err(error.to_string()),
     };
-    let mut known = Known {
+    let mut known = TicketReadings {
         runs: runs?,
         standing,
         text: Some(text.map_err(|refused| refused.to_string())),
-        ..Known::default()
+        ..TicketReadings::default()
     };
     // The API lists the oldest run first.
     known.runs.reverse();
@@ -86,17 +89,17 @@ pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Res
     {
         let run: RunId = id.parse()?;
         let journal = client.journal(&run).await?;
-        known.overviews.extend(Overview::of(&run, &journal));
+        known.overviews.extend(RunOverview::of(&run, &journal));
         let effects = journal.into_iter().filter(|entry| is_effect(&entry.fact));
-        known.effects.extend(effects.map(|entry| Effect {
+        known.effects.extend(effects.map(|entry| SettledRequest {
             run: id.clone(),
             entry,
         }));
     }
-    Ok(Page::new(
-        Place::Runs,
-        format!("Ticket {}", shown(&key)),
-        body(&key, &known),
+    Ok(ConsolePage::new(
+        NavigationEntry::Runs,
+        format!("Ticket {}", make_visible(&key)),
+        render_ticket(&key, &known),
     ))
 }
 
@@ -105,38 +108,38 @@ const fn is_effect(fact: &Fact) -> bool {
 }
 
 /// Comments on a ticket that no tracker has, such as one of a folder.
-pub(super) async fn comment(
-    Person(client): Person,
+pub(super) async fn submit_comment(
+    SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
-    Form(said): Form<Said>,
-) -> Result<Redirect, Problem> {
+    Form(said): Form<TicketCommentForm>,
+) -> Result<Redirect, PageProblem> {
     if said.text.trim().is_empty() {
-        return Err(Problem::Form("Say something."));
+        return Err(PageProblem::Form("Say something."));
     }
     client.comment(&key.parse()?, said.text.trim()).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
-pub(super) fn body(key: &str, known: &Known) -> Markup {
+pub(super) fn render_ticket(key: &str, known: &TicketReadings) -> Markup {
     let path = ticket_path(key);
     let runs: Vec<_> = known.runs.iter().collect();
     let is_live = runs.iter().any(|run| run.status != RunState::Finished);
     html! {
-        (facts(known))
+        (render_ticket_facts(known))
         div.actions {
             @if is_live { form.inline method="post" action={ (path) "/stop" } { button { "Stop its runs" } } }
             form.inline method="post" action={ (path) "/retry" } { button { "Try again" } }
         }
-        @if key.starts_with("folder:") && is_live { (say(&path)) }
-        @if let Some(text) = &known.text { (asked(text)) }
-        (standings(&known.standing))
+        @if key.starts_with("folder:") && is_live { (render_comment_form(&path)) }
+        @if let Some(text) = &known.text { (render_ticket_text(text)) }
+        (render_pull_requests(&known.standing))
         h2 { "Runs" }
-        @if runs.is_empty() { p { "No run is known." } } @else { (table(&runs, false)) }
-        (effects(&known.effects))
+        @if runs.is_empty() { p { "No run is known." } } @else { (render_run_table(&runs, false)) }
+        (render_effects(&known.effects))
     }
 }
 
-fn facts(known: &Known) -> Markup {
+fn render_ticket_facts(known: &TicketReadings) -> Markup {
     let (mut cost, mut tokens, mut unpriced) = (Dollars::from_micros(0), 0_u64, 0_u64);
     let mut pulls: Vec<&PullRequestRef> = Vec::new();
     for overview in &known.overviews {
@@ -153,25 +156,25 @@ fn facts(known: &Known) -> Markup {
         dl.facts {
             dt { "Cost" }
             dd {
-                (money(cost, unpriced)) ", " (count(tokens)) " tokens"
+                (format_money(cost, unpriced)) ", " (format_count(tokens)) " tokens"
                 @if known.runs.len() > known.overviews.len() { ", of its last " (known.overviews.len()) " runs that have begun" }
             }
-            @for pull in pulls { dt { "Pull request" } dd { (link(&pull.url)) " from " code { (shown(&pull.branch)) } } }
+            @for pull in pulls { dt { "Pull request" } dd { (render_link(&pull.url)) " from " code { (make_visible(&pull.branch)) } } }
         }
     }
 }
 
 /// Renders the pull requests with their checks, as ingest recorded them. The page causes no request to GitHub.
-fn standings(standing: &Result<Vec<PullRequestView>, String>) -> Markup {
+fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>) -> Markup {
     let standing = match standing {
         Ok(standing) => standing,
         Err(why) => {
-            return html! { div.box { p { "How its pull requests stand is not known: " (shown(why)) } } };
+            return html! { div.box { p { "How its pull requests stand is not known: " (make_visible(why)) } } };
         }
     };
     html! {
         @for one in standing {
-            h2 { "Pull request " (shown(&one.pull_request.repository.to_string())) "#" (one.pull_request.number) }
+            h2 { "Pull request " (make_visible(&one.pull_request.repository.to_string())) "#" (one.pull_request.number) }
             dl.facts {
                 dt { "State" }
                 dd {
@@ -181,36 +184,36 @@ fn standings(standing: &Result<Vec<PullRequestView>, String>) -> Markup {
                         Some(PullRequestStatus::Closed) => "closed without a merge",
                         None => "not known any more",
                     }
-                    ", " (link(&one.pull_request.url))
+                    ", " (render_link(&one.pull_request.url))
                 }
                 dt { "Checks" }
-                dd { @match &one.checks { Some(checks) => (checked(checks)), None => "none was complete yet, as far as is known" } }
+                dd { @match &one.checks { Some(checks) => (render_checks(checks)), None => "none was complete yet, as far as is known" } }
                 @if let Some(review) = &one.review {
                     dt { "Last review that asked for something" }
                     dd {
-                        (shown(&review.author)) ", " (instant(&review.at))
+                        (make_visible(&review.author)) ", " (format_instant(&review.at))
                         @if review.asks_for_changes { ": " span.warm { "asks for changes" } }
                         ", " (review.threads) " threads"
                     }
                 }
                 @if let Some(since) = &one.awaits_review_since {
                     dt { "Waits for a review" }
-                    dd { "since " (instant(since)) @if !one.awaits_review_of.is_empty() { ", of " (shown(&one.awaits_review_of.join(", "))) } }
+                    dd { "since " (format_instant(since)) @if !one.awaits_review_of.is_empty() { ", of " (make_visible(&one.awaits_review_of.join(", "))) } }
                 }
             }
-            @if let Some(checks) = &one.checks { (failed(checks)) }
+            @if let Some(checks) = &one.checks { (render_failed_checks(checks)) }
         }
     }
 }
 
-fn checked(checks: &ChecksView) -> Markup {
+fn render_checks(checks: &ChecksView) -> Markup {
     html! {
         @match checks.conclusion {
-            Conclusion::Success => span.good { "all passed" },
-            Conclusion::Failure => span.bad { (checks.failed.len()) " failed" },
-            Conclusion::Absent => span.soft { "none has reported" },
+            ChecksConclusion::Success => span.good { "all passed" },
+            ChecksConclusion::Failure => span.bad { (checks.failed.len()) " failed" },
+            ChecksConclusion::Absent => span.soft { "none has reported" },
         }
-        " for " code { (shown(checks.head.get(..12).unwrap_or(&checks.head))) } ", seen " (instant(&checks.at))
+        " for " code { (make_visible(checks.head.get(..12).unwrap_or(&checks.head))) } ", seen " (format_instant(&checks.at))
         @if checks.outdated { ". " span.warm { "There is a newer commit, whose checks are not complete." } }
         @match checks.follows.as_str() {
             "repair" => ". A run repairs them.",
@@ -218,19 +221,19 @@ fn checked(checks: &ChecksView) -> Markup {
             "left" => { ". Left to people: " (checks.left_because()) "." }
             _ => "",
         }
-        @if !checks.page.is_empty() { " " (link(&checks.page)) }
+        @if !checks.page.is_empty() { " " (render_link(&checks.page)) }
     }
 }
 
-fn failed(checks: &ChecksView) -> Markup {
+fn render_failed_checks(checks: &ChecksView) -> Markup {
     html! {
         @if !checks.failed.is_empty() {
             ul {
                 @for check in &checks.failed {
                     li {
-                        span.bad { (shown(&check.name)) }
+                        span.bad { (make_visible(&check.name)) }
                         @if !check.class.is_real() { " (" (check.class.as_str().replace('_', " ")) ")" }
-                        @if !check.url.is_empty() { ": " (link(&check.url)) }
+                        @if !check.url.is_empty() { ": " (render_link(&check.url)) }
                     }
                 }
             }
@@ -238,7 +241,7 @@ fn failed(checks: &ChecksView) -> Markup {
     }
 }
 
-fn say(path: &str) -> Markup {
+fn render_comment_form(path: &str) -> Markup {
     html! {
         form method="post" action={ (path) "/comments" } {
             label for="text" { "Answer, or say something" }
@@ -248,41 +251,43 @@ fn say(path: &str) -> Markup {
     }
 }
 
-fn asked(text: &Result<TicketTextView, String>) -> Markup {
+fn render_ticket_text(text: &Result<TicketTextView, String>) -> Markup {
     let text = match text {
         Ok(text) => text,
-        Err(why) => return html! { div.box { p { "What the ticket says is not known: " (shown(why)) } } },
+        Err(why) => {
+            return html! { div.box { p { "What the ticket says is not known: " (make_visible(why)) } } };
+        }
     };
     html! {
         h2 { "What it says" }
         p {
-            strong { (shown(&text.summary)) }
+            strong { (make_visible(&text.summary)) }
             @for (name, value) in [("status", &text.status), ("kind", &text.kind), ("priority", &text.priority)] {
-                @if !value.is_empty() { " · " (name) " " (shown(value)) }
+                @if !value.is_empty() { " · " (name) " " (make_visible(value)) }
             }
-            @if !text.labels.is_empty() { " · labels " (shown(&text.labels.join(", "))) }
-            @if !text.assignees.is_empty() { " · assigned to " (shown(&text.assignees.join(", "))) }
+            @if !text.labels.is_empty() { " · labels " (make_visible(&text.labels.join(", "))) }
+            @if !text.assignees.is_empty() { " · assigned to " (make_visible(&text.assignees.join(", "))) }
         }
-        @if !text.url.is_empty() { p { (link(&text.url)) } }
-        @if !text.description.is_empty() { pre { (shown(&text.description)) } }
+        @if !text.url.is_empty() { p { (render_link(&text.url)) } }
+        @if !text.description.is_empty() { pre { (make_visible(&text.description)) } }
         @for comment in &text.comments {
             details {
-                summary { (shown(&comment.author)) ", " (instant(&comment.at)) }
-                pre { (shown(&comment.text)) }
+                summary { (make_visible(&comment.author)) ", " (format_instant(&comment.at)) }
+                pre { (make_visible(&comment.text)) }
             }
         }
     }
 }
 
-fn effects(effects: &[Effect]) -> Markup {
+fn render_effects(effects: &[SettledRequest]) -> Markup {
     html! {
         @if !effects.is_empty() {
             h2 { "Written outside" }
             ul {
                 @for effect in effects {
                     li {
-                        a href={ (run_path(&effect.run)) "/entries/" (effect.entry.position) } { (shown(&effect.run)) " #" (effect.entry.position) }
-                        ": " (written(&effect.entry.fact))
+                        a href={ (run_path(&effect.run)) "/entries/" (effect.entry.position) } { (make_visible(&effect.run)) " #" (effect.entry.position) }
+                        ": " (render_outcome(&effect.entry.fact))
                     }
                 }
             }
@@ -290,19 +295,19 @@ fn effects(effects: &[Effect]) -> Markup {
     }
 }
 
-fn written(fact: &Fact) -> Markup {
+fn render_outcome(fact: &Fact) -> Markup {
     let Fact::ReportSettled { outcome, .. } = fact else {
         return html! {};
     };
     html! {
         @match outcome {
-            ReportOutcome::Done(Receipt::Pushed { branch, head }) => { "pushed " code { (shown(branch)) } " at " code { (head.short()) } }
-            ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => { "opened " (link(&opened.url)) }
-            ReportOutcome::Done(Receipt::DecisionAsked { .. }) => "asked for a decision",
-            ReportOutcome::Done(Receipt::Told) => "told people",
-            ReportOutcome::Done(Receipt::Rehearsed { .. }) => "nothing, in a rehearsal",
-            ReportOutcome::Refused(refusal) => span.bad { "refused: " (shown(&format!("{refusal:?}"))) },
-            ReportOutcome::Failed { detail } => span.bad { "failed: " (shown(detail)) },
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) => { "pushed " code { (make_visible(branch)) } " at " code { (head.short()) } }
+            OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => { "opened " (render_link(&opened.url)) }
+            OutboundOutcome::Done(OutboundReceipt::DecisionAsked { .. }) => "asked for a decision",
+            OutboundOutcome::Done(OutboundReceipt::Told) => "told people",
+            OutboundOutcome::Done(OutboundReceipt::Rehearsed { .. }) => "nothing, in a rehearsal",
+            OutboundOutcome::Refused(refusal) => span.bad { "refused: " (make_visible(&format!("{refusal:?}"))) },
+            OutboundOutcome::Failed { detail } => span.bad { "failed: " (make_visible(detail)) },
         }
     }
 }

@@ -136,7 +136,7 @@ async fn run_has_sixty_four_reusable_session_slots() {
     for _ in 0..64 {
         sessions.push(rig.session(&granted).await);
     }
-    let token = rig.token(&granted, bootstrap::now());
+    let token = rig.token(&granted, bootstrap::read_wall_clock());
     let answer = rig.open(&token).await;
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(
@@ -144,7 +144,7 @@ async fn run_has_sixty_four_reusable_session_slots() {
         "egress: the run has 64 connections open, the most that it may\n"
     );
     assert_eq!(
-        rig.open(&rig.token(&other_run(&granted), bootstrap::now()))
+        rig.open(&rig.token(&other_run(&granted), bootstrap::read_wall_clock()))
             .await
             .status(),
         StatusCode::SWITCHING_PROTOCOLS

@@ -17,8 +17,8 @@ use axum::body::Body;
 use bootstrap::settings::TextList;
 use bytes::Bytes;
 use domain::{RunFence, RunId, TicketKey, Timestamp};
-use egress::{Config, Limits, LookUp, MirrorSettings, Resolver, Settings};
-use grant::{Audience, Grant, Signer};
+use egress::{Config, HostResolver, LookUp, MirrorSettings, Settings, TimeLimits};
+use grant::{Grant, GrantAudience, GrantSigner};
 use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, client::conn::http1, header, upgrade::Upgraded,
 };
@@ -49,7 +49,7 @@ impl Names {
     }
 }
 
-impl Resolver for Names {
+impl HostResolver for Names {
     fn look_up(&self, host: &str) -> LookUp {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
@@ -67,7 +67,7 @@ impl Resolver for Names {
 }
 
 pub struct Rig {
-    signer: Signer,
+    signer: GrantSigner,
     pub names: Arc<Names>,
     pub address: SocketAddr,
     pub stop: CancellationToken,
@@ -78,7 +78,7 @@ pub struct Rig {
 /// Differences from a proxy that permits loopback and has no mirror.
 pub struct Plan {
     pub settings: Settings,
-    pub limits: Limits,
+    pub limits: TimeLimits,
     names: BTreeMap<String, Vec<Vec<IpAddr>>>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Plan {
         };
         Self {
             settings,
-            limits: Limits::default(),
+            limits: TimeLimits::default(),
             names: [("open.example".to_owned(), vec![vec![LOOPBACK]])].into(),
         }
     }
@@ -118,13 +118,13 @@ impl Plan {
         self
     }
 
-    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+    pub fn limits(mut self, change: impl FnOnce(&mut TimeLimits)) -> Self {
         change(&mut self.limits);
         self
     }
 
     pub async fn start(mut self) -> Rig {
-        let key = grant::generate();
+        let key = grant::generate_key_pair();
         self.settings
             .grant_keys
             .insert(key.id.clone(), key.public_key.clone());
@@ -141,10 +141,10 @@ impl Plan {
         };
         bootstrap::ServiceConfig::check(&config).unwrap();
         let stop = CancellationToken::new();
-        let resolver: Arc<dyn Resolver> = names.clone();
+        let resolver: Arc<dyn HostResolver> = names.clone();
         let serving = egress::serve_with(config, listener, stop.clone(), resolver, self.limits);
         Rig {
-            signer: Signer::new(&key.id, &key.private_key).unwrap(),
+            signer: GrantSigner::new(&key.id, &key.private_key).unwrap(),
             names,
             address,
             server: tokio::spawn(serving),
@@ -156,7 +156,7 @@ impl Plan {
 
 pub fn grant(network: &[&str]) -> Grant {
     Grant {
-        audience: Audience::Egress,
+        audience: GrantAudience::Egress,
         run: RunId::new(TicketKey::jira("ENG-1").unwrap(), 7),
         repository: "acme/shop".parse().unwrap(),
         workspace: None,
@@ -193,7 +193,7 @@ impl Rig {
 
     /// Opens a session and returns its connection.
     pub async fn session(&self, grant: &Grant) -> TokioIo<Upgraded> {
-        let answer = self.open(&self.token(grant, bootstrap::now())).await;
+        let answer = self.open(&self.token(grant, bootstrap::read_wall_clock())).await;
         assert_eq!(answer.status(), StatusCode::SWITCHING_PROTOCOLS);
         assert_eq!(answer.headers()[header::UPGRADE], "journeyman-egress");
         TokioIo::new(hyper::upgrade::on(answer).await.unwrap())
@@ -241,7 +241,7 @@ impl Rig {
     }
 
     pub async fn refusals(&self, grant: &Grant) -> String {
-        let bearer = format!("Bearer {}", self.token(grant, bootstrap::now()));
+        let bearer = format!("Bearer {}", self.token(grant, bootstrap::read_wall_clock()));
         let (status, text) = self.ask("/refusals", &[(header::AUTHORIZATION, &bearer)]).await;
         assert_eq!(status, StatusCode::OK);
         text

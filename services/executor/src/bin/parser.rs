@@ -1,5 +1,5 @@
 //! Entry point of the confined process that parses source files for an executor.
 
 fn main() -> std::process::ExitCode {
-    executor::parser()
+    executor::run_parser()
 }

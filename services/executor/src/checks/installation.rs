@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use domain::SetupHint;
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
 /// Family of package managers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ecosystem {
+pub(super) enum PackageEcosystem {
     Node,
     Python,
     Rust,
@@ -20,40 +20,42 @@ pub(super) enum Ecosystem {
     DotNet,
 }
 
-use Ecosystem::{DotNet, Elixir, Go, Jvm, Node, Php, Python, Ruby, Rust};
+use PackageEcosystem::{DotNet, Elixir, Go, Jvm, Node, Php, Python, Ruby, Rust};
 
 /// Words in a command's output that identify an ecosystem.
-static WORDS: [(Ecosystem, Pattern); 9] = [
+static WORDS: [(PackageEcosystem, LazyPattern); 9] = [
     (
         Rust,
-        Pattern::new(r"rustup|cargo|crate|toolchain '|no matching package named|--offline was specified"),
+        LazyPattern::new(r"rustup|cargo|crate|toolchain '|no matching package named|--offline was specified"),
     ),
     (
         Go,
-        Pattern::new(r"(?:^|\s)go(?:lang)?\b|go\.(?:sum|mod)|required module|module lookup|goenv"),
+        LazyPattern::new(r"(?:^|\s)go(?:lang)?\b|go\.(?:sum|mod)|required module|module lookup|goenv"),
     ),
     (
         Jvm,
-        Pattern::new(r"(?i)java|maven|gradle|artifact|POM\b|target release|dependencies for project|jenv"),
+        LazyPattern::new(
+            r"(?i)java|maven|gradle|artifact|POM\b|target release|dependencies for project|jenv",
+        ),
     ),
     (
         Python,
-        Pattern::new(r"(?i)python|pyenv|\.venv|distribution|pytest|interpreter|plugins"),
+        LazyPattern::new(r"(?i)python|pyenv|\.venv|distribution|pytest|interpreter|plugins"),
     ),
-    (Ruby, Pattern::new(r"(?i)\bgem|bundle|ruby|rbenv")),
+    (Ruby, LazyPattern::new(r"(?i)\bgem|bundle|ruby|rbenv")),
     (
         Php,
-        Pattern::new(r"(?i)\bphp\b|composer|vendor/autoload|phpenv|requirements could not be resolved"),
+        LazyPattern::new(r"(?i)\bphp\b|composer|vendor/autoload|phpenv|requirements could not be resolved"),
     ),
-    (Elixir, Pattern::new(r"\(Mix\)|Hex\b|Unchecked dependencies")),
-    (DotNet, Pattern::new(r"\.NET|NETSDK|NU1\d\d\d")),
+    (Elixir, LazyPattern::new(r"\(Mix\)|Hex\b|Unchecked dependencies")),
+    (DotNet, LazyPattern::new(r"\.NET|NETSDK|NU1\d\d\d")),
     (
         Node,
-        Pattern::new(r"(?i)\bnode|npm|npx|yarn|nvm|volta|corepack|engine|project in .* installed"),
+        LazyPattern::new(r"(?i)\bnode|npm|npx|yarn|nvm|volta|corepack|engine|project in .* installed"),
     ),
 ];
 /// Manifests at the root that identify an ecosystem, in order of precedence.
-const MANIFESTS: [(&str, Ecosystem); 12] = [
+const MANIFESTS: [(&str, PackageEcosystem); 12] = [
     ("package.json", Node),
     ("pyproject.toml", Python),
     ("setup.py", Python),
@@ -68,7 +70,7 @@ const MANIFESTS: [(&str, Ecosystem); 12] = [
     ("mix.exs", Elixir),
 ];
 
-impl Ecosystem {
+impl PackageEcosystem {
     pub(super) fn of_line(line: &str) -> Option<Self> {
         WORDS
             .iter()
@@ -117,7 +119,7 @@ impl Ecosystem {
 
 /// Builds the hint for a project. Without an ecosystem the hint names only what is missing.
 pub(super) fn install_hint(
-    ecosystem: Option<Ecosystem>,
+    ecosystem: Option<PackageEcosystem>,
     paths: &BTreeSet<String>,
     declared: &[(String, String)],
     missing: &str,

@@ -1,8 +1,8 @@
 //! Runs checks: a command in a scratch tree, the results of its tests, and the outcome that follows from
 //! both. Only the planner starts checks; the model has no tool for it.
 
-mod bench;
-mod find;
+mod candidates;
+mod folder_checks;
 mod installation;
 mod outcome;
 mod preparation;
@@ -12,7 +12,7 @@ mod reports;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{
-    cause::chain,
+    cause::format_error_chain,
     check::{CheckCandidate, MAX_TAIL, TestReport, TreeKind},
 };
 use proto::executor::{
@@ -22,18 +22,20 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-pub use bench::{Bench, Checked};
+pub use folder_checks::{FolderCheckResult, FolderCheckRunner};
 use preparation::RepositoryFacts;
-use reports::Reports;
+use reports::ReportSearch;
 
 use crate::{
-    answer::{blocking, level},
-    calls::Recorder,
-    drive::{Answer, Answers, Printed, attend, milliseconds, tell},
-    registry::{Registry, Use},
-    sandbox::{CommandEnd, CommandSpec, Ending, Spare, shell},
+    calls::ResultRecorder,
+    registry::{WorkspaceRegistry, WorkspaceUse},
+    responses::{run_blocking, wire_level},
+    sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command},
+    tool_call::{
+        OutputResponse, ResponseSender, ResultResponse, elapsed_milliseconds, run_while_awaited, send_result,
+    },
     tools,
-    workspace::{Problem, Scratch, Wanted, Workspace},
+    workspace::{ScratchContent, ScratchTree, Workspace, WorkspaceError},
 };
 
 /// Limit of a check in seconds when the request names none.
@@ -54,32 +56,32 @@ const MAX_PATHS: usize = 2000;
 const MAX_GIVEN: usize = 20;
 
 /// Validated request for a check.
-pub(crate) struct Asked {
+pub(crate) struct ValidatedCheck {
     script: String,
-    wanted: Wanted,
+    wanted: ScratchContent,
     limit: Duration,
     reports: Vec<String>,
 }
 
 /// A check that runs for the first time, with everything that its task needs.
 pub(crate) struct CheckCall {
-    pub(crate) used: Use,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) used: WorkspaceUse,
+    pub(crate) registry: Arc<WorkspaceRegistry>,
     pub(crate) call_id: String,
-    pub(crate) asked: Asked,
+    pub(crate) asked: ValidatedCheck,
     pub(crate) limit: Duration,
-    pub(crate) recorder: Recorder<CheckResult>,
-    pub(crate) answers: Answers<RunCheckResponse>,
+    pub(crate) recorder: ResultRecorder<CheckResult>,
+    pub(crate) answers: ResponseSender<RunCheckResponse>,
 }
 
-impl Printed for RunCheckResponse {
+impl OutputResponse for RunCheckResponse {
     fn output(data: Vec<u8>) -> Self {
         let event = Some(Event::Output(OutputChunk { data }));
         Self { event }
     }
 }
 
-impl Answer<CheckResult> for RunCheckResponse {
+impl ResultResponse<CheckResult> for RunCheckResponse {
     fn result(result: CheckResult) -> Self {
         let event = Some(Event::Result(result));
         Self { event }
@@ -90,7 +92,10 @@ impl Answer<CheckResult> for RunCheckResponse {
 ///
 /// # Errors
 /// Returns `INVALID_ARGUMENT` with the reason.
-pub(crate) fn asked(workspace: &Workspace, request: &RunCheckRequest) -> Result<Asked, Status> {
+pub(crate) fn validate_check(
+    workspace: &Workspace,
+    request: &RunCheckRequest,
+) -> Result<ValidatedCheck, Status> {
     let wrong = |why: &str| Err(Status::invalid_argument(why));
     if request.call_id.is_empty() {
         return wrong("call_id is missing");
@@ -111,39 +116,42 @@ pub(crate) fn asked(workspace: &Workspace, request: &RunCheckRequest) -> Result<
         seconds => seconds.min(MAX_LIMIT),
     };
     let inside = |path: &str| workspace.path(path).map_err(Status::invalid_argument);
-    Ok(Asked {
-        script: script(&inside(&request.directory)?, &request.command),
-        wanted: wanted(kind, inside)?,
+    Ok(ValidatedCheck {
+        script: build_script(&inside(&request.directory)?, &request.command),
+        wanted: parse_scratch_content(kind, inside)?,
         limit: Duration::from_secs(seconds.into()),
         reports: request.reports.clone(),
     })
 }
 
-fn wanted(kind: TreeKind, inside: impl Fn(&str) -> Result<PathBuf, Status>) -> Result<Wanted, Status> {
+fn parse_scratch_content(
+    kind: TreeKind,
+    inside: impl Fn(&str) -> Result<PathBuf, Status>,
+) -> Result<ScratchContent, Status> {
     Ok(match kind {
-        TreeKind::Base => Wanted::Base,
-        TreeKind::Head => Wanted::Head,
+        TreeKind::Base => ScratchContent::Base,
+        TreeKind::Head => ScratchContent::Head,
         TreeKind::BaseWith { paths } if paths.len() > MAX_PATHS => {
             return Err(Status::invalid_argument("there are too many paths"));
         }
         TreeKind::BaseWith { paths } => {
             let paths: Result<_, Status> = paths.iter().map(|path| inside(path)).collect();
-            Wanted::BaseWith(paths?)
+            ScratchContent::BaseWith(paths?)
         }
-        TreeKind::HeadWithout { head, hunk } => Wanted::HeadWithout(head, vec![hunk as usize]),
+        TreeKind::HeadWithout { head, hunk } => ScratchContent::HeadWithout(head, vec![hunk as usize]),
         TreeKind::HeadWithBase { paths, .. } if paths.len() > MAX_PATHS => {
             return Err(Status::invalid_argument("there are too many paths"));
         }
         TreeKind::HeadWithBase { head, paths, hunks } => {
             let paths: Result<_, Status> = paths.iter().map(|path| inside(path)).collect();
             let hunks = hunks.into_iter().map(|hunk| hunk as usize).collect();
-            Wanted::HeadWithBase(head, paths?, hunks)
+            ScratchContent::HeadWithBase(head, paths?, hunks)
         }
     })
 }
 
 /// Builds the script for the shell. The shell gives the command its variables and `&&`.
-fn script(folder: &std::path::Path, command: &str) -> String {
+fn build_script(folder: &std::path::Path, command: &str) -> String {
     if folder.as_os_str().is_empty() {
         return command.to_owned();
     }
@@ -153,12 +161,12 @@ fn script(folder: &std::path::Path, command: &str) -> String {
 
 /// Runs a check until it ends or until no caller waits for it. A result is recorded unless the check could
 /// not start; in that case the caller may repeat the same call.
-pub(crate) async fn run(call: CheckCall) {
+pub(crate) async fn run_check(call: CheckCall) {
     let started = Instant::now();
     let cancel = call.used.cancel.child_token();
     let (sink, output) = mpsc::channel(64);
-    let work = Box::pin(execute(&call, &cancel, &sink));
-    let result = attend(work, output, &call.answers, &cancel, call.limit).await;
+    let work = Box::pin(execute_check(&call, &cancel, &sink));
+    let result = run_while_awaited(work, output, &call.answers, &cancel, call.limit).await;
     let run = &call.used.open.workspace.run;
     match result {
         Ok(result) => {
@@ -167,11 +175,11 @@ pub(crate) async fn run(call: CheckCall) {
                 call = call.call_id,
                 outcome = result.outcome().as_str_name(),
                 exit_code = result.exit_code,
-                duration_ms = milliseconds(started),
+                duration_ms = elapsed_milliseconds(started),
                 "check ended"
             );
             call.recorder.finish(result.clone());
-            tell(&call.answers, result).await;
+            send_result(&call.answers, result).await;
         }
         Err(status) => {
             tracing::warn!(%run, call = call.call_id, problem = status.message(), "a check could not be begun");
@@ -185,7 +193,7 @@ pub(crate) async fn run(call: CheckCall) {
     call.registry.sandbox.prepare(place, &workspace.spare).await;
 }
 
-async fn execute(
+async fn execute_check(
     call: &CheckCall,
     cancel: &CancellationToken,
     sink: &mpsc::Sender<Vec<u8>>,
@@ -201,10 +209,10 @@ async fn execute(
     let wanted = call.asked.wanted.clone();
     let store = Arc::clone(&call.registry.store);
     let patterns = call.asked.reports.clone();
-    let made = blocking(move || {
+    let made = run_blocking(move || {
         store.make_room();
-        let mut scratch = Scratch::make(workspace, &beside, &wanted)?;
-        let reports = Reports::before(scratch.root(), &patterns)?;
+        let mut scratch = ScratchTree::make(workspace, &beside, &wanted)?;
+        let reports = ReportSearch::before(scratch.root(), &patterns)?;
         // The swap is the last step, so that a failure before it leaves the workspace untouched.
         scratch.enter()?;
         Ok((scratch, reports))
@@ -212,11 +220,11 @@ async fn execute(
     let (scratch, reports) = failpoint::around("executor.check.make", made).await?;
     let ran = run_in(call, cancel, sink).await;
     let workspace = Arc::clone(&open.workspace);
-    let looked = blocking(move || {
+    let looked = run_blocking(move || {
         let found = ran.as_ref().ok().map(|_| reports.read(scratch.root()));
         let (tree, tampered) = (scratch.tree.to_string(), scratch.tampered.clone());
         scratch.end()?;
-        let ran = ran.map(|ran| result(ran, found.flatten(), &workspace));
+        let ran = ran.map(|ran| build_check_result(ran, found.flatten(), &workspace));
         Ok((ran, tree, tampered))
     });
     let looked = looked.await;
@@ -226,18 +234,22 @@ async fn execute(
         call.registry.close(&open.workspace.run);
     }
     let (ran, tree, tampered) = looked?;
-    let ran =
-        ran.map_err(|error| Status::unavailable(format!("the check cannot be started: {}", chain(&error))))?;
+    let ran = ran.map_err(|error| {
+        Status::unavailable(format!(
+            "the check cannot be started: {}",
+            format_error_chain(&error)
+        ))
+    })?;
     Ok(CheckResult {
         tree,
         tampered,
-        sandbox_level: level(call.registry.sandbox.level()).into(),
+        sandbox_level: wire_level(call.registry.sandbox.level()).into(),
         ..ran
     })
 }
 
 /// A command that ran to its end.
-struct Ran {
+struct FinishedCommand {
     end: CommandEnd,
     duration_ms: u64,
 }
@@ -246,34 +258,34 @@ async fn run_in(
     call: &CheckCall,
     cancel: &CancellationToken,
     sink: &mpsc::Sender<Vec<u8>>,
-) -> std::io::Result<Ran> {
+) -> std::io::Result<FinishedCommand> {
     let mut place = tools::command_place(&call.used.open.workspace);
-    place.environment.extend(report::environment());
+    place.environment.extend(report::runner_environment());
     let spec = CommandSpec {
-        command: shell(call.asked.script.clone()),
+        command: shell_command(call.asked.script.clone()),
         place,
         limit: call.asked.limit,
         output_bytes: OUTPUT_BYTES,
         whole_bytes: 0,
         way_out: None,
     };
-    let (started, spare) = (Instant::now(), Spare::default());
+    let (started, spare) = (Instant::now(), IdleLauncher::default());
     let ran = call.registry.sandbox.run(spec, cancel, Some(sink), &spare);
     let end = failpoint::around("executor.check.run", ran).await?;
-    Ok(Ran {
+    Ok(FinishedCommand {
         end,
-        duration_ms: milliseconds(started),
+        duration_ms: elapsed_milliseconds(started),
     })
 }
 
 /// Derives the result from the command's end and the report files that it wrote. Blocks while it reads the
 /// repository.
-fn result(ran: Ran, found: Option<TestReport>, workspace: &Workspace) -> CheckResult {
+fn build_check_result(ran: FinishedCommand, found: Option<TestReport>, workspace: &Workspace) -> CheckResult {
     judged_result(ran, found, || RepositoryFacts::read(workspace).ok())
 }
 
 fn judged_result(
-    ran: Ran,
+    ran: FinishedCommand,
     found: Option<TestReport>,
     facts: impl FnOnce() -> Option<RepositoryFacts>,
 ) -> CheckResult {
@@ -283,17 +295,19 @@ fn judged_result(
         truncated,
         whole: _,
     } = ran.end;
-    let output = report::plain(&output);
-    let tests = found.or_else(|| report::parse(&output)).map(TestReport::bounded);
-    let missing = preparation::find(ending, &output, tests.as_ref(), facts);
+    let output = report::strip_escapes(&output);
+    let tests = found
+        .or_else(|| report::parse_output(&output))
+        .map(TestReport::bounded);
+    let missing = preparation::find_missing_setup(ending, &output, tests.as_ref(), facts);
     let judged = outcome::judge_with(ending, tests.as_ref(), &output, missing.as_ref());
-    let tail = tail(&output);
+    let tail = text_tail(&output);
     CheckResult {
         outcome: CheckOutcome::from(judged.outcome).into(),
         reason: judged.reason,
         exit_code: match ending {
-            Ending::Exited(code) => Some(code),
-            Ending::TimedOut | Ending::Cancelled => None,
+            CommandEnding::Exited(code) => Some(code),
+            CommandEnding::TimedOut | CommandEnding::Cancelled => None,
         },
         duration_ms: ran.duration_ms,
         tests: tests.map(Into::into),
@@ -305,7 +319,7 @@ fn judged_result(
 }
 
 /// Returns the end of a text, from the start of a line if one begins near.
-fn tail(text: &str) -> &str {
+fn text_tail(text: &str) -> &str {
     let start = text.len().saturating_sub(MAX_TAIL);
     let start = (start..=text.len())
         .find(|at| text.is_char_boundary(*at))
@@ -318,30 +332,33 @@ fn tail(text: &str) -> &str {
 }
 
 /// Returns the commands that may serve as checks, `given` first. Blocks.
-pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Vec<CheckCandidate>, Problem> {
+pub(crate) fn find_check_candidates(
+    workspace: &Workspace,
+    given: Vec<String>,
+) -> Result<Vec<CheckCandidate>, WorkspaceError> {
     let given = given.into_iter().take(MAX_GIVEN).collect();
-    let files = workspace.base_files(find::is_told_of)?;
-    let files = workspace.with_guides_of_base_branch(files, find::is_guide)?;
-    let found = find::candidates(given, &files);
+    let files = workspace.base_files(candidates::is_check_source)?;
+    let files = workspace.with_guides_of_base_branch(files, candidates::is_guide)?;
+    let found = candidates::rank_candidates(given, &files);
     if !found.is_empty() {
         return Ok(found);
     }
-    Ok(find::bare_candidates(
-        &workspace.base_files(find::may_hold_tests)?,
+    Ok(candidates::bare_candidates(
+        &workspace.base_files(candidates::may_hold_tests)?,
     ))
 }
 
 /// Returns true for a file whose text may name checks.
 pub fn tells_of_checks(path: &str) -> bool {
-    find::is_told_of(path) || find::may_hold_tests(path)
+    candidates::is_check_source(path) || candidates::may_hold_tests(path)
 }
 
 /// Returns the commands that may check a repository with these files, the most reliable first. Texts are
 /// needed for files that [`tells_of_checks`] accepts.
 pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
-    let found = find::candidates(Vec::new(), files);
+    let found = candidates::rank_candidates(Vec::new(), files);
     if found.is_empty() {
-        find::bare_candidates(files)
+        candidates::bare_candidates(files)
     } else {
         found
     }
@@ -351,14 +368,14 @@ pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
 mod tests {
     use super::*;
 
-    fn ended(ending: Ending, output: &str) -> CheckResult {
+    fn ended(ending: CommandEnding, output: &str) -> CheckResult {
         let end = CommandEnd {
             ending,
             output: output.to_owned(),
             truncated: false,
             whole: Vec::new(),
         };
-        let ran = Ran { end, duration_ms: 7 };
+        let ran = FinishedCommand { end, duration_ms: 7 };
         judged_result(ran, None, || None)
     }
 
@@ -366,7 +383,7 @@ mod tests {
     fn check_result_has_outcome_tests_tail() {
         let long = ("x".repeat(99) + "\n").repeat(100);
         let output = format!("{long}\x1b[32m===== 2 passed in 0.01s =====\x1b[0m\n");
-        let result = ended(Ending::Exited(0), &output);
+        let result = ended(CommandEnding::Exited(0), &output);
         assert_eq!(result.outcome(), CheckOutcome::Green);
         let tail = &result.output_tail;
         assert!(tail.starts_with("xxx") && tail.ends_with("x\n===== 2 passed in 0.01s =====\n"));
@@ -376,14 +393,14 @@ mod tests {
             tail.len()
         );
         assert!(result.truncated && result.tests.unwrap().passed == 2);
-        let cut = ended(Ending::TimedOut, "===== 2 passed in 0.01s =====\n");
+        let cut = ended(CommandEnding::TimedOut, "===== 2 passed in 0.01s =====\n");
         assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Timeout, None));
     }
 
     #[test]
     fn report_file_overrides_printed_output() {
         let end = CommandEnd {
-            ending: Ending::Exited(0),
+            ending: CommandEnding::Exited(0),
             output: "5 passed in 0.1s\n".to_owned(),
             truncated: false,
             whole: Vec::new(),
@@ -393,7 +410,7 @@ mod tests {
             failed: 1,
             ..TestReport::default()
         };
-        let ran = Ran { end, duration_ms: 1 };
+        let ran = FinishedCommand { end, duration_ms: 1 };
         assert_eq!(
             judged_result(ran, Some(file), || None).outcome(),
             CheckOutcome::Red
@@ -403,11 +420,11 @@ mod tests {
     #[test]
     fn missing_check_folder_is_inert() {
         assert_eq!(
-            script("".as_ref(), "A=1 make && make test"),
+            build_script("".as_ref(), "A=1 make && make test"),
             "A=1 make && make test"
         );
         assert_eq!(
-            script("it's".as_ref(), "make"),
+            build_script("it's".as_ref(), "make"),
             "cd -- 'it'\\''s' || exit 127\nmake"
         );
     }

@@ -4,7 +4,7 @@
 use domain::check::{CheckOutcome, TestReport};
 
 use super::preparation::MissingSetup;
-use crate::{pattern::Pattern, sandbox::Ending};
+use crate::{pattern::LazyPattern, sandbox::CommandEnding};
 
 /// Exit code of POSIX shells for a program that is not found.
 const NOT_FOUND: i32 = 127;
@@ -15,13 +15,13 @@ const KILLED: i32 = 137;
 
 /// An outcome with its reason.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct JudgedOutcome {
     pub(super) outcome: CheckOutcome,
     pub(super) reason: String,
 }
 
 /// Output that shows that the requested program, target or script does not exist.
-static ABSENT: Pattern = Pattern::new(
+static ABSENT: LazyPattern = LazyPattern::new(
     r"(?m)(?x)
         \bcommand\ not\ found\b | ^(sh|bash|/bin/\w+):.*:\ not\ found$ | \bError\ 127\b
         | \bNo\ rule\ to\ make\ target\b | \*\*\*\ No\ targets\ specified
@@ -32,7 +32,7 @@ static ABSENT: Pattern = Pattern::new(
 );
 
 /// Output that shows an infrastructure failure: disk, memory or network.
-static SURROUNDINGS: Pattern = Pattern::new(
+static SURROUNDINGS: LazyPattern = LazyPattern::new(
     r"(?m)(?x)
         \bNo\ space\ left\ on\ device\b | \bENOSPC\b | \bDisk\ quota\ exceeded\b
         | \bTemporary\ failure\ in\ name\ resolution\b | \b[Cc]ould\ not\ resolve\ host\b
@@ -43,7 +43,7 @@ static SURROUNDINGS: Pattern = Pattern::new(
 );
 
 /// Returns the line in which a pattern matches.
-fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
+fn find_matching_line<'t>(pattern: &LazyPattern, text: &'t str) -> Option<&'t str> {
     let found = pattern.find(text)?;
     let before = text.get(..found.start())?;
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -53,58 +53,60 @@ fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
 /// Judges a command with knowledge of what the machine lacked for it. A check that could not run proves
 /// nothing about the code.
 pub(super) fn judge_with(
-    ending: Ending,
+    ending: CommandEnding,
     tests: Option<&TestReport>,
     output: &str,
     missing: Option<&MissingSetup>,
-) -> Judged {
-    let alone = judge(ending, tests, output);
+) -> JudgedOutcome {
+    let alone = judge_command(ending, tests, output);
     match missing {
         Some(missing) if missing.is_all && alone.outcome == CheckOutcome::Red => {
-            judged(CheckOutcome::Inert, &missing.line)
+            build_judged_outcome(CheckOutcome::Inert, &missing.line)
         }
         _ => alone,
     }
 }
 
 /// Judges a command. `output` must be free of terminal escapes.
-fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
+fn judge_command(ending: CommandEnding, tests: Option<&TestReport>, output: &str) -> JudgedOutcome {
     let code = match ending {
-        Ending::Exited(code) => code,
-        Ending::TimedOut => return judged(CheckOutcome::Timeout, "it did not end in its time"),
-        Ending::Cancelled => return judged(CheckOutcome::Infra, "the check was cut"),
+        CommandEnding::Exited(code) => code,
+        CommandEnding::TimedOut => {
+            return build_judged_outcome(CheckOutcome::Timeout, "it did not end in its time");
+        }
+        CommandEnding::Cancelled => return build_judged_outcome(CheckOutcome::Infra, "the check was cut"),
     };
     match tests {
-        Some(tests) if tests.failed > 0 => failed(code, tests),
-        Some(tests) if tests.collection_error => uncollected(code, tests, output),
-        Some(tests) if tests.passed > 0 && code == 0 => judged(CheckOutcome::Green, ""),
+        Some(tests) if tests.failed > 0 => judge_failed_tests(code, tests),
+        Some(tests) if tests.collection_error => judge_uncollected_tests(code, tests, output),
+        Some(tests) if tests.passed > 0 && code == 0 => build_judged_outcome(CheckOutcome::Green, ""),
         Some(tests) if tests.passed > 0 => passed_but(code, output),
-        _ if code == 0 => judged(CheckOutcome::NoTests, "nothing shows that a test ran"),
+        _ if code == 0 => build_judged_outcome(CheckOutcome::NoTests, "nothing shows that a test ran"),
         _ => nothing_ran(code, tests, output),
     }
 }
 
-fn failed(code: i32, tests: &TestReport) -> Judged {
-    let is_outside = |message: &str| matched(&SURROUNDINGS, message).is_some();
+fn judge_failed_tests(code: i32, tests: &TestReport) -> JudgedOutcome {
+    let is_outside = |message: &str| find_matching_line(&SURROUNDINGS, message).is_some();
     let messages = || tests.failing.iter().map(|test| test.message.as_str());
     // A red outcome becomes an infrastructure failure only when every failing test names one. A truncated
     // list could hide a real failure.
     if !tests.truncated && !tests.failing.is_empty() && messages().all(is_outside) {
         let first = messages().next().unwrap_or_default();
-        return judged(CheckOutcome::Infra, first);
+        return build_judged_outcome(CheckOutcome::Infra, first);
     }
     if code == 0 {
-        return judged(
+        return build_judged_outcome(
             CheckOutcome::Red,
             "tests failed although the command ended with 0: something hides the exit code",
         );
     }
-    judged(CheckOutcome::Red, "")
+    build_judged_outcome(CheckOutcome::Red, "")
 }
 
-fn uncollected(code: i32, tests: &TestReport, output: &str) -> Judged {
-    if let Some(line) = surroundings(code, output) {
-        return judged(CheckOutcome::Infra, &line);
+fn judge_uncollected_tests(code: i32, tests: &TestReport, output: &str) -> JudgedOutcome {
+    if let Some(line) = find_infrastructure_failure(code, output) {
+        return build_judged_outcome(CheckOutcome::Infra, &line);
     }
     // A missing package of the runner produces the same output as a missing package of a test, so both are
     // red.
@@ -113,51 +115,51 @@ fn uncollected(code: i32, tests: &TestReport, output: &str) -> Judged {
     } else {
         "the tests"
     };
-    judged(
+    build_judged_outcome(
         CheckOutcome::Red,
         &format!("{ran} could not be collected, imported or compiled, or their report is not whole"),
     )
 }
 
-fn passed_but(code: i32, output: &str) -> Judged {
-    if let Some(line) = surroundings(code, output) {
-        return judged(CheckOutcome::Infra, &line);
+fn passed_but(code: i32, output: &str) -> JudgedOutcome {
+    if let Some(line) = find_infrastructure_failure(code, output) {
+        return build_judged_outcome(CheckOutcome::Infra, &line);
     }
-    judged(
+    build_judged_outcome(
         CheckOutcome::Red,
         &format!("no test failed, but the command ended with {code}"),
     )
 }
 
-fn nothing_ran(code: i32, tests: Option<&TestReport>, output: &str) -> Judged {
-    if let Some(line) = surroundings(code, output) {
-        return judged(CheckOutcome::Infra, &line);
+fn nothing_ran(code: i32, tests: Option<&TestReport>, output: &str) -> JudgedOutcome {
+    if let Some(line) = find_infrastructure_failure(code, output) {
+        return build_judged_outcome(CheckOutcome::Infra, &line);
     }
     if matches!(code, NOT_FOUND | NOT_STARTED) {
-        let line =
-            matched(&ABSENT, output).or_else(|| output.lines().rev().find(|line| !line.trim().is_empty()));
-        return judged(CheckOutcome::Inert, line.unwrap_or("the program is not there"));
+        let line = find_matching_line(&ABSENT, output)
+            .or_else(|| output.lines().rev().find(|line| !line.trim().is_empty()));
+        return build_judged_outcome(CheckOutcome::Inert, line.unwrap_or("the program is not there"));
     }
-    if let Some(line) = matched(&ABSENT, output) {
-        return judged(CheckOutcome::Inert, line);
+    if let Some(line) = find_matching_line(&ABSENT, output) {
+        return build_judged_outcome(CheckOutcome::Inert, line);
     }
     if tests.is_some() {
-        return judged(CheckOutcome::NoTests, "the runner found no test to run");
+        return build_judged_outcome(CheckOutcome::NoTests, "the runner found no test to run");
     }
-    judged(
+    build_judged_outcome(
         CheckOutcome::Red,
         &format!("the command ended with {code} and nothing shows that a test ran"),
     )
 }
 
-fn surroundings(code: i32, output: &str) -> Option<String> {
-    let line = matched(&SURROUNDINGS, output).map(str::to_owned);
+fn find_infrastructure_failure(code: i32, output: &str) -> Option<String> {
+    let line = find_matching_line(&SURROUNDINGS, output).map(str::to_owned);
     let killed = (code == KILLED).then(|| "the command was killed, usually for its memory".to_owned());
     line.or(killed)
 }
 
-fn judged(outcome: CheckOutcome, reason: &str) -> Judged {
-    Judged {
+fn build_judged_outcome(outcome: CheckOutcome, reason: &str) -> JudgedOutcome {
+    JudgedOutcome {
         outcome,
         reason: reason.trim().chars().take(300).collect(),
     }
@@ -188,7 +190,7 @@ mod tests {
     }
 
     fn outcome(code: i32, tests: Option<TestReport>, output: &str) -> CheckOutcome {
-        judge(Ending::Exited(code), tests.as_ref(), output).outcome
+        judge_command(CommandEnding::Exited(code), tests.as_ref(), output).outcome
     }
 
     #[test]
@@ -258,7 +260,12 @@ mod tests {
             is_all,
         };
         let judge = |code, tests: Option<TestReport>, is_all| {
-            judge_with(Ending::Exited(code), tests.as_ref(), "", Some(&missing(is_all)))
+            judge_with(
+                CommandEnding::Exited(code),
+                tests.as_ref(),
+                "",
+                Some(&missing(is_all)),
+            )
         };
         let judged = judge(1, Some(tests(0, &[], true)), true);
         assert_eq!(
@@ -278,7 +285,7 @@ mod tests {
     #[test]
     fn outcome_reason_is_matching_line() {
         let output = "one\nmake: *** No rule to make target 'test'.  Stop.\nthree";
-        let judged = judge(Ending::Exited(2), None, output);
+        let judged = judge_command(CommandEnding::Exited(2), None, output);
         assert_eq!(judged.reason, "make: *** No rule to make target 'test'.  Stop.");
     }
 
@@ -290,10 +297,10 @@ mod tests {
     proptest! {
         #[test]
         fn printed_text_never_makes_check_green(code in 0..256, output in ".{0,200}") {
-            let judged = judge(Ending::Exited(code), None, &output);
+            let judged = judge_command(CommandEnding::Exited(code), None, &output);
             prop_assert_ne!(judged.outcome, CheckOutcome::Green);
             let failing = tests(5, &["AssertionError"], false);
-            let judged = judge(Ending::Exited(code), Some(&failing), &output);
+            let judged = judge_command(CommandEnding::Exited(code), Some(&failing), &output);
             prop_assert_ne!(judged.outcome, CheckOutcome::Green);
         }
     }

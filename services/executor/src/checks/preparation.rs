@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 
 use domain::{SetupHint, check::TestReport};
 
-use super::installation::{Ecosystem, install_hint};
+use super::installation::{PackageEcosystem, install_hint};
 use crate::{
-    pattern::Pattern,
-    sandbox::Ending,
-    workspace::{ChangedFile, Problem, Workspace},
+    pattern::LazyPattern,
+    sandbox::CommandEnding,
+    workspace::{ChangedFile, Workspace, WorkspaceError},
 };
 
 /// Largest number of missing modules that are considered.
 const MAX_MODULES: usize = 50;
 
 /// Messages about a toolchain or interpreter, or a version of one, that is not chosen or not installed.
-static NO_TOOLCHAIN: Pattern = Pattern::new(
+static NO_TOOLCHAIN: LazyPattern = LazyPattern::new(
     r"(?mx)
       ^error:\ rustup\ could\ not\ choose\ a\ version\ of | ^error:\ toolchain\ '.*'\ is\ not\ installed | no\ default\ (?:toolchain\ )?(?:is\ )?configured
     | ^error:\ the\ '.*'\ (?:binary|component).*\ is\ not\ applicable\ to | ^error:\ '.*'\ is\ not\ installed\ for\ the\ toolchain
@@ -38,7 +38,7 @@ static NO_TOOLCHAIN: Pattern = Pattern::new(
     | ^Your\ requirements\ could\ not\ be\ resolved | \brequires\ php\ .*\ (?:but|your\ php\ version)",
 );
 /// Messages of package managers about packages that are declared but not installed.
-static NOT_INSTALLED: Pattern = Pattern::new(
+static NOT_INSTALLED: LazyPattern = LazyPattern::new(
     r"(?mx)
       ^error:\ (?:failed\ to\ (?:get|download|fetch|load\ source\ for\ dependency)|no\ matching\ package\ named|Unable\ to\ update)\b | --offline\ was\ specified | \bcan't\ checkout\ from\ '.*':\ you\ are\ in\ the\ offline\ mode
     | \bmodule\ lookup\ disabled\ by\b | ^(?:\S+:\d+:\d+:\ |go:\ )?.*\bno\ required\ module\ provides\ package | \bmissing\ go\.sum\ entry\ for\ module | ^go:\ \S+@\S+:\ (?:Get|reading|unrecognized|git)\ 
@@ -55,21 +55,21 @@ static NOT_INSTALLED: Pattern = Pattern::new(
     | \bpytest:\ error:\ unrecognized\ arguments:\ .*--(?:cov|asyncio|django|xdist|timeout|randomly|benchmark)\b | ^(?:ERROR:\ )?.*\bMissing\ required\ plugins:
     | ^env:\ .*\.venv/.*No\ such\ file | (?:^|[\s'\x22])\S*\.venv/bin/\S+:\ (?:No\ such\ file|not\ found|command\ not\ found)",
 );
-static PYTHON_MODULE: Pattern = Pattern::new(r"\bNo module named '?([A-Za-z_]\w*)[\w.]*'?");
-static NODE_MODULE: Pattern = Pattern::new(
+static PYTHON_MODULE: LazyPattern = LazyPattern::new(r"\bNo module named '?([A-Za-z_]\w*)[\w.]*'?");
+static NODE_MODULE: LazyPattern = LazyPattern::new(
     r#"(?:Cannot find (?:module|package)|Failed to resolve import|Could not resolve|Preset|Module) ['"]?((?:@[\w.-]+/)?[A-Za-z][\w.-]*)(?:/[^'"\s]*)?['"]? ?(?:from|imported from|in the|not found|or its corresponding|\(|$|\n|\.|,)|Cannot find (?:module|package) '((?:@[\w.-]+/)?[A-Za-z][\w.-]*)(?:/[^']*)?'"#,
 );
-static RUBY_MODULE: Pattern = Pattern::new(r"cannot load such file -- ([A-Za-z][\w-]*)");
+static RUBY_MODULE: LazyPattern = LazyPattern::new(r"cannot load such file -- ([A-Za-z][\w-]*)");
 /// Messages of shells and package managers about a missing program that the project's packages provide.
-static PROGRAM: Pattern = Pattern::new(
+static PROGRAM: LazyPattern = LazyPattern::new(
     r#"(?m)(?:^|: )(?:line \d+: |\d+: )?([\w.@/-]+): (?:command )?not found$|No module named '?(pytest|tox|nox|nose|coverage)\b|could not determine executable to run|^error: no such command: `(\w+)`|executable file not found|make: ([\w.-]+): No such file or directory"#,
 );
 /// File names of manifests and lock files that declare dependencies.
-static DECLARATION: Pattern = Pattern::new(
+static DECLARATION: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:package\.json|package-lock\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lock|npm-shrinkwrap\.json|pyproject\.toml|setup\.(?:py|cfg)|[\w.-]*requirements[\w.-]*\.(?:txt|in)|requirements/[\w.-]+\.(?:txt|in)|Pipfile(?:\.lock)?|poetry\.lock|uv\.lock|pdm\.lock|environment\.ya?ml|tox\.ini|Gemfile(?:\.lock)?|[\w.-]+\.gemspec|Cargo\.toml|go\.mod|pom\.xml|build\.gradle(?:\.kts)?|composer\.(?:json|lock)|mix\.exs|deno\.jsonc?|[\w.-]+\.csproj)$",
 );
-static IMPORT: Pattern =
-    Pattern::new(r"\b(?:import|from|require|require_relative|use|load|importorskip|import_module)\b");
+static IMPORT: LazyPattern =
+    LazyPattern::new(r"\b(?:import|from|require|require_relative|use|load|importorskip|import_module)\b");
 
 /// Facts about a repository that a command's output does not show.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ pub(super) struct RepositoryFacts {
 
 impl RepositoryFacts {
     /// Reads the base commit and the changes of the workspace. Blocks.
-    pub(super) fn read(workspace: &Workspace) -> Result<Self, Problem> {
+    pub(super) fn read(workspace: &Workspace) -> Result<Self, WorkspaceError> {
         let change = workspace.change()?;
         let base = workspace.base_files(|path| DECLARATION.is_match(path))?;
         let mut facts = Self::new(base, &change.files);
@@ -155,13 +155,13 @@ impl RepositoryFacts {
 
 /// Finds what the machine lacked for a command that failed. `facts` is called only when the output is
 /// suspicious, because it reads the repository.
-pub(super) fn find(
-    ending: Ending,
+pub(super) fn find_missing_setup(
+    ending: CommandEnding,
     output: &str,
     tests: Option<&TestReport>,
     facts: impl FnOnce() -> Option<RepositoryFacts>,
 ) -> Option<MissingSetup> {
-    let has_failed = matches!(ending, Ending::Exited(code) if code != 0);
+    let has_failed = matches!(ending, CommandEnding::Exited(code) if code != 0);
     if !has_failed || !is_suspected(output) {
         return None;
     }
@@ -197,7 +197,7 @@ fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFact
     if let Some(line) = matched_line(&NO_TOOLCHAIN, output) {
         return Some(MissingSetup {
             hint: install_hint(
-                Ecosystem::of_toolchain(line),
+                PackageEcosystem::of_toolchain(line),
                 &facts.paths,
                 &facts.declared,
                 "a toolchain or interpreter",
@@ -213,7 +213,7 @@ fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFact
     }
     if let Some(line) = matched_line(&NOT_INSTALLED, output) {
         let is_new = package_in(line).is_some_and(|name| facts.is_new_declaration(name));
-        let ecosystem = Ecosystem::of_line(line).or_else(|| Ecosystem::of_paths(&facts.paths));
+        let ecosystem = PackageEcosystem::of_line(line).or_else(|| PackageEcosystem::of_paths(&facts.paths));
         return (!is_new).then(|| MissingSetup {
             hint: install_hint(
                 ecosystem,
@@ -233,7 +233,8 @@ fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFact
         .next()
         .map_or("a program", |name| name.as_str());
     let line = matched_line(&PROGRAM, output)?;
-    let ecosystem = Ecosystem::of_program(program).or_else(|| Ecosystem::of_paths(&facts.paths));
+    let ecosystem =
+        PackageEcosystem::of_program(program).or_else(|| PackageEcosystem::of_paths(&facts.paths));
     Some(MissingSetup {
         hint: install_hint(
             ecosystem,
@@ -254,9 +255,9 @@ fn find_module(
     facts: &RepositoryFacts,
 ) -> Option<Option<MissingSetup>> {
     let kinds = [
-        (&PYTHON_MODULE, Ecosystem::Python),
-        (&NODE_MODULE, Ecosystem::Node),
-        (&RUBY_MODULE, Ecosystem::Ruby),
+        (&PYTHON_MODULE, PackageEcosystem::Python),
+        (&NODE_MODULE, PackageEcosystem::Node),
+        (&RUBY_MODULE, PackageEcosystem::Ruby),
     ];
     let (pattern, ecosystem) = kinds.into_iter().find(|(pattern, _)| pattern.is_match(output))?;
     let modules: BTreeSet<&str> = pattern
@@ -293,7 +294,7 @@ impl RepositoryFacts {
     }
 }
 
-static PACKAGE: Pattern = Pattern::new(
+static PACKAGE: LazyPattern = LazyPattern::new(
     r"(?:package named|failed to get|dependency|provides package|providing package) [`']?([\w@./-]+)|for module providing package ([\w@./-]+)",
 );
 
@@ -303,7 +304,7 @@ fn package_in(line: &str) -> Option<&str> {
     line.get(name)
 }
 
-fn matched_line<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
+fn matched_line<'t>(pattern: &LazyPattern, text: &'t str) -> Option<&'t str> {
     let found = pattern.find(text)?;
     let start = text.get(..found.start())?.rfind('\n').map_or(0, |at| at + 1);
     // The match may begin with the preceding line break, so the first line may be empty.
@@ -333,7 +334,7 @@ mod tests {
     }
 
     fn missing(output: &str, facts: &RepositoryFacts) -> Option<(bool, String)> {
-        let tests = super::super::report::parse(output);
+        let tests = super::super::report::parse_output(output);
         let found = find_missing(output, tests.as_ref(), facts)?;
         Some((found.is_all, found.hint.commands.join(" && ")))
     }

@@ -7,7 +7,7 @@ use domain::check::TestReport;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::report::{self, ReportFile};
-use crate::workspace::{Problem, Root, Stat};
+use crate::workspace::{FileStat, WorkspaceError, WorkspaceRoot};
 
 /// Usual paths of reports of Gradle and Maven.
 const USUAL: [&str; 3] = [
@@ -33,16 +33,16 @@ const MAX_FILES: usize = 2000;
 const MAX_BYTES: u64 = 8 << 20;
 
 /// Patterns of report files, with the files that existed before the command.
-pub(super) struct Reports {
+pub(super) struct ReportSearch {
     patterns: GlobSet,
     is_looked_for: bool,
-    before: Vec<(PathBuf, Stat)>,
+    before: Vec<(PathBuf, FileStat)>,
 }
 
-impl Reports {
+impl ReportSearch {
     /// Lists the existing reports before the command runs: reports of an earlier command are no evidence for
     /// this one.
-    pub(super) fn before(root: &Root, patterns: &[String]) -> Result<Self, Problem> {
+    pub(super) fn before(root: &WorkspaceRoot, patterns: &[String]) -> Result<Self, WorkspaceError> {
         let is_jvm = JVM
             .iter()
             .any(|name| matches!(root.stat(Path::new(name)), Ok(Some(_))));
@@ -50,12 +50,12 @@ impl Reports {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns.iter().map(String::as_str).chain(usual) {
             let glob = Glob::new(pattern)
-                .map_err(|_| Problem::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
+                .map_err(|_| WorkspaceError::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
             set.add(glob);
         }
-        let patterns = set
-            .build()
-            .map_err(|_| Problem::BadRequest("the patterns of report files are too large".to_owned()))?;
+        let patterns = set.build().map_err(|_| {
+            WorkspaceError::BadRequest("the patterns of report files are too large".to_owned())
+        })?;
         let mut reports = Self {
             is_looked_for: !patterns.is_empty(),
             patterns,
@@ -67,9 +67,9 @@ impl Reports {
 
     /// Reads the reports that are new since the command started; `None` when none is new. A report that
     /// cannot be read or parsed, or is incomplete, makes the whole incomplete, so the check cannot pass.
-    pub(super) fn read(&self, root: &Root) -> Option<TestReport> {
+    pub(super) fn read(&self, root: &WorkspaceRoot) -> Option<TestReport> {
         // A report that the command rewrote has another state, so it counts as new.
-        let is_new = |found: &(PathBuf, Stat)| !self.before.contains(found);
+        let is_new = |found: &(PathBuf, FileStat)| !self.before.contains(found);
         let new = self.find(root).into_iter().filter(is_new);
         let unread = || TestReport {
             runner: "junit".to_owned(),
@@ -90,7 +90,7 @@ impl Reports {
         reports.reduce(TestReport::with)
     }
 
-    fn find(&self, root: &Root) -> Vec<(PathBuf, Stat)> {
+    fn find(&self, root: &WorkspaceRoot) -> Vec<(PathBuf, FileStat)> {
         let mut found = Vec::new();
         if !self.is_looked_for {
             return found;
@@ -121,9 +121,9 @@ mod tests {
 
     const XML: &str = r#"<testsuite tests="1"><testcase classname="A" name="b"/></testsuite>"#;
 
-    fn root() -> (tempfile::TempDir, Root) {
+    fn root() -> (tempfile::TempDir, WorkspaceRoot) {
         let folder = tempfile::TempDir::new().unwrap();
-        let root = Root::open(folder.path()).unwrap();
+        let root = WorkspaceRoot::open(folder.path()).unwrap();
         (folder, root)
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn jvm_reports_are_read_beside_build_file() {
         let (folder, root) = root();
         write(&folder, "pom.xml", "");
-        let reports = Reports::before(&root, &[]).unwrap();
+        let reports = ReportSearch::before(&root, &[]).unwrap();
         write(&folder, "api/target/surefire-reports/TEST-A.xml", XML);
         write(&folder, "build/test-results/test/TEST-B.xml", XML);
         write(&folder, "other/TEST-C.xml", XML);
@@ -148,14 +148,14 @@ mod tests {
     fn incomplete_report_file_fails_check() {
         for broken in ["", "<testsuite tests=\"2\"><testcase name=\"a\"/>", "oops"] {
             let (folder, root) = root();
-            let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+            let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
             write(&folder, "out/a.xml", XML);
             write(&folder, "out/b.xml", broken);
             let report = reports.read(&root).unwrap();
             assert!(report.collection_error && report.passed >= 1, "{broken}");
         }
         let (folder, root) = root();
-        let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
         write(&folder, "out/page.xml", "<html/>");
         assert_eq!(reports.read(&root), None);
     }
@@ -164,11 +164,11 @@ mod tests {
     fn what_was_there_before_is_no_evidence() {
         let (folder, root) = root();
         write(&folder, "out/junit.xml", XML);
-        let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
         assert_eq!(reports.read(&root), None);
         std::fs::remove_file(folder.path().join("out/junit.xml")).unwrap();
         write(&folder, "out/junit.xml", &format!("{XML}\n"));
         assert_eq!(reports.read(&root).unwrap().passed, 1);
-        assert!(Reports::before(&root, &["[".to_owned()]).is_err());
+        assert!(ReportSearch::before(&root, &["[".to_owned()]).is_err());
     }
 }

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    finding,
     inline::test_lines,
     inventory::is_comment,
-    lines::lines,
-    paths::{Language, Role, language, role},
-    shown,
+    lines::compare_lines,
+    new_finding,
+    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    truncate_line,
 };
-use crate::{pattern::Pattern, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 /// Number of lines after a condition that are searched for its answer.
 const NEAR: usize = 3;
@@ -22,39 +22,39 @@ const MOST_VALUES: usize = 200;
 /// Limit in bytes of the ticket's text that is read.
 const MOST_TEXT: usize = 64 * 1024;
 
-static VALUE: Pattern = Pattern::new(
+static VALUE: LazyPattern = LazyPattern::new(
     r#""([^"\n]{2,80})"|'([^'\n]{2,80})'|`([^`\n]{2,80})`|(?:^|[^\w.\-])(-?\d[\d_]*(?:\.\d+)?)\b"#,
 );
-static CONDITION: Pattern =
-    Pattern::new(r"===?|\b(?:case|when|match|in)\b|=>|->|\.equals\(|\.eq\(|\.get\(|\bis\s+\d|\beq\s");
-static ANSWER: Pattern = Pattern::new(r"\breturn\b|=>|->|\?|[^=!<>]=[^=]|\b(?:then|do|yield)\b|:");
-static RETURN: Pattern = Pattern::new(
+static CONDITION: LazyPattern =
+    LazyPattern::new(r"===?|\b(?:case|when|match|in)\b|=>|->|\.equals\(|\.eq\(|\.get\(|\bis\s+\d|\beq\s");
+static ANSWER: LazyPattern = LazyPattern::new(r"\breturn\b|=>|->|\?|[^=!<>]=[^=]|\b(?:then|do|yield)\b|:");
+static RETURN: LazyPattern = LazyPattern::new(
     r#"^\s*(?:return|yield)\s+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(-?\d[\d_]*(?:\.\d+)?))[\w]*\s*;?\s*$"#,
 );
 
 /// Returns a finding for each line where the product answers an example of the ticket.
-pub(super) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
-    let values = values_of(ticket);
+pub(super) fn find_copied_answers(files: &[ChangedFile], ticket: &str) -> Vec<ChangeFinding> {
+    let values = extract_values(ticket);
     if values.is_empty() {
         return Vec::new();
     }
     let product = files.iter().filter(|file| {
         let is_code = !matches!(
-            language(&file.path),
-            Language::Other | Language::Yaml | Language::Shell
+            detect_language(&file.path),
+            SourceLanguage::Other | SourceLanguage::Yaml | SourceLanguage::Shell
         );
-        role(&file.path) == Role::Product && is_code
+        classify_path(&file.path) == FilePurpose::Product && is_code
     });
     product.flat_map(|file| answers_in(file, &values)).collect()
 }
 
-fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
-    let before = values_of(file.before.as_deref().unwrap_or_default());
+fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFinding> {
+    let before = extract_values(file.before.as_deref().unwrap_or_default());
     // A value that the file contained before the change does not come from the ticket.
     let new: BTreeSet<&String> = values.difference(&before).collect();
     let after = file.after.as_deref().unwrap_or_default();
     let flags = test_lines(&file.path, after);
-    let added: Vec<(usize, &str)> = lines(file)
+    let added: Vec<(usize, &str)> = compare_lines(file)
         .added
         .into_iter()
         .filter(|(at, line)| !is_comment(line) && !flags.get(at - 1).copied().unwrap_or_default())
@@ -70,13 +70,13 @@ fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
         if is_bare_answer(line, &new) || is_special_case(line, &window, &new) {
             let words = format!(
                 "an example of the ticket is answered in the product: {}",
-                shown(line)
+                truncate_line(line)
             );
-            found.push(finding(
+            found.push(new_finding(
                 &file.path,
                 *number,
                 "ticket_value_in_product",
-                Severity::Flag,
+                FindingSeverity::Flag,
                 words,
             ));
         }
@@ -93,7 +93,7 @@ fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
             .skip(1)
             .flatten()
             .next()
-            .map(|value| normal(value.as_str()))
+            .map(|value| normalize_value(value.as_str()))
     }) else {
         return false;
     };
@@ -103,7 +103,7 @@ fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
 /// Returns true for a condition on one value of the ticket whose result is another one.
 fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> bool {
     let known = |text: &str| -> BTreeSet<String> {
-        let found = values_of(text);
+        let found = extract_values(text);
         found.into_iter().filter(|value| values.contains(value)).collect()
     };
     let asked = known(line);
@@ -118,7 +118,7 @@ fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> b
     (is_condition && is_answered && all.len() >= 2) || is_entry
 }
 
-fn values_of(text: &str) -> BTreeSet<String> {
+fn extract_values(text: &str) -> BTreeSet<String> {
     let end = (0..=MOST_TEXT.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end))
@@ -127,7 +127,7 @@ fn values_of(text: &str) -> BTreeSet<String> {
         .all(text.get(..end).unwrap_or_default())
         .filter_map(|value| {
             let value = value.iter().skip(1).flatten().next()?;
-            Some(normal(value.as_str()))
+            Some(normalize_value(value.as_str()))
         });
     found
         .filter(|value| value.chars().count() >= 2)
@@ -136,7 +136,7 @@ fn values_of(text: &str) -> BTreeSet<String> {
 }
 
 /// Returns one spelling for equal numbers: `1_000` and `1000.0` become `1000`.
-fn normal(value: &str) -> String {
+fn normalize_value(value: &str) -> String {
     let bare = value.replace('_', "");
     match bare.parse::<f64>() {
         Ok(number) if bare.starts_with(|c: char| c.is_ascii_digit() || c == '-') => number.to_string(),
@@ -157,7 +157,7 @@ mod tests {
             before: Some(before.to_owned()),
             after: Some(after.to_owned()),
         };
-        findings(&[file], TICKET)
+        find_copied_answers(&[file], TICKET)
             .iter()
             .map(|finding| finding.line)
             .collect()

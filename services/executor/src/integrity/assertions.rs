@@ -1,65 +1,65 @@
 //! Detects assertions that are always true, and tests whose assertions are no longer reached.
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    finding,
-    inventory::{Case, asserts, is_comment},
-    paths::Language,
-    shown,
+    inventory::{ListedTest, is_assertion, is_comment},
+    new_finding,
+    paths::SourceLanguage,
+    truncate_line,
 };
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
 /// A string literal as a statement that contains an assertion. It is always true.
-static STRING_STATEMENT: Pattern = Pattern::new(
+static STRING_STATEMENT: LazyPattern = LazyPattern::new(
     r#"^\s*[rbuf]?(?:"[^"]*(?:\bassert|\bexpect|==)[^"]*"|'[^']*(?:\bassert|\bexpect|==)[^']*')\s*;?\s*$"#,
 );
 /// A Python assertion on a tuple. A nonempty tuple is always true.
-static TUPLE: Pattern = Pattern::new(
+static TUPLE: LazyPattern = LazyPattern::new(
     r#"^\s*assert\s*\((?:[^()\[\]{}'",]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*,(?:[^()\[\]{}'"]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*\)\s*(?:#.*)?$"#,
 );
-static PYTHON_EQUAL: Pattern =
-    Pattern::new(r"^\s*assert\s+(.+?)\s*(?:==|\bis\b)\s*(.+?)\s*(?:,\s*f?['\x22].*)?(?:#.*)?$");
-static CALLED_EQUAL: Pattern = Pattern::new(
+static PYTHON_EQUAL: LazyPattern =
+    LazyPattern::new(r"^\s*assert\s+(.+?)\s*(?:==|\bis\b)\s*(.+?)\s*(?:,\s*f?['\x22].*)?(?:#.*)?$");
+static CALLED_EQUAL: LazyPattern = LazyPattern::new(
     r"\b(?:assertEqual|assertIs|assertEquals|assertSame|assertDictEqual|assertListEqual|assert_eq!|assert\.(?:strictEqual|deepStrictEqual|deepEqual|equal|Equal|Same)|require\.Equal|Assert\.(?:Equal|AreEqual|Same)|(?:EXPECT|ASSERT)_(?:EQ|STREQ)|assert_equal)[ (](.*?)\)?\s*;?\s*$",
 );
-static EXPECT_EQUAL: Pattern = Pattern::new(
+static EXPECT_EQUAL: LazyPattern = LazyPattern::new(
     r"\bexpect\((.*)\)\s*\.(?:toBe|toEqual|toStrictEqual|to\.equal|to\.eql|to eq|to eql)\s*\(?(.*?)\)?\s*;?\s*$",
 );
 /// Named function inside a test.
-static LOCAL_FUNCTION: Pattern = Pattern::new(
+static LOCAL_FUNCTION: LazyPattern = LazyPattern::new(
     r"^(?:(?:const|let|var)\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|(?:async\s+)?function\s+(\w+)\s*\(|(?:async\s+)?def\s+(\w+)\s*\(?|(\w+)\s*=\s*(?:lambda|->|proc|Proc\.new)\b|(\w+)\s*:?=\s*func\(|let\s+(?:mut\s+)?(\w+)\s*=\s*(?:move\s*)?\|)",
 );
-static ANONYMOUS: Pattern = Pattern::new(
+static ANONYMOUS: LazyPattern = LazyPattern::new(
     r"^\(?(?:async\s*)?\(\s*\)\s*=>\s*\{?\s*(?:return\s+)?(?:await\s+)?(?:expect|assert)\b.*$|^(?:lambda|->)\s*:?.*\bassert|^func\(\)\s*\{.*\bt\.(?:Error|Fatal).*\}$",
 );
-static RETURN: Pattern = Pattern::new(
+static RETURN: LazyPattern = LazyPattern::new(
     r"^return(?:\s+(?:None|nil|null|undefined|true|True|\(\)))?\s*;?\s*$|^return if true\b|^next\s*$",
 );
 // The patterns cover constants that are always false in their language; `TYPE_CHECKING` is false at run time
 // (Python's `typing`).
-static DEAD_BRANCH: Pattern = Pattern::new(
+static DEAD_BRANCH: LazyPattern = LazyPattern::new(
     r"^(?:if|while|elif|unless)\s*\(?\s*(?:False|false|0|not True|!true|TYPE_CHECKING|nil|cfg!\(any\(\)\))\s*\)?\s*[:{]?\s*$|^for\s+\w+\s+in\s+(?:\[\]|\(\)|range\(0\))\s*:|^(?:if|elif)\s+.*\band\s+(?:False|0)\s*:|^if\s+.*&&\s*false\s*\)?\s*\{",
 );
-static AWAITED: Pattern = Pattern::new(r"(?:^|\s)(?:await|return)\s+(?:expect|assert)\b");
-static PROMISE: Pattern =
-    Pattern::new(r"^\s*expect\(.*\)\s*\.(?:resolves|rejects)\b|^\s*assert\.(?:rejects|doesNotReject)\(");
-static BRACKETS: Pattern = Pattern::new(r"[()\[\]{}]");
+static AWAITED: LazyPattern = LazyPattern::new(r"(?:^|\s)(?:await|return)\s+(?:expect|assert)\b");
+static PROMISE: LazyPattern =
+    LazyPattern::new(r"^\s*expect\(.*\)\s*\.(?:resolves|rejects)\b|^\s*assert\.(?:rejects|doesNotReject)\(");
+static BRACKETS: LazyPattern = LazyPattern::new(r"[()\[\]{}]");
 
 /// Returns the kind of finding for a new line of a test that asserts nothing.
-pub(super) fn empty_assertion(language: Language, line: &str) -> Option<&'static str> {
+pub(super) fn empty_assertion(language: SourceLanguage, line: &str) -> Option<&'static str> {
     if is_comment(line) {
         return None;
     }
     let is_empty = match language {
-        Language::Python => {
+        SourceLanguage::Python => {
             TUPLE.is_match(line)
                 || STRING_STATEMENT.is_match(line)
                 || PYTHON_EQUAL
                     .captures(line)
                     .is_some_and(|sides| sides[1] == sides[2])
         }
-        Language::Script | Language::Ruby => {
+        SourceLanguage::Script | SourceLanguage::Ruby => {
             STRING_STATEMENT.is_match(line)
                 || EXPECT_EQUAL
                     .captures(line)
@@ -74,7 +74,7 @@ pub(super) fn empty_assertion(language: Language, line: &str) -> Option<&'static
     if is_empty || is_same_twice {
         return Some("assertion_empty");
     }
-    if language == Language::Script && PROMISE.is_match(line) && !AWAITED.is_match(line) {
+    if language == SourceLanguage::Script && PROMISE.is_match(line) && !AWAITED.is_match(line) {
         return Some("promise_not_awaited");
     }
     None
@@ -109,7 +109,12 @@ fn split_arguments(text: &str) -> Vec<&str> {
 }
 
 /// Finds a new line of a test after which its assertions are no longer reached.
-pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: &Case) -> Option<Finding> {
+pub(super) fn find_unreachable_assertion(
+    path: &str,
+    text: &str,
+    before: Option<&ListedTest>,
+    after: &ListedTest,
+) -> Option<ChangeFinding> {
     let is_old = |line: &str| before.is_some_and(|before| before.body.iter().any(|known| known == line));
     let raw: Vec<&str> = text.lines().collect();
     let own: Vec<(usize, &str)> = (after.line..after.end)
@@ -118,20 +123,20 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
         .collect();
     let outer = own
         .iter()
-        .map(|(_, line)| indentation(line))
+        .map(|(_, line)| measure_indentation(line))
         .min()
         .unwrap_or_default();
     // The first line of the body has the indentation of the test's own statements. Later lines may be less
     // indented, such as continued strings.
-    let outer = own.first().map_or(outer, |(_, line)| indentation(line));
+    let outer = own.first().map_or(outer, |(_, line)| measure_indentation(line));
     for (place, (number, line)) in own.iter().enumerate() {
         let words = line.trim();
         if is_old(words) {
             continue;
         }
         let rest = own.get(place + 1..).unwrap_or_default();
-        let asserts_later = rest.iter().any(|(_, line)| asserts(line));
-        let is_cut = RETURN.is_match(words) && indentation(line) == outer && asserts_later;
+        let asserts_later = rest.iter().any(|(_, line)| is_assertion(line));
+        let is_cut = RETURN.is_match(words) && measure_indentation(line) == outer && asserts_later;
         let is_dead = DEAD_BRANCH.is_match(words) && asserts_later;
         let is_never_called = LOCAL_FUNCTION.captures(words).is_some_and(|found| {
             let name = found
@@ -154,23 +159,23 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
             let inner: Vec<&&str> = rest
                 .iter()
                 .map(|(_, line)| line)
-                .take_while(|inner| indentation(inner) > indentation(line))
+                .take_while(|inner| measure_indentation(inner) > measure_indentation(line))
                 .collect();
             // One use is the definition itself.
-            uses == 1 && !is_fixture && (asserts(words) || inner.iter().any(|line| asserts(line)))
+            uses == 1 && !is_fixture && (is_assertion(words) || inner.iter().any(|line| is_assertion(line)))
         });
         let is_anonymous = ANONYMOUS.is_match(words) && is_statement(&own, place);
         if is_cut || is_dead || is_never_called || is_anonymous {
             let words = format!(
                 "{} no longer reaches what it asserts: {}",
                 after.name,
-                shown(line)
+                truncate_line(line)
             );
-            return Some(finding(
+            return Some(new_finding(
                 path,
                 *number,
                 "assertion_unreachable",
-                Severity::Block,
+                FindingSeverity::Block,
                 words,
             ));
         }
@@ -196,7 +201,7 @@ fn count_word(line: &str, word: &str) -> usize {
         .count()
 }
 
-fn indentation(line: &str) -> usize {
+fn measure_indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
@@ -226,7 +231,7 @@ mod tests {
 
     #[test]
     fn empty_assertions_differ_from_real_ones() {
-        use Language::{Go, Python, Rust, Script};
+        use SourceLanguage::{Go, Python, Rust, Script};
         for (language, line) in [
             (Python, "    assert (total == 3, 'wrong')"),
             (Python, "    \"assert total() == 3\""),

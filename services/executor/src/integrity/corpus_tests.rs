@@ -3,15 +3,15 @@
 //! `Block` is for changes that weaken checks or can forge results, and `Flag` for changes that reviewers must
 //! see. Honest changes have at most a flag.
 
-use domain::check::Severity::{self, Block, Flag};
+use domain::check::FindingSeverity::{self, Block, Flag};
 
-use super::findings;
+use super::find_weakened_checks;
 use crate::workspace::ChangedFile;
 
 /// Path of a file, and its text before and after; an empty text is a missing file.
 type File<'c> = (&'c str, &'c str, &'c str);
 
-fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {
+fn worst(files: &[File<'_>]) -> (Option<FindingSeverity>, String) {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let files: Vec<ChangedFile> = files
         .iter()
@@ -21,7 +21,7 @@ fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {
             after: text(after),
         })
         .collect();
-    let found = findings(&files, "");
+    let found = find_weakened_checks(&files, "");
     (
         found.iter().map(|found| found.severity).max(),
         format!("{found:?}"),
@@ -29,7 +29,7 @@ fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {
 }
 
 #[expect(clippy::print_stdout, reason = "the counts are for people")]
-fn check(name: &str, cases: &[(&str, &[File<'_>])], is_right: impl Fn(Option<Severity>) -> bool) {
+fn check(name: &str, cases: &[(&str, &[File<'_>])], is_right: impl Fn(Option<FindingSeverity>) -> bool) {
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|(case, files)| {

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::paths::{Role, role};
-use crate::{pattern::Pattern, workspace::ChangedFile};
+use super::paths::{FilePurpose, classify_path};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
-static DEFINITION: Pattern = Pattern::new(
+static DEFINITION: LazyPattern = LazyPattern::new(
     r"(?m)^\s*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|async\s+|abstract\s+|final\s+)*(?:def|class|fn|func(?:\s+\([^)]*\))?|function|struct|enum|trait|interface|type|module|object|fun)\s+(\w+)",
 );
-static WORD: Pattern = Pattern::new(r"[A-Za-z_]\w+");
+static WORD: LazyPattern = LazyPattern::new(r"[A-Za-z_]\w+");
 
 /// Names that the product's files define before the change, and those that the change removes.
-pub(super) struct Definitions {
+pub(super) struct ProductDefinitions {
     before: BTreeSet<String>,
     gone: BTreeSet<String>,
     /// True when the change adds no name. If it does, a removed name may be renamed instead of a removed
@@ -19,9 +19,13 @@ pub(super) struct Definitions {
     has_shrunk: bool,
 }
 
-impl Definitions {
+impl ProductDefinitions {
     pub(super) fn of(files: &[ChangedFile]) -> Self {
-        let product = || files.iter().filter(|file| role(&file.path) == Role::Product);
+        let product = || {
+            files
+                .iter()
+                .filter(|file| classify_path(&file.path) == FilePurpose::Product)
+        };
         let names = |texts: Vec<&str>| -> BTreeSet<String> {
             let found = texts.iter().flat_map(|text| DEFINITION.all(text));
             found.map(|name| name[1].to_owned()).collect()

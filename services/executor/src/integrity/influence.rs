@@ -5,18 +5,18 @@ use domain::check::RemovedTest;
 
 use super::{
     inline::test_lines,
-    inventory::{Case, cases},
-    lines::lines,
+    inventory::{ListedTest, list_test_cases},
+    lines::compare_lines,
     pairing::are_alike,
-    paths::{Language, Role, language, role},
+    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
 };
 use crate::{
-    pattern::Pattern,
+    pattern::LazyPattern,
     workspace::{ChangedFile, TreeHunk},
 };
 
 /// Files without tests that test runs read, in addition to files whose role is configuration.
-static SUPPORT: Pattern = Pattern::new(
+static SUPPORT: LazyPattern = LazyPattern::new(
     r"(?xi)(?:^|/)(?:
       (?:sitecustomize|usercustomize|conftest|noxfile)\.py | [^/]+\.pth
     | \.babelrc(?:\.\w+)? | babel\.config\.\w+ | \.swcrc | \.mocharc(?:\.\w+)? | \.taprc | \.avarc
@@ -30,19 +30,19 @@ static SUPPORT: Pattern = Pattern::new(
 );
 
 /// New files that runners import instead of the real modules.
-static SHADOW: Pattern = Pattern::new(
+static SHADOW: LazyPattern = LazyPattern::new(
     r"^(?:src/)?(?:_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|mock|xdist|coverage|assertpy)(?:\.py|/__init__\.py)$",
 );
 
 /// Returns true for a file without tests that test runs read.
 fn is_support(file: &ChangedFile) -> bool {
-    match role(&file.path) {
-        Role::Config | Role::Expected => true,
-        Role::Product | Role::Generated | Role::Docs => {
+    match classify_path(&file.path) {
+        FilePurpose::Config | FilePurpose::Expected => true,
+        FilePurpose::Product | FilePurpose::Generated | FilePurpose::Docs => {
             // An existing file with such a name belongs to the project and shadows nothing new.
             SUPPORT.is_match(&file.path) || (file.before.is_none() && SHADOW.is_match(&file.path))
         }
-        Role::Test | Role::Ci | Role::Lock => false,
+        FilePurpose::Test | FilePurpose::Ci | FilePurpose::Lock => false,
     }
 }
 
@@ -57,13 +57,15 @@ pub(crate) fn support_files(files: &[ChangedFile]) -> Vec<String> {
 pub(crate) fn removed_test_files(files: &[ChangedFile]) -> Vec<String> {
     let gone = files
         .iter()
-        .filter(|file| file.after.is_none() && role(&file.path) == Role::Test);
+        .filter(|file| file.after.is_none() && classify_path(&file.path) == FilePurpose::Test);
     gone.map(|file| file.path.clone()).collect()
 }
 
 /// Returns the tests that the change removes from their files, each with the test that replaces it.
 pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
-    let read = |path: &str, text: &Option<String>| cases(language(path), text.as_deref().unwrap_or_default());
+    let read = |path: &str, text: &Option<String>| {
+        list_test_cases(detect_language(path), text.as_deref().unwrap_or_default())
+    };
     let (mut gone, mut new) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| has_tests(file)) {
         let (before, mut after) = (read(&file.path, &file.before), read(&file.path, &file.after));
@@ -75,7 +77,7 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
         }
         new.extend(after);
     }
-    let mut take = |is_it: &dyn Fn(&Case) -> bool| -> Option<String> {
+    let mut take = |is_it: &dyn Fn(&ListedTest) -> bool| -> Option<String> {
         let at = new.iter().position(is_it)?;
         Some(new.remove(at).name)
     };
@@ -94,15 +96,16 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
 }
 
 fn has_tests(file: &ChangedFile) -> bool {
-    role(&file.path) == Role::Test || matches!(language(&file.path), Language::Rust)
+    classify_path(&file.path) == FilePurpose::Test
+        || matches!(detect_language(&file.path), SourceLanguage::Rust)
 }
 
 /// Returns true when all lines that a hunk adds and removes belong to tests.
 pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool {
     let Some(file) = file else {
-        return role(&hunk.path.to_string_lossy()) == Role::Test;
+        return classify_path(&hunk.path.to_string_lossy()) == FilePurpose::Test;
     };
-    if role(&file.path) == Role::Test {
+    if classify_path(&file.path) == FilePurpose::Test {
         return true;
     }
     let (Some(before), Some(after)) = (&file.before, &file.after) else {
@@ -128,15 +131,18 @@ pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool 
 
 /// Counts the lines of product files that a change adds and removes, without blank lines and comments.
 pub(crate) fn code_lines(files: &[ChangedFile]) -> u32 {
-    let product = files
-        .iter()
-        .filter(|file| matches!(role(&file.path), Role::Product | Role::Config | Role::Ci));
+    let product = files.iter().filter(|file| {
+        matches!(
+            classify_path(&file.path),
+            FilePurpose::Product | FilePurpose::Config | FilePurpose::Ci
+        )
+    });
     product.map(changed_code).fold(0, u32::saturating_add)
 }
 
 /// Counts changed lines of one file. Code that differs only in comments and blank lines has none.
 fn changed_code(file: &ChangedFile) -> u32 {
-    let language = language(&file.path);
+    let language = detect_language(&file.path);
     let bare = |text: &Option<String>| code_alone(language, text.as_deref().unwrap_or_default());
     let stripped = ChangedFile {
         path: file.path.clone(),
@@ -145,7 +151,7 @@ fn changed_code(file: &ChangedFile) -> u32 {
     };
     let tests = [&stripped.before, &stripped.after]
         .map(|text| test_lines(&file.path, text.as_deref().unwrap_or_default()));
-    let changed = lines(&stripped);
+    let changed = compare_lines(&stripped);
     let is_product = |flags: &[bool], at: usize| !flags.get(at - 1).copied().unwrap_or_default();
     let [old, new] = tests;
     let added = changed
@@ -162,28 +168,30 @@ fn changed_code(file: &ChangedFile) -> u32 {
 }
 
 /// Comment syntax of a language: marks up to the end of the line, and the pair of marks of a block.
-type Comments = (&'static [&'static str], Option<(&'static str, &'static str)>);
+type CommentSyntax = (&'static [&'static str], Option<(&'static str, &'static str)>);
 
-const fn comments(language: Language) -> Comments {
+const fn comment_syntax(language: SourceLanguage) -> CommentSyntax {
     match language {
-        Language::Python | Language::Ruby | Language::Shell | Language::Yaml | Language::Other => {
-            (&["#"], None)
-        }
-        Language::Php => (&["//", "#"], Some(("/*", "*/"))),
-        Language::Sql => (&["--"], Some(("/*", "*/"))),
-        Language::Script
-        | Language::Go
-        | Language::Rust
-        | Language::Jvm
-        | Language::CSharp
-        | Language::Cpp => (&["//"], Some(("/*", "*/"))),
+        SourceLanguage::Python
+        | SourceLanguage::Ruby
+        | SourceLanguage::Shell
+        | SourceLanguage::Yaml
+        | SourceLanguage::Other => (&["#"], None),
+        SourceLanguage::Php => (&["//", "#"], Some(("/*", "*/"))),
+        SourceLanguage::Sql => (&["--"], Some(("/*", "*/"))),
+        SourceLanguage::Script
+        | SourceLanguage::Go
+        | SourceLanguage::Rust
+        | SourceLanguage::Jvm
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp => (&["//"], Some(("/*", "*/"))),
     }
 }
 
 /// Returns a text without comments, documentation strings and blank lines. Strings are recognized within one
 /// line only.
-fn code_alone(language: Language, text: &str) -> String {
-    let (line_marks, block) = comments(language);
+fn code_alone(language: SourceLanguage, text: &str) -> String {
+    let (line_marks, block) = comment_syntax(language);
     let (mut kept, mut end): (String, Option<&str>) = (String::new(), None);
     for line in text.lines() {
         let mut rest = line;
@@ -201,7 +209,7 @@ fn code_alone(language: Language, text: &str) -> String {
                     .into_iter()
                     .find(|quote| bare.starts_with(quote));
                 match quote {
-                    Some(quote) if language == Language::Python && code.trim().is_empty() => {
+                    Some(quote) if language == SourceLanguage::Python && code.trim().is_empty() => {
                         let inner = bare.get(quote.len()..).unwrap_or_default();
                         end = (!inner.contains(quote)).then_some(quote);
                     }

@@ -3,38 +3,38 @@
 
 use super::{
     inventory::end_by_braces,
-    paths::{Language, language},
+    paths::{SourceLanguage, detect_language},
 };
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
-static RUST_TESTS: Pattern = Pattern::new(
+static RUST_TESTS: LazyPattern = LazyPattern::new(
     r"^\s*#\[(?:cfg\(\s*(?:all\(\s*)?test\b.*|(?:\w+::)*(?:test|rstest|test_case|proptest|bench)\b.*)\]",
 );
-static RUST_DOCS: Pattern = Pattern::new(r"^\s*//[/!](.*)$");
+static RUST_DOCS: LazyPattern = LazyPattern::new(r"^\s*//[/!](.*)$");
 /// In-source tests, which vitest collects from files of the product.
-static SCRIPT_TESTS: Pattern = Pattern::new(r"\bif\s*\(\s*import\.meta\.vitest\b");
-static PYTHON_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:>>>|\.\.\.)(?:\s|$)");
-static ELIXIR_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:iex|\.\.\.)(?:\(\d+\))?>");
+static SCRIPT_TESTS: LazyPattern = LazyPattern::new(r"\bif\s*\(\s*import\.meta\.vitest\b");
+static PYTHON_EXAMPLE: LazyPattern = LazyPattern::new(r"^\s*(?:>>>|\.\.\.)(?:\s|$)");
+static ELIXIR_EXAMPLE: LazyPattern = LazyPattern::new(r"^\s*(?:iex|\.\.\.)(?:\(\d+\))?>");
 
 /// Returns one flag per line: true when the line belongs to a test.
 pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
     let lines: Vec<&str> = text.lines().collect();
     let mut marked = vec![false; lines.len()];
-    match language(path) {
-        Language::Rust => {
+    match detect_language(path) {
+        SourceLanguage::Rust => {
             mark_blocks(&lines, &RUST_TESTS, &mut marked);
             mark_rust_examples(&lines, &mut marked);
         }
-        Language::Script => mark_blocks(&lines, &SCRIPT_TESTS, &mut marked),
-        Language::Python => mark_examples(&lines, &PYTHON_EXAMPLE, &mut marked),
-        Language::Other if path.ends_with(".ex") => mark_examples(&lines, &ELIXIR_EXAMPLE, &mut marked),
+        SourceLanguage::Script => mark_blocks(&lines, &SCRIPT_TESTS, &mut marked),
+        SourceLanguage::Python => mark_examples(&lines, &PYTHON_EXAMPLE, &mut marked),
+        SourceLanguage::Other if path.ends_with(".ex") => mark_examples(&lines, &ELIXIR_EXAMPLE, &mut marked),
         _ => {}
     }
     marked
 }
 
 /// Marks each line that matches `heading`, up to the end of its braces.
-fn mark_blocks(lines: &[&str], heading: &Pattern, marked: &mut [bool]) {
+fn mark_blocks(lines: &[&str], heading: &LazyPattern, marked: &mut [bool]) {
     let mut next = 0;
     for (at, line) in lines.iter().enumerate() {
         if at < next || !heading.is_match(line) {
@@ -69,7 +69,7 @@ fn mark_rust_examples(lines: &[&str], marked: &mut [bool]) {
 }
 
 /// Marks the input lines of an interpreter session and their expected output, up to the next empty line.
-fn mark_examples(lines: &[&str], example: &Pattern, marked: &mut [bool]) {
+fn mark_examples(lines: &[&str], example: &LazyPattern, marked: &mut [bool]) {
     let mut is_example = false;
     for (at, line) in lines.iter().enumerate() {
         let is_end = line.trim().is_empty() || line.contains("\"\"\"") || line.contains("'''");

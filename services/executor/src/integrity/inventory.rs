@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::paths::Language;
-use crate::pattern::Pattern;
+use super::paths::SourceLanguage;
+use crate::pattern::LazyPattern;
 
 // Limits in lines for malformed files, in which a closing brace or bracket is missing.
 const MAX_BODY: usize = 2000;
@@ -14,7 +14,7 @@ const MAX_MARKS: usize = 200;
 
 /// A test of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Case {
+pub(super) struct ListedTest {
     pub(super) name: String,
     /// First line with decorators, first line of the test itself, and last line; all from 1.
     pub(super) start: usize,
@@ -26,97 +26,101 @@ pub(super) struct Case {
     pub(super) is_skipped: bool,
 }
 
-static PYTHON: Pattern = Pattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
-static SCRIPT: Pattern = Pattern::new(
+static PYTHON: LazyPattern = LazyPattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
+static SCRIPT: LazyPattern = LazyPattern::new(
     r#"^\s*(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
 );
 /// Last line of a table that spans several lines, with the name of the test that reads it.
-static SCRIPT_TABLE_END: Pattern =
-    Pattern::new(r#"^\s*[\])`]+\)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)\s*,"#);
-static TABLE_BEGIN: Pattern = Pattern::new(r"^(?:it|test|specify|describe)(?:\.\w+)*\.each\s*[(`]");
-static GO: Pattern = Pattern::new(r"^func\s+((?:Test|Fuzz|Example)\w*)\s*\(");
-static RUST_MARK: Pattern =
-    Pattern::new(r"^\s*#\[(?:\w+::)*(?:test|rstest|test_case|proptest|tokio::test|wasm_bindgen_test)\b.*\]");
-static RUST: Pattern = Pattern::new(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?(?:unsafe\s+)?fn\s+(\w+)");
-static JVM_MARK: Pattern = Pattern::new(r"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b");
-static JVM: Pattern =
-    Pattern::new(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:[\w<>\[\],.?]+\s+)*(?:fun\s+)?(`[^`]+`|\w+)\s*\([^;]*$");
-static RUBY: Pattern = Pattern::new(
+static SCRIPT_TABLE_END: LazyPattern =
+    LazyPattern::new(r#"^\s*[\])`]+\)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)\s*,"#);
+static TABLE_BEGIN: LazyPattern = LazyPattern::new(r"^(?:it|test|specify|describe)(?:\.\w+)*\.each\s*[(`]");
+static GO: LazyPattern = LazyPattern::new(r"^func\s+((?:Test|Fuzz|Example)\w*)\s*\(");
+static RUST_MARK: LazyPattern = LazyPattern::new(
+    r"^\s*#\[(?:\w+::)*(?:test|rstest|test_case|proptest|tokio::test|wasm_bindgen_test)\b.*\]",
+);
+static RUST: LazyPattern =
+    LazyPattern::new(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?(?:unsafe\s+)?fn\s+(\w+)");
+static JVM_MARK: LazyPattern =
+    LazyPattern::new(r"@(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b");
+static JVM: LazyPattern = LazyPattern::new(
+    r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:[\w<>\[\],.?]+\s+)*(?:fun\s+)?(`[^`]+`|\w+)\s*\([^;]*$",
+);
+static RUBY: LazyPattern = LazyPattern::new(
     r#"^\s*(?:x|f|p)?(?:it|specify|example|test|scenario)\s+(?:'([^']*)'|"([^"]*)")|^\s*def\s+(test_\w+)"#,
 );
-static PHP: Pattern = Pattern::new(r"^\s*(?:public\s+)?function\s+(test\w*)\s*\(");
-static CSHARP_MARK: Pattern =
-    Pattern::new(r"^\s*\[(?:Fact|Theory|Test|TestMethod|TestCase|DataTestMethod)\b");
-static CSHARP: Pattern = Pattern::new(
+static PHP: LazyPattern = LazyPattern::new(r"^\s*(?:public\s+)?function\s+(test\w*)\s*\(");
+static CSHARP_MARK: LazyPattern =
+    LazyPattern::new(r"^\s*\[(?:Fact|Theory|Test|TestMethod|TestCase|DataTestMethod)\b");
+static CSHARP: LazyPattern = LazyPattern::new(
     r"^\s*(?:(?:public|private|internal|async|static|override|virtual)\s+)+[\w<>\[\]]+\s+(\w+)\s*\(",
 );
-static CPP: Pattern = Pattern::new(
+static CPP: LazyPattern = LazyPattern::new(
     r#"^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST)\s*\(\s*(\w+\s*,\s*\w+)|^\s*(?:TEST_CASE|SCENARIO|SECTION)\s*\(\s*"([^"]*)""#,
 );
-static SHELL: Pattern =
-    Pattern::new(r#"^\s*@test\s+["'](.+)["']\s*\{|^\s*(?:function\s+)?(test_?\w+)\s*\(\)"#);
+static SHELL: LazyPattern =
+    LazyPattern::new(r#"^\s*@test\s+["'](.+)["']\s*\{|^\s*(?:function\s+)?(test_?\w+)\s*\(\)"#);
 /// Test of a column or model in a dbt properties file.
-static DBT: Pattern = Pattern::new(
+static DBT: LazyPattern = LazyPattern::new(
     r"^\s*-\s+((?:[\w]+\.)?(?:not_null|unique|accepted_values|relationships|expect_\w+|[a-z_]*_test))\b",
 );
 
-static ASSERTION: Pattern = Pattern::new(
+static ASSERTION: LazyPattern = LazyPattern::new(
     r"(?x)\bassert\w*\b | \bself\.fail\b | \bpytest\.(?:raises|approx|fail|warns)\b | \bexpect\s*\( | \bexpect\w*!? | \.should\b | \bmust_\w+ | \bt\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\b
     | \brequire\.\w+ | \bverify\w*\s*\( | \.assert_\w+\( | \bflunk\b | \brefute\w*\b | \bt\.(?:is|true|false|deepEqual|like|throws\w*|regex|equal|ok|not|same|notOk|error)\( | \$this->assert\w+ | \bAssert\.\w+ | \bShould\w*\( | \b(?:EXPECT|ASSERT|CHECK|REQUIRE)_?\w*\s*\( | \braise_error\b | \bassume!? | \bmatches!",
 );
 /// Definition of a function that is not a test.
-static FUNCTION: Pattern = Pattern::new(
+static FUNCTION: LazyPattern = LazyPattern::new(
     r"^\s*(?:export\s+)?(?:public\s+|private\s+|protected\s+|static\s+|async\s+|pub(?:\([^)]*\))?\s+)*(?:def|fn|func|function|fun)\s+(?:self\.)?(?:\([^)]*\)\s*)?(\w+)|^\s*(?:export\s+)?const\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|^\s*(?:(?:public|private|protected|static|final|async|void|override)\s+)+[\w<>\[\], ]*\s(\w+)\s*\(",
 );
-static CALL: Pattern = Pattern::new(r"\b([A-Za-z_]\w*)!?\s*\(");
-static EXPECTS_ERROR: Pattern =
-    Pattern::new(r"\b(?:raises|assertRaises\w*|warns)\(.*\)\s*(?:as\s+\w+\s*)?:\s*$");
+static CALL: LazyPattern = LazyPattern::new(r"\b([A-Za-z_]\w*)!?\s*\(");
+static EXPECTS_ERROR: LazyPattern =
+    LazyPattern::new(r"\b(?:raises|assertRaises\w*|warns)\(.*\)\s*(?:as\s+\w+\s*)?:\s*$");
 /// Marks by which a runner skips a test.
-static SKIPPED: Pattern = Pattern::new(
+static SKIPPED: LazyPattern = LazyPattern::new(
     r"(?x)@(?:unittest\.)?skip\w* | @pytest\.mark\.(?:skip|skipif|xfail)\b | \bpytest\.(?:skip|xfail|importorskip)\( | \bself\.skipTest\(
     | \b(?:it|test|describe|specify)\.(?:skip|todo|failing|fails)\b | ^\s*x(?:it|test|describe|specify)\b | \bt\.Skip(?:f|Now)?\( | \#\[ignore\b
     | @(?:Disabled|Ignore)\b | ^\s*(?:skip|pending)\b | \bmarkTest(?:Skipped|Incomplete)\( | \[Ignore\b | \bSkip\s*= | \bDISABLED_\w+ | \bGTEST_SKIP\b",
 );
 
 /// Syntax of tests in a language.
-struct Shape {
+struct TestSyntax {
     /// First line of a test; one of the groups captures the name.
-    heading: &'static Pattern,
+    heading: &'static LazyPattern,
     /// Line before the heading that makes a function a test; `None` when the heading alone does.
-    mark: Option<&'static Pattern>,
+    mark: Option<&'static LazyPattern>,
     is_indented: bool,
 }
 
-fn shape(language: Language) -> Option<Shape> {
-    let braced = |heading, mark| Shape {
+fn test_syntax(language: SourceLanguage) -> Option<TestSyntax> {
+    let braced = |heading, mark| TestSyntax {
         heading,
         mark,
         is_indented: false,
     };
-    let indented = |heading| Shape {
+    let indented = |heading| TestSyntax {
         heading,
         mark: None,
         is_indented: true,
     };
     Some(match language {
-        Language::Python => indented(&PYTHON),
-        Language::Ruby => indented(&RUBY),
-        Language::Yaml => indented(&DBT),
-        Language::Script => braced(&SCRIPT, None),
-        Language::Go => braced(&GO, None),
-        Language::Rust => braced(&RUST, Some(&RUST_MARK)),
-        Language::Jvm => braced(&JVM, Some(&JVM_MARK)),
-        Language::Php => braced(&PHP, None),
-        Language::CSharp => braced(&CSHARP, Some(&CSHARP_MARK)),
-        Language::Cpp => braced(&CPP, None),
-        Language::Shell => braced(&SHELL, None),
-        Language::Sql | Language::Other => return None,
+        SourceLanguage::Python => indented(&PYTHON),
+        SourceLanguage::Ruby => indented(&RUBY),
+        SourceLanguage::Yaml => indented(&DBT),
+        SourceLanguage::Script => braced(&SCRIPT, None),
+        SourceLanguage::Go => braced(&GO, None),
+        SourceLanguage::Rust => braced(&RUST, Some(&RUST_MARK)),
+        SourceLanguage::Jvm => braced(&JVM, Some(&JVM_MARK)),
+        SourceLanguage::Php => braced(&PHP, None),
+        SourceLanguage::CSharp => braced(&CSHARP, Some(&CSHARP_MARK)),
+        SourceLanguage::Cpp => braced(&CPP, None),
+        SourceLanguage::Shell => braced(&SHELL, None),
+        SourceLanguage::Sql | SourceLanguage::Other => return None,
     })
 }
 
 /// Returns every test in a text.
-pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
-    let Some(shape) = shape(language) else {
+pub(super) fn list_test_cases(language: SourceLanguage, text: &str) -> Vec<ListedTest> {
+    let Some(shape) = test_syntax(language) else {
         return Vec::new();
     };
     let lines: Vec<&str> = text.lines().collect();
@@ -125,7 +129,7 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
     for (at, line) in lines.iter().enumerate() {
         let continued = SCRIPT_TABLE_END
             .captures(line)
-            .filter(|_| language == Language::Script);
+            .filter(|_| language == SourceLanguage::Script);
         let Some(captures) = shape.heading.captures(line).or(continued) else {
             continue;
         };
@@ -135,7 +139,7 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
             .flatten()
             .next()
             .map_or("", |name| name.as_str());
-        let start = decorated(&lines, at);
+        let start = first_decorator_line(&lines, at);
         let marks = lines.get(start..=at).unwrap_or_default();
         if shape
             .mark
@@ -148,14 +152,14 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
         } else {
             end_by_braces(&lines, at)
         };
-        found.push(case(name, &lines, [start, at, end], &helpers));
+        found.push(build_test_case(name, &lines, [start, at, end], &helpers));
     }
     found
 }
 
 /// Returns the functions of the file that are not tests but assert something. A call of such a helper counts
 /// as an assertion.
-fn asserting_helpers(shape: &Shape, lines: &[&str]) -> BTreeSet<String> {
+fn asserting_helpers(shape: &TestSyntax, lines: &[&str]) -> BTreeSet<String> {
     let mut bodies: Vec<(String, &[&str])> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         if shape.heading.is_match(line) && shape.mark.is_none() {
@@ -176,7 +180,7 @@ fn asserting_helpers(shape: &Shape, lines: &[&str]) -> BTreeSet<String> {
             end_by_braces(lines, at)
         };
         let is_test = shape.mark.is_some_and(|mark| {
-            let start = decorated(lines, at);
+            let start = first_decorator_line(lines, at);
             lines
                 .get(start..=at)
                 .unwrap_or_default()
@@ -212,14 +216,19 @@ fn count_helper_calls(line: &str, helpers: &BTreeSet<String>) -> usize {
 }
 
 /// Returns true when a line asserts something, as far as one line shows.
-pub(super) fn asserts(line: &str) -> bool {
+pub(super) fn is_assertion(line: &str) -> bool {
     !is_comment(line) && ASSERTION.is_match(line)
 }
 
-fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3], helpers: &BTreeSet<String>) -> Case {
+fn build_test_case(
+    name: &str,
+    lines: &[&str],
+    [start, at, end]: [usize; 3],
+    helpers: &BTreeSet<String>,
+) -> ListedTest {
     let own = lines.get(start..=end).unwrap_or_default();
     let body = lines.get(at + 1..=end).unwrap_or_default();
-    Case {
+    ListedTest {
         name: name.split_whitespace().collect::<Vec<_>>().join(" "),
         start: start + 1,
         line: at + 1,
@@ -260,7 +269,7 @@ pub(super) fn is_comment(line: &str) -> bool {
 
 /// Returns the first line of the decorators, attributes, annotations or table rows directly before a heading.
 /// Each may span several lines.
-fn decorated(lines: &[&str], at: usize) -> usize {
+fn first_decorator_line(lines: &[&str], at: usize) -> usize {
     let is_mark = |line: &str| {
         let line = line.trim_start();
         line.starts_with('@')
@@ -297,18 +306,18 @@ fn decorated(lines: &[&str], at: usize) -> usize {
     start
 }
 
-fn indentation(line: &str) -> usize {
+fn measure_indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
 fn end_by_indentation(lines: &[&str], at: usize) -> usize {
-    let own = lines.get(at).map_or(0, |line| indentation(line));
+    let own = lines.get(at).map_or(0, |line| measure_indentation(line));
     let mut end = at;
     for (place, line) in lines.iter().enumerate().skip(at + 1).take(MAX_BODY) {
         if line.trim().is_empty() {
             continue;
         }
-        if indentation(line) <= own {
+        if measure_indentation(line) <= own {
             break;
         }
         end = place;

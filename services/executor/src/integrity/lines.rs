@@ -10,15 +10,15 @@ use crate::workspace::ChangedFile;
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// A line with its number in its version of the file, from 1.
-pub(super) type Line<'t> = (usize, &'t str);
+pub(super) type NumberedLine<'t> = (usize, &'t str);
 
 #[derive(Debug, Default)]
-pub(super) struct Lines<'t> {
-    pub(super) added: Vec<Line<'t>>,
-    pub(super) removed: Vec<Line<'t>>,
+pub(super) struct ChangedLines<'t> {
+    pub(super) added: Vec<NumberedLine<'t>>,
+    pub(super) removed: Vec<NumberedLine<'t>>,
 }
 
-pub(super) fn lines(file: &ChangedFile) -> Lines<'_> {
+pub(super) fn compare_lines(file: &ChangedFile) -> ChangedLines<'_> {
     let (before, after) = (
         file.before.as_deref().unwrap_or_default(),
         file.after.as_deref().unwrap_or_default(),
@@ -27,7 +27,7 @@ pub(super) fn lines(file: &ChangedFile) -> Lines<'_> {
         .algorithm(Algorithm::Patience)
         .timeout(LIMIT)
         .diff_lines(before, after);
-    let mut found = Lines::default();
+    let mut found = ChangedLines::default();
     for change in diff.iter_all_changes() {
         let line = change.value().trim_end_matches(['\n', '\r']);
         match (change.tag(), change.old_index(), change.new_index()) {

@@ -3,46 +3,46 @@
 
 use std::collections::BTreeMap;
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
-use super::{finding, shown};
-use crate::{pattern::Pattern, workspace::ChangedFile};
+use super::{new_finding, truncate_line};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 /// Largest number of differences reported for one file.
 const MAX_FINDINGS: usize = 10;
 
 /// Values of a document by the path of their keys, joined with dots.
-pub(super) type Values = BTreeMap<String, String>;
+pub(super) type ManifestValues = BTreeMap<String, String>;
 
-static PYPROJECT: Pattern = Pattern::new(
+static PYPROJECT: LazyPattern = LazyPattern::new(
     r"^tool\.(?:pytest|ruff|mypy|coverage|pylint|black|isort|pyright|basedpyright|flake8|tox|nox|bandit|interrogate|vulture|poe|taskipy|pdm\.scripts|hatch\.envs|hatch\.scripts|pytest-\w+|mutmut|cibuildwheel)\b",
 );
-static PACKAGE: Pattern = Pattern::new(
+static PACKAGE: LazyPattern = LazyPattern::new(
     r"^(?:scripts\.(?:(?:pre|post)?(?:test|lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|jest|vitest|mocha|tsc|eslint)(?:[:_-][\w:-]*)?|pretest|posttest|preinstall|postinstall|prepare)|jest|mocha|ava|tap|nyc|c8|babel|eslintConfig|eslintIgnore|vitest|stylelint|prettier|lint-staged|husky|size-limit|jasmine|cypress|playwright|wallaby|xo|standard|browserify\.transform)(?:\.|$)",
 );
-static CARGO: Pattern = Pattern::new(
+static CARGO: LazyPattern = LazyPattern::new(
     r"^(?:workspace\.)?lints\b|^(?:lib|bin|test|bench|example)(?:\.\d+)?\.(?:harness|test|doctest)$|^test\.\d+\.(?:required-features|path)$|^package\.(?:autotests|autobins|autobenches|build)$|^profile\.(?:test|dev)\b|^package\.metadata\.(?:nextest|cargo-\w+)|^workspace\.metadata\.nextest",
 );
-static SETUP_CFG: Pattern =
-    Pattern::new(r"^(?:tool:pytest|pytest|mypy|flake8|coverage|isort|pylint|pycodestyle|pydocstyle|tox)");
-static COMPOSER: Pattern = Pattern::new(
+static SETUP_CFG: LazyPattern =
+    LazyPattern::new(r"^(?:tool:pytest|pytest|mypy|flake8|coverage|isort|pylint|pycodestyle|pydocstyle|tox)");
+static COMPOSER: LazyPattern = LazyPattern::new(
     r"^scripts\.(?:[\w:-]*(?:test|lint|check|stan|psalm|cs|phpunit|pest)[\w:-]*)(?:\.|$)|^autoload-dev\b",
 );
-static DENO: Pattern = Pattern::new(
+static DENO: LazyPattern = LazyPattern::new(
     r"^(?:tasks\.[\w:-]*(?:test|lint|check)[\w:-]*|test|lint|bench|compilerOptions|nodeModulesDir)(?:\.|$)",
 );
 /// Settings of a runner whose new values cannot weaken a check.
-static HARMLESS: Pattern = Pattern::new(
+static HARMLESS: LazyPattern = LazyPattern::new(
     r"^tool\.(?:black|isort)\.(?:line[-_]length|target[-_]version|profile)\b|^tool\.ruff\.(?:line-length|target-version|src)\b|^prettier\b|^scripts\.prepare$|^profile\.(?:test|dev)\.(?:opt-level|debug|codegen-units|incremental|strip)$|^profile\.(?:test|dev)\.package\b|^jest\.testTimeout$|^tool\.tox\..*\.description$",
 );
 
-static NEW_SCRIPT: Pattern = Pattern::new(
+static NEW_SCRIPT: LazyPattern = LazyPattern::new(
     r"^scripts\.(?:lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|test[:_-])[\w:-]*$",
 );
 
 /// Parses a manifest. Returns `None` for another kind of file, or for one that cannot be parsed.
-pub(super) fn read_values(path: &str, text: &str) -> Option<Values> {
-    let mut values = Values::new();
+pub(super) fn read_values(path: &str, text: &str) -> Option<ManifestValues> {
+    let mut values = ManifestValues::new();
     match path.rsplit('/').next().unwrap_or(path) {
         "package.json" | "composer.json" | "deno.json" => {
             let document: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -67,7 +67,7 @@ pub(super) fn is_parsed(file: &ChangedFile) -> bool {
     settings_of(&file.path).is_some() && is_read(&file.before) && is_read(&file.after)
 }
 
-fn settings_of(path: &str) -> Option<&'static Pattern> {
+fn settings_of(path: &str) -> Option<&'static LazyPattern> {
     Some(match path.rsplit('/').next().unwrap_or(path) {
         "pyproject.toml" => &PYPROJECT,
         "package.json" => &PACKAGE,
@@ -79,15 +79,15 @@ fn settings_of(path: &str) -> Option<&'static Pattern> {
     })
 }
 
-pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+pub(super) fn compare_manifests(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     files
         .iter()
         .filter(|file| is_parsed(file))
-        .flat_map(compare)
+        .flat_map(compare_manifest)
         .collect()
 }
 
-fn compare(file: &ChangedFile) -> Vec<Finding> {
+fn compare_manifest(file: &ChangedFile) -> Vec<ChangeFinding> {
     let Some(settings) = settings_of(&file.path) else {
         return Vec::new();
     };
@@ -101,12 +101,16 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
     let told = differ.filter(|key| settings.is_match(key) && !HARMLESS.is_match(key));
     // A new manifest cannot disable a check that existed before.
     let severity = if file.before.is_some() {
-        Severity::Block
+        FindingSeverity::Block
     } else {
-        Severity::Flag
+        FindingSeverity::Flag
     };
     let found = told.take(MAX_FINDINGS).map(|key| {
-        let value = |values: &Values| values.get(key).map_or("nothing".to_owned(), |value| shown(value));
+        let value = |values: &ManifestValues| {
+            values
+                .get(key)
+                .map_or("nothing".to_owned(), |value| truncate_line(value))
+        };
         let words = format!(
             "settings of a runner or checker differ: {key} is {} instead of {}",
             value(&after),
@@ -115,9 +119,13 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
         // No process runs a new script under a new name yet, but `pre` and `post` scripts run with a known
         // one.
         let is_addition = !before.contains_key(key) && NEW_SCRIPT.is_match(key);
-        let severity = if is_addition { Severity::Flag } else { severity };
+        let severity = if is_addition {
+            FindingSeverity::Flag
+        } else {
+            severity
+        };
         let line = find_line(file.after.as_deref().unwrap_or_default(), key);
-        finding(&file.path, line, "config_changed", severity, words)
+        new_finding(&file.path, line, "config_changed", severity, words)
     });
     found.collect()
 }
@@ -133,7 +141,7 @@ fn find_line(text: &str, key: &str) -> usize {
     text.lines().position(names).map_or(0, |at| at + 1)
 }
 
-fn join(path: &str, key: &str) -> String {
+fn join_key_path(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()
     } else {
@@ -141,18 +149,18 @@ fn join(path: &str, key: &str) -> String {
     }
 }
 
-fn flatten_json(path: &str, value: &serde_json::Value, values: &mut Values) {
+fn flatten_json(path: &str, value: &serde_json::Value, values: &mut ManifestValues) {
     match value {
         serde_json::Value::Object(table) => {
             for (key, value) in table {
-                flatten_json(&join(path, key), value, values);
+                flatten_json(&join_key_path(path, key), value, values);
             }
         }
         // A list of tables gets one path per element, so that a finding names the changed key. Any other list
         // is one value.
         serde_json::Value::Array(list) if list.iter().any(serde_json::Value::is_object) => {
             for (at, value) in list.iter().enumerate() {
-                flatten_json(&join(path, &at.to_string()), value, values);
+                flatten_json(&join_key_path(path, &at.to_string()), value, values);
             }
         }
         serde_json::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
@@ -160,16 +168,16 @@ fn flatten_json(path: &str, value: &serde_json::Value, values: &mut Values) {
     }
 }
 
-fn flatten_toml(path: &str, value: &toml::Value, values: &mut Values) {
+fn flatten_toml(path: &str, value: &toml::Value, values: &mut ManifestValues) {
     match value {
         toml::Value::Table(table) => {
             for (key, value) in table {
-                flatten_toml(&join(path, key), value, values);
+                flatten_toml(&join_key_path(path, key), value, values);
             }
         }
         toml::Value::Array(list) if list.iter().any(toml::Value::is_table) => {
             for (at, value) in list.iter().enumerate() {
-                flatten_toml(&join(path, &at.to_string()), value, values);
+                flatten_toml(&join_key_path(path, &at.to_string()), value, values);
             }
         }
         toml::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
@@ -177,7 +185,7 @@ fn flatten_toml(path: &str, value: &toml::Value, values: &mut Values) {
     }
 }
 
-fn flatten_ini(text: &str, values: &mut Values) {
+fn flatten_ini(text: &str, values: &mut ManifestValues) {
     let (mut section, mut key) = (String::new(), String::new());
     for line in text.lines() {
         let is_continued = line.starts_with([' ', '\t']) && !key.is_empty();
@@ -193,7 +201,7 @@ fn flatten_ini(text: &str, values: &mut Values) {
             value.push_str(words);
         } else {
             let (name, value) = words.split_once(['=', ':']).unwrap_or((words, ""));
-            key = join(&section, name.trim());
+            key = join_key_path(&section, name.trim());
             values.insert(key.clone(), value.trim().to_owned());
         }
     }
@@ -209,7 +217,10 @@ mod tests {
             before: Some(before.to_owned()),
             after: Some(after.to_owned()),
         };
-        compare(&file).into_iter().map(|found| found.words).collect()
+        compare_manifest(&file)
+            .into_iter()
+            .map(|found| found.words)
+            .collect()
     }
 
     #[test]

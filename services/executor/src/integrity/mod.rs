@@ -5,7 +5,7 @@
 
 mod answers;
 mod assertions;
-mod compare;
+mod comparison;
 mod definitions;
 mod influence;
 mod inline;
@@ -24,41 +24,47 @@ mod size;
 
 use std::cmp::Reverse;
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
 use crate::workspace::ChangedFile;
 
 pub(crate) use influence::{code_lines, is_test_hunk, removed_test_files, removed_tests, support_files};
-pub(crate) use paths::{Role, role};
-pub(crate) use size::{lines_of, modules, size};
+pub(crate) use paths::{FilePurpose, classify_path};
+pub(crate) use size::{count_changed_lines, measure_change, touched_modules};
 
 /// Returns all findings, the most severe first. `ticket` is the ticket's text.
-pub(crate) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
-    let mut found = compare::findings(files);
-    found.extend(answers::findings(files, ticket));
-    found.extend(rules::findings(files));
-    found.extend(product::findings(files));
-    found.extend(runners::findings(files));
-    found.extend(manifests::findings(files));
-    found.extend(scope::findings(files));
+pub(crate) fn find_weakened_checks(files: &[ChangedFile], ticket: &str) -> Vec<ChangeFinding> {
+    let mut found = comparison::compare_tests(files);
+    found.extend(answers::find_copied_answers(files, ticket));
+    found.extend(rules::check_added_lines(files));
+    found.extend(product::find_test_awareness(files));
+    found.extend(runners::find_runner_tampering(files));
+    found.extend(manifests::compare_manifests(files));
+    found.extend(scope::find_outside_effects(files));
     for finding in &mut found {
         // A finding that the ticket asks for no longer blocks; reviewers see it with the sentence of the
         // ticket.
         if let Some(sentence) = request::find_request(finding, ticket) {
             finding.ticket_words = sentence;
-            finding.severity = Severity::Flag;
+            finding.severity = FindingSeverity::Flag;
         }
     }
     found.sort_by(|a, b| {
-        let key = |finding: &Finding| (Reverse(finding.severity), finding.path.clone(), finding.line);
+        let key = |finding: &ChangeFinding| (Reverse(finding.severity), finding.path.clone(), finding.line);
         key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
     });
     found.dedup_by(|a, b| (&a.path, a.line, &a.kind) == (&b.path, b.line, &b.kind));
     found
 }
 
-fn finding(path: &str, line: usize, kind: &str, severity: Severity, words: impl Into<String>) -> Finding {
-    Finding {
+fn new_finding(
+    path: &str,
+    line: usize,
+    kind: &str,
+    severity: FindingSeverity,
+    words: impl Into<String>,
+) -> ChangeFinding {
+    ChangeFinding {
         path: path.to_owned(),
         line: u32::try_from(line).unwrap_or(u32::MAX),
         kind: kind.to_owned(),
@@ -69,7 +75,7 @@ fn finding(path: &str, line: usize, kind: &str, severity: Severity, words: impl 
 }
 
 /// Returns a line as reviewers see it: trimmed, and truncated to 120 characters.
-fn shown(line: &str) -> String {
+fn truncate_line(line: &str) -> String {
     let line = line.trim();
     match line.char_indices().nth(120) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use similar::TextDiff;
 
-use super::inventory::Case;
-use crate::pattern::Pattern;
+use super::inventory::ListedTest;
+use crate::pattern::LazyPattern;
 
 // Ratio from which two bodies under different names are one renamed test.
 const ALIKE: f32 = 0.6;
@@ -15,26 +15,27 @@ const UNLIKE: f32 = 0.5;
 // Limit in bytes: longer bodies are not compared, because a line diff takes quadratic time in the worst case.
 const MAX_BODY: usize = 20_000;
 
-static LITERAL: Pattern = Pattern::new(
+static LITERAL: LazyPattern = LazyPattern::new(
     r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|\b\d[\w.]*\b|\b(?:[Tt]rue|[Ff]alse|[Nn]one|null|nil)\b"#,
 );
-static TABLE: Pattern = Pattern::new(
+static TABLE: LazyPattern = LazyPattern::new(
     r"\bparametrize\b|\.each\b|@ParameterizedTest\b|@(?:Csv|Value|Method|Enum)Source\b|@DataProvider\b|dataProvider|\[Theory\]|\[InlineData\b|\[TestCase\b|#\[(?:rstest|case|test_case)\b|\bsubTest\(|\bt\.Run\(|\bfor\b.*\brange\b|\bwhere:|->with\(",
 );
-static ASSERTED: Pattern = Pattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_|!=|==");
+static ASSERTED: LazyPattern =
+    LazyPattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_|!=|==");
 
 /// Tests of both versions: pairs, removed and added ones.
 pub(super) struct CasePairs<'c> {
-    pub(super) both: Vec<(&'c Case, &'c Case)>,
-    pub(super) gone: Vec<&'c Case>,
-    pub(super) added: Vec<&'c Case>,
+    pub(super) both: Vec<(&'c ListedTest, &'c ListedTest)>,
+    pub(super) gone: Vec<&'c ListedTest>,
+    pub(super) added: Vec<&'c ListedTest>,
 }
 
 /// Pairs tests of the same name, in order where a name occurs twice. If the body under a name differs
 /// completely, the most similar added test takes its place in the pair.
-pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs<'c> {
+pub(super) fn pair_cases<'c>(before: &'c [ListedTest], after: &'c [ListedTest]) -> CasePairs<'c> {
     // The tests of a name are pushed in reverse order, so that `pop` returns the first one.
-    let mut named: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    let mut named: BTreeMap<&str, Vec<&ListedTest>> = BTreeMap::new();
     for case in after.iter().rev() {
         named.entry(&case.name).or_default().push(case);
     }
@@ -45,15 +46,15 @@ pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs
             None => gone.push(case),
         }
     }
-    let mut added: Vec<&Case> = named.into_values().flatten().collect();
+    let mut added: Vec<&ListedTest> = named.into_values().flatten().collect();
     for pair in &mut both {
         let (case, other) = *pair;
-        let own = likeness(case, other);
+        let own = measure_similarity(case, other);
         if own >= UNLIKE {
             continue;
         }
         let best = (0..added.len())
-            .filter_map(|at| Some((at, likeness(case, added.get(at)?))))
+            .filter_map(|at| Some((at, measure_similarity(case, added.get(at)?))))
             .filter(|(_, likeness)| *likeness >= ALIKE && *likeness > own)
             .max_by(|one, two| one.1.total_cmp(&two.1));
         if let Some((at, _)) = best
@@ -65,13 +66,13 @@ pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs
     CasePairs { both, gone, added }
 }
 
-pub(super) fn are_alike(one: &Case, other: &Case) -> bool {
-    likeness(one, other) >= ALIKE
+pub(super) fn are_alike(one: &ListedTest, other: &ListedTest) -> bool {
+    measure_similarity(one, other) >= ALIKE
 }
 
 /// Returns the similarity of two bodies from 0 to 1. Empty and overlong bodies have no similarity.
-fn likeness(one: &Case, other: &Case) -> f32 {
-    let text = |case: &Case| {
+fn measure_similarity(one: &ListedTest, other: &ListedTest) -> f32 {
+    let text = |case: &ListedTest| {
         case.body
             .iter()
             .map(|line| format!("{line}\n"))
@@ -87,7 +88,7 @@ fn likeness(one: &Case, other: &Case) -> f32 {
 
 /// Returns true when a parameterized test checks everything that this test checked: its text contains every
 /// value that the test asserts about.
-pub(super) fn is_merged_into(case: &Case, table: &Case, text: &str) -> bool {
+pub(super) fn is_merged_into(case: &ListedTest, table: &ListedTest, text: &str) -> bool {
     let own: Vec<&str> = text
         .lines()
         .skip(table.start.saturating_sub(1))
@@ -127,13 +128,16 @@ pub(super) fn is_merged_into(case: &Case, table: &Case, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::integrity::{inventory::cases, paths::Language};
+    use crate::integrity::{inventory::list_test_cases, paths::SourceLanguage};
 
     #[test]
     fn reused_test_name_is_not_paired() {
         let before = "def test_default():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n";
         let after = "def test_basic():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n\ndef test_default():\n    assert Version() is not None\n";
-        let (before, after) = (cases(Language::Python, before), cases(Language::Python, after));
+        let (before, after) = (
+            list_test_cases(SourceLanguage::Python, before),
+            list_test_cases(SourceLanguage::Python, after),
+        );
         let pairs = pair_cases(&before, &after);
         assert_eq!(pairs.both[0].1.name, "test_basic");
         assert_eq!(pairs.added[0].name, "test_default");

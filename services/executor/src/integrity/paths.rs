@@ -1,10 +1,10 @@
 //! Purpose and language of a file, derived from its path.
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
 /// Purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum FilePurpose {
     /// Tests, and files that only tests need.
     Test,
     /// Snapshots and golden files that tests compare with.
@@ -25,7 +25,7 @@ pub(crate) enum Role {
 
 /// Language of a file, grouped by the syntax of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
+pub(super) enum SourceLanguage {
     Python,
     Script,
     Go,
@@ -41,15 +41,15 @@ pub(super) enum Language {
     Other,
 }
 
-static TEST: Pattern = Pattern::new(
+static TEST: LazyPattern = LazyPattern::new(
     r"(?x)(?:^|/)(?:tests?|__tests__|__mocks__|spec|specs|testdata|e2e|fixtures|test_helpers?)/ | (?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$
     | \.(?:test|spec|cy|e2e)\.[cm]?[jt]sx?$ | _test\.go$ | (?:Test|Tests|IT|Spec)\.(?:java|kt|kts|groovy|scala|cs|php|swift)$
     | _(?:spec|test)\.(?:rb|exs|cc|cpp|c|dart)$ | (?:^|/)test_[^/]*\.(?:c|cc|cpp)$ | (?:^|/)src/test/ | [._-]tests?\.(?:sh|bats|sql)$ | \.bats$ | (?:^|/)tests?\.rs$ | _tests?\.rs$",
 );
-static EXPECTED: Pattern = Pattern::new(
+static EXPECTED: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:__snapshots__|snapshots|golden|goldens|approvals)/|\.(?:snap|golden|approved)(?:\.\w+)?$",
 );
-static CONFIG: Pattern = Pattern::new(
+static CONFIG: LazyPattern = LazyPattern::new(
     r"(?x)(?:^|/)(?:pytest\.ini|tox\.ini|noxfile\.py|\.coveragerc|\.flake8|\.pylintrc|mypy\.ini|\.mypy\.ini|ruff\.toml|\.ruff\.toml|pyrightconfig\.json
     | (?:jest|vitest|vite|karma|cypress|playwright)\.config\.[cm]?[jt]s(?:on)? | jest\.setup\.[cm]?[jt]s | \.mocharc\.\w+ | \.nycrc(?:\.json)? | \.c8rc\.json
     | \.eslintrc(?:\.\w+)? | eslint\.config\.[cm]?[jt]s | \.eslintignore | biome\.json | tsconfig[\w.-]*\.json | \.golangci\.ya?ml | clippy\.toml | \.clippy\.toml | rustfmt\.toml
@@ -58,66 +58,68 @@ static CONFIG: Pattern = Pattern::new(
     | web-test-runner\.config\.\w+ | jest\.(?:preset|transform|resolver|environment)\.\w+ | (?:vitest|jest|mocha)[.-](?:setup|workspace|global[\w-]*)\.\w+ | global[sS]etup\.[cm]?[jt]s | setupTests\.[cm]?[jt]sx?
     | ts-jest\.config\.\w+ | karma\.conf\.\w+ | bunfig\.toml | CTestCustom\.cmake | \.pre-commit-config\.yaml | CODEOWNERS | \.runsettings | checkstyle\.xml | detekt\.yml | setup\.cfg)$",
 );
-static CI: Pattern = Pattern::new(
+static CI: LazyPattern = LazyPattern::new(
     r"(?:^|/)\.github/workflows/[^/]+\.ya?ml$|(?:^|/)\.gitlab-ci\.ya?ml$|^\.circleci/|(?:^|/)Jenkinsfile|^\.travis\.yml$|^azure-pipelines\.ya?ml$|^\.buildkite/|^bitbucket-pipelines\.yml$",
 );
-static LOCK: Pattern = Pattern::new(
+static LOCK: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:Cargo\.lock|Gemfile\.lock|Pipfile\.lock|Podfile\.lock|bun\.lockb?|composer\.lock|go\.sum|gradle\.lockfile|mix\.lock|npm-shrinkwrap\.json|package-lock\.json|packages\.lock\.json|pdm\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|yarn\.lock)$",
 );
-static GENERATED: Pattern = Pattern::new(
+static GENERATED: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:dist|generated|vendor|node_modules|third_party)/|\.(?:pb\.go|min\.js|min\.css|map|g\.dart|Designer\.cs)$|_pb2(?:_grpc)?\.pyi?$|(?:^|/)[^/]*\.generated\.\w+$",
 );
-static DOCS: Pattern =
-    Pattern::new(r"(?i)\.(?:md|rst|adoc|txt)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|notice)[^/]*$");
+static DOCS: LazyPattern =
+    LazyPattern::new(r"(?i)\.(?:md|rst|adoc|txt)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|notice)[^/]*$");
 
 /// Returns the purpose of the file at this path.
-pub(crate) fn role(path: &str) -> Role {
+pub(crate) fn classify_path(path: &str) -> FilePurpose {
     if LOCK.is_match(path) {
-        Role::Lock
+        FilePurpose::Lock
     // A golden file may be below a folder of tests, and a setup file of a runner too, so the more specific
     // roles precede `Test`.
     } else if EXPECTED.is_match(path) {
-        Role::Expected
+        FilePurpose::Expected
     } else if CONFIG.is_match(path) {
-        Role::Config
+        FilePurpose::Config
     } else if CI.is_match(path) {
-        Role::Ci
+        FilePurpose::Ci
     } else if GENERATED.is_match(path) {
-        Role::Generated
+        FilePurpose::Generated
     } else if TEST.is_match(path) {
-        Role::Test
+        FilePurpose::Test
     } else if DOCS.is_match(path) {
-        Role::Docs
+        FilePurpose::Docs
     } else {
-        Role::Product
+        FilePurpose::Product
     }
 }
 
-pub(super) fn language(path: &str) -> Language {
+pub(super) fn detect_language(path: &str) -> SourceLanguage {
     let name = path.rsplit('/').next().unwrap_or(path);
     if matches!(
         name,
         "Makefile" | "makefile" | "GNUmakefile" | "Justfile" | "justfile" | "Jenkinsfile"
     ) {
-        return Language::Shell;
+        return SourceLanguage::Shell;
     }
     if matches!(name, "Rakefile" | "Gemfile" | "Guardfile") {
-        return Language::Ruby;
+        return SourceLanguage::Ruby;
     }
     match name.rsplit_once('.').map_or("", |(_, end)| end) {
-        "py" | "pyi" => Language::Python,
-        "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" | "vue" | "svelte" => Language::Script,
-        "go" => Language::Go,
-        "rs" => Language::Rust,
-        "java" | "kt" | "kts" | "groovy" | "scala" | "gradle" => Language::Jvm,
-        "rb" | "rake" => Language::Ruby,
-        "php" => Language::Php,
-        "cs" => Language::CSharp,
-        "c" | "cc" | "cpp" | "cxx" | "h" | "hpp" => Language::Cpp,
-        "sql" => Language::Sql,
-        "sh" | "bash" | "bats" | "zsh" => Language::Shell,
-        "yml" | "yaml" => Language::Yaml,
-        _ => Language::Other,
+        "py" | "pyi" => SourceLanguage::Python,
+        "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" | "vue" | "svelte" => {
+            SourceLanguage::Script
+        }
+        "go" => SourceLanguage::Go,
+        "rs" => SourceLanguage::Rust,
+        "java" | "kt" | "kts" | "groovy" | "scala" | "gradle" => SourceLanguage::Jvm,
+        "rb" | "rake" => SourceLanguage::Ruby,
+        "php" => SourceLanguage::Php,
+        "cs" => SourceLanguage::CSharp,
+        "c" | "cc" | "cpp" | "cxx" | "h" | "hpp" => SourceLanguage::Cpp,
+        "sql" => SourceLanguage::Sql,
+        "sh" | "bash" | "bats" | "zsh" => SourceLanguage::Shell,
+        "yml" | "yaml" => SourceLanguage::Yaml,
+        _ => SourceLanguage::Other,
     }
 }
 
@@ -128,27 +130,27 @@ mod tests {
     #[test]
     fn file_purpose_follows_from_path() {
         for (path, expected) in [
-            ("tests/test_cart.py", Role::Test),
-            ("shop/cart_test.go", Role::Test),
-            ("web/cart.spec.tsx", Role::Test),
-            ("src/test/java/com/acme/CartTest.java", Role::Test),
-            ("spec/cart_spec.rb", Role::Test),
-            ("conftest.py", Role::Test),
-            ("crates/shop/src/tests.rs", Role::Test),
-            ("web/__snapshots__/cart.test.js.snap", Role::Expected),
-            ("jest.config.js", Role::Config),
-            ("web/tsconfig.build.json", Role::Config),
-            (".github/CODEOWNERS", Role::Config),
-            (".github/workflows/ci.yml", Role::Ci),
-            ("Cargo.lock", Role::Lock),
-            ("api/shop.pb.go", Role::Generated),
-            ("README.md", Role::Docs),
-            ("shop/contest.py", Role::Product),
-            ("shop/latest.go", Role::Product),
-            ("src/cart.rs", Role::Product),
-            ("package.json", Role::Product),
+            ("tests/test_cart.py", FilePurpose::Test),
+            ("shop/cart_test.go", FilePurpose::Test),
+            ("web/cart.spec.tsx", FilePurpose::Test),
+            ("src/test/java/com/acme/CartTest.java", FilePurpose::Test),
+            ("spec/cart_spec.rb", FilePurpose::Test),
+            ("conftest.py", FilePurpose::Test),
+            ("crates/shop/src/tests.rs", FilePurpose::Test),
+            ("web/__snapshots__/cart.test.js.snap", FilePurpose::Expected),
+            ("jest.config.js", FilePurpose::Config),
+            ("web/tsconfig.build.json", FilePurpose::Config),
+            (".github/CODEOWNERS", FilePurpose::Config),
+            (".github/workflows/ci.yml", FilePurpose::Ci),
+            ("Cargo.lock", FilePurpose::Lock),
+            ("api/shop.pb.go", FilePurpose::Generated),
+            ("README.md", FilePurpose::Docs),
+            ("shop/contest.py", FilePurpose::Product),
+            ("shop/latest.go", FilePurpose::Product),
+            ("src/cart.rs", FilePurpose::Product),
+            ("package.json", FilePurpose::Product),
         ] {
-            assert_eq!(role(path), expected, "{path}");
+            assert_eq!(classify_path(path), expected, "{path}");
         }
         for pattern in [&TEST, &EXPECTED, &CONFIG, &CI, &LOCK, &GENERATED, &DOCS] {
             assert!(pattern.is_sound());

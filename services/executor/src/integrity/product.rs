@@ -3,92 +3,98 @@
 
 use std::collections::BTreeSet;
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    finding,
     inventory::is_comment,
-    lines::{Line, lines},
-    paths::{Language, Role, language, role},
-    shown,
+    lines::{NumberedLine, compare_lines},
+    new_finding,
+    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    truncate_line,
 };
-use crate::{pattern::Pattern, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 // Shorter values occur in many places by chance.
 const MIN_VALUE: usize = 4;
 
-static AWARE: Pattern = Pattern::new(
+static AWARE: LazyPattern = LazyPattern::new(
     r#"(?x)\bPYTEST_CURRENT_TEST\b | \bJEST_WORKER_ID\b | \bVITEST\b | NODE_ENV['"\])]*\s*===?\s*['"]test | ['"]test['"]\s*===?\s*process\.env\.NODE_ENV | \btesting\.Testing\(\)
     | \bcfg!?\(\s*(?:not\(\s*)?test\b | ['"]pytest['"]\s+in\s+sys\.modules | \bsys\.modules\b.*['"](?:pytest|unittest)['"] | \bRAILS_ENV\b.*\btest\b | Rails\.env\.test\? | \bTEST_MODE\b
     | (?:getenv|environ(?:\.get)?|env)\s*[(\[.]\s*['"]?CI\b | \bprocess\.env\.CI\b | \bPHPUNIT_\w+ | \bDOTNET_RUNNING_IN_TEST\b"#,
 );
 /// The usual attribute of a Rust test module, which is not a finding.
-static RUST_TESTS: Pattern = Pattern::new(r"^\s*#\[cfg\(\s*(?:all\(\s*)?test\b");
-static EQUALITY: Pattern = Pattern::new(
+static RUST_TESTS: LazyPattern = LazyPattern::new(r"^\s*#\[cfg\(\s*(?:all\(\s*)?test\b");
+static EQUALITY: LazyPattern = LazyPattern::new(
     r"\bdef\s+__(?:eq|ne|hash|bool)__\b|\boperator\s*==|\bboolean\s+equals\s*\(|\bbool\s+Equals\s*\(|\boverride\s+fun\s+equals\b|\bimpl(?:<[^>]*>)?\s+PartialEq\b|\bdef\s+==\s*\(",
 );
-static EXIT: Pattern = Pattern::new(
+static EXIT: LazyPattern = LazyPattern::new(
     r"\bsys\.exit\(|\bos\._exit\(|\bprocess\.exit\(|\bos\.Exit\(|\bSystem\.exit\(|\b(?:std::)?process::exit\(|\bEnvironment\.Exit\(|^\s*exit\s*\(\s*0\s*\)",
 );
 /// Stand-ins and matchers of test libraries. A product that returns one compares equal to any expectation of
 /// a test.
-static TEST_DOUBLE: Pattern = Pattern::new(
+static TEST_DOUBLE: LazyPattern = LazyPattern::new(
     r"\bunittest\.mock\b|\bfrom\s+unittest\s+import\b.*\bmock\b|\b(?:from\s+mock\s+import|import\s+mock\b)|\bmock\.ANY\b|\b(?:Magic|Async)Mock\(|\b(?:jest|vi)\.fn\(|\bexpect\.(?:anything|any)\(|\basymmetricMatch|\bsinon\.(?:stub|match|mock)|\bgomock\.Any\(|\bMockito\.|\bArgumentMatchers\.|\bIt\.IsAny<",
 );
 /// Folders and files of test helpers that a product publishes for its users.
-static TEST_HELPERS: Pattern = Pattern::new(
+static TEST_HELPERS: LazyPattern = LazyPattern::new(
     r"(?i)(?:^|[/_.-])(?:testing|test_?utils?|testkit|mocks?|fakes?|stubs?|fixtures?)(?:[/_.-]|$)",
 );
 /// Condition on one whole collection, as an example in a test has it.
-static SPECIAL_CASE: Pattern = Pattern::new(
+static SPECIAL_CASE: LazyPattern = LazyPattern::new(
     r#"\b(?:if|elif|case|when)\b.*===?\s*(?:\[[^\]]+\]|\([^()]*,[^()]*\)|\{[^}]+\}|['"`][\[{])|\bequal[s?]*\(\s*\w+\s*,\s*\[[^\]]+\]"#,
 );
-static BRANCH: Pattern = Pattern::new(r"\b(?:if|elif|case|when|match|switch|unless)\b|==|=>|\?");
-static VALUE: Pattern =
-    Pattern::new(r#""((?:[^"\\]|\\.){4,80})"|'((?:[^'\\]|\\.){4,80})'|`([^`]{4,80})`|\b(\d{4,})\b"#);
+static BRANCH: LazyPattern = LazyPattern::new(r"\b(?:if|elif|case|when|match|switch|unless)\b|==|=>|\?");
+static VALUE: LazyPattern =
+    LazyPattern::new(r#""((?:[^"\\]|\\.){4,80})"|'((?:[^'\\]|\\.){4,80})'|`([^`]{4,80})`|\b(\d{4,})\b"#);
 
-pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+pub(super) fn find_test_awareness(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     let values = test_values(files);
-    let product = files.iter().filter(|file| role(&file.path) == Role::Product);
-    product.flat_map(|file| of(file, &values)).collect()
+    let product = files
+        .iter()
+        .filter(|file| classify_path(&file.path) == FilePurpose::Product);
+    product
+        .flat_map(|file| check_product_file(file, &values))
+        .collect()
 }
 
 fn is_code(path: &str) -> bool {
     !matches!(
-        language(path),
-        Language::Other | Language::Yaml | Language::Shell | Language::Sql
+        detect_language(path),
+        SourceLanguage::Other | SourceLanguage::Yaml | SourceLanguage::Shell | SourceLanguage::Sql
     )
 }
 
-fn of(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
+fn check_product_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFinding> {
     if !is_code(&file.path) {
         return Vec::new();
     }
-    let added = lines(file).added;
+    let added = compare_lines(file).added;
     let mut found = Vec::new();
     for (number, line) in added.iter().filter(|(_, line)| !is_comment(line)) {
         let one = if AWARE.is_match(line) && !RUST_TESTS.is_match(line) {
-            Some(("product_knows_tests", Severity::Flag))
+            Some(("product_knows_tests", FindingSeverity::Flag))
         } else if TEST_DOUBLE.is_match(line) {
             let severity = match TEST_HELPERS.is_match(&file.path) {
-                true => Severity::Flag,
-                false => Severity::Block,
+                true => FindingSeverity::Flag,
+                false => FindingSeverity::Block,
             };
             Some(("product_uses_test_double", severity))
         } else if EQUALITY.is_match(line) {
             // An object that equals anything passes every comparison of a test.
-            Some(("equality_defined", Severity::Block))
+            Some(("equality_defined", FindingSeverity::Block))
         } else if EXIT.is_match(line) {
             // A product that exits with 0 ends the runner before a test can fail.
-            Some(("exit_called", Severity::Block))
+            Some(("exit_called", FindingSeverity::Block))
         } else if SPECIAL_CASE.is_match(line) {
-            Some(("special_case_added", Severity::Flag))
-        } else if BRANCH.is_match(line) && value(line, values) {
-            Some(("test_value_in_product", Severity::Flag))
+            Some(("special_case_added", FindingSeverity::Flag))
+        } else if BRANCH.is_match(line) && contains_test_value(line, values) {
+            Some(("test_value_in_product", FindingSeverity::Flag))
         } else {
             None
         };
-        found.extend(one.map(|(kind, severity)| finding(&file.path, *number, kind, severity, shown(line))));
+        found.extend(
+            one.map(|(kind, severity)| new_finding(&file.path, *number, kind, severity, truncate_line(line))),
+        );
     }
     found
 }
@@ -96,10 +102,12 @@ fn of(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
 /// Returns the values in lines that the change adds to tests, such as the inputs of new tests. Values that
 /// the product contained before are excluded.
 fn test_values(files: &[ChangedFile]) -> BTreeSet<String> {
-    let tests = files.iter().filter(|file| role(&file.path) == Role::Test);
+    let tests = files
+        .iter()
+        .filter(|file| classify_path(&file.path) == FilePurpose::Test);
     let known: BTreeSet<String> = files
         .iter()
-        .filter(|file| role(&file.path) == Role::Product)
+        .filter(|file| classify_path(&file.path) == FilePurpose::Product)
         .flat_map(|file| {
             file.before
                 .as_deref()
@@ -110,7 +118,7 @@ fn test_values(files: &[ChangedFile]) -> BTreeSet<String> {
         })
         .collect();
     let added = tests.flat_map(|file| {
-        let added: Vec<Line<'_>> = lines(file).added;
+        let added: Vec<NumberedLine<'_>> = compare_lines(file).added;
         added
             .iter()
             .flat_map(|(_, line)| values_in(line))
@@ -132,6 +140,6 @@ fn values_in(line: &str) -> Vec<String> {
     found.filter(|value| value.chars().count() >= MIN_VALUE).collect()
 }
 
-fn value(line: &str, values: &BTreeSet<String>) -> bool {
+fn contains_test_value(line: &str, values: &BTreeSet<String>) -> bool {
     values_in(line).iter().any(|value| values.contains(value))
 }

@@ -1,9 +1,9 @@
 //! Finds the sentence of a ticket that asks for a finding, to quote it with the finding. Pure: computed from
 //! the words of the finding and the ticket.
 
-use domain::check::Finding;
+use domain::check::ChangeFinding;
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
 /// Limit of a quoted sentence, in characters.
 const MAX_SENTENCE: usize = 240;
@@ -42,26 +42,27 @@ const LOWERED: [&str; 25] = [
     "tests_retried",
 ];
 
-static ASKS: Pattern = Pattern::new(
+static ASKS: LazyPattern = LazyPattern::new(
     r"(?i)\b(?:add|allow|bump|change|configure|create|define|delete|disable|drop|edit|enable|exclude|extend|fix|grant|ignore|implement|increase|introduce|lower|make|mark|migrate|move|pin|raise|reduce|relax|remove|rename|replace|retire|retry|run|set|skip|stop|switch|turn|unpin|update|upgrade|use|write)(?:s|d|ed|ing)?\b|\bget rid of\b|\bno longer\b|\bshould be\b|\bmust be\b",
 );
-static TAKES_AWAY: Pattern = Pattern::new(
+static TAKES_AWAY: LazyPattern = LazyPattern::new(
     r"(?i)\b(?:delete|drop|remove|retire|kill|deprecate|discontinue)(?:s|d|ed|ing)?\b|\bremoving\b|\bget rid of\b|\btake out\b|\bno longer (?:needed|supported|offered)\b",
 );
-static FORBIDS: Pattern = Pattern::new(
+static FORBIDS: LazyPattern = LazyPattern::new(
     r"(?i)\b(?:do not|don't|must not|mustn't|never|should not|shouldn't|without|cannot|may not|avoid|instead of|rather than|not to)\b|\b(?:leave|keep)\b.*\b(?:alone|unchanged|as (?:it is|they are|is)|untouched)\b|\bunchanged\b|\buntouched\b",
 );
 /// The key in the words of a finding about a manifest.
-static KEY: Pattern = Pattern::new(r"differ: (\S+) is ");
+static KEY: LazyPattern = LazyPattern::new(r"differ: (\S+) is ");
 /// The name of a test or dependency at the beginning of a finding's words.
-static SUBJECT: Pattern = Pattern::new(r"^(\S+) is (?:gone|left out|a new dependency|\S+ instead of)");
-static PART: Pattern = Pattern::new(r"[A-Za-z][a-z]+|[A-Z]+|\d+");
+static SUBJECT: LazyPattern =
+    LazyPattern::new(r"^(\S+) is (?:gone|left out|a new dependency|\S+ instead of)");
+static PART: LazyPattern = LazyPattern::new(r"[A-Za-z][a-z]+|[A-Z]+|\d+");
 /// Identifiers in a line of code, as a ticket would name them.
-static CODE_NAME: Pattern = Pattern::new(r"[A-Za-z_][\w-]*[_-][\w-]*\w|__\w+__|[a-z]+[A-Z]\w*");
+static CODE_NAME: LazyPattern = LazyPattern::new(r"[A-Za-z_][\w-]*[_-][\w-]*\w|__\w+__|[a-z]+[A-Z]\w*");
 
 /// Returns the sentence of a ticket that asks for a finding; `None` when no sentence names its file, key or
 /// subject.
-pub(crate) fn find_request(finding: &Finding, ticket: &str) -> Option<String> {
+pub(crate) fn find_request(finding: &ChangeFinding, ticket: &str) -> Option<String> {
     if !LOWERED.contains(&finding.kind.as_str()) {
         return None;
     }
@@ -105,13 +106,13 @@ fn split_sentences(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn names_file(finding: &Finding, sentence: &str) -> bool {
+fn names_file(finding: &ChangeFinding, sentence: &str) -> bool {
     let name = finding.path.rsplit('/').next().unwrap_or(&finding.path);
     let is_telling = name.len() > MIN_NAME && (name.contains('.') || name.chars().any(char::is_uppercase));
     has_word(sentence, &finding.path) || (is_telling && has_word(sentence, name))
 }
 
-fn names_subject(finding: &Finding, sentence: &str) -> bool {
+fn names_subject(finding: &ChangeFinding, sentence: &str) -> bool {
     if let Some(key) = KEY.first(&finding.words) {
         return names_key(key, sentence);
     }
@@ -179,13 +180,13 @@ fn has_word(sentence: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::check::Severity;
+    use domain::check::FindingSeverity;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn finding(path: &str, kind: &str, words: &str) -> Finding {
-        crate::integrity::finding(path, 1, kind, Severity::Block, words)
+    fn finding(path: &str, kind: &str, words: &str) -> ChangeFinding {
+        crate::integrity::new_finding(path, 1, kind, FindingSeverity::Block, words)
     }
 
     #[test]

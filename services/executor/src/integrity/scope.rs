@@ -3,54 +3,56 @@
 
 use std::collections::BTreeMap;
 
-use domain::check::{Finding, Severity};
+use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    finding,
-    lines::lines,
-    manifests::{Values, read_values},
-    paths::{Role, role},
-    shown,
+    lines::compare_lines,
+    manifests::{ManifestValues, read_values},
+    new_finding,
+    paths::{FilePurpose, classify_path},
+    truncate_line,
 };
-use crate::{pattern::Pattern, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
-static MIGRATION: Pattern = Pattern::new(
+static MIGRATION: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:migrations?|db/migrate|alembic/versions|prisma/migrations|database/migrations|changelogs?/db)/.+\.(?:py|rb|sql|php|js|ts|go|xml|ya?ml|exs|cs|java|kt)$|(?:^|/)V\d+(?:[._]\d+)*__\w+\.sql$",
 );
-static DEPENDENCY: Pattern = Pattern::new(
+static DEPENDENCY: LazyPattern = LazyPattern::new(
     r"^(?:(?:dev|peer|optional|bundled?)?[dD]ependencies\.|project\.(?:dependencies|optional-dependencies)|dependency-groups\.|tool\.(?:poetry|pdm)\.(?:group\.[\w-]+\.)?(?:dev-)?dependencies\.|(?:workspace\.|target\..*\.)?(?:dev-|build-)?dependencies\.|require(?:-dev)?\.|packages\.|dev-packages\.|imports\.|options\.install_requires|build-system\.requires|overrides|resolutions|pnpm\.overrides|patch\.|replace\.)",
 );
-static REPLACED: Pattern = Pattern::new(r"^(?:patch\.|replace\.|overrides|resolutions|pnpm\.overrides)");
-static GO_LINE: Pattern = Pattern::new(r"^\s*(?:require\s+)?([\w.-]+\.[\w./~-]+)\s+(v\S+)");
-static GO_REPLACE: Pattern =
-    Pattern::new(r"^\s*(?:replace\s+)?\S+(?:\s+v\S+)?\s+=>\s+\S+|^\s*(?:exclude|retract)\s");
-static REQUIREMENT: Pattern =
-    Pattern::new(r"^\s*([A-Za-z][\w.-]*(?:\[[^\]]*\])?)\s*([<>=!~].*?|@.*)?\s*(?:[;#].*)?$");
-static GEM: Pattern =
-    Pattern::new(r#"^\s*(?:gem|spec\.add_\w*dependency|s\.add_\w*dependency)\s*\(?\s*['"]([\w-]+)['"](.*)$"#);
-static REQUIREMENTS: Pattern = Pattern::new(
+static REPLACED: LazyPattern =
+    LazyPattern::new(r"^(?:patch\.|replace\.|overrides|resolutions|pnpm\.overrides)");
+static GO_LINE: LazyPattern = LazyPattern::new(r"^\s*(?:require\s+)?([\w.-]+\.[\w./~-]+)\s+(v\S+)");
+static GO_REPLACE: LazyPattern =
+    LazyPattern::new(r"^\s*(?:replace\s+)?\S+(?:\s+v\S+)?\s+=>\s+\S+|^\s*(?:exclude|retract)\s");
+static REQUIREMENT: LazyPattern =
+    LazyPattern::new(r"^\s*([A-Za-z][\w.-]*(?:\[[^\]]*\])?)\s*([<>=!~].*?|@.*)?\s*(?:[;#].*)?$");
+static GEM: LazyPattern = LazyPattern::new(
+    r#"^\s*(?:gem|spec\.add_\w*dependency|s\.add_\w*dependency)\s*\(?\s*['"]([\w-]+)['"](.*)$"#,
+);
+static REQUIREMENTS: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:[\w.-]*requirements[\w.-]*\.(?:txt|in)|requirements/[\w.-]+\.(?:txt|in)|constraints\.txt)$",
 );
-static MAVEN: Pattern = Pattern::new(r"<artifactId>([\w.-]+)</artifactId>");
-static GRADLE: Pattern = Pattern::new(
+static MAVEN: LazyPattern = LazyPattern::new(r"<artifactId>([\w.-]+)</artifactId>");
+static GRADLE: LazyPattern = LazyPattern::new(
     r#"^\s*\w*(?:[iI]mplementation|[cC]ompile(?:Only)?|[aA]pi|[rR]untimeOnly|kapt)\s*\(?\s*['"]([\w.:-]+?)(?::([\w.+-]+))?['"]"#,
 );
-static USES: Pattern = Pattern::new(r"^\s*-?\s*uses:\s*([\w./-]+)@(\S+)");
-static EXACT: Pattern = Pattern::new(r"^(?:={2,3}|=)?\s*v?\d+(?:\.\d+){1,3}[\w.+-]*$|^[0-9a-f]{40}$");
+static USES: LazyPattern = LazyPattern::new(r"^\s*-?\s*uses:\s*([\w./-]+)@(\S+)");
+static EXACT: LazyPattern = LazyPattern::new(r"^(?:={2,3}|=)?\s*v?\d+(?:\.\d+){1,3}[\w.+-]*$|^[0-9a-f]{40}$");
 
-pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+pub(super) fn find_outside_effects(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     files
         .iter()
         .filter(|file| file.after.is_some())
-        .flat_map(of_file)
+        .flat_map(check_manifest)
         .collect()
 }
 
-fn of_file(file: &ChangedFile) -> Vec<Finding> {
+fn check_manifest(file: &ChangedFile) -> Vec<ChangeFinding> {
     let path = file.path.as_str();
-    let flag = |line, kind, words: String| finding(path, line, kind, Severity::Flag, words);
+    let flag = |line, kind, words: String| new_finding(path, line, kind, FindingSeverity::Flag, words);
     let mut found = Vec::new();
-    if MIGRATION.is_match(path) && file.before.is_none() && role(path) != Role::Test {
+    if MIGRATION.is_match(path) && file.before.is_none() && classify_path(path) != FilePurpose::Test {
         found.push(flag(
             0,
             "migration_added",
@@ -59,28 +61,38 @@ fn of_file(file: &ChangedFile) -> Vec<Finding> {
     }
     let name = path.rsplit('/').next().unwrap_or(path);
     if name == "go.mod" || name == "go.work" {
-        let replaced = lines(file)
+        let replaced = compare_lines(file)
             .added
             .into_iter()
             .filter(|(_, line)| GO_REPLACE.is_match(line));
-        found.extend(replaced.map(|(number, line)| flag(number, "module_replaced", shown(line))));
+        found.extend(replaced.map(|(number, line)| flag(number, "module_replaced", truncate_line(line))));
     }
     // A new manifest declares the needs of a new package, so it is not compared.
     if file.before.is_none() {
         return found;
     }
     let (before, after) = (
-        declared(file.before.as_deref(), path),
-        declared(file.after.as_deref(), path),
+        read_dependencies(file.before.as_deref(), path),
+        read_dependencies(file.after.as_deref(), path),
     );
     for (key, version) in &after {
         let (kind, words) = match before.get(key) {
             // Overrides and patches change the code of a dependency, not the list of dependencies.
-            None if REPLACED.is_match(key) => ("module_replaced", format!("{key} is {}", shown(version))),
-            None => ("dependency_added", format!("{} is a new dependency", shown(key))),
+            None if REPLACED.is_match(key) => {
+                ("module_replaced", format!("{key} is {}", truncate_line(version)))
+            }
+            None => (
+                "dependency_added",
+                format!("{} is a new dependency", truncate_line(key)),
+            ),
             Some(known) if is_looser(known, version) => (
                 "pin_loosened",
-                format!("{} is {} instead of {}", shown(key), shown(version), shown(known)),
+                format!(
+                    "{} is {} instead of {}",
+                    truncate_line(key),
+                    truncate_line(version),
+                    truncate_line(known)
+                ),
             ),
             Some(_) => continue,
         };
@@ -90,10 +102,10 @@ fn of_file(file: &ChangedFile) -> Vec<Finding> {
 }
 
 /// Returns the dependencies of a manifest by name, with their versions.
-fn declared(text: Option<&str>, path: &str) -> Values {
+fn read_dependencies(text: Option<&str>, path: &str) -> ManifestValues {
     let text = text.unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or(path);
-    let pairs = |pattern: &'static Pattern| -> BTreeMap<String, String> {
+    let pairs = |pattern: &'static LazyPattern| -> BTreeMap<String, String> {
         text.lines()
             .filter_map(|line| pattern.captures(line))
             .map(|found| {
@@ -120,20 +132,20 @@ fn declared(text: Option<&str>, path: &str) -> Values {
             .map(|found| (found[1].to_owned(), String::new()))
             .collect(),
         _ if name.ends_with(".gemspec") => pairs(&GEM),
-        _ if role(path) == Role::Ci => pairs(&USES),
+        _ if classify_path(path) == FilePurpose::Ci => pairs(&USES),
         _ => {
             let values = read_values(path, text).unwrap_or_default();
             values
                 .into_iter()
                 .filter(|(key, _)| DEPENDENCY.is_match(key))
-                .flat_map(listed)
+                .flat_map(split_requirement_list)
                 .collect()
         }
     }
 }
 
 /// Splits a list of requirements, which is one value of the document, into single dependencies.
-fn listed((key, value): (String, String)) -> Vec<(String, String)> {
+fn split_requirement_list((key, value): (String, String)) -> Vec<(String, String)> {
     let is_list = value.starts_with('[') && value.ends_with(']');
     if !is_list {
         return vec![(key, value)];
@@ -224,8 +236,8 @@ mod tests {
                 before: before.map(str::to_owned),
                 after: Some(after.to_owned()),
             };
-            let found = findings(&[file]);
-            assert!(found.iter().all(|found| found.severity == Severity::Flag));
+            let found = find_outside_effects(&[file]);
+            assert!(found.iter().all(|found| found.severity == FindingSeverity::Flag));
             assert_eq!(
                 found.iter().map(|found| found.kind.as_str()).collect::<Vec<_>>(),
                 [kind],

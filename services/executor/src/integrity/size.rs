@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    lines::lines,
-    paths::{Role, role},
+    lines::compare_lines,
+    paths::{FilePurpose, classify_path},
 };
 use crate::workspace::ChangedFile;
 
@@ -28,28 +28,30 @@ const MANIFESTS: [&str; 14] = [
 
 /// Added and removed lines by purpose of their files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct LineTotals {
     pub(crate) product: u32,
     pub(crate) test: u32,
 }
 
 /// Returns the number of lines that a file gains and loses.
-pub(crate) fn lines_of(file: &ChangedFile) -> (u32, u32) {
-    let changed = lines(file);
+pub(crate) fn count_changed_lines(file: &ChangedFile) -> (u32, u32) {
+    let changed = compare_lines(file);
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     (count(changed.added.len()), count(changed.removed.len()))
 }
 
 /// Computes the size of a change. Generated files, lock files and golden files do not count.
-pub(crate) fn size(files: &[ChangedFile]) -> Size {
-    let mut size = Size::default();
+pub(crate) fn measure_change(files: &[ChangedFile]) -> LineTotals {
+    let mut size = LineTotals::default();
     for file in files {
-        let (added, removed) = lines_of(file);
+        let (added, removed) = count_changed_lines(file);
         let count = added.saturating_add(removed);
-        let sum = match role(&file.path) {
-            Role::Test => &mut size.test,
-            Role::Product | Role::Config | Role::Ci | Role::Docs => &mut size.product,
-            Role::Expected | Role::Lock | Role::Generated => continue,
+        let sum = match classify_path(&file.path) {
+            FilePurpose::Test => &mut size.test,
+            FilePurpose::Product | FilePurpose::Config | FilePurpose::Ci | FilePurpose::Docs => {
+                &mut size.product
+            }
+            FilePurpose::Expected | FilePurpose::Lock | FilePurpose::Generated => continue,
         };
         *sum = sum.saturating_add(count);
     }
@@ -58,7 +60,7 @@ pub(crate) fn size(files: &[ChangedFile]) -> Size {
 
 /// Returns the folders of the modules that the change touches; `.` is the root of the repository. `paths`
 /// lists every file of the repository.
-pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
+pub(crate) fn touched_modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
     let all = paths.iter().chain(files.iter().map(|file| &file.path));
     let is_manifest = |name: &str| MANIFESTS.contains(&name) || name.ends_with(".csproj");
     let folders: BTreeSet<&str> = all
@@ -66,20 +68,24 @@ pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
             // A nested package belongs to the module of its top-level package.
             let is_top_level = matches!(folder.split('/').collect::<Vec<_>>()[..], [_] | ["src", _]);
-            let is_package = name == "__init__.py" && is_top_level && role(path) != Role::Test;
+            let is_package =
+                name == "__init__.py" && is_top_level && classify_path(path) != FilePurpose::Test;
             (is_manifest(name) || is_package).then_some(folder)
         })
         .collect();
     // Lock files, documentation and CI configuration concern all modules, so they touch none.
-    let touched = files
-        .iter()
-        .filter(|file| !matches!(role(&file.path), Role::Lock | Role::Docs | Role::Ci));
-    let modules: BTreeSet<String> = touched.map(|file| module(&file.path, &folders)).collect();
+    let touched = files.iter().filter(|file| {
+        !matches!(
+            classify_path(&file.path),
+            FilePurpose::Lock | FilePurpose::Docs | FilePurpose::Ci
+        )
+    });
+    let modules: BTreeSet<String> = touched.map(|file| nearest_module(&file.path, &folders)).collect();
     modules.into_iter().collect()
 }
 
 /// Returns the nearest enclosing folder with a manifest.
-fn module(path: &str, folders: &BTreeSet<&str>) -> String {
+fn nearest_module(path: &str, folders: &BTreeSet<&str>) -> String {
     let mut folder = path;
     while let Some((around, _)) = folder.rsplit_once('/') {
         if folders.contains(around) {
@@ -110,7 +116,7 @@ mod tests {
             file("uv.lock", Some("1\n"), Some("2\n")),
             file("tests/__snapshots__/a.snap", Some("1\n"), None),
         ];
-        assert_eq!(size(&files), Size { product: 3, test: 2 });
+        assert_eq!(measure_change(&files), LineTotals { product: 3, test: 2 });
     }
 
     #[test]
@@ -123,7 +129,7 @@ mod tests {
             file("web/yarn.lock", Some(""), Some("x\n")),
             file("docs/cart.md", Some(""), Some("x\n")),
         ];
-        assert_eq!(modules(&files, &paths), [".", "crates/cart", "web"]);
+        assert_eq!(touched_modules(&files, &paths), [".", "crates/cart", "web"]);
     }
 
     #[test]
@@ -141,6 +147,6 @@ mod tests {
             file("src/bank/pay.py", Some(""), Some("x\n")),
             file("tests/test_cart.py", Some(""), Some("x\n")),
         ];
-        assert_eq!(modules(&files, &paths), [".", "shop", "src/bank"]);
+        assert_eq!(touched_modules(&files, &paths), [".", "shop", "src/bank"]);
     }
 }

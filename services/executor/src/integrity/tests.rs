@@ -1,6 +1,6 @@
 //! Tests of each finding with two versions of a file: one that has it, and a similar one that has not.
 
-use domain::check::Severity::{Block, Flag};
+use domain::check::FindingSeverity::{Block, Flag};
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn file(path: &str, before: &str, after: &str) -> ChangedFile {
     }
 }
 
-fn found(files: &[ChangedFile]) -> Vec<(String, Severity)> {
-    findings(files, "")
+fn found(files: &[ChangedFile]) -> Vec<(String, FindingSeverity)> {
+    find_weakened_checks(files, "")
         .into_iter()
         .map(|finding| (finding.kind, finding.severity))
         .collect()
@@ -25,7 +25,7 @@ type Row = (
     &'static str,
     &'static str,
     &'static str,
-    &'static [(&'static str, Severity)],
+    &'static [(&'static str, FindingSeverity)],
 );
 
 fn hold(rows: &[Row]) {
@@ -618,7 +618,7 @@ fn findings_are_located_and_sorted() {
             "import a\n",
         ),
     ];
-    let found = findings(&files, "");
+    let found = find_weakened_checks(&files, "");
     assert_eq!((found[0].path.as_str(), found[0].line), ("tests/test_a.py", 3));
     assert_eq!(found[0].words, "test_a is gone");
     assert_eq!((found[1].line, found[1].words.as_str()), (1, "x = f()  # noqa"));
@@ -636,7 +636,7 @@ mod hostile {
             after in "(def test_b\\(\\):\n|    assert y\n|it\\('b', \\(\\) => \\{\n|\\}\\);\n|#\\[ignore\\]\n|\\}\n|\\PC{0,20}\n){0,30}",
             path in proptest::sample::select(vec!["tests/test_a.py", "a.test.js", "src/a.rs", "a_test.go", "models/a.yml", "Makefile"]),
         ) {
-            for finding in findings(&[file(path, &before, &after)], "") {
+            for finding in find_weakened_checks(&[file(path, &before, &after)], "") {
                 prop_assert!(finding.words.chars().count() < 1000);
             }
         }

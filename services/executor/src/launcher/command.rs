@@ -19,10 +19,10 @@ use rustix::{
 };
 
 use crate::{
-    confine, group, namespaces,
-    policy::{self, Confinement, Policy, Probe},
-    reach, seccomp, sys, toolchain, traces,
-    tree::{Activity, exit_code},
+    confinement, group, namespaces,
+    policy::{self, KernelConfinement, LauncherPolicy, SandboxProbe},
+    reachability, seccomp, sys, toolchain, traces,
+    tree::{ActivityPipe, exit_code},
     wire,
 };
 
@@ -33,7 +33,7 @@ const NOT_STARTED: u8 = 126;
 
 /// State of the launcher after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum LauncherState {
     /// The launcher ends.
     ForGood = 0,
     /// The launcher accepts the next command in the same namespaces.
@@ -41,7 +41,7 @@ pub(crate) enum Ended {
 }
 
 /// Reports the exit code of a command, and whether the launcher accepts another one. Format: two bytes.
-pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Result<()> {
+pub(crate) fn report_exit(mut control: &UnixStream, code: u8, ended: LauncherState) -> io::Result<()> {
     control.write_all(&[code, ended as u8])
 }
 
@@ -51,7 +51,11 @@ pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Resu
 /// With namespaces this process is process 1 of the PID namespace and runs one command after the other as its
 /// parent. A command must not be process 1 itself, because the kernel ignores most signals to that process
 /// and gives it every orphan. `activity` notifies the supervising process when a command runs.
-pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -> Result<ExitCode, String> {
+pub(crate) fn run_commands(
+    policy: &LauncherPolicy,
+    control: &UnixStream,
+    activity: PipeWriter,
+) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
     // The error is ignored: without the right to lower its priority, the process keeps the priority of the
@@ -62,13 +66,13 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
         // Order matters: the namespaces are entered before the limits and the confinement, which forbid
         // mounting and entering.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-        namespaces::settle(policy, policy.uid)?;
+        namespaces::set_up_namespaces(policy, policy.uid)?;
         open_door(policy, control)?;
     } else if uid == 0 {
         drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     }
-    confine::set_limits(policy)?;
-    confine::confine(policy)?;
+    confinement::set_limits(policy)?;
+    confinement::confine_process(policy)?;
     // Without the dumpable flag no other process of the same user can trace this one or read its memory
     // through `/proc`.
     if policy.confinement.namespaces {
@@ -77,29 +81,33 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
     // Standard input is the control socket, which commands must not inherit.
     rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
     if policy.confinement.namespaces {
-        return serve(policy, control, &Activity::new(activity));
+        return serve_commands(policy, control, &ActivityPipe::new(activity));
     }
-    let Some((words, output)) = next(control)? else {
+    let Some((words, output)) = receive_command(control)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    if let Some(addresses) = addresses(&words) {
-        reach::run(addresses, fs::File::from(output)).map_err(|error| error.to_string())?;
+    if let Some(addresses) = reach_addresses(&words) {
+        reachability::test_addresses(addresses, fs::File::from(output)).map_err(|error| error.to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut command = prepared(policy, &words, &output)?;
+    let mut command = prepare_command(policy, &words, &output)?;
     command.current_dir(&policy.directory);
-    Err(told(&output, &words, &command.exec()))
+    Err(write_start_error(&output, &words, &command.exec()))
 }
 
 /// Runs commands until the caller has no more, or until a command leaves state behind that the next one would
 /// find.
-fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<ExitCode, String> {
+fn serve_commands(
+    policy: &LauncherPolicy,
+    control: &UnixStream,
+    activity: &ActivityPipe,
+) -> Result<ExitCode, String> {
     // The directory is set once for this process: `Command::current_dir` would force the standard library to
     // fork instead of using `posix_spawn`.
     std::env::set_current_dir(&policy.directory)
         .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
     let before = traces::left_behind();
-    while let Some((words, output)) = next(control)? {
+    while let Some((words, output)) = receive_command(control)? {
         activity.begin().map_err(|error| error.to_string())?;
         let code = run_one(policy, &words, &output)?;
         drop(output);
@@ -109,43 +117,43 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
             return Ok(ExitCode::from(code));
         }
         activity.end().map_err(|error| error.to_string())?;
-        tell(control, code, Ended::WaitsForNext).map_err(|error| error.to_string())?;
+        report_exit(control, code, LauncherState::WaitsForNext).map_err(|error| error.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs one command and returns its exit code.
-fn run_one(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<u8, String> {
-    if let Some(addresses) = addresses(words) {
+fn run_one(policy: &LauncherPolicy, words: &[String], output: &OwnedFd) -> Result<u8, String> {
+    if let Some(addresses) = reach_addresses(words) {
         let output = output.try_clone().map_err(|error| error.to_string())?;
-        return reach::run(addresses, fs::File::from(output))
+        return reachability::test_addresses(addresses, fs::File::from(output))
             .map(|()| 0)
             .map_err(|error| error.to_string());
     }
-    Ok(match prepared(policy, words, output)?.spawn() {
+    Ok(match prepare_command(policy, words, output)?.spawn() {
         Ok(child) => reap_until(child.id()),
         Err(error) => {
-            told(output, words, &error);
+            write_start_error(output, words, &error);
             NOT_STARTED
         }
     })
 }
 
 /// Returns the addresses of a reachability test, if the words request one instead of a command.
-fn addresses(words: &[String]) -> Option<&[String]> {
+fn reach_addresses(words: &[String]) -> Option<&[String]> {
     let (first, addresses) = words.split_first()?;
     (first == policy::REACH).then_some(addresses)
 }
 
-fn next(control: &UnixStream) -> Result<Option<(Vec<String>, OwnedFd)>, String> {
-    let received = wire::receive(control).map_err(|error| format!("no command: {error}"))?;
+fn receive_command(control: &UnixStream) -> Result<Option<(Vec<String>, OwnedFd)>, String> {
+    let received = wire::receive_frame(control).map_err(|error| format!("no command: {error}"))?;
     let Some((words, output)) = received else {
         return Ok(None);
     };
     Ok(Some((words, output.ok_or("the command has no output")?)))
 }
 
-fn prepared(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<Command, String> {
+fn prepare_command(policy: &LauncherPolicy, words: &[String], output: &OwnedFd) -> Result<Command, String> {
     let (program, args) = words.split_first().ok_or("the command is empty")?;
     let output = || output.try_clone().map_err(|error| error.to_string());
     let mut command = Command::new(program);
@@ -159,7 +167,7 @@ fn prepared(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<Comma
 }
 
 /// Writes the reason of a failed start to the command's output, and returns it.
-fn told(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
+fn write_start_error(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
     let problem = format!("{}: {error}", words.first().map_or("", String::as_str));
     if let Ok(output) = output.try_clone() {
         // The error is ignored: the reader of the output is the only recipient of this message.
@@ -170,13 +178,13 @@ fn told(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
 
 /// Listens on the loopback interface of the network namespace. The executor receives the socket over
 /// `control` and accepts connections outside of the namespace.
-fn open_door(policy: &Policy, control: &UnixStream) -> Result<(), String> {
+fn open_door(policy: &LauncherPolicy, control: &UnixStream) -> Result<(), String> {
     // A socket stays in the network namespace in which it was created, also after it is sent to another
     // process.
     let Some(port) = policy.door else { return Ok(()) };
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| format!("door: {error}"))?;
-    wire::send(control, &(), Some(listener.as_fd())).map_err(|error| format!("door: {error}"))
+    wire::send_frame(control, &(), Some(listener.as_fd())).map_err(|error| format!("door: {error}"))
 }
 
 fn reap_until(child: u32) -> u8 {
@@ -216,18 +224,18 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 }
 
 /// Tries all mechanisms of confinement on processes that end afterwards, and prints the result as JSON.
-pub(crate) fn probe() -> Result<ExitCode, String> {
+pub(crate) fn print_probe() -> Result<ExitCode, String> {
     // The limits are read first, because the trials below remove this process's access to them.
     let (memory_limit, process_limit) = (group::memory_limit(), group::process_limit());
-    let cgroup = group::probe();
-    let toolchain = toolchain::here();
+    let cgroup = group::probe_cgroup();
+    let toolchain = toolchain::find_toolchain();
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
     let version = fs::read_to_string("/proc/version").unwrap_or_default();
-    let landlock = confine::try_landlock();
-    let seccomp = seccomp::apply().is_ok();
-    let probe = Probe {
-        offers: Confinement {
+    let landlock = confinement::try_landlock();
+    let seccomp = seccomp::apply_deny_list().is_ok();
+    let probe = SandboxProbe {
+        offers: KernelConfinement {
             landlock,
             seccomp,
             namespaces: namespaces_problem.is_none(),
@@ -248,15 +256,15 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
 
 /// Runs `true` in new namespaces, in the same way as every command.
 fn try_namespaces() -> Result<(), String> {
-    let policy = Policy {
+    let policy = LauncherPolicy {
         directory: "/".into(),
-        confinement: Confinement {
+        confinement: KernelConfinement {
             namespaces: true,
-            ..Confinement::default()
+            ..KernelConfinement::default()
         },
-        limits: policy::Limits::default(),
+        limits: policy::CommandLimits::default(),
         visible: policy::SYSTEM.map(Into::into).to_vec(),
-        ..Policy::default()
+        ..LauncherPolicy::default()
     };
     let text = |error: io::Error| error.to_string();
     let launcher = std::env::current_exe().map_err(text)?;
@@ -268,8 +276,8 @@ fn try_namespaces() -> Result<(), String> {
         .stderr(writer.try_clone().map_err(text)?)
         .spawn()
         .map_err(text)?;
-    wire::send(&control, &policy, None).map_err(text)?;
-    let asked = wire::send(&control, &["/bin/true"], Some(writer.as_fd()));
+    wire::send_frame(&control, &policy, None).map_err(text)?;
+    let asked = wire::send_frame(&control, &["/bin/true"], Some(writer.as_fd()));
     drop(writer);
     let mut answer = [0; 2];
     let answered = asked.and_then(|()| (&control).read_exact(&mut answer));
@@ -277,7 +285,7 @@ fn try_namespaces() -> Result<(), String> {
     let mut problem = String::new();
     output.read_to_string(&mut problem).map_err(text)?;
     child.wait().map_err(text)?;
-    if answered.is_ok() && answer == [0, Ended::WaitsForNext as u8] {
+    if answered.is_ok() && answer == [0, LauncherState::WaitsForNext as u8] {
         Ok(())
     } else {
         Err(problem.trim().to_owned())

@@ -11,32 +11,32 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    beneath::{Beneath, Replacement},
-    show,
-    stage::Stage,
-    wire::{Answer, Folder, MAX_ENTRIES, Request, Task},
+    confined_dir::{ConfinedDir, FileReplacement},
+    folder_access,
+    swap_folders::SwapFolders,
+    wire::{FileRequest, FileTask, MAX_ENTRIES, RunnerAnswer, WorkspaceFolder},
 };
 
 /// The two folders of a workspace, the second pair during a check, and the file that is being replaced.
-pub(crate) struct Files {
-    tree: Beneath,
-    scratch: Beneath,
-    check: Option<Check>,
-    replacement: Option<Replacement>,
+pub(crate) struct WorkspaceFiles {
+    tree: ConfinedDir,
+    scratch: ConfinedDir,
+    check: Option<CheckFolders>,
+    replacement: Option<FileReplacement>,
 }
 
 /// Second pair of folders during a check.
-struct Check {
-    tree: Beneath,
-    scratch: Beneath,
-    stage: Stage,
+struct CheckFolders {
+    tree: ConfinedDir,
+    scratch: ConfinedDir,
+    stage: SwapFolders,
 }
 
-impl Files {
+impl WorkspaceFiles {
     pub(crate) fn open(tree: &Path, scratch: &Path) -> io::Result<Self> {
         Ok(Self {
-            tree: Beneath::open(tree)?,
-            scratch: Beneath::open(scratch)?,
+            tree: ConfinedDir::open(tree)?,
+            scratch: ConfinedDir::open(scratch)?,
             check: None,
             replacement: None,
         })
@@ -44,24 +44,29 @@ impl Files {
 
     /// Executes a task that is a step of a check; `None` for another task. The caller knows the workspace's
     /// folder.
-    pub(crate) fn step(&mut self, request: &Request, place: &Path, beside: &Path) -> Option<Answer> {
+    pub(crate) fn step(
+        &mut self,
+        request: &FileRequest,
+        place: &Path,
+        beside: &Path,
+    ) -> Option<RunnerAnswer> {
         let done = match request.task {
-            Task::BeginCheck => self.begin(place, beside),
-            Task::EnterCheck => self.entered(),
-            Task::EndCheck => self.end(),
+            FileTask::BeginCheck => self.begin(place, beside),
+            FileTask::EnterCheck => self.entered(),
+            FileTask::EndCheck => self.end(),
             _ => return None,
         };
-        Some(done.map_or_else(|error| refused(&error), |()| Answer::Done))
+        Some(done.map_or_else(|error| refuse_task(&error), |()| RunnerAnswer::Done))
     }
 
     fn begin(&mut self, place: &Path, beside: &Path) -> io::Result<()> {
         // An interrupted check may have left its folders behind.
         self.end()?;
-        let stage = Stage::make(place, beside)?;
+        let stage = SwapFolders::make(place, beside)?;
         let [tree, scratch] = stage.folders();
-        self.check = Some(Check {
-            tree: Beneath::open(&tree)?,
-            scratch: Beneath::open(&scratch)?,
+        self.check = Some(CheckFolders {
+            tree: ConfinedDir::open(&tree)?,
+            scratch: ConfinedDir::open(&scratch)?,
             stage,
         });
         Ok(())
@@ -76,70 +81,74 @@ impl Files {
             return Ok(());
         };
         check.stage.leave()?;
-        remove(check.stage.beside())
+        remove_locked_folder(check.stage.beside())
     }
 
     /// Executes a task. Returns the answer, and the descriptor of an opened file.
-    pub(crate) fn answer(&mut self, request: &Request) -> (Answer, Option<OwnedFd>) {
+    pub(crate) fn answer(&mut self, request: &FileRequest) -> (RunnerAnswer, Option<OwnedFd>) {
         match self.perform(request) {
             Ok((answer, file)) => (answer, file.map(OwnedFd::from)),
-            Err(error) => (refused(&error), None),
+            Err(error) => (refuse_task(&error), None),
         }
     }
 
-    fn perform(&mut self, request: &Request) -> io::Result<(Answer, Option<File>)> {
+    fn perform(&mut self, request: &FileRequest) -> io::Result<(RunnerAnswer, Option<File>)> {
         let path = Path::new(OsStr::from_bytes(&request.path));
         let root = match request.folder {
-            Folder::Tree => &self.tree,
-            Folder::Scratch => &self.scratch,
-            Folder::CheckTree => &self.check.as_ref().ok_or(Errno::NOENT)?.tree,
-            Folder::CheckScratch => &self.check.as_ref().ok_or(Errno::NOENT)?.scratch,
+            WorkspaceFolder::Tree => &self.tree,
+            WorkspaceFolder::Scratch => &self.scratch,
+            WorkspaceFolder::CheckTree => &self.check.as_ref().ok_or(Errno::NOENT)?.tree,
+            WorkspaceFolder::CheckScratch => &self.check.as_ref().ok_or(Errno::NOENT)?.scratch,
         };
         let answer = match &request.task {
-            Task::Open => return Ok((Answer::File, Some(root.open_file(path)?))),
-            Task::Create { executable } => return Ok((Answer::File, Some(root.create(path, *executable)?))),
-            Task::Replace => {
+            FileTask::Open => return Ok((RunnerAnswer::File, Some(root.open_file(path)?))),
+            FileTask::Create { executable } => {
+                return Ok((RunnerAnswer::File, Some(root.create(path, *executable)?)));
+            }
+            FileTask::Replace => {
                 let replacement = root.replace(path)?;
                 let file = replacement.file.try_clone()?;
                 self.replacement = Some(replacement);
-                return Ok((Answer::File, Some(file)));
+                return Ok((RunnerAnswer::File, Some(file)));
             }
-            Task::FinishReplace => {
+            FileTask::FinishReplace => {
                 let replacement = self.replacement.take().ok_or(Errno::INVAL)?;
                 replacement.finish()?;
-                Answer::Done
+                RunnerAnswer::Done
             }
-            Task::Stat => Answer::Stat(root.stat(path)?),
-            Task::List { max } => Answer::Entries(root.list(path, (*max).min(MAX_ENTRIES))?),
-            Task::ReadLink => Answer::Link(root.read_link(path)?),
-            Task::WriteLink { target } => done(root.write_link(path, target))?,
-            Task::Remove => done(root.remove(path))?,
-            Task::RemoveEmptyFolders => {
+            FileTask::Stat => RunnerAnswer::Stat(root.stat(path)?),
+            FileTask::List { max } => RunnerAnswer::Entries(root.list(path, (*max).min(MAX_ENTRIES))?),
+            FileTask::ReadLink => RunnerAnswer::Link(root.read_link(path)?),
+            FileTask::WriteLink { target } => done_answer(root.write_link(path, target))?,
+            FileTask::Remove => done_answer(root.remove(path))?,
+            FileTask::RemoveEmptyFolders => {
                 root.remove_empty_folders(path);
-                Answer::Done
+                RunnerAnswer::Done
             }
-            Task::MakeFolder => done(root.make_folder(path).map(drop))?,
-            Task::ShowFolders => done(show::folders(&root.0))?,
-            Task::BeginCheck | Task::EnterCheck | Task::EndCheck => return Err(Errno::INVAL.into()),
+            FileTask::MakeFolder => done_answer(root.make_folder(path).map(drop))?,
+            FileTask::ShowFolders => done_answer(folder_access::show_folders(&root.0))?,
+            FileTask::BeginCheck | FileTask::EnterCheck | FileTask::EndCheck => {
+                return Err(Errno::INVAL.into());
+            }
         };
         Ok((answer, None))
     }
 }
 
-fn refused(error: &io::Error) -> Answer {
-    Answer::Refused(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
+fn refuse_task(error: &io::Error) -> RunnerAnswer {
+    RunnerAnswer::Refused(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
 }
 
 /// Deletes a folder, even if commands removed permissions from its content.
-pub(crate) fn remove(folder: &Path) -> io::Result<()> {
-    match Beneath::open(folder) {
-        Ok(opened) => show::folders(&opened.0)?,
+pub(crate) fn remove_locked_folder(folder: &Path) -> io::Result<()> {
+    match ConfinedDir::open(folder) {
+        Ok(opened) => folder_access::show_folders(&opened.0)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
     std::fs::remove_dir_all(folder)
 }
 
-fn done(result: io::Result<()>) -> io::Result<Answer> {
-    result.map(|()| Answer::Done)
+fn done_answer(result: io::Result<()>) -> io::Result<RunnerAnswer> {
+    result.map(|()| RunnerAnswer::Done)
 }

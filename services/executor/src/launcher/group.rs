@@ -10,7 +10,7 @@ use std::{
 use rustix::process::{WaitOptions, getpid, getppid, waitpid};
 
 use crate::{
-    policy::{Cgroup, Limits},
+    policy::{CgroupSupport, CommandLimits},
     sys,
 };
 
@@ -21,20 +21,20 @@ const UNLIMITED: u64 = 1 << 60;
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
 /// Control group for the commands of one launcher.
-pub(crate) struct Group {
+pub(crate) struct CommandCgroup {
     folder: PathBuf,
     members: File,
     kill: File,
 }
 
-impl Group {
+impl CommandCgroup {
     /// Creates a group in the folder that the probe found. Returns `None` on failure; commands then run
     /// without a group.
-    pub(crate) fn make(cgroup: &Cgroup, limits: &Limits) -> Option<Self> {
+    pub(crate) fn make(cgroup: &CgroupSupport, limits: &CommandLimits) -> Option<Self> {
         Self::at(&cgroup.folder, limits).ok()
     }
 
-    fn at(folder: &Path, limits: &Limits) -> io::Result<Self> {
+    fn at(folder: &Path, limits: &CommandLimits) -> io::Result<Self> {
         let folder = folder.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
         fs::create_dir(&folder)?;
         let open = |name: &str| File::options().write(true).open(folder.join(name));
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for CommandCgroup {
     fn drop(&mut self) {
         // The error is ignored: the next probe removes a group that is not empty yet.
         let _ = fs::remove_dir(&self.folder);
@@ -81,7 +81,7 @@ impl Drop for Group {
 }
 
 /// Writes the limits of the controllers that are available.
-fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
+fn set_limits(folder: &Path, limits: &CommandLimits) -> io::Result<()> {
     let settings = [
         ("memory.max", limits.memory_mib.saturating_mul(1 << 20)),
         // Swap would let a command exceed its limit and slow down the machine.
@@ -100,13 +100,13 @@ fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
 }
 
 /// Tests whether this user can create groups, and which limits they enforce.
-pub(crate) fn probe() -> Option<Cgroup> {
+pub(crate) fn probe_cgroup() -> Option<CgroupSupport> {
     let folder = own_folder()?;
     remove_leftovers(&folder);
-    let controls = CONTROLLERS.map(|name| enable(&folder, name));
-    let group = Group::at(&folder, &Limits::default()).ok()?;
+    let controls = CONTROLLERS.map(|name| enable_controller(&folder, name));
+    let group = CommandCgroup::at(&folder, &CommandLimits::default()).ok()?;
     let [memory, processes] = controls;
-    can_enter(&group).then_some(Cgroup {
+    can_enter(&group).then_some(CgroupSupport {
         folder,
         memory,
         processes,
@@ -128,8 +128,8 @@ pub(crate) fn process_limit() -> Option<u64> {
 fn limit_around(controller: &str, second_file: &str, first_file: &str) -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let second = place(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "));
-    let first = place(&groups, &format!(":{controller}:"), &mounts, |mount| {
+    let second = locate_group(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "));
+    let first = locate_group(&groups, &format!(":{controller}:"), &mounts, |mount| {
         mount.contains(" - cgroup ")
             && mount
                 .rsplit(' ')
@@ -139,13 +139,13 @@ fn limit_around(controller: &str, second_file: &str, first_file: &str) -> Option
     let limits = [(second, second_file), (first, first_file)];
     limits
         .into_iter()
-        .filter_map(|(place, file)| lowest(&place?, file))
+        .filter_map(|(place, file)| lowest_limit(&place?, file))
         .min()
 }
 
 /// Returns the lowest limit of a group and its ancestors. A file without a limit contains `max` or a number
 /// of at least [`UNLIMITED`].
-fn lowest((mount, group): &(PathBuf, PathBuf), file: &str) -> Option<u64> {
+fn lowest_limit((mount, group): &(PathBuf, PathBuf), file: &str) -> Option<u64> {
     let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
     let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
     limits.filter(|limit| *limit < UNLIMITED).min()
@@ -155,13 +155,18 @@ fn lowest((mount, group): &(PathBuf, PathBuf), file: &str) -> Option<u64> {
 fn own_folder() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let (_, own) = place(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "))?;
+    let (_, own) = locate_group(&groups, "0::", &mounts, |mount| mount.contains(" - cgroup2 "))?;
     Some(own)
 }
 
 /// Returns the mount point of a hierarchy, and the group in it that a line of `/proc/self/cgroup` names after
 /// `mark`.
-fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -> Option<(PathBuf, PathBuf)> {
+fn locate_group(
+    groups: &str,
+    mark: &str,
+    mounts: &str,
+    is_it: impl Fn(&str) -> bool,
+) -> Option<(PathBuf, PathBuf)> {
     let own = groups.lines().find_map(|line| Some(line.split_once(mark)?.1))?;
     let mount = mounts.lines().find(|line| is_it(line))?;
     let mut fields = mount.split(' ').skip(3);
@@ -176,7 +181,7 @@ fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -
 ///
 /// A group with such child groups must not contain processes itself (cgroup v2), so this process and its
 /// parent move into a child group, provided that no other process is in the folder.
-fn enable(folder: &Path, controller: &str) -> bool {
+fn enable_controller(folder: &Path, controller: &str) -> bool {
     let turn_on = || fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
     let is_on = || {
         let on = fs::read_to_string(folder.join("cgroup.subtree_control"));
@@ -211,8 +216,8 @@ fn remove_leftovers(folder: &Path) {
 }
 
 /// Tests the group with a child process that exits at once.
-fn can_enter(group: &Group) -> bool {
-    match sys::fork() {
+fn can_enter(group: &CommandCgroup) -> bool {
+    match sys::fork_process() {
         Ok(None) => std::process::exit(i32::from(group.enter().is_err())),
         Ok(Some(child)) => {
             let waited = waitpid(Some(child), WaitOptions::empty());
@@ -230,13 +235,13 @@ mod tests {
     fn cgroup_is_located_on_host_and_container() {
         let mounts = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n\
                       31 24 0:27 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let second = place("0::/user/x\n", "0::", mounts, |mount| {
+        let second = locate_group("0::/user/x\n", "0::", mounts, |mount| {
             mount.contains(" - cgroup2 ")
         })
         .unwrap();
         assert_eq!(second, ("/sys/fs/cgroup".into(), "/sys/fs/cgroup/user/x".into()));
         let groups = "5:cpu:/x\n4:memory:/docker/ab/c\n0::/\n";
-        let first = place(groups, ":memory:", mounts, |mount| mount.contains(" - cgroup ")).unwrap();
+        let first = locate_group(groups, ":memory:", mounts, |mount| mount.contains(" - cgroup ")).unwrap();
         assert_eq!(
             first,
             ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/memory/c".into())
@@ -249,12 +254,12 @@ mod tests {
         let group = folder.path().join("a/b");
         fs::create_dir_all(&group).unwrap();
         let place = (folder.path().to_owned(), group.clone());
-        assert_eq!(lowest(&place, "memory.max"), None);
+        assert_eq!(lowest_limit(&place, "memory.max"), None);
         fs::write(group.join("memory.max"), "max\n").unwrap();
         fs::write(folder.path().join("memory.max"), "9223372036854771712\n").unwrap();
-        assert_eq!(lowest(&place, "memory.max"), None);
+        assert_eq!(lowest_limit(&place, "memory.max"), None);
         fs::write(folder.path().join("a/memory.max"), "4294967296\n").unwrap();
-        assert_eq!(lowest(&place, "memory.max"), Some(4 << 30));
+        assert_eq!(lowest_limit(&place, "memory.max"), Some(4 << 30));
     }
 
     #[test]
@@ -264,10 +269,10 @@ mod tests {
         for name in ["memory.max", "memory.oom.group", "cgroup.procs"] {
             fs::write(folder.join(name), "").unwrap();
         }
-        let limits = Limits {
+        let limits = CommandLimits {
             memory_mib: 64,
             processes: 20,
-            ..Limits::default()
+            ..CommandLimits::default()
         };
         set_limits(&folder, &limits).unwrap();
         let read = |name: &str| fs::read_to_string(folder.join(name)).ok();

@@ -3,13 +3,13 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
-use crate::sys::{self, Shared};
+use crate::sys::{self, SystemVKind};
 
 const MEMORY: &str = "/dev/shm";
 
 /// Removes this user's files in `/dev/shm` and its System V objects. The runner's user runs nothing but
 /// commands, so all of them are leftovers.
-pub(crate) fn remove() {
+pub(crate) fn remove_leftovers() {
     let user = rustix::process::getuid().as_raw();
     for entry in fs::read_dir(MEMORY).into_iter().flatten().filter_map(Result::ok) {
         let path = entry.path();
@@ -20,7 +20,7 @@ pub(crate) fn remove() {
         }
     }
     // System V objects have no file, so the kernel's tables are the only list of them.
-    for kind in Shared::ALL {
+    for kind in SystemVKind::ALL {
         let table = fs::read_to_string(kind.table()).unwrap_or_default();
         for id in ids_of(&table, user) {
             sys::remove_shared(kind, id);

@@ -7,25 +7,25 @@
 //! a runner listens.
 
 // The launcher does not link the executor's library, so it includes shared files by their path.
-#[path = "../sandbox/beneath.rs"]
-mod beneath;
 mod command;
-mod confine;
+#[path = "../sandbox/confined_dir.rs"]
+mod confined_dir;
+mod confinement;
 mod files;
+mod folder_access;
 mod group;
 mod leftovers;
 mod mounts;
 mod namespaces;
 #[path = "../sandbox/policy.rs"]
 mod policy;
-mod reach;
+mod reachability;
 mod root;
 mod runner;
 mod seccomp;
-mod show;
-#[path = "../sandbox/stage.rs"]
-mod stage;
-mod supervise;
+mod supervisor;
+#[path = "../sandbox/swap_folders.rs"]
+mod swap_folders;
 mod sys;
 mod toolchain;
 mod traces;
@@ -40,10 +40,10 @@ use std::{io::Write, process::ExitCode};
 fn main() -> ExitCode {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let outcome = match mode.as_str() {
-        "" => supervise::run(),
-        "probe" => command::probe(),
-        "alive" => runner::alive(&std::env::args().nth(2).unwrap_or_default()),
-        "runner" => runner::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "" => supervisor::supervise_command(),
+        "probe" => command::print_probe(),
+        "alive" => runner::check_alive(&std::env::args().nth(2).unwrap_or_default()),
+        "runner" => runner::serve_runner(&std::env::args().skip(2).collect::<Vec<_>>()),
         other => Err(format!("unknown mode {other:?}")),
     };
     outcome.unwrap_or_else(|problem| {

@@ -20,12 +20,12 @@ const WRITABLE: u64 = libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
 
 /// A detached copy of a mount with all mounts below it. It stays usable when its source is covered or
 /// unmounted.
-pub(crate) struct Tree {
+pub(crate) struct MountTree {
     mount: OwnedFd,
     is_folder: bool,
 }
 
-impl Tree {
+impl MountTree {
     /// Copies a folder or file, following symbolic links.
     pub(crate) fn copy(path: &Path) -> io::Result<Self> {
         let flags =
@@ -70,7 +70,7 @@ pub(crate) fn in_memory(path: &Path, options: &str) -> io::Result<()> {
 }
 
 /// Makes the mount at a path read-only; mounts below it stay unchanged.
-pub(crate) fn seal(path: &Path) -> io::Result<()> {
+pub(crate) fn seal_mount(path: &Path) -> io::Result<()> {
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
     Ok(rustix::mount::mount_remount(path, flags, "")?)
 }

@@ -13,18 +13,18 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities},
 };
 
-use crate::{policy::Policy, root};
+use crate::{policy::LauncherPolicy, root};
 
 /// User inside the namespace when the executor is root. It owns the same files and has no privileges.
 const ORDINARY_USER: u32 = 1000;
 
 /// Enters new namespaces except for mounts. The next child becomes process 1 of the new PID namespace.
-pub(crate) fn leave() -> io::Result<()> {
+pub(crate) fn enter_namespaces() -> io::Result<()> {
     let (uid, gid) = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    unshare(
+    unshare_namespaces(
         UnshareFlags::NEWUSER
             | UnshareFlags::NEWPID
             | UnshareFlags::NEWIPC
@@ -35,14 +35,14 @@ pub(crate) fn leave() -> io::Result<()> {
 }
 
 /// Sets up files and loopback as process 1 of the new namespace, and gives up the privileges for it.
-pub(crate) fn settle(policy: &Policy, uid: u32) -> Result<(), String> {
+pub(crate) fn set_up_namespaces(policy: &LauncherPolicy, uid: u32) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    unshare(UnshareFlags::NEWNS).map_err(at("mount namespace"))?;
-    root::enter(policy)?;
+    unshare_namespaces(UnshareFlags::NEWNS).map_err(at("mount namespace"))?;
+    root::enter_root(policy)?;
     raise_loopback().map_err(at("loopback"))?;
     // The second user namespace has no privileges over the mount and network namespaces, which the first one
     // owns.
-    unshare(UnshareFlags::NEWUSER).map_err(at("user namespace"))?;
+    unshare_namespaces(UnshareFlags::NEWUSER).map_err(at("user namespace"))?;
     let user = if uid == 0 { ORDINARY_USER } else { uid };
     map_user((user, 0), (user, 0)).map_err(at("user"))?;
     give_up_capabilities().map_err(|error| format!("capabilities: {error}"))
@@ -62,7 +62,7 @@ pub(crate) fn give_up_capabilities() -> rustix::io::Result<()> {
     deprecated,
     reason = "its safe form; what it warns of is sharing file descriptors, which is not asked for here"
 )]
-fn unshare(flags: UnshareFlags) -> io::Result<()> {
+fn unshare_namespaces(flags: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(flags)?)
 }
 

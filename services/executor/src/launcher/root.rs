@@ -14,8 +14,8 @@ use rustix::{
 };
 
 use crate::{
-    mounts::{Tree, in_memory, seal},
-    policy::{Cover, Policy},
+    mounts::{MountTree, in_memory, seal_mount},
+    policy::{LauncherPolicy, PathCover},
 };
 
 /// Folders that are empty and private for every command.
@@ -50,27 +50,27 @@ const PROC_COVERED: [&str; 7] = [
 ];
 
 /// Replaces the file system of this process with a new one. The process must be alone in its mount namespace.
-pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
+pub(crate) fn enter_root(policy: &LauncherPolicy) -> Result<(), String> {
     // Unmounts in the machine still propagate into this namespace, but mounts here never propagate out.
     let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", slave).map_err(|error| format!("/: {error}"))?;
     // All sources are copied before the root is replaced, because their paths do not exist afterwards.
-    let visible = Piece::all(&policy.visible)?;
+    let visible = VisiblePath::all(&policy.visible)?;
     let devices = DEVICES.map(|name| Path::new("/dev").join(name));
-    let devices = trees(devices.iter().filter(|path| path.exists()), Ok)?;
-    let exposed = trees(&policy.exposed, Tree::writable)?;
-    let readable = trees(&policy.readable, Tree::read_only)?;
-    let covers = covers(&policy.covers)?;
+    let devices = copy_trees(devices.iter().filter(|path| path.exists()), Ok)?;
+    let exposed = copy_trees(&policy.exposed, MountTree::writable)?;
+    let readable = copy_trees(&policy.readable, MountTree::read_only)?;
+    let covers = copy_covers(&policy.covers)?;
     replace_root().map_err(|error| format!("the new root: {error}"))?;
     let options = private_options(policy.limits.memory_mib);
     for path in PRIVATE.map(Path::new) {
-        fs::create_dir_all(path).map_err(told(path))?;
-        in_memory(path, &options).map_err(told(path))?;
+        fs::create_dir_all(path).map_err(path_error(path))?;
+        in_memory(path, &options).map_err(path_error(path))?;
     }
     attach_all(devices)?;
     make_devices().map_err(|error| format!("/dev: {error}"))?;
     // After the private folders, because settings may expose a path inside the machine's `/tmp`.
-    visible.into_iter().try_for_each(Piece::attach)?;
+    visible.into_iter().try_for_each(VisiblePath::attach)?;
     limit_processes(policy.limits.processes);
     guard_proc()?;
     let covered = cover_all(policy.hidden.iter().cloned())?;
@@ -78,23 +78,23 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
     attach_all(readable)?;
     attach_all(covers)?;
     for path in covered.iter().map(PathBuf::as_path).chain([Path::new("/")]) {
-        seal(path).map_err(told(path))?;
+        seal_mount(path).map_err(path_error(path))?;
     }
     Ok(())
 }
 
-fn told<'a, E: Display>(path: &'a Path) -> impl Fn(E) -> String + 'a {
+fn path_error<'a, E: Display>(path: &'a Path) -> impl Fn(E) -> String + 'a {
     move |error| format!("{}: {error}", path.display())
 }
 
 /// Part of the machine that commands see.
-enum Piece {
-    Tree(PathBuf, Tree),
+enum VisiblePath {
+    Tree(PathBuf, MountTree),
     /// A symbolic link whose target is visible as well.
     Link(PathBuf, PathBuf),
 }
 
-impl Piece {
+impl VisiblePath {
     /// Collects the visible paths that exist; a machine need not have all of them.
     fn all(paths: &[PathBuf]) -> Result<Vec<Self>, String> {
         let places = paths.iter().filter(|path| !path.is_symlink());
@@ -107,8 +107,8 @@ impl Piece {
             found.push(match link {
                 Some(link) => Self::Link(path.clone(), link),
                 None => {
-                    let tree = Tree::copy(&target).and_then(Tree::read_only);
-                    Self::Tree(path.clone(), tree.map_err(told(path))?)
+                    let tree = MountTree::copy(&target).and_then(MountTree::read_only);
+                    Self::Tree(path.clone(), tree.map_err(path_error(path))?)
                 }
             });
         }
@@ -127,41 +127,41 @@ impl Piece {
                 (path, made)
             }
         };
-        attached.map_err(told(&path))
+        attached.map_err(path_error(&path))
     }
 }
 
-type Trees<'a> = Vec<(&'a Path, Tree)>;
+type PathTrees<'a> = Vec<(&'a Path, MountTree)>;
 
-fn trees<'a>(
+fn copy_trees<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
-    restrict: fn(Tree) -> io::Result<Tree>,
-) -> Result<Trees<'a>, String> {
+    restrict: fn(MountTree) -> io::Result<MountTree>,
+) -> Result<PathTrees<'a>, String> {
     let copied = paths.into_iter().map(|path| {
-        let tree = Tree::copy(path).and_then(restrict);
-        tree.map(|tree| (path.as_path(), tree)).map_err(told(path))
+        let tree = MountTree::copy(path).and_then(restrict);
+        tree.map(|tree| (path.as_path(), tree)).map_err(path_error(path))
     });
     copied.collect()
 }
 
-fn covers(covers: &[Cover]) -> Result<Trees<'_>, String> {
+fn copy_covers(covers: &[PathCover]) -> Result<PathTrees<'_>, String> {
     let copied = covers.iter().map(|cover| {
         let restrict = if cover.writable {
-            Tree::writable
+            MountTree::writable
         } else {
-            Tree::read_only
+            MountTree::read_only
         };
-        let tree = Tree::copy(&cover.from).and_then(restrict);
+        let tree = MountTree::copy(&cover.from).and_then(restrict);
         tree.map(|tree| (cover.at.as_path(), tree))
-            .map_err(told(&cover.from))
+            .map_err(path_error(&cover.from))
     });
     copied.collect()
 }
 
-fn attach_all(trees: Trees<'_>) -> Result<(), String> {
+fn attach_all(trees: PathTrees<'_>) -> Result<(), String> {
     trees
         .into_iter()
-        .try_for_each(|(path, tree)| tree.attach(path).map_err(told(path)))
+        .try_for_each(|(path, tree)| tree.attach(path).map_err(path_error(path)))
 }
 
 /// Replaces the root by an empty one with a `/proc` of the current PID namespace.
@@ -216,11 +216,14 @@ fn guard_proc() -> Result<(), String> {
         paths.filter(|path| path.exists())
     };
     for path in here(&PROC_READ_ONLY) {
-        let tree = Tree::copy(&path).and_then(Tree::read_only);
-        tree.and_then(|tree| tree.attach(&path)).map_err(told(&path))?;
+        let tree = MountTree::copy(&path).and_then(MountTree::read_only);
+        tree.and_then(|tree| tree.attach(&path))
+            .map_err(path_error(&path))?;
     }
     let covered = cover_all(here(&PROC_COVERED))?;
-    covered.iter().try_for_each(|path| seal(path).map_err(told(path)))
+    covered
+        .iter()
+        .try_for_each(|path| seal_mount(path).map_err(path_error(path)))
 }
 
 /// Covers the paths that exist. Returns the covered folders, which the caller must still make read-only.
@@ -228,7 +231,7 @@ fn cover_all(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, Strin
     let mut folders = Vec::new();
     // A missing path was not visible, or its parent is already covered.
     for path in paths.filter(|path| path.exists()) {
-        cover(&path).map_err(told(&path))?;
+        cover_path(&path).map_err(path_error(&path))?;
         if path.is_dir() {
             folders.push(path);
         }
@@ -236,11 +239,11 @@ fn cover_all(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, Strin
     Ok(folders)
 }
 
-fn cover(path: &Path) -> io::Result<()> {
+fn cover_path(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         in_memory(path, "size=1m,mode=0755")
     } else {
-        Tree::copy(Path::new("/dev/null"))?.attach(path)
+        MountTree::copy(Path::new("/dev/null"))?.attach(path)
     }
 }
 

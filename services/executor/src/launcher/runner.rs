@@ -24,11 +24,11 @@ use std::{
 use rustix::{fs::Mode, io::Errno, process::umask};
 
 use crate::{
-    files::{self, Files},
+    files::{self, WorkspaceFiles},
     leftovers,
-    policy::Probe,
+    policy::SandboxProbe,
     sys::{self, StopSignals},
-    wire::{self, Answer, Hello, Request, Wants},
+    wire::{self, ConnectionPurpose, FileRequest, RunnerAnswer, RunnerHello},
 };
 
 /// Limit of open connections; each has a thread.
@@ -40,24 +40,24 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// remaining processes.
 const STOP_TIME: Duration = Duration::from_millis(800);
 
-struct Server {
+struct RunnerServer {
     folder: PathBuf,
     /// Number of the last workspace. The lock is held as long as a workspace is open, so there is only one at
     /// a time.
     workspace: Mutex<u64>,
     connections: AtomicUsize,
-    launchers: Launchers,
+    launchers: RunningLaunchers,
 }
 
 /// Running launchers by process id, each with a copy of its connection. Closing the connection ends its
 /// commands.
 #[derive(Default)]
-struct Launchers {
+struct RunningLaunchers {
     running: Mutex<HashMap<u32, UnixStream>>,
     ended: Condvar,
 }
 
-impl Launchers {
+impl RunningLaunchers {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, UnixStream>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,7 +87,7 @@ impl Launchers {
 
 /// Serves a socket until a stop signal. `arguments`: the path of the socket, the folder for worktrees, and
 /// the numeric id of the only user that may connect.
-pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+pub(crate) fn serve_runner(arguments: &[String]) -> Result<ExitCode, String> {
     let [socket, folder, peer] = arguments else {
         return Err("usage: launcher runner SOCKET FOLDER USER".to_owned());
     };
@@ -99,37 +99,37 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     // Before any thread starts, because threads inherit the mask.
     let signals = StopSignals::hold();
     let folder = PathBuf::from(folder);
-    let listener = prepare(Path::new(socket), &folder).map_err(|error| format!("{socket}: {error}"))?;
-    let server = Arc::new(Server {
+    let listener = bind_socket(Path::new(socket), &folder).map_err(|error| format!("{socket}: {error}"))?;
+    let server = Arc::new(RunnerServer {
         folder: folder.canonicalize().map_err(|error| error.to_string())?,
         workspace: Mutex::new(0),
         connections: AtomicUsize::new(0),
-        launchers: Launchers::default(),
+        launchers: RunningLaunchers::default(),
     });
     let accepting = Arc::clone(&server);
     std::thread::spawn(move || accepting.listen(&listener, peer));
     signals.wait();
-    say("asked to stop");
+    log_line("asked to stop");
     server.launchers.stop();
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a line to standard error, the log of the container.
-fn say(text: &str) {
+fn log_line(text: &str) {
     let _ = writeln!(io::stderr(), "runner: {text}");
 }
 
 /// Tests whether a runner listens on a socket. The runner closes connections of the runner's user at once.
-pub(crate) fn alive(socket: &str) -> Result<ExitCode, String> {
+pub(crate) fn check_alive(socket: &str) -> Result<ExitCode, String> {
     let connected = UnixStream::connect(socket).map_err(|error| format!("{socket}: {error}"));
     connected.map(|_| ExitCode::SUCCESS)
 }
 
 /// Binds the socket, after removing the worktrees and the socket of an earlier runner.
-fn prepare(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
+fn bind_socket(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {
-        remove(&entry?.path());
+        remove_workspace(&entry?.path());
     }
     match fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -141,7 +141,7 @@ fn prepare(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-impl Server {
+impl RunnerServer {
     fn listen(self: &Arc<Self>, listener: &UnixListener, peer: u32) {
         let own = rustix::process::getuid().as_raw();
         for connection in listener.incoming() {
@@ -152,10 +152,10 @@ impl Server {
                 Ok((user, connection)) if user == peer => self.accept(connection),
                 // A health check by `launcher alive`, every few seconds; not worth a log line.
                 Ok((user, _)) if user == own => {}
-                Ok((user, _)) => say(&format!(
+                Ok((user, _)) => log_line(&format!(
                     "refused a connection of user {user}: only user {peer} is served"
                 )),
-                Err(error) => say(&format!("refused a connection: its user cannot be told: {error}")),
+                Err(error) => log_line(&format!("refused a connection: its user cannot be told: {error}")),
             }
         }
     }
@@ -163,13 +163,13 @@ impl Server {
     fn accept(self: &Arc<Self>, connection: UnixStream) {
         if self.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             self.connections.fetch_sub(1, Ordering::Relaxed);
-            say(&format!("refused a connection: {MAX_CONNECTIONS} are open"));
+            log_line(&format!("refused a connection: {MAX_CONNECTIONS} are open"));
             return;
         }
         let server = Arc::clone(self);
         std::thread::spawn(move || {
             if let Err(error) = server.serve(connection) {
-                say(&error.to_string());
+                log_line(&error.to_string());
             }
             server.connections.fetch_sub(1, Ordering::Relaxed);
         });
@@ -177,18 +177,24 @@ impl Server {
 
     fn serve(&self, connection: UnixStream) -> io::Result<()> {
         connection.set_read_timeout(Some(HELLO_TIME))?;
-        let Some((hello, output)) = wire::receive::<Hello>(&connection)? else {
+        let Some((hello, output)) = wire::receive_frame::<RunnerHello>(&connection)? else {
             return Ok(());
         };
         // Frames of another version could be misread.
         if hello.version != wire::VERSION {
-            return wire::send(&connection, &Answer::Refused(Errno::PROTO.raw_os_error()), None);
+            return wire::send_frame(
+                &connection,
+                &RunnerAnswer::Refused(Errno::PROTO.raw_os_error()),
+                None,
+            );
         }
         connection.set_read_timeout(None)?;
         match hello.wants {
-            Wants::Probe => wire::send(&connection, &Answer::Probe(probe()?), None),
-            Wants::Command => self.start(connection, output.ok_or(io::ErrorKind::InvalidInput)?),
-            Wants::Workspace { tree } => self.keep(&connection, tree),
+            ConnectionPurpose::Probe => {
+                wire::send_frame(&connection, &RunnerAnswer::Probe(run_probe()?), None)
+            }
+            ConnectionPurpose::Command => self.start(connection, output.ok_or(io::ErrorKind::InvalidInput)?),
+            ConnectionPurpose::Workspace { tree } => self.keep(&connection, tree),
         }
     }
 
@@ -199,10 +205,10 @@ impl Server {
         let folder = self.folder.join(number.to_string());
         let beside = self.folder.join(format!("{number}.check"));
         let served = serve_files(connection, &folder, &beside, tree);
-        remove(&folder);
-        remove(&beside);
+        remove_workspace(&folder);
+        remove_workspace(&beside);
         // The next workspace has the same user and would find them.
-        leftovers::remove();
+        leftovers::remove_leftovers();
         served
     }
 
@@ -245,27 +251,27 @@ fn serve_files(
             folder.join("tree")
         }
     };
-    let mut files = Files::open(&tree, &folder.join("tmp"))?;
-    wire::send(connection, &Answer::Workspace(folder.to_owned()), None)?;
-    while let Some((request, _)) = wire::receive::<Request>(connection)? {
+    let mut files = WorkspaceFiles::open(&tree, &folder.join("tmp"))?;
+    wire::send_frame(connection, &RunnerAnswer::Workspace(folder.to_owned()), None)?;
+    while let Some((request, _)) = wire::receive_frame::<FileRequest>(connection)? {
         let step = is_own.then(|| files.step(&request, folder, beside)).flatten();
         let (answer, file) = match step {
             Some(answer) => (answer, None),
             None => files.answer(&request),
         };
-        wire::send(connection, &answer, file.as_ref().map(AsFd::as_fd))?;
+        wire::send_frame(connection, &answer, file.as_ref().map(AsFd::as_fd))?;
     }
     Ok(())
 }
 
-fn probe() -> io::Result<Probe> {
+fn run_probe() -> io::Result<SandboxProbe> {
     let output = Command::new(std::env::current_exe()?).arg("probe").output()?;
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// Deletes a workspace, including folders whose permissions its commands removed. Failures are logged.
-fn remove(folder: &Path) {
-    if let Err(error) = files::remove(folder) {
-        say(&format!("{} stays behind: {error}", folder.display()));
+fn remove_workspace(folder: &Path) {
+    if let Err(error) = files::remove_locked_folder(folder) {
+        log_line(&format!("{} stays behind: {error}", folder.display()));
     }
 }

@@ -97,40 +97,40 @@ const NAMESPACES: [i32; 7] = [
 const ONE_PROCESS: i32 = 0;
 const ONE_PROCESS_IO: i32 = 1;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Applies the deny list to this process and its descendants.
-pub(crate) fn apply() -> Result<(), Error> {
+pub(crate) fn apply_deny_list() -> Result<(), Error> {
     let eperm = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let enosys = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    apply_filter(&program(unknown(), enosys)?)?;
-    apply_filter(&program(denied()?, eperm)?)
+    apply_filter(&compile_filter(unknown_rules(), enosys)?)?;
+    apply_filter(&compile_filter(denied_rules()?, eperm)?)
 }
 
-fn program(rules: Rules, action: SeccompAction) -> Result<BpfProgram, Error> {
+fn compile_filter(rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, Error> {
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, ARCH.try_into()?)?;
     Ok(filter.try_into()?)
 }
 
-fn unknown() -> Rules {
+fn unknown_rules() -> SyscallRules {
     UNKNOWN
         .iter()
-        .flat_map(|call| numbers(*call))
+        .flat_map(|call| call_numbers(*call))
         .map(|call| (call, Vec::new()))
         .collect()
 }
 
-fn denied() -> Result<Rules, Error> {
-    let mut rules: Rules = DENIED
+fn denied_rules() -> Result<SyscallRules, Error> {
+    let mut rules: SyscallRules = DENIED
         .iter()
-        .flat_map(|call| numbers(*call))
+        .flat_map(|call| call_numbers(*call))
         .map(|call| (call, Vec::new()))
         .collect();
     if cfg!(target_arch = "x86_64") {
         rules.extend(X32_OWN.iter().map(|call| (call | X32, Vec::new())));
     }
     let mut add = |call: i64, new: Vec<SeccompRule>| {
-        for number in numbers(call) {
+        for number in call_numbers(call) {
             rules.insert(number, new.clone());
         }
     };
@@ -148,12 +148,12 @@ fn denied() -> Result<Rules, Error> {
             // Only `NETLINK_ROUTE` is allowed: other netlink families show or change the state of the
             // machine.
             SeccompRule::new(vec![
-                condition(0, SeccompCmpOp::Eq, AF_NETLINK)?,
-                condition(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE)?,
+                new_condition(0, SeccompCmpOp::Eq, AF_NETLINK)?,
+                new_condition(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE)?,
             ])?,
             // MPTCP and SCTP connections are not covered by rules for TCP, such as Landlock's.
-            SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_MPTCP)?])?,
-            SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_SCTP)?])?,
+            SeccompRule::new(vec![new_condition(2, SeccompCmpOp::Eq, libc::IPPROTO_MPTCP)?])?,
+            SeccompRule::new(vec![new_condition(2, SeccompCmpOp::Eq, libc::IPPROTO_SCTP)?])?,
         ],
     );
     add(libc::SYS_socketpair, vec![other_than(0, &[AF_UNIX])?]);
@@ -175,14 +175,17 @@ fn denied() -> Result<Rules, Error> {
     add(libc::SYS_sched_setattr, vec![other_than(0, &[0])?]);
     // Attaching to a running process (`PTRACE_ATTACH`, `PTRACE_SEIZE`) is denied; tracing by the parent
     // (`PTRACE_TRACEME`) stays possible.
-    add(libc::SYS_ptrace, vec![equal(0, 16)?, equal(0, 0x4206)?]);
+    add(
+        libc::SYS_ptrace,
+        vec![equals_rule(0, 16)?, equals_rule(0, 0x4206)?],
+    );
     // Both requests insert input into a terminal, which a shell outside would run.
-    let typing = [TIOCSTI, TIOCLINUX].map(|request| equal(1, u64::from(request as u32)));
+    let typing = [TIOCSTI, TIOCLINUX].map(|request| equals_rule(1, u64::from(request as u32)));
     add(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
 }
 
-fn numbers(call: i64) -> Vec<i64> {
+fn call_numbers(call: i64) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         vec![call, call | X32]
     } else {
@@ -196,7 +199,7 @@ fn has_bits(argument: u8, bits: i32) -> Result<SeccompRule, Error> {
     Ok(SeccompRule::new(vec![condition])?)
 }
 
-fn equal(argument: u8, value: u64) -> Result<SeccompRule, Error> {
+fn equals_rule(argument: u8, value: u64) -> Result<SeccompRule, Error> {
     Ok(SeccompRule::new(vec![SeccompCondition::new(
         argument,
         Dword,
@@ -208,11 +211,11 @@ fn equal(argument: u8, value: u64) -> Result<SeccompRule, Error> {
 fn other_than(argument: u8, allowed: &[i32]) -> Result<SeccompRule, Error> {
     let conditions = allowed
         .iter()
-        .map(|value| condition(argument, SeccompCmpOp::Ne, *value));
+        .map(|value| new_condition(argument, SeccompCmpOp::Ne, *value));
     Ok(SeccompRule::new(conditions.collect::<Result<_, _>>()?)?)
 }
 
-fn condition(argument: u8, operator: SeccompCmpOp, value: i32) -> Result<SeccompCondition, Error> {
+fn new_condition(argument: u8, operator: SeccompCmpOp, value: i32) -> Result<SeccompCondition, Error> {
     let value = u64::from(value.cast_unsigned());
     Ok(SeccompCondition::new(argument, Dword, operator, value)?)
 }
@@ -223,7 +226,17 @@ mod tests {
 
     #[test]
     fn both_filters_compile_for_this_machine() {
-        assert!(program(unknown(), SeccompAction::Errno(38)).unwrap().len() > 8);
-        assert!(program(denied().unwrap(), SeccompAction::Errno(1)).unwrap().len() > 100);
+        assert!(
+            compile_filter(unknown_rules(), SeccompAction::Errno(38))
+                .unwrap()
+                .len()
+                > 8
+        );
+        assert!(
+            compile_filter(denied_rules().unwrap(), SeccompAction::Errno(1))
+                .unwrap()
+                .len()
+                > 100
+        );
     }
 }

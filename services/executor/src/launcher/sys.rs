@@ -13,7 +13,7 @@ use std::{
 use rustix::process::Pid;
 
 /// Forks this process. Returns the child's process id in the parent, and `None` in the child.
-pub(crate) fn fork() -> io::Result<Option<Pid>> {
+pub(crate) fn fork_process() -> io::Result<Option<Pid>> {
     // SAFETY: this program never starts a thread, so no lock is held forever in the child.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -29,13 +29,13 @@ pub(crate) fn kill_everything_else() {
 
 /// Kinds of System V objects, which outlive the processes that use them.
 #[derive(Clone, Copy)]
-pub(crate) enum Shared {
+pub(crate) enum SystemVKind {
     Memory,
     Semaphores,
     Messages,
 }
 
-impl Shared {
+impl SystemVKind {
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Semaphores, Self::Messages];
 
     /// Path of the kernel's table of these objects.
@@ -49,13 +49,13 @@ impl Shared {
 }
 
 /// Removes an object. The error is ignored: the object may already be removed.
-pub(crate) fn remove_shared(kind: Shared, id: i32) {
+pub(crate) fn remove_shared(kind: SystemVKind, id: i32) {
     // SAFETY: plain numbers; `IPC_RMID` reads no structure.
     unsafe {
         match kind {
-            Shared::Memory => libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()),
-            Shared::Semaphores => libc::semctl(id, 0, libc::IPC_RMID),
-            Shared::Messages => libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+            SystemVKind::Memory => libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()),
+            SystemVKind::Semaphores => libc::semctl(id, 0, libc::IPC_RMID),
+            SystemVKind::Messages => libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()),
         }
     };
 }
@@ -65,7 +65,7 @@ pub(crate) fn remove_shared(kind: Shared, id: i32) {
 pub(crate) fn close_on_exec() -> io::Result<()> {
     let flags = libc::CLOSE_RANGE_CLOEXEC;
     // SAFETY: three plain numbers, no memory is touched.
-    checked(unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) })
+    check_result(unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) })
 }
 
 /// Sets attributes (`MOUNT_ATTR_…`) on the mount of a descriptor and on all mounts below it.
@@ -77,7 +77,7 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
         userns_fd: 0,
     };
     // SAFETY: path and attributes outlive the call, and the size is that of the attributes.
-    checked(unsafe {
+    check_result(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
@@ -108,7 +108,7 @@ pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
             &raw mut length,
         )
     };
-    checked(result.into()).map(|()| peer.uid)
+    check_result(result.into()).map(|()| peer.uid)
 }
 
 /// Stop signals (SIGTERM, SIGINT), blocked in this thread and in every thread that it starts.
@@ -144,7 +144,7 @@ impl StopSignals {
     }
 }
 
-fn checked(result: libc::c_long) -> io::Result<()> {
+fn check_result(result: libc::c_long) -> io::Result<()> {
     if result == 0 {
         Ok(())
     } else {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::policy::Toolchain;
+use crate::policy::InstalledToolchain;
 
 /// Programs that characterize a pool of executors, sorted by name.
 const USUAL: [&str; 31] = [
@@ -47,23 +47,23 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const LONGEST: usize = 100;
 
 /// Reads the toolchains from the files of this machine or container.
-pub(crate) fn here() -> Toolchain {
+pub(crate) fn find_toolchain() -> InstalledToolchain {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     // The caller passes the search path of commands.
     let path = env::var_os("PATH").unwrap_or_else(|| PATH.into());
-    Toolchain {
-        system: system(&release),
-        programs: programs(&env::split_paths(&path).collect::<Vec<_>>()),
+    InstalledToolchain {
+        system: system_name(&release),
+        programs: find_programs(&env::split_paths(&path).collect::<Vec<_>>()),
     }
 }
 
-fn system(release: &str) -> String {
+fn system_name(release: &str) -> String {
     let value = |key| release.lines().find_map(|line| line.strip_prefix(key));
     let name = value("PRETTY_NAME=").or_else(|| value("ID=")).unwrap_or_default();
-    short(name.trim().trim_matches(['"', '\'']))
+    sanitize_name(name.trim().trim_matches(['"', '\'']))
 }
 
-fn programs(folders: &[PathBuf]) -> Vec<String> {
+fn find_programs(folders: &[PathBuf]) -> Vec<String> {
     let found = |name: &&str| {
         let file = folders
             .iter()
@@ -83,12 +83,12 @@ fn known_as(name: &str, file: &Path) -> String {
         .and_then(|name| name.to_str());
     let is_version = |rest: &str| rest.starts_with(['.', '-']) && rest.chars().any(|c| c.is_ascii_digit());
     match real {
-        Some(real) if real.strip_prefix(name).is_some_and(is_version) => short(real),
+        Some(real) if real.strip_prefix(name).is_some_and(is_version) => sanitize_name(real),
         _ => name.to_owned(),
     }
 }
 
-fn short(text: &str) -> String {
+fn sanitize_name(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
 }
 
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn system_name_comes_from_os_release() {
         let debian = "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
-        assert_eq!(system(debian), "Debian GNU/Linux 12 (bookworm)");
-        assert_eq!(system("ID=alpine\n"), "alpine");
-        assert_eq!(system(""), "");
+        assert_eq!(system_name(debian), "Debian GNU/Linux 12 (bookworm)");
+        assert_eq!(system_name("ID=alpine\n"), "alpine");
+        assert_eq!(system_name(""), "");
     }
 
     #[test]
@@ -118,6 +118,6 @@ mod tests {
         fs::write(first.join("go"), "").unwrap();
         fs::create_dir(first.join("cargo")).unwrap();
         fs::write(first.join("unheard-of"), "").unwrap();
-        assert_eq!(programs(&[first, second]), ["go", "npm", "python3.11"]);
+        assert_eq!(find_programs(&[first, second]), ["go", "npm", "python3.11"]);
     }
 }

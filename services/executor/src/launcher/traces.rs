@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
 
 use rustix::fs::llistxattr_query;
 
-use crate::{root::private_folders, sys::Shared};
+use crate::{root::private_folders, sys::SystemVKind};
 
 /// Limit of entries that are compared; beyond it the namespaces are not reused.
 const MAX_LEFT: usize = 1000;
@@ -12,14 +12,14 @@ const MAX_LEFT: usize = 1000;
 /// Entry of a private folder. For a mount point only the path counts: the mounted content does not belong to
 /// the namespaces.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Left {
+pub(crate) struct TraceEntry {
     path: PathBuf,
     mode: u32,
     /// Total length of the names of its extended attributes.
     attributes: usize,
 }
 
-impl Left {
+impl TraceEntry {
     /// Reads an entry. The flag is true for a folder whose content belongs to the namespaces.
     fn find(path: PathBuf, device: u64) -> Option<(Self, bool)> {
         let metadata = path.symlink_metadata().ok()?;
@@ -42,13 +42,13 @@ impl Left {
 
 /// Lists the state that outlives a command in these namespaces: the private folders with their entries, and
 /// shared memory. `None` when the state cannot be read or exceeds the limit.
-pub(crate) fn left_behind() -> Option<Vec<Left>> {
+pub(crate) fn left_behind() -> Option<Vec<TraceEntry>> {
     let mut found = Vec::new();
     for folder in private_folders() {
         let device = folder.metadata().ok()?.dev();
         let mut queue = vec![folder];
         while let Some(path) = queue.pop() {
-            let (left, is_folder) = Left::find(path, device)?;
+            let (left, is_folder) = TraceEntry::find(path, device)?;
             if is_folder {
                 for entry in fs::read_dir(&left.path).ok()? {
                     queue.push(entry.ok()?.path());
@@ -63,6 +63,6 @@ pub(crate) fn left_behind() -> Option<Vec<Left>> {
     found.sort();
     // An empty table consists of its heading.
     let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
-    let is_clean = Shared::ALL.iter().all(|kind| is_empty(kind.table()));
+    let is_clean = SystemVKind::ALL.iter().all(|kind| is_empty(kind.table()));
     is_clean.then_some(found)
 }

@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open},
 };
 
-use crate::{usage::stat_field, watch::Watch};
+use crate::{usage::stat_field, watch::UsageWatch};
 
 /// Interval at which the limits of a process tree are checked.
 const WATCH_EVERY: Timespec = Timespec {
@@ -24,9 +24,9 @@ const MAX_LOOKS: u32 = 10;
 
 /// Notifies the supervising process whether a command runs. A command that replaces the writing process
 /// closes the pipe.
-pub(crate) struct Activity(PipeWriter);
+pub(crate) struct ActivityPipe(PipeWriter);
 
-impl Activity {
+impl ActivityPipe {
     pub(crate) fn new(writer: PipeWriter) -> Self {
         Self(writer)
     }
@@ -41,12 +41,12 @@ impl Activity {
 }
 
 /// Activity of commands as the confined process reports it.
-struct Watched {
+struct CommandActivity {
     teller: Option<PipeReader>,
     is_active: bool,
 }
 
-impl Watched {
+impl CommandActivity {
     fn hear(&mut self) {
         let mut said = [0; 16];
         match self.teller.as_mut().map(|teller| teller.read(&mut said)) {
@@ -65,10 +65,10 @@ impl Watched {
 ///
 /// Kills the remaining processes and returns the command's exit code. Limits are checked only while a command
 /// runs.
-pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8, String> {
+pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatch) -> Result<u8, String> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
-    let mut watched = Watched {
+    let mut watched = CommandActivity {
         teller: Some(activity),
         is_active: false,
     };
@@ -91,7 +91,7 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
         match polled {
             Err(rustix::io::Errno::INTR) => {}
             Ok(0) => {
-                if let Some(breach) = watch.breach(&descendants()) {
+                if let Some(breach) = watch.breach(&list_descendants()) {
                     break Some(breach);
                 }
             }
@@ -118,12 +118,12 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
 /// and no process can leave the tree.
 fn kill_all(child: Pid) -> u8 {
     let mut code = None;
-    while !reap(child, &mut code) {
+    while !reap_children(child, &mut code) {
         for pid in stop_all() {
             // The error is ignored: the process may already have ended.
             let _ = kill_process(pid, Signal::KILL);
         }
-        pause();
+        pause_briefly();
     }
     // Without a status of the child: 128 + SIGKILL, the signal sent above.
     code.unwrap_or(137)
@@ -135,7 +135,7 @@ fn stop_all() -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     for _ in 0..MAX_LOOKS {
         let before = stopped.len();
-        for pid in descendants() {
+        for pid in list_descendants() {
             if stopped.insert(pid) {
                 let _ = kill_process(pid, Signal::STOP);
             }
@@ -148,7 +148,7 @@ fn stop_all() -> HashSet<Pid> {
 }
 
 /// Reaps ended children. Returns true when no child is left.
-fn reap(child: Pid, code: &mut Option<u8>) -> bool {
+fn reap_children(child: Pid, code: &mut Option<u8>) -> bool {
     loop {
         match wait_any() {
             Ok(Some((pid, status))) if pid == child => *code = Some(exit_code(status)),
@@ -172,7 +172,7 @@ pub(crate) fn exit_code(status: WaitStatus) -> u8 {
         .unwrap_or(255)
 }
 
-fn pause() {
+fn pause_briefly() {
     // The error is ignored: an early end of the pause is harmless.
     let _ = poll(
         &mut [],
@@ -183,7 +183,7 @@ fn pause() {
     );
 }
 
-fn descendants() -> Vec<Pid> {
+fn list_descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok) {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {

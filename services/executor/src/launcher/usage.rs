@@ -9,7 +9,7 @@ use std::{
 
 use rustix::{fs::statvfs, process::Pid};
 
-use crate::sys::Shared;
+use crate::sys::SystemVKind;
 
 /// Limit of files that are counted one by one.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -21,7 +21,7 @@ const SYSTEM_V: &str = "/SYSV";
 
 /// Returns a field of `/proc/<pid>/stat`, counted from the field after the process name.
 pub(crate) fn stat_field(pid: Pid, index: usize) -> Option<u64> {
-    let stat = fs::read_to_string(of(pid, "stat")).ok()?;
+    let stat = fs::read_to_string(process_file(pid, "stat")).ok()?;
     // The process name may contain spaces and parentheses, so the fields begin after the last parenthesis.
     stat.rsplit_once(')')?
         .1
@@ -31,25 +31,27 @@ pub(crate) fn stat_field(pid: Pid, index: usize) -> Option<u64> {
         .ok()
 }
 
-fn of(pid: Pid, name: &str) -> String {
+fn process_file(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
 }
 
-pub(crate) fn threads(pid: Pid) -> Option<u64> {
+pub(crate) fn count_threads(pid: Pid) -> Option<u64> {
     stat_field(pid, 17)
 }
 
 /// Number of processes and threads of a user.
-pub(crate) fn threads_of(user: u32) -> u64 {
+pub(crate) fn count_user_threads(user: u32) -> u64 {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let own = entries.filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == user));
     let numbers = own.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|number| threads(Pid::from_raw(number)?)).sum()
+    numbers
+        .filter_map(|number| count_threads(Pid::from_raw(number)?))
+        .sum()
 }
 
 /// Resident memory of a process in bytes. Shared pages count for each process that maps them.
-pub(crate) fn resident(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(of(pid, "statm")).ok()?;
+pub(crate) fn resident_bytes(pid: Pid) -> Option<u64> {
+    let text = fs::read_to_string(process_file(pid, "statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
@@ -62,20 +64,20 @@ pub(crate) type FileId = (u64, u64);
 /// Mappings of files in memory that are counted elsewhere are left out: those in `counted`, System V objects,
 /// and all files on the devices of `folders`.
 pub(crate) fn own_memory(pid: Pid, counted: &HashSet<FileId>, folders: &HashSet<u64>) -> Option<u64> {
-    let text = fs::read_to_string(of(pid, "smaps")).ok()?;
-    Some(mapped(&text, |mapping| {
+    let text = fs::read_to_string(process_file(pid, "smaps")).ok()?;
+    Some(sum_mappings(&text, |mapping| {
         mapping.name.starts_with(SYSTEM_V)
             || folders.contains(&mapping.file.0)
             || (mapping.name.starts_with(IN_MEMORY) && counted.contains(&mapping.file))
     }))
 }
 
-struct Mapping<'a> {
+struct MemoryMapping<'a> {
     file: FileId,
     name: &'a str,
 }
 
-impl<'a> Mapping<'a> {
+impl<'a> MemoryMapping<'a> {
     /// Parses a heading of `/proc/<pid>/smaps`: `start-end rights offset major:minor inode   name`.
     fn parse(line: &'a str) -> Option<Self> {
         // The lines below a heading begin with an uppercase letter; the heading begins with a hexadecimal
@@ -94,7 +96,7 @@ impl<'a> Mapping<'a> {
 }
 
 /// Sums the proportional set sizes of the mappings for which `is_left_out` is false, in bytes.
-fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
+fn sum_mappings(text: &str, is_left_out: impl Fn(&MemoryMapping<'_>) -> bool) -> u64 {
     let (mut total, mut counts) = (0, true);
     for line in text.lines() {
         if let Some(size) = line.strip_prefix("Pss:") {
@@ -103,7 +105,7 @@ fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
                 .strip_suffix("kB")
                 .and_then(|kib| kib.trim().parse().ok());
             total += kib.filter(|_| counts).unwrap_or(0) * 1024;
-        } else if let Some(mapping) = Mapping::parse(line) {
+        } else if let Some(mapping) = MemoryMapping::parse(line) {
             counts = !is_left_out(&mapping);
         }
     }
@@ -112,7 +114,7 @@ fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
 
 /// Files without a name that a process tree holds open.
 #[derive(Default)]
-pub(crate) struct Nameless {
+pub(crate) struct UnnamedFiles {
     /// Bytes of files in memory (`memfd_create`), and their identities.
     pub(crate) memory: u64,
     pub(crate) in_memory: HashSet<FileId>,
@@ -120,11 +122,11 @@ pub(crate) struct Nameless {
     deleted: Vec<(u64, u64)>,
 }
 
-impl Nameless {
+impl UnnamedFiles {
     pub(crate) fn find(tree: &[Pid]) -> Self {
         let (mut found, mut seen) = (Self::default(), HashSet::new());
         for pid in tree {
-            for entry in fs::read_dir(of(*pid, "fd"))
+            for entry in fs::read_dir(process_file(*pid, "fd"))
                 .into_iter()
                 .flatten()
                 .filter_map(Result::ok)
@@ -160,13 +162,13 @@ impl Nameless {
 }
 
 /// Devices on which the folders lie.
-pub(crate) fn devices(folders: &[PathBuf]) -> HashSet<u64> {
+pub(crate) fn folder_devices(folders: &[PathBuf]) -> HashSet<u64> {
     let found = folders.iter().filter_map(|folder| folder.metadata().ok());
     found.map(|metadata| metadata.dev()).collect()
 }
 
 /// Bytes that whole file systems in memory take, including their inodes.
-pub(crate) fn taken(folders: &[PathBuf]) -> u64 {
+pub(crate) fn filesystem_usage(folders: &[PathBuf]) -> u64 {
     let taken = folders
         .iter()
         .filter_map(|folder| statvfs(folder).ok())
@@ -180,11 +182,11 @@ pub(crate) fn taken(folders: &[PathBuf]) -> u64 {
 /// System V shared memory: id and resident bytes of each object. With `user`, only objects that this user
 /// created.
 pub(crate) fn system_v(user: Option<u32>) -> Vec<(i32, u64)> {
-    let table = fs::read_to_string(Shared::Memory.table()).unwrap_or_default();
-    objects(&table, user)
+    let table = fs::read_to_string(SystemVKind::Memory.table()).unwrap_or_default();
+    parse_shared_memory(&table, user)
 }
 
-fn objects(table: &str, user: Option<u32>) -> Vec<(i32, u64)> {
+fn parse_shared_memory(table: &str, user: Option<u32>) -> Vec<(i32, u64)> {
     let mut lines = table
         .lines()
         .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
@@ -235,8 +237,8 @@ mod tests {
     #[test]
     fn this_process_has_threads_and_memory() {
         let me = rustix::process::getpid();
-        assert!(threads(me).unwrap() >= 1);
-        assert!(resident(me).unwrap() > 1 << 19);
+        assert!(count_threads(me).unwrap() >= 1);
+        assert!(resident_bytes(me).unwrap() > 1 << 19);
         assert!(own_memory(me, &HashSet::new(), &HashSet::new()).unwrap() > 0);
     }
 
@@ -262,7 +264,7 @@ mod tests {
         .concat();
         let counted = HashSet::from([(1, 7)]);
         let folders = HashSet::from([device]);
-        let found = mapped(&text, |mapping| {
+        let found = sum_mappings(&text, |mapping| {
             mapping.name.starts_with(SYSTEM_V)
                 || folders.contains(&mapping.file.0)
                 || counted.contains(&mapping.file)
@@ -275,9 +277,9 @@ mod tests {
         let table = "       key      shmid perms  size  cpid  lpid nattch   uid   gid  cuid  cgid  rss  swap\n\
                               0          3   600  8192    11    12      1  1000  1000  1000  1000 4096     0\n\
                               0          4   666  8192    11    12      0     0     0     0     0 8192     0\n";
-        assert_eq!(objects(table, None), [(3, 4096), (4, 8192)]);
-        assert_eq!(objects(table, Some(1000)), [(3, 4096)]);
-        assert!(objects("", None).is_empty());
+        assert_eq!(parse_shared_memory(table, None), [(3, 4096), (4, 8192)]);
+        assert_eq!(parse_shared_memory(table, Some(1000)), [(3, 4096)]);
+        assert!(parse_shared_memory("", None).is_empty());
     }
 
     #[test]
@@ -285,10 +287,10 @@ mod tests {
         use std::io::Write;
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[1; 3 << 20]).unwrap();
-        let found = Nameless::find(&[rustix::process::getpid()]);
+        let found = UnnamedFiles::find(&[rustix::process::getpid()]);
         let device = HashSet::from([file.metadata().unwrap().dev()]);
         assert!(found.deleted_on(&device) >= 3 << 20);
         drop(file);
-        assert!(Nameless::find(&[rustix::process::getpid()]).deleted_on(&device) < 3 << 20);
+        assert!(UnnamedFiles::find(&[rustix::process::getpid()]).deleted_on(&device) < 3 << 20);
     }
 }

@@ -9,10 +9,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
-    group::Group,
-    policy::{Cgroup, Limits, Policy},
+    group::CommandCgroup,
+    policy::{CgroupSupport, CommandLimits, LauncherPolicy},
     root::PRIVATE,
-    usage::{self, Nameless},
+    usage::{self, UnnamedFiles},
 };
 
 /// Rounds between two measurements of the disk. A measurement walks over all files.
@@ -27,21 +27,21 @@ const MIB: u64 = 1 << 20;
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Limits of a process tree, with its usage before and during the command.
-pub(crate) struct Watch {
-    limits: Limits,
+pub(crate) struct UsageWatch {
+    limits: CommandLimits,
     /// Bytes outside of `folders` that count towards the disk limit. They do not grow while the tree lives.
     beside: u64,
     folders: Vec<PathBuf>,
     /// Control group, which counts some resources exactly.
-    group: Option<(Group, Cgroup)>,
-    shared: Shared,
+    group: Option<(CommandCgroup, CgroupSupport)>,
+    shared: SharedMemory,
     round: Cell<u32>,
     disk: Cell<u64>,
-    nameless: RefCell<Nameless>,
+    nameless: RefCell<UnnamedFiles>,
 }
 
 /// Memory that belongs to no process: files in memory and System V objects.
-enum Shared {
+enum SharedMemory {
     /// All shared memory of these namespaces belongs to the tree.
     Own,
     /// Shared memory of the user. What existed before the command does not count.
@@ -52,8 +52,8 @@ enum Shared {
     },
 }
 
-impl Shared {
-    fn of(policy: &Policy) -> Self {
+impl SharedMemory {
+    fn of(policy: &LauncherPolicy) -> Self {
         if policy.confinement.namespaces {
             return Self::Own;
         }
@@ -81,11 +81,11 @@ impl Shared {
         }
     }
 
-    fn used(&self, folders: &[PathBuf], nameless: &Nameless) -> u64 {
+    fn used(&self, folders: &[PathBuf], nameless: &UnnamedFiles) -> u64 {
         match self {
             Self::Own => {
                 let objects: u64 = usage::system_v(None).iter().map(|(_, bytes)| bytes).sum();
-                usage::taken(folders) + objects
+                usage::filesystem_usage(folders) + objects
             }
             Self::OfUser { user, files, objects } => {
                 let named: u64 = folders
@@ -96,17 +96,17 @@ impl Shared {
                 let grown =
                     grown.map(|(id, bytes)| bytes.saturating_sub(objects.get(&id).copied().unwrap_or(0)));
                 named.saturating_sub(*files)
-                    + nameless.deleted_on(&usage::devices(folders))
+                    + nameless.deleted_on(&usage::folder_devices(folders))
                     + grown.sum::<u64>()
             }
         }
     }
 }
 
-impl Watch {
-    pub(crate) fn new(policy: Policy, group: Option<Group>) -> Self {
+impl UsageWatch {
+    pub(crate) fn new(policy: LauncherPolicy, group: Option<CommandCgroup>) -> Self {
         Self {
-            shared: Shared::of(&policy),
+            shared: SharedMemory::of(&policy),
             group: group.zip(policy.cgroup),
             limits: policy.limits,
             beside: policy.beside_mib.saturating_mul(MIB),
@@ -121,7 +121,7 @@ impl Watch {
     pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
         let round = self.round.get().wrapping_add(1);
         self.round.set(round);
-        let by_kernel = |counts: fn(&Cgroup) -> bool| {
+        let by_kernel = |counts: fn(&CgroupSupport) -> bool| {
             let group = self.group.as_ref();
             group.is_some_and(|(_, cgroup)| counts(cgroup))
         };
@@ -131,7 +131,7 @@ impl Watch {
             FILES_EVERY
         };
         if round.is_multiple_of(every) || round.is_multiple_of(DISK_EVERY) {
-            self.nameless.replace(Nameless::find(tree));
+            self.nameless.replace(UnnamedFiles::find(tree));
         }
         let mut breach = None;
         if !by_kernel(|cgroup| cgroup.processes) {
@@ -145,7 +145,7 @@ impl Watch {
 
     /// Kills the processes of the cgroup, and the whole PID namespace if `first` is its process 1.
     pub(crate) fn kill(&self, first: Pid) {
-        if matches!(self.shared, Shared::Own) {
+        if matches!(self.shared, SharedMemory::Own) {
             // The error is ignored: the process may already have ended.
             let _ = kill_process(first, Signal::KILL);
         }
@@ -165,7 +165,7 @@ impl Watch {
     }
 
     fn processes(&self, tree: &[Pid]) -> Option<String> {
-        let threads: u64 = tree.iter().filter_map(|pid| usage::threads(*pid)).sum();
+        let threads: u64 = tree.iter().filter_map(|pid| usage::count_threads(*pid)).sum();
         (threads > self.limits.processes)
             .then(|| format!("it ran more than {} processes and threads", self.limits.processes))
     }
@@ -177,14 +177,14 @@ impl Watch {
         let shared = self.shared.used(&folders, &nameless) + nameless.memory;
         // This sum counts shared pages once per process. Only if it exceeds the limit does the slower reading
         // of `smaps` follow.
-        let rough: u64 = tree.iter().filter_map(|pid| usage::resident(*pid)).sum();
+        let rough: u64 = tree.iter().filter_map(|pid| usage::resident_bytes(*pid)).sum();
         if rough + shared <= limit {
             return None;
         }
-        let devices: HashSet<u64> = usage::devices(&folders);
+        let devices: HashSet<u64> = usage::folder_devices(&folders);
         let own = |pid: &Pid| {
             usage::own_memory(*pid, &nameless.in_memory, &devices)
-                .or_else(|| usage::resident(*pid))
+                .or_else(|| usage::resident_bytes(*pid))
                 .unwrap_or(0)
         };
         let exact: u64 = tree.iter().map(own).sum();
@@ -201,7 +201,7 @@ impl Watch {
             .iter()
             .map(|folder| usage::disk_used(folder, None))
             .sum();
-        let devices = usage::devices(&self.folders);
+        let devices = usage::folder_devices(&self.folders);
         let used = self.beside + named + self.nameless.borrow().deleted_on(&devices);
         // The disk is measured rarely, so the previous value is that of 20 rounds before.
         let before = self.disk.replace(used);
@@ -227,15 +227,15 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("watch-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("big"), vec![1; 3 << 20]).unwrap();
-        let limits = Limits {
+        let limits = CommandLimits {
             disk_mib: 1,
-            ..Limits::default()
+            ..CommandLimits::default()
         };
-        let watch = Watch::new(
-            Policy {
+        let watch = UsageWatch::new(
+            LauncherPolicy {
                 writable: vec![folder.clone()],
                 limits,
-                ..Policy::default()
+                ..LauncherPolicy::default()
             },
             None,
         );
@@ -251,17 +251,17 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("small"), vec![1; 1 << 20]).unwrap();
         let breach = |beside_mib| {
-            let limits = Limits {
+            let limits = CommandLimits {
                 disk_mib: 4,
-                ..Limits::default()
+                ..CommandLimits::default()
             };
-            let policy = Policy {
+            let policy = LauncherPolicy {
                 writable: vec![folder.clone()],
                 limits,
                 beside_mib,
-                ..Policy::default()
+                ..LauncherPolicy::default()
             };
-            let watch = Watch::new(policy, None);
+            let watch = UsageWatch::new(policy, None);
             (0..DISK_EVERY).find_map(|_| watch.breach(&[]))
         };
         assert_eq!(breach(2), None);

@@ -3,16 +3,16 @@
 use tree_sitter::Node;
 
 use super::{
-    grammar::{Language, tree},
+    grammar::{GrammarLanguage, parse_tree},
     wire::SyntaxError,
 };
 
 /// Returns the first syntax error of `after`, unless `before` has a syntax error too.
-pub(super) fn new_error(language: Language, before: Option<&str>, after: &str) -> Option<SyntaxError> {
-    let parsed = tree(language, after).filter(|parsed| parsed.root_node().has_error())?;
+pub(super) fn new_error(language: GrammarLanguage, before: Option<&str>, after: &str) -> Option<SyntaxError> {
+    let parsed = parse_tree(language, after).filter(|parsed| parsed.root_node().has_error())?;
     let was_broken = before
         .filter(|before| !before.trim().is_empty())
-        .and_then(|before| tree(language, before))
+        .and_then(|before| parse_tree(language, before))
         .is_some_and(|before| before.root_node().has_error());
     if was_broken {
         return None;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn error(name: &str, before: Option<&str>, after: &str) -> Option<SyntaxError> {
-        new_error(Language::of(Path::new(name)).unwrap(), before, after)
+        new_error(GrammarLanguage::of(Path::new(name)).unwrap(), before, after)
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Language, Symbol, SyntaxError,
-    wire::{self, Answer, Request},
+    GrammarLanguage, SourceSymbol, SyntaxError,
+    wire::{self, ParserAnswer, ParserRequest},
 };
 
 /// Time limit for one text.
@@ -31,13 +31,13 @@ const MAX_REQUESTS: u32 = 5000;
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| bootstrap::own_program("parser"));
 
 /// Returns true when the parser's program is installed.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_parser_installed() -> bool {
     PROGRAM.is_some()
 }
 
 /// Reason why a text could not be parsed, in words for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unparsed {
+pub(crate) enum ParseFailure {
     /// Parsing exceeds the time limit.
     TooSlow,
     /// The parser process failed: it ran out of memory, or its grammar has a bug.
@@ -46,7 +46,7 @@ pub(crate) enum Unparsed {
     Cancelled,
 }
 
-impl fmt::Display for Unparsed {
+impl fmt::Display for ParseFailure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::TooSlow => "parsing it takes too long",
@@ -58,15 +58,15 @@ impl fmt::Display for Unparsed {
 
 /// Parser process of a workspace. Dropping it ends the process.
 #[derive(Default)]
-pub(crate) struct Parser(Mutex<Option<Process>>);
+pub(crate) struct ParserClient(Mutex<Option<ParserProcess>>);
 
-struct Process {
+struct ParserProcess {
     child: Child,
     socket: UnixStream,
     requests: u32,
 }
 
-impl Drop for Process {
+impl Drop for ParserProcess {
     fn drop(&mut self) {
         // Errors are ignored: the process may already have ended.
         let _ = self.child.kill();
@@ -74,50 +74,50 @@ impl Drop for Process {
     }
 }
 
-impl Parser {
+impl ParserClient {
     /// Returns the first syntax error of `after`, unless `before` has a syntax error too.
     pub(crate) fn new_error(
         &self,
-        language: Language,
+        language: GrammarLanguage,
         before: Option<String>,
         after: String,
         cancel: &CancellationToken,
-    ) -> Result<Option<SyntaxError>, Unparsed> {
-        let request = Request::Check {
+    ) -> Result<Option<SyntaxError>, ParseFailure> {
+        let request = ParserRequest::Check {
             language,
             before,
             after,
         };
         match self.ask(&request, cancel)? {
-            Answer::Checked(error) => Ok(error),
-            Answer::Symbols(_) => Err(Unparsed::Fell),
+            ParserAnswer::Checked(error) => Ok(error),
+            ParserAnswer::Symbols(_) => Err(ParseFailure::Fell),
         }
     }
 
     /// Returns the symbols that a text defines.
     pub(crate) fn symbols(
         &self,
-        language: Language,
+        language: GrammarLanguage,
         text: String,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Symbol>, Unparsed> {
-        match self.ask(&Request::Symbols { language, text }, cancel)? {
-            Answer::Symbols(symbols) => Ok(symbols),
-            Answer::Checked(_) => Err(Unparsed::Fell),
+    ) -> Result<Vec<SourceSymbol>, ParseFailure> {
+        match self.ask(&ParserRequest::Symbols { language, text }, cancel)? {
+            ParserAnswer::Symbols(symbols) => Ok(symbols),
+            ParserAnswer::Checked(_) => Err(ParseFailure::Fell),
         }
     }
 
-    fn ask(&self, request: &Request, cancel: &CancellationToken) -> Result<Answer, Unparsed> {
+    fn ask(&self, request: &ParserRequest, cancel: &CancellationToken) -> Result<ParserAnswer, ParseFailure> {
         // Unit tests have no parser program, so they parse in this process. Integration tests cover a failing
         // process.
         if cfg!(test) {
-            return Ok(super::answer(request));
+            return Ok(super::answer_request(request));
         }
         // The process is taken out for the call, so a failed exchange drops it instead of leaving a half-read
         // answer behind.
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let asked = kept.map_or_else(start, Ok).and_then(|mut process| {
-            let answer = exchange(&mut process, request, cancel)?;
+        let asked = kept.map_or_else(start_parser, Ok).and_then(|mut process| {
+            let answer = exchange_frames(&mut process, request, cancel)?;
             Ok((process, answer))
         });
         match asked {
@@ -127,17 +127,17 @@ impl Parser {
                 }
                 Ok(answer)
             }
-            Err(_) if cancel.is_cancelled() => Err(Unparsed::Cancelled),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Unparsed::TooSlow),
+            Err(_) if cancel.is_cancelled() => Err(ParseFailure::Cancelled),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(ParseFailure::TooSlow),
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "the parser fell over a text");
-                Err(Unparsed::Fell)
+                tracing::warn!(error = %format_error_chain(&error), "the parser fell over a text");
+                Err(ParseFailure::Fell)
             }
         }
     }
 }
 
-fn start() -> io::Result<Process> {
+fn start_parser() -> io::Result<ParserProcess> {
     let program = PROGRAM.as_ref().ok_or(io::ErrorKind::NotFound)?;
     let (socket, theirs) = UnixStream::pair()?;
     socket.set_read_timeout(Some(TICK))?;
@@ -149,7 +149,7 @@ fn start() -> io::Result<Process> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    Ok(Process {
+    Ok(ParserProcess {
         child,
         socket,
         requests: 0,
@@ -157,25 +157,29 @@ fn start() -> io::Result<Process> {
 }
 
 /// Sends a request and receives its answer within the time limit.
-fn exchange(process: &mut Process, request: &Request, cancel: &CancellationToken) -> io::Result<Answer> {
+fn exchange_frames(
+    process: &mut ParserProcess,
+    request: &ParserRequest,
+    cancel: &CancellationToken,
+) -> io::Result<ParserAnswer> {
     process.requests += 1;
-    let mut patient = Patient {
+    let mut patient = DeadlineSocket {
         socket: &process.socket,
         deadline: Instant::now() + LIMIT,
         cancel,
     };
-    wire::send(&mut patient, request)?;
-    wire::receive(&mut patient)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    wire::send_frame(&mut patient, request)?;
+    wire::receive_frame(&mut patient)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
 /// Socket whose reads and writes end at a deadline or when the call is cancelled.
-struct Patient<'a> {
+struct DeadlineSocket<'a> {
     socket: &'a UnixStream,
     deadline: Instant,
     cancel: &'a CancellationToken,
 }
 
-impl Patient<'_> {
+impl DeadlineSocket<'_> {
     fn wait<T>(&mut self, mut step: impl FnMut(&mut &UnixStream) -> io::Result<T>) -> io::Result<T> {
         loop {
             match step(&mut self.socket) {
@@ -189,13 +193,13 @@ impl Patient<'_> {
     }
 }
 
-impl Read for Patient<'_> {
+impl Read for DeadlineSocket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.wait(|socket| socket.read(buffer))
     }
 }
 
-impl Write for Patient<'_> {
+impl Write for DeadlineSocket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wait(|socket| socket.write(bytes))
     }

@@ -10,7 +10,7 @@ pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A language with a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Language {
+pub(crate) enum GrammarLanguage {
     Python,
     JavaScript,
     TypeScript,
@@ -23,7 +23,7 @@ pub(crate) enum Language {
     Toml,
 }
 
-impl Language {
+impl GrammarLanguage {
     /// Returns the language of a file by its extension.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()? {
@@ -73,7 +73,7 @@ impl Language {
 }
 
 /// Parses a text; `None` if it is too long.
-pub(super) fn tree(language: Language, text: &str) -> Option<Tree> {
+pub(super) fn parse_tree(language: GrammarLanguage, text: &str) -> Option<Tree> {
     if text.len() as u64 > MAX_BYTES {
         return None;
     }

@@ -3,7 +3,7 @@
 
 mod check;
 mod client;
-mod confine;
+mod confinement;
 mod grammar;
 mod symbols;
 mod wire;
@@ -18,48 +18,50 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(crate) use client::{Parser, Unparsed, is_there};
-pub(crate) use grammar::{Language, MAX_BYTES};
-use wire::{Answer, Request};
-pub(crate) use wire::{Symbol, SyntaxError};
+pub(crate) use client::{ParseFailure, ParserClient, is_parser_installed};
+pub(crate) use grammar::{GrammarLanguage, MAX_BYTES};
+use wire::{ParserAnswer, ParserRequest};
+pub(crate) use wire::{SourceSymbol, SyntaxError};
 
 /// Runs the parser process: answers the requests on standard input, a socket, until it closes.
 #[must_use]
-pub fn parser() -> ExitCode {
-    let served = socket().and_then(|socket| {
-        confine::for_good()?;
+pub fn run_parser() -> ExitCode {
+    let served = request_socket().and_then(|socket| {
+        confinement::confine_parser()?;
         // The socket is never dropped: in a debug build the destructor first checks the descriptor with a
         // call that the filter denies. The end of the process closes it.
-        serve(&ManuallyDrop::new(socket))
+        serve_requests(&ManuallyDrop::new(socket))
     });
     // The executor notices the end of the process, whatever the reason.
     served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-fn socket() -> io::Result<UnixStream> {
+fn request_socket() -> io::Result<UnixStream> {
     Ok(UnixStream::from(stdin().as_fd().try_clone_to_owned()?))
 }
 
-fn serve(socket: &UnixStream) -> io::Result<()> {
+fn serve_requests(socket: &UnixStream) -> io::Result<()> {
     let mut busy = Duration::ZERO;
-    while let Some(request) = wire::receive::<Request>(&mut &*socket)? {
+    while let Some(request) = wire::receive_frame::<ParserRequest>(&mut &*socket)? {
         // `RLIMIT_CPU` counts the whole process, so the time of earlier requests is added.
-        confine::limit_time(busy);
+        confinement::limit_time(busy);
         let start = Instant::now();
-        let answer = answer(&request);
+        let answer = answer_request(&request);
         busy += start.elapsed();
-        wire::send(&mut &*socket, &answer)?;
+        wire::send_frame(&mut &*socket, &answer)?;
     }
     Ok(())
 }
 
-fn answer(request: &Request) -> Answer {
+fn answer_request(request: &ParserRequest) -> ParserAnswer {
     match request {
-        Request::Check {
+        ParserRequest::Check {
             language,
             before,
             after,
-        } => Answer::Checked(check::new_error(*language, before.as_deref(), after)),
-        Request::Symbols { language, text } => Answer::Symbols(symbols::symbols(*language, text)),
+        } => ParserAnswer::Checked(check::new_error(*language, before.as_deref(), after)),
+        ParserRequest::Symbols { language, text } => {
+            ParserAnswer::Symbols(symbols::list_symbols(*language, text))
+        }
     }
 }

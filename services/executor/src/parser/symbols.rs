@@ -3,8 +3,8 @@
 use tree_sitter::Node;
 
 use super::{
-    grammar::{Language, tree},
-    wire::Symbol,
+    grammar::{GrammarLanguage, parse_tree},
+    wire::SourceSymbol,
 };
 
 /// Limit of the depth of visited nodes.
@@ -15,21 +15,21 @@ const MAX_SYMBOLS: usize = 20_000;
 const MAX_SHOWN: usize = 160;
 
 /// Returns the symbols in text order; none for a language without definitions.
-pub(super) fn symbols(language: Language, text: &str) -> Vec<Symbol> {
+pub(super) fn list_symbols(language: GrammarLanguage, text: &str) -> Vec<SourceSymbol> {
     let mut found = Vec::new();
     if language.has_symbols()
-        && let Some(tree) = tree(language, text)
+        && let Some(tree) = parse_tree(language, text)
     {
-        collect(tree.root_node(), text, 0, 0, &mut found);
+        collect_symbols(tree.root_node(), text, 0, 0, &mut found);
     }
     found
 }
 
-fn collect(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut Vec<Symbol>) {
+fn collect_symbols(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut Vec<SourceSymbol>) {
     if nesting > MAX_DEPTH || found.len() >= MAX_SYMBOLS {
         return;
     }
-    let symbol = symbol(node, text, depth);
+    let symbol = read_symbol(node, text, depth);
     let inner = depth + usize::from(symbol.is_some());
     // Definitions inside a function are local to it, so they are not symbols.
     let ends_here = symbol.is_some() && is_function(node.kind());
@@ -39,7 +39,7 @@ fn collect(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut
     }
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
-        collect(child, text, inner, nesting + 1, found);
+        collect_symbols(child, text, inner, nesting + 1, found);
     }
 }
 
@@ -85,7 +85,7 @@ fn is_type(kind: &str) -> bool {
     )
 }
 
-fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
+fn read_symbol(node: Node<'_>, text: &str, depth: usize) -> Option<SourceSymbol> {
     let name = match node.kind() {
         "variable_declarator" if !holds_function(node, "value") && !is_constant(node, text) => return None,
         "field_definition" | "public_field_definition" if !holds_function(node, "value") => return None,
@@ -99,12 +99,12 @@ fn symbol(node: Node<'_>, text: &str, depth: usize) -> Option<Symbol> {
             .find_map(|field| node.child_by_field_name(field))?,
         _ => return None,
     };
-    Some(Symbol {
+    Some(SourceSymbol {
         name: text_of(name, text)?.to_owned(),
         line: node.start_position().row + 1,
         end: node.end_position().row + usize::from(node.end_position().column > 0),
         depth,
-        text: shown(node, text),
+        text: definition_line(node, text),
     })
 }
 
@@ -143,7 +143,7 @@ fn text_of<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
 }
 
 /// Returns the first line of a definition, including its modifiers (`export`, `pub`, `type`).
-fn shown(node: Node<'_>, text: &str) -> String {
+fn definition_line(node: Node<'_>, text: &str) -> String {
     let start = node.start_byte();
     let before = text.get(..start).unwrap_or_default();
     let line = before.rfind('\n').map_or(0, |at| at + 1);
@@ -161,8 +161,8 @@ mod tests {
 
     use super::*;
 
-    fn of(path: &str, text: &str) -> Vec<Symbol> {
-        symbols(Language::of(Path::new(path)).unwrap(), text)
+    fn of(path: &str, text: &str) -> Vec<SourceSymbol> {
+        list_symbols(GrammarLanguage::of(Path::new(path)).unwrap(), text)
     }
 
     #[test]

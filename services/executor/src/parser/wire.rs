@@ -5,29 +5,29 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::grammar::Language;
+use super::grammar::GrammarLanguage;
 
 /// Limit of a frame in bytes. It holds two texts of the largest size, with each byte escaped.
 const MAX_FRAME: usize = 16 * 1024 * 1024;
 
 /// Request to the parser.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(super) enum ParserRequest {
     /// Requests the syntax error that `after` has and `before` has not.
     Check {
-        language: Language,
+        language: GrammarLanguage,
         before: Option<String>,
         after: String,
     },
     /// Requests the symbols of a text.
-    Symbols { language: Language, text: String },
+    Symbols { language: GrammarLanguage, text: String },
 }
 
 /// Answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum ParserAnswer {
     Checked(Option<SyntaxError>),
-    Symbols(Vec<Symbol>),
+    Symbols(Vec<SourceSymbol>),
 }
 
 /// First location in a text that cannot be parsed.
@@ -43,7 +43,7 @@ pub(crate) struct SyntaxError {
 
 /// Definition of a function, class, type or constant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Symbol {
+pub(crate) struct SourceSymbol {
     pub(crate) name: String,
     /// First line, from 1.
     pub(crate) line: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Symbol {
 }
 
 /// Writes a value as one frame.
-pub(super) fn send(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(super) fn send_frame(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(value)?;
     // The receiver closes the connection after a frame beyond the limit, so it is refused here.
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
@@ -65,7 +65,7 @@ pub(super) fn send(to: &mut impl Write, value: &impl Serialize) -> io::Result<()
 }
 
 /// Reads the next value; `None` after the peer closed the connection.
-pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+pub(super) fn receive_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let count = from.read(&mut length)?;
     if count == 0 {
@@ -89,12 +89,15 @@ mod tests {
     #[test]
     fn parser_frame_above_limit_is_refused() {
         let mut bytes = Vec::new();
-        send(&mut bytes, &"text").unwrap();
+        send_frame(&mut bytes, &"text").unwrap();
         let mut reader = bytes.as_slice();
-        assert_eq!(receive::<String>(&mut reader).unwrap().unwrap(), "text");
-        assert!(receive::<String>(&mut reader).unwrap().is_none());
-        receive::<String>(&mut u32::MAX.to_le_bytes().as_slice()).unwrap_err();
-        send(&mut Vec::new(), &"x".repeat(MAX_FRAME)).unwrap_err();
-        assert!(receive::<String>(&mut [1_u8, 0, 0].as_slice()).is_err(), "cut");
+        assert_eq!(receive_frame::<String>(&mut reader).unwrap().unwrap(), "text");
+        assert!(receive_frame::<String>(&mut reader).unwrap().is_none());
+        receive_frame::<String>(&mut u32::MAX.to_le_bytes().as_slice()).unwrap_err();
+        send_frame(&mut Vec::new(), &"x".repeat(MAX_FRAME)).unwrap_err();
+        assert!(
+            receive_frame::<String>(&mut [1_u8, 0, 0].as_slice()).is_err(),
+            "cut"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::{fs::FileType, path::PathBuf, time::Duration};
 
 use aho_corasick::AhoCorasick;
-use retrieval::{Query, match_paths};
+use retrieval::{SearchQuery, match_paths};
 use tokio::time::Instant;
 
 use crate::workspace::Workspace;
@@ -20,7 +20,7 @@ const MESSAGE: f32 = 2.0;
 
 /// A matching file, or a matching line in a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Literal {
+pub(crate) struct LiteralMatch {
     pub(crate) path: String,
     /// Line number from 1; 0 for the whole file.
     pub(crate) line: u32,
@@ -30,13 +30,13 @@ pub(crate) struct Literal {
 
 /// Returns the files of a workspace whose path matches, and those that contain a name or message of the
 /// query. Blocks for at most two seconds.
-pub(crate) fn literally(
+pub(crate) fn search_literally(
     workspace: &Workspace,
-    query: &Query,
+    query: &SearchQuery,
     is_wanted: &dyn Fn(&str) -> bool,
     is_cut: &dyn Fn() -> bool,
     max: usize,
-) -> Vec<Literal> {
+) -> Vec<LiteralMatch> {
     let end = Instant::now() + LIMIT;
     // The model waits for the answer, so a partial result within the time limit is better than a complete
     // one.
@@ -48,16 +48,16 @@ pub(crate) fn literally(
         .filter(|path| is_wanted(path))
         .collect();
     let names: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let mut found: Vec<Literal> = match_paths(query, &names, max)
+    let mut found: Vec<LiteralMatch> = match_paths(query, &names, max)
         .into_iter()
-        .map(|(path, score, reason)| Literal {
+        .map(|(path, score, reason)| LiteralMatch {
             path: path.to_owned(),
             line: 0,
             score,
             reason,
         })
         .collect();
-    for hit in grep(workspace, &names, query, &is_over) {
+    for hit in search_contents(workspace, &names, query, &is_over) {
         match found.iter_mut().find(|known| known.path == hit.path) {
             Some(known) => {
                 known.line = hit.line;
@@ -78,13 +78,18 @@ pub(crate) fn literally(
 }
 
 /// Matches in one file: the indexes of the needles, and the line of the most specific one.
-struct Hits {
+struct FileHits {
     path: String,
     needles: Vec<usize>,
     line: u32,
 }
 
-fn grep(workspace: &Workspace, paths: &[&str], query: &Query, is_over: &dyn Fn() -> bool) -> Vec<Literal> {
+fn search_contents(
+    workspace: &Workspace,
+    paths: &[&str],
+    query: &SearchQuery,
+    is_over: &dyn Fn() -> bool,
+) -> Vec<LiteralMatch> {
     let messages = query.messages.iter().map(|text| (text.as_str(), MESSAGE));
     let names = query.identifiers.iter().map(|text| (text.as_str(), 1.0));
     let long = |(text, _): &(&str, f32)| text.len() >= MIN_NEEDLE;
@@ -95,12 +100,12 @@ fn grep(workspace: &Workspace, paths: &[&str], query: &Query, is_over: &dyn Fn()
     if needles.is_empty() {
         return Vec::new();
     }
-    let mut hits: Vec<Hits> = Vec::new();
+    let mut hits: Vec<FileHits> = Vec::new();
     for path in paths {
         if is_over() {
             break;
         }
-        hits.extend(hits_in(workspace, path, &finder));
+        hits.extend(find_hits(workspace, path, &finder));
     }
     let mut files = vec![0.0_f32; needles.len()];
     for needle in hits.iter().flat_map(|hit| &hit.needles) {
@@ -110,12 +115,12 @@ fn grep(workspace: &Workspace, paths: &[&str], query: &Query, is_over: &dyn Fn()
     }
     let most: f32 = needles.iter().map(|(_, weight)| weight).sum();
     hits.into_iter()
-        .map(|hit| literal(hit, &needles, &files, most))
+        .map(|hit| score_hits(hit, &needles, &files, most))
         .collect()
 }
 
 /// Computes the score of a file. A needle counts less the more files contain it.
-fn literal(hit: Hits, needles: &[(&str, f32)], files: &[f32], most: f32) -> Literal {
+fn score_hits(hit: FileHits, needles: &[(&str, f32)], files: &[f32], most: f32) -> LiteralMatch {
     let each = hit
         .needles
         .iter()
@@ -126,7 +131,7 @@ fn literal(hit: Hits, needles: &[(&str, f32)], files: &[f32], most: f32) -> Lite
     let named = hit.needles.iter().filter_map(|needle| needles.get(*needle));
     let named: Vec<&str> = named.map(|(text, _)| *text).take(4).collect();
     let test = if retrieval::is_test(&hit.path) { 0.5 } else { 1.0 };
-    Literal {
+    LiteralMatch {
         path: hit.path,
         line: hit.line,
         score: test * score / most.max(1.0),
@@ -134,7 +139,7 @@ fn literal(hit: Hits, needles: &[(&str, f32)], files: &[f32], most: f32) -> Lite
     }
 }
 
-fn hits_in(workspace: &Workspace, path: &str, finder: &AhoCorasick) -> Option<Hits> {
+fn find_hits(workspace: &Workspace, path: &str, finder: &AhoCorasick) -> Option<FileHits> {
     let content = workspace.root().read(std::path::Path::new(path), MAX_FILE).ok()?;
     let mut needles = Vec::new();
     let mut first: Option<(usize, usize)> = None;
@@ -152,7 +157,7 @@ fn hits_in(workspace: &Workspace, path: &str, finder: &AhoCorasick) -> Option<Hi
     let before = content.get(..at)?;
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     needles.sort_unstable();
-    Some(Hits {
+    Some(FileHits {
         path: path.to_owned(),
         needles,
         line: u32::try_from(line).unwrap_or(u32::MAX),

@@ -11,34 +11,35 @@ use std::{
 use git2::{ObjectType, Oid};
 use ignore::WalkBuilder;
 use retrieval::{
-    Answer, Attributes, BlobId, Definition, Index, Modules, Query, Request, Source, Tree, TreeFile, Unread,
+    AttributeRules, BlobId, CodeDefinition, CodeIndex, ContentSource, IndexedTree, ModuleFolders,
+    SearchAnswer, SearchQuery, SearchRequest, SharedReadFailure, TreeFile,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::source::definitions;
-use crate::parser::Parser;
+use super::source::find_definitions;
+use crate::parser::ParserClient;
 
 /// Index of the sources of this repository.
-struct World {
+struct IndexedSources {
     contents: HashMap<BlobId, Vec<u8>>,
-    index: Index,
-    tree: Arc<Tree>,
+    index: CodeIndex,
+    tree: Arc<IndexedTree>,
     _folder: tempfile::TempDir,
 }
 
-struct Files<'a>(&'a HashMap<BlobId, Vec<u8>>);
+struct SourceContents<'a>(&'a HashMap<BlobId, Vec<u8>>);
 
-impl Source for Files<'_> {
-    fn read(&mut self, blob: BlobId, _max: u64) -> Result<Vec<u8>, Unread> {
-        self.0.get(&blob).cloned().ok_or(Unread::Missing)
+impl ContentSource for SourceContents<'_> {
+    fn read(&mut self, blob: BlobId, _max: u64) -> Result<Vec<u8>, SharedReadFailure> {
+        self.0.get(&blob).cloned().ok_or(SharedReadFailure::Missing)
     }
 
-    fn outline(&mut self, path: &str, text: &str) -> Vec<Definition> {
-        definitions(&Parser::default(), path, text, &CancellationToken::new()).unwrap_or_default()
+    fn outline(&mut self, path: &str, text: &str) -> Vec<CodeDefinition> {
+        find_definitions(&ParserClient::default(), path, text, &CancellationToken::new()).unwrap_or_default()
     }
 }
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
+static WORLD: LazyLock<IndexedSources> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut contents, mut files) = (HashMap::new(), Vec::new());
     // This file contains the queries and would match all of them.
@@ -66,12 +67,17 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         }
     }
     let folder = tempfile::TempDir::new().unwrap();
-    let index = Index::open(folder.path()).unwrap();
+    let index = CodeIndex::open(folder.path()).unwrap();
     let go_on = &mut |_| ControlFlow::Continue(());
-    let updated = index.update(&files, &Attributes::default(), &mut Files(&contents), go_on);
+    let updated = index.update(
+        &files,
+        &AttributeRules::default(),
+        &mut SourceContents(&contents),
+        go_on,
+    );
     let (tree, _) = updated.unwrap();
     index.connect(&tree).unwrap();
-    World {
+    IndexedSources {
         contents,
         index,
         tree,
@@ -79,12 +85,12 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     }
 });
 
-fn search(text: &str) -> Answer {
-    let (query, modules) = (Query::from_text(text), Modules::default());
+fn search_repository(text: &str) -> SearchAnswer {
+    let (query, modules) = (SearchQuery::from_text(text), ModuleFolders::default());
     let read = |blob: BlobId| WORLD.contents.get(&blob).cloned();
     WORLD
         .index
-        .search(&WORLD.tree, &Request::new(&query, &modules), &read)
+        .search(&WORLD.tree, &SearchRequest::new(&query, &modules), &read)
         .unwrap()
 }
 
@@ -140,7 +146,7 @@ const TICKETS: [(&str, &str); 10] = [
 fn ticket_text_finds_file_to_change() {
     let mut missed = Vec::new();
     for (text, wanted) in TICKETS {
-        let found = search(text).found;
+        let found = search_repository(text).found;
         assert!(found.len() <= retrieval::MAX_CHUNKS);
         if !found.iter().any(|found| found.path.starts_with(wanted)) {
             let found: Vec<String> = found
@@ -165,13 +171,13 @@ fn ticket_text_finds_file_to_change() {
 
 #[test]
 fn a_text_about_something_else_finds_nothing() {
-    let answer = search("Photosynthesis of tropical orchids under artificial moonlight");
+    let answer = search_repository("Photosynthesis of tropical orchids under artificial moonlight");
     assert_eq!(answer.found, []);
 }
 
 #[test]
 fn function_is_chunk_under_its_name() {
-    let answer = search("`take_slot`");
+    let answer = search_repository("`take_slot`");
     let first = answer.found.first().unwrap();
     assert_eq!(first.path, "services/executor/src/registry.rs");
     assert_eq!(first.symbol, "take_slot");

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use proto::executor::{SeedChunk, SeedContextRequest, SeedContextResponse};
-use retrieval::{Found, MAX_CHUNKS, Modules, Query, Request};
+use retrieval::{FoundChunk, MAX_CHUNKS, ModuleFolders, SearchQuery, SearchRequest};
 use tokio_util::sync::CancellationToken;
 use tonic::Status as GrpcStatus;
 
 use super::{
     dbt,
-    fallback::{Literal, literally},
-    shelf::{Searchable, Status},
+    fallback::{LiteralMatch, search_literally},
+    index_registry::{CommitIndex, IndexStatus},
 };
 use crate::workspace::Workspace;
 
@@ -25,14 +25,17 @@ const MAX_MODULES: usize = 200;
 /// # Errors
 /// Returns an error when the blocking task panicked.
 pub(crate) async fn seed_context(
-    index: Option<Arc<Searchable>>,
+    index: Option<Arc<CommitIndex>>,
     workspace: Arc<Workspace>,
     cancel: CancellationToken,
     request: SeedContextRequest,
 ) -> Result<SeedContextResponse, GrpcStatus> {
     let answer = move || {
-        let models = dbt::named(&workspace, &request.dbt, &request.query);
-        with_models(answer(index.as_deref(), &workspace, &cancel, request), models)
+        let models = dbt::find_named_models(&workspace, &request.dbt, &request.query);
+        with_models(
+            answer_request(index.as_deref(), &workspace, &cancel, request),
+            models,
+        )
     };
     let answered = tokio::task::spawn_blocking(answer).await;
     answered.map_err(|error| GrpcStatus::internal(error.to_string()))
@@ -54,21 +57,24 @@ fn with_models(mut answer: SeedContextResponse, models: Vec<SeedChunk>) -> SeedC
     answer
 }
 
-fn answer(
-    index: Option<&Searchable>,
+fn answer_request(
+    index: Option<&CommitIndex>,
     workspace: &Workspace,
     cancel: &CancellationToken,
     request: SeedContextRequest,
 ) -> SeedContextResponse {
-    let query = Query::from_text(&request.query);
-    let modules = Modules::new(request.modules.into_iter().take(MAX_MODULES));
+    let query = SearchQuery::from_text(&request.query);
+    let modules = ModuleFolders::new(request.modules.into_iter().take(MAX_MODULES));
     let candidates = (request.candidates as usize).min(MAX_CANDIDATES);
-    if let Some(answer) = index.and_then(|index| indexed(index, &query, &modules, candidates)) {
+    if let Some(answer) = index.and_then(|index| search_index(index, &query, &modules, candidates)) {
         return answer;
     }
-    let status = index.map_or(Status::Failed("indexing is switched off"), Searchable::status);
+    let status = index.map_or(
+        IndexStatus::Failed("indexing is switched off"),
+        CommitIndex::status,
+    );
     let is_wanted = |path: &str| modules.hold(path);
-    let found = literally(
+    let found = search_literally(
         workspace,
         &query,
         &is_wanted,
@@ -77,7 +83,7 @@ fn answer(
     );
     SeedContextResponse {
         ready: false,
-        percent: if let Status::Building(percent) = status {
+        percent: if let IndexStatus::Building(percent) = status {
             percent
         } else {
             0
@@ -89,22 +95,22 @@ fn answer(
 }
 
 /// Returns the note for a search that did not use the index.
-fn not_ready(status: Status) -> String {
+fn not_ready(status: IndexStatus) -> String {
     let only = "Only paths and literal text were searched.";
     match status {
-        Status::Ready => format!("The index could not be read. {only}"),
-        Status::Building(percent) => format!("The index is not ready ({percent} %). {only}"),
-        Status::Failed(why) => format!("There is no index: {why}. {only}"),
+        IndexStatus::Ready => format!("The index could not be read. {only}"),
+        IndexStatus::Building(percent) => format!("The index is not ready ({percent} %). {only}"),
+        IndexStatus::Failed(why) => format!("There is no index: {why}. {only}"),
     }
 }
 
-fn indexed(
-    index: &Searchable,
-    query: &Query,
-    modules: &Modules,
+fn search_index(
+    index: &CommitIndex,
+    query: &SearchQuery,
+    modules: &ModuleFolders,
     candidates: usize,
 ) -> Option<SeedContextResponse> {
-    let mut request = Request::new(query, modules);
+    let mut request = SearchRequest::new(query, modules);
     request.candidates = candidates;
     match index.search(&request)? {
         Ok(answer) => Some(SeedContextResponse {
@@ -118,22 +124,22 @@ fn indexed(
             chunks: answer
                 .found
                 .into_iter()
-                .map(|found| chunk(found, String::new()))
+                .map(|found| seed_chunk(found, String::new()))
                 .collect(),
             candidates: answer
                 .candidates
                 .into_iter()
-                .map(|candidate| chunk(candidate.found, first(candidate.text)))
+                .map(|candidate| seed_chunk(candidate.found, truncate_text(candidate.text)))
                 .collect(),
         }),
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "an index could not be searched");
+            tracing::warn!(error = %format_error_chain(&error), "an index could not be searched");
             None
         }
     }
 }
 
-fn first(mut text: String) -> String {
+fn truncate_text(mut text: String) -> String {
     let end = (0..=MAX_TEXT.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end));
@@ -141,7 +147,7 @@ fn first(mut text: String) -> String {
     text
 }
 
-fn chunk(found: Found, text: String) -> SeedChunk {
+fn seed_chunk(found: FoundChunk, text: String) -> SeedChunk {
     SeedChunk {
         path: found.path,
         start_line: found.start,
@@ -155,7 +161,7 @@ fn chunk(found: Found, text: String) -> SeedChunk {
     }
 }
 
-fn literal_chunk(found: Literal) -> SeedChunk {
+fn literal_chunk(found: LiteralMatch) -> SeedChunk {
     SeedChunk {
         test: retrieval::is_test(&found.path),
         path: found.path,

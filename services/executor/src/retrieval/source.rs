@@ -4,10 +4,12 @@ use std::{collections::HashMap, path::Path};
 
 use domain::CommitId;
 use git2::{ObjectType, Oid, Repository};
-use retrieval::{Attributes, BlobId, Definition, MAX_FILE_BYTES, Source, TreeFile, Unread};
+use retrieval::{
+    AttributeRules, BlobId, CodeDefinition, ContentSource, MAX_FILE_BYTES, SharedReadFailure, TreeFile,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::parser::{Language, Parser, Unparsed};
+use crate::parser::{GrammarLanguage, ParseFailure, ParserClient};
 
 /// Limits of a tree: files and nested folders. Further ones are not indexed.
 const MAX_FILES: usize = 500_000;
@@ -22,7 +24,10 @@ const MAX_KEPT: usize = 16 << 20;
 
 /// Returns the regular files of a commit, and its `.gitattributes`. Symbolic links and submodules are not
 /// regular files.
-pub(super) fn files(git: &Repository, commit: &CommitId) -> Result<(Vec<TreeFile>, Attributes), git2::Error> {
+pub(super) fn list_commit_files(
+    git: &Repository,
+    commit: &CommitId,
+) -> Result<(Vec<TreeFile>, AttributeRules), git2::Error> {
     let root = git.find_commit(Oid::from_str(commit.as_str())?)?.tree_id();
     let mut files = Vec::new();
     let mut rules = Vec::new();
@@ -53,28 +58,28 @@ pub(super) fn files(git: &Repository, commit: &CommitId) -> Result<(Vec<TreeFile
             }
         }
     }
-    Ok((files, attributes(git, rules)))
+    Ok((files, read_attributes(git, rules)))
 }
 
-fn attributes(git: &Repository, mut rules: Vec<(String, Oid)>) -> Attributes {
+fn read_attributes(git: &Repository, mut rules: Vec<(String, Oid)>) -> AttributeRules {
     // Rules of inner folders override those of outer ones, so outer folders are added first.
     rules.sort_by_key(|(folder, _)| (folder.matches('/').count(), folder.clone()));
-    let mut attributes = Attributes::default();
+    let mut attributes = AttributeRules::default();
     for (folder, id) in rules {
-        if let Ok(content) = content(git, id, MAX_ATTRIBUTES_BYTES) {
+        if let Ok(content) = read_content(git, id, MAX_ATTRIBUTES_BYTES) {
             attributes.add(&folder, &String::from_utf8_lossy(&content));
         }
     }
     attributes
 }
 
-fn content(git: &Repository, id: Oid, max: u64) -> Result<Vec<u8>, Unread> {
-    let objects = git.odb().map_err(|_| Unread::Missing)?;
-    let (size, _) = objects.read_header(id).map_err(|_| Unread::Missing)?;
+fn read_content(git: &Repository, id: Oid, max: u64) -> Result<Vec<u8>, SharedReadFailure> {
+    let objects = git.odb().map_err(|_| SharedReadFailure::Missing)?;
+    let (size, _) = objects.read_header(id).map_err(|_| SharedReadFailure::Missing)?;
     if size as u64 > max {
-        return Err(Unread::TooLarge);
+        return Err(SharedReadFailure::TooLarge);
     }
-    let blob = git.find_blob(id).map_err(|_| Unread::Missing)?;
+    let blob = git.find_blob(id).map_err(|_| SharedReadFailure::Missing)?;
     Ok(blob.content().to_vec())
 }
 
@@ -87,16 +92,16 @@ fn blob_id(id: Oid) -> BlobId {
 }
 
 /// Contents of a mirror, cached so that each is read once.
-pub(super) struct Blobs {
-    git: git::Repository,
+pub(super) struct BlobCache {
+    git: git::BareRepository,
     kept: HashMap<BlobId, Vec<u8>>,
     bytes: usize,
 }
 
-impl Blobs {
+impl BlobCache {
     pub(super) fn open(mirror: &Path) -> Result<Self, git::Error> {
         Ok(Self {
-            git: git::Repository::open(mirror)?,
+            git: git::BareRepository::open(mirror)?,
             kept: HashMap::new(),
             bytes: 0,
         })
@@ -107,7 +112,7 @@ impl Blobs {
             return Some(content.clone());
         }
         let id = Oid::from_bytes(&blob.0).ok()?;
-        let content = content(self.git.objects(), id, MAX_FILE_BYTES).ok()?;
+        let content = read_content(self.git.objects(), id, MAX_FILE_BYTES).ok()?;
         // Beyond the limit, contents are read again instead of being cached.
         if self.bytes + content.len() <= MAX_KEPT {
             self.bytes += content.len();
@@ -120,13 +125,17 @@ impl Blobs {
 /// Source that an index update reads from.
 pub(super) struct MirrorSource<'a> {
     git: &'a Repository,
-    parser: &'a Parser,
+    parser: &'a ParserClient,
     cancel: &'a CancellationToken,
     falls: usize,
 }
 
 impl<'a> MirrorSource<'a> {
-    pub(super) const fn new(git: &'a Repository, parser: &'a Parser, cancel: &'a CancellationToken) -> Self {
+    pub(super) const fn new(
+        git: &'a Repository,
+        parser: &'a ParserClient,
+        cancel: &'a CancellationToken,
+    ) -> Self {
         Self {
             git,
             parser,
@@ -136,17 +145,17 @@ impl<'a> MirrorSource<'a> {
     }
 }
 
-impl Source for MirrorSource<'_> {
-    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread> {
-        let id = Oid::from_bytes(&blob.0).map_err(|_| Unread::Missing)?;
-        content(self.git, id, max)
+impl ContentSource for MirrorSource<'_> {
+    fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, SharedReadFailure> {
+        let id = Oid::from_bytes(&blob.0).map_err(|_| SharedReadFailure::Missing)?;
+        read_content(self.git, id, max)
     }
 
-    fn outline(&mut self, path: &str, text: &str) -> Vec<Definition> {
+    fn outline(&mut self, path: &str, text: &str) -> Vec<CodeDefinition> {
         if self.falls >= MAX_FALLS {
             return Vec::new();
         }
-        definitions(self.parser, path, text, self.cancel).unwrap_or_else(|why| {
+        find_definitions(self.parser, path, text, self.cancel).unwrap_or_else(|why| {
             self.falls += 1;
             tracing::debug!(path, %why, "a file is indexed without its definitions");
             Vec::new()
@@ -155,22 +164,22 @@ impl Source for MirrorSource<'_> {
 }
 
 /// Returns the definitions in a text; none in an unknown language.
-pub(super) fn definitions(
-    parser: &Parser,
+pub(super) fn find_definitions(
+    parser: &ParserClient,
     path: &str,
     text: &str,
     cancel: &CancellationToken,
-) -> Result<Vec<Definition>, Unparsed> {
-    let language = Language::of(Path::new(path)).filter(|language| language.has_symbols());
+) -> Result<Vec<CodeDefinition>, ParseFailure> {
+    let language = GrammarLanguage::of(Path::new(path)).filter(|language| language.has_symbols());
     let Some(language) = language else {
         return Ok(Vec::new());
     };
     let symbols = parser.symbols(language, text.to_owned(), cancel)?;
-    Ok(symbols.into_iter().map(definition).collect())
+    Ok(symbols.into_iter().map(convert_symbol).collect())
 }
 
-fn definition(symbol: crate::parser::Symbol) -> Definition {
-    Definition {
+fn convert_symbol(symbol: crate::parser::SourceSymbol) -> CodeDefinition {
+    CodeDefinition {
         name: symbol.name,
         line: symbol.line,
         end: symbol.end,

@@ -8,17 +8,17 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use git::DiskFloor;
-use retrieval::{Error, Progress, Updated};
+use retrieval::{Error, UpdateProgress, UpdateSummary};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    shelf::{Searchable, Shelf},
+    index_registry::{CommitIndex, RepositoryIndex},
     source::{self, MirrorSource},
 };
-use crate::parser::Parser;
+use crate::parser::ParserClient;
 
 /// Nice value of the thread and of the parser that it starts. Commands and tools have priority.
 const NICE: i32 = 10;
@@ -29,14 +29,17 @@ const STOPPED: &str = "the executor stops";
 
 /// Starts the thread, which ends when the last sender is dropped. `None` when the system cannot start a
 /// thread.
-pub(super) fn start(floor: DiskFloor, stop: CancellationToken) -> Option<mpsc::Sender<Arc<Searchable>>> {
-    let (jobs, next) = mpsc::channel::<Arc<Searchable>>();
+pub(super) fn start_build_thread(
+    floor: DiskFloor,
+    stop: CancellationToken,
+) -> Option<mpsc::Sender<Arc<CommitIndex>>> {
+    let (jobs, next) = mpsc::channel::<Arc<CommitIndex>>();
     let work = move || {
         // The error is ignored: without the lower priority, indexing merely competes with commands.
         let _ = rustix::process::setpriority_process(None, NICE);
         while let Ok(job) = next.recv() {
             // A panic must not end the thread, because the next repository may be fine.
-            if catch_unwind(AssertUnwindSafe(|| build(&job, floor, &stop))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| build_index(&job, floor, &stop))).is_err() {
                 tracing::error!(mirror = %job.shelf.mirror.display(), "building an index panicked");
                 job.failed(TROUBLE);
             }
@@ -44,14 +47,14 @@ pub(super) fn start(floor: DiskFloor, stop: CancellationToken) -> Option<mpsc::S
     };
     let started = thread::Builder::new().name("index".to_owned()).spawn(work);
     if let Err(error) = &started {
-        tracing::warn!(error = %chain(error), "nothing will be indexed");
+        tracing::warn!(error = %format_error_chain(error), "nothing will be indexed");
     }
     started.is_ok().then_some(jobs)
 }
 
 /// Error of building an index.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+enum IndexBuildError {
     #[error(transparent)]
     Index(#[from] Error),
     #[error(transparent)]
@@ -62,8 +65,8 @@ enum Problem {
 
 /// Statistics of a build.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
-    pub(crate) updated: Updated,
+pub(crate) struct IndexBuildReport {
+    pub(crate) updated: UpdateSummary,
     pub(crate) chunks: u64,
     /// Duration until the index could be searched.
     pub(crate) ready: Duration,
@@ -72,7 +75,11 @@ pub(crate) struct Took {
 }
 
 /// Builds the index of a commit and sets its state.
-pub(super) fn build(job: &Searchable, floor: DiskFloor, stop: &CancellationToken) -> Option<Took> {
+pub(super) fn build_index(
+    job: &CommitIndex,
+    floor: DiskFloor,
+    stop: &CancellationToken,
+) -> Option<IndexBuildReport> {
     if stop.is_cancelled() {
         job.failed(STOPPED);
         return None;
@@ -84,25 +91,25 @@ pub(super) fn build(job: &Searchable, floor: DiskFloor, stop: &CancellationToken
     let built = try_build(job, stop);
     match &built {
         Ok(_) => {}
-        Err(Problem::Index(Error::Cut)) => job.failed(STOPPED),
+        Err(IndexBuildError::Index(Error::Cut)) => job.failed(STOPPED),
         Err(error) => {
-            tracing::warn!(mirror = %job.shelf.mirror.display(), error = %chain(error), "an index could not be built");
+            tracing::warn!(mirror = %job.shelf.mirror.display(), error = %format_error_chain(error), "an index could not be built");
             job.failed(TROUBLE);
         }
     }
     built.ok()
 }
 
-fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem> {
+fn try_build(job: &CommitIndex, stop: &CancellationToken) -> Result<IndexBuildReport, IndexBuildError> {
     let started = Instant::now();
-    let Shelf { mirror, .. } = &*job.shelf;
-    let git = git::Repository::open(mirror)?;
-    let (files, attributes) = source::files(git.objects(), &job.commit)?;
+    let RepositoryIndex { mirror, .. } = &*job.shelf;
+    let git = git::BareRepository::open(mirror)?;
+    let (files, attributes) = source::list_commit_files(git.objects(), &job.commit)?;
     let index = job.shelf.index()?;
-    let parser = Parser::default();
+    let parser = ParserClient::default();
     let mut source = MirrorSource::new(git.objects(), &parser, stop);
-    let mut progress = |progress: Progress| {
-        job.progress(percent(progress));
+    let mut progress = |progress: UpdateProgress| {
+        job.progress(build_percent(progress));
         if stop.is_cancelled() {
             ControlFlow::Break(())
         } else {
@@ -128,7 +135,7 @@ fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem
     // The parser process is not needed any more, so it ends before the merge.
     index.tidy()?;
     index.connect(&tree)?;
-    Ok(Took {
+    Ok(IndexBuildReport {
         updated,
         chunks,
         ready,
@@ -136,7 +143,7 @@ fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem
     })
 }
 
-fn percent(progress: Progress) -> u32 {
+fn build_percent(progress: UpdateProgress) -> u32 {
     let percent = progress.done * 100 / progress.all.max(1);
     // 100 % is reserved for a finished index.
     u32::try_from(percent).unwrap_or(100).min(99)

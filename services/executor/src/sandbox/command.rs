@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{UnixStream, unix::pipe},
@@ -20,10 +20,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Sandbox, Way,
-    output::{END_BYTES, Output},
-    policy::{Cover, Policy, REACH, WAITS_FOR_NEXT, frame},
-    way_out::{Door, WayOut},
+    CommandSandbox, LauncherSource,
+    egress_relay::{EgressRelay, RelayListener},
+    output::{BoundedOutput, END_BYTES},
+    policy::{LauncherPolicy, PathCover, REACH, WAITS_FOR_NEXT, encode_frame},
     wire,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct CommandSpec {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
     /// Folders, environment and egress port.
-    pub(crate) place: Place,
+    pub(crate) place: CommandContext,
     /// Time limit of the command.
     pub(crate) limit: Duration,
     /// Limit in bytes for each end of its output.
@@ -55,12 +55,12 @@ pub(crate) struct CommandSpec {
     /// truncated.
     pub(crate) whole_bytes: usize,
     /// Egress of the command, and its listener unless the launcher has it; `None` for no egress.
-    pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
+    pub(crate) way_out: Option<(Arc<EgressRelay>, Option<std::net::TcpListener>)>,
 }
 
 impl CommandSpec {
     /// Gives the command egress at a port, and sets the variables that name the port.
-    pub(crate) fn let_out(&mut self, way_out: &Arc<WayOut>, door: Door) {
+    pub(crate) fn let_out(&mut self, way_out: &Arc<EgressRelay>, door: RelayListener) {
         self.place.environment.extend(door.environment());
         self.place.door = Some(door.port);
         self.way_out = Some((Arc::clone(way_out), door.listener));
@@ -69,7 +69,7 @@ impl CommandSpec {
 
 /// Context of a command that is known before the command itself, so that a launcher can be prepared for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CommandContext {
     /// Working directory.
     pub(crate) directory: PathBuf,
     /// Folders that the command may write to.
@@ -79,7 +79,7 @@ pub(crate) struct Place {
     /// Folders that stay visible inside a hidden one.
     pub(crate) exposed: Vec<PathBuf>,
     /// Files and folders that the command sees at another path.
-    pub(crate) covers: Vec<Cover>,
+    pub(crate) covers: Vec<PathCover>,
     /// Egress port on the loopback interface of the command; `None` for no egress.
     pub(crate) door: Option<u16>,
     /// Complete environment of the command.
@@ -89,8 +89,8 @@ pub(crate) struct Place {
 }
 
 /// A confined launcher that waits for a command.
-struct Launched {
-    place: Place,
+struct ConfinedLauncher {
+    place: CommandContext,
     /// Child process; `None` when the runner started the launcher.
     child: Option<Child>,
     control: UnixStream,
@@ -101,20 +101,20 @@ struct Launched {
     since: Instant,
 }
 
-impl Launched {
+impl ConfinedLauncher {
     /// Returns true while the launcher runs. An idle launcher writes nothing before it ends.
     fn lives(&self) -> bool {
         super::is_open_and_silent(&self.control)
     }
 
     /// Returns true when the launcher can run a command in this context.
-    fn serves(&self, place: &Place) -> bool {
+    fn serves(&self, place: &CommandContext) -> bool {
         self.place == *place && self.since.elapsed() < SPARE_AGE && self.lives()
     }
 
     /// Sends the command to the launcher. The command writes its output to `output`.
     async fn tell(&self, words: &[String], output: &PipeWriter) -> io::Result<()> {
-        let frame = frame(&words)?;
+        let frame = encode_frame(&words)?;
         let mut rest = frame.as_slice();
         let mut output = Some(output.as_fd());
         while !rest.is_empty() {
@@ -152,20 +152,20 @@ impl Launched {
 /// Idle launcher that is confined already, so that the next command does not wait for its namespaces.
 /// Dropping it ends the launcher.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Option<Launched>>);
+pub(crate) struct IdleLauncher(Mutex<Option<ConfinedLauncher>>);
 
-impl Spare {
-    fn lock(&self) -> MutexGuard<'_, Option<Launched>> {
+impl IdleLauncher {
+    fn lock(&self) -> MutexGuard<'_, Option<ConfinedLauncher>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, launched: Launched) {
+    fn put(&self, launched: ConfinedLauncher) {
         let before = self.lock().replace(launched);
         drop(before);
     }
 
     /// Takes the launcher if it fits this context, is not too old and still runs.
-    fn take(&self, place: &Place) -> Option<Launched> {
+    fn take(&self, place: &CommandContext) -> Option<ConfinedLauncher> {
         let launched = self.lock().take();
         launched.filter(|launched| launched.serves(place))
     }
@@ -176,7 +176,7 @@ impl Spare {
         drop(gone);
     }
 
-    fn has(&self, place: &Place) -> bool {
+    fn has(&self, place: &CommandContext) -> bool {
         self.lock()
             .as_ref()
             .is_some_and(|launched| launched.serves(place))
@@ -185,7 +185,7 @@ impl Spare {
 
 /// Reason of a command's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum CommandEnding {
     /// The command exited, with its exit code; 128 + signal when a signal ended it.
     Exited(i32),
     /// The command reached its time limit and was killed.
@@ -197,7 +197,7 @@ pub(crate) enum Ending {
 /// Result of a command.
 pub(crate) struct CommandEnd {
     /// Reason of its end.
-    pub(crate) ending: Ending,
+    pub(crate) ending: CommandEnding,
     /// Head and tail of standard output and standard error, in the order written.
     pub(crate) output: String,
     /// True when a part of the output is missing in `output`.
@@ -206,7 +206,7 @@ pub(crate) struct CommandEnd {
     pub(crate) whole: Vec<u8>,
 }
 
-impl Sandbox {
+impl CommandSandbox {
     /// Runs a command with all of its descendants to its end. Chunks of output also go to `sink` as long as
     /// it has room. Dropping the future kills the process tree.
     pub(crate) async fn run(
@@ -214,7 +214,7 @@ impl Sandbox {
         spec: CommandSpec,
         cancel: &CancellationToken,
         sink: Option<&mpsc::Sender<Vec<u8>>>,
-        spare: &Spare,
+        spare: &IdleLauncher,
     ) -> io::Result<CommandEnd> {
         // The start of a launcher counts towards the limit.
         let deadline = Instant::now() + spec.limit;
@@ -234,12 +234,12 @@ impl Sandbox {
         let _ = launched.tell(&spec.command, &writer).await;
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
-        let mut output = Output::with_whole(spec.output_bytes, spec.whole_bytes);
+        let mut output = BoundedOutput::with_whole(spec.output_bytes, spec.whole_bytes);
         let ending = tokio::select! {
             // A command may close its output before it ends, so the launcher's answer decides.
-            answer = async { drain(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
-            () = tokio::time::sleep_until(deadline) => Err(Ending::TimedOut),
-            () = cancel.cancelled() => Err(Ending::Cancelled),
+            answer = async { drain_output(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
+            () = tokio::time::sleep_until(deadline) => Err(CommandEnding::TimedOut),
+            () = cancel.cancelled() => Err(CommandEnding::Cancelled),
         };
         let ending = match ending {
             Err(ending) => {
@@ -254,9 +254,9 @@ impl Sandbox {
                 if waits_for_next && launched.place.door.is_none() {
                     spare.put(launched);
                 } else {
-                    hand_on(&last_words(&launched.words), &mut output, sink);
+                    forward_output(&last_words(&launched.words), &mut output, sink);
                 }
-                Ending::Exited(code)
+                CommandEnding::Exited(code)
             }
         };
         Ok(CommandEnd {
@@ -272,7 +272,7 @@ impl Sandbox {
         let words = addresses.iter().map(ToString::to_string);
         let spec = CommandSpec {
             command: [REACH.to_owned()].into_iter().chain(words).collect(),
-            place: Place {
+            place: CommandContext {
                 directory: "/".into(),
                 writable: Vec::new(),
                 readable: Vec::new(),
@@ -287,9 +287,9 @@ impl Sandbox {
             whole_bytes: 0,
             way_out: None,
         };
-        let (never, alone) = (CancellationToken::new(), Spare::default());
+        let (never, alone) = (CancellationToken::new(), IdleLauncher::default());
         let end = self.run(spec, &never, None, &alone).await?;
-        if end.ending != Ending::Exited(0) {
+        if end.ending != CommandEnding::Exited(0) {
             return Err(io::Error::other(format!(
                 "{:?}: {}",
                 end.ending,
@@ -301,25 +301,27 @@ impl Sandbox {
     }
 
     /// Prepares a launcher for the next command in a context. Failures are logged.
-    pub(crate) async fn prepare(&self, place: Place, spare: &Spare) {
+    pub(crate) async fn prepare(&self, place: CommandContext, spare: &IdleLauncher) {
         if spare.has(&place) {
             return;
         }
         match self.launch(place).await {
             Ok(launched) => spare.put(launched),
-            Err(error) => tracing::warn!(error = %chain(&error), "no launcher could be made ready"),
+            Err(error) => {
+                tracing::warn!(error = %format_error_chain(&error), "no launcher could be made ready")
+            }
         }
     }
 
-    async fn launch(&self, place: Place) -> io::Result<Launched> {
+    async fn launch(&self, place: CommandContext) -> io::Result<ConfinedLauncher> {
         let (reader, writer) = io::pipe()?;
         // Reading the launcher's messages must not block: it usually writes none.
         rustix::io::ioctl_fionbio(&reader, true)?;
         let (control, child) = match &self.way {
-            Way::Launcher(launcher) => spawn(launcher, writer)?,
-            Way::Runner(runner) => (runner.start(&writer.into())?, None),
+            LauncherSource::Launcher(launcher) => spawn_launcher(launcher, writer)?,
+            LauncherSource::Runner(runner) => (runner.start(&writer.into())?, None),
         };
-        let policy = Policy {
+        let policy = LauncherPolicy {
             directory: place.directory.clone(),
             environment: place.environment.clone(),
             writable: place.writable.clone(),
@@ -335,13 +337,13 @@ impl Sandbox {
             door: place.door,
             uid: 0,
         };
-        wire::send(&control, &policy, None)?;
+        wire::send_frame(&control, &policy, None)?;
         let (control, door) = match place.door {
             Some(_) if self.probe.offers.namespaces => receive_door(control).await?,
             _ => (control, None),
         };
         control.set_nonblocking(true)?;
-        Ok(Launched {
+        Ok(ConfinedLauncher {
             place,
             child,
             control: UnixStream::from_std(control)?,
@@ -353,7 +355,10 @@ impl Sandbox {
 }
 
 /// Starts a launcher that writes its messages to `writer`.
-fn spawn(launcher: &Path, writer: PipeWriter) -> io::Result<(std::os::unix::net::UnixStream, Option<Child>)> {
+fn spawn_launcher(
+    launcher: &Path,
+    writer: PipeWriter,
+) -> io::Result<(std::os::unix::net::UnixStream, Option<Child>)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = tokio::process::Command::new(launcher);
     command.env_clear().current_dir("/");
@@ -371,7 +376,7 @@ async fn receive_door(
 ) -> io::Result<(std::os::unix::net::UnixStream, Option<std::net::TcpListener>)> {
     let received = tokio::task::spawn_blocking(move || {
         control.set_read_timeout(Some(DOOR_TIME))?;
-        let received = wire::receive::<()>(&control).ok().flatten();
+        let received = wire::receive_frame::<()>(&control).ok().flatten();
         Ok((
             control,
             received.and_then(|(_, listener)| listener).map(Into::into),
@@ -390,7 +395,7 @@ fn last_words(mut words: &PipeReader) -> Vec<u8> {
 }
 
 /// Returns the command that runs a script in bash, or in `/bin/sh` where bash is missing.
-pub(crate) fn shell(script: String) -> Vec<String> {
+pub(crate) fn shell_command(script: String) -> Vec<String> {
     let shell = if std::path::Path::new("/bin/bash").exists() {
         "/bin/bash"
     } else {
@@ -399,14 +404,18 @@ pub(crate) fn shell(script: String) -> Vec<String> {
     vec![shell.to_owned(), "-c".to_owned(), script]
 }
 
-async fn drain(pipe: &mut pipe::Receiver, output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {
+async fn drain_output(
+    pipe: &mut pipe::Receiver,
+    output: &mut BoundedOutput,
+    sink: Option<&mpsc::Sender<Vec<u8>>>,
+) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        hand_on(&buffer[..count], output, sink);
+        forward_output(&buffer[..count], output, sink);
     }
 }
 
-fn hand_on(bytes: &[u8], output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {
+fn forward_output(bytes: &[u8], output: &mut BoundedOutput, sink: Option<&mpsc::Sender<Vec<u8>>>) {
     output.push(bytes);
     if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
         // The error is ignored: a slow reader misses chunks, but the result has the whole output.

@@ -1,13 +1,13 @@
 //! Runs commands in confinement: the launcher, the paths that it makes visible, and each command's output.
 
-mod beneath;
 mod command;
+mod confined_dir;
+mod egress_relay;
 mod output;
 mod policy;
 mod runner;
-mod stage;
+mod swap_folders;
 mod view;
-mod way_out;
 mod wire;
 
 use std::{
@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{SandboxLevel, cause::chain};
+use domain::{SandboxLevel, cause::format_error_chain};
 use rustix::{
     io::Errno,
     net::{RecvFlags, recv},
@@ -26,19 +26,21 @@ use rustix::{
 use serde::Deserialize;
 use tokio::time::Instant;
 
-pub(crate) use beneath::{Beneath, Entry, Kind, PLAIN, Stat, stat_of};
-pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
+pub(crate) use command::{
+    CommandContext, CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command,
+};
+pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_of};
+pub use policy::CommandLimits;
 #[cfg(test)]
-use policy::Confinement;
-pub use policy::Limits;
-pub(crate) use policy::{Cgroup, Cover, Probe, Toolchain};
+use policy::KernelConfinement;
+pub(crate) use policy::{CgroupSupport, InstalledToolchain, PathCover, SandboxProbe};
 
+pub(crate) use egress_relay::{EgressRelay, RelayListener};
 pub(crate) use output::END_BYTES;
-pub(crate) use runner::{Runner, Session};
-pub(crate) use stage::Stage;
-pub(crate) use view::View;
-pub(crate) use way_out::{Door, WayOut};
-pub(crate) use wire::{Folder, Task};
+pub(crate) use runner::{RunnerClient, RunnerSession};
+pub(crate) use swap_folders::SwapFolders;
+pub(crate) use view::MachineView;
+pub(crate) use wire::{FileTask, WorkspaceFolder};
 
 /// Time limit for the runner to start.
 const RUNNER_START: Duration = Duration::from_secs(30);
@@ -48,23 +50,23 @@ const LEAST_MEMORY_MIB: u64 = 64;
 
 /// Confinement of commands on this machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Sandbox {
-    way: Way,
-    view: View,
-    limits: Limits,
-    probe: Probe,
+pub(crate) struct CommandSandbox {
+    way: LauncherSource,
+    view: MachineView,
+    limits: CommandLimits,
+    probe: SandboxProbe,
 }
 
 /// Means of starting a launcher.
 #[derive(Clone, Debug)]
-enum Way {
+enum LauncherSource {
     /// This process starts the launcher program at this path.
     Launcher(PathBuf),
     /// The runner starts it under the runner's user.
-    Runner(Runner),
+    Runner(RunnerClient),
 }
 
-impl Sandbox {
+impl CommandSandbox {
     /// Finds the launcher or connects to the runner, and probes which confinement this machine supports.
     ///
     /// `launcher` is the path from the settings, or `None` for the one in this program's folder. `runner` is
@@ -73,14 +75,14 @@ impl Sandbox {
     pub(crate) async fn open(
         launcher: Option<&Path>,
         runner: Option<&Path>,
-        view: View,
-        limits: Limits,
+        view: MachineView,
+        limits: CommandLimits,
     ) -> Result<Self, String> {
         let (way, probe) = match runner {
             Some(socket) => {
-                let runner = Runner::new(socket);
-                let probe = probe_at(&runner).await?;
-                (Way::Runner(runner), probe)
+                let runner = RunnerClient::new(socket);
+                let probe = probe_runner(&runner).await?;
+                (LauncherSource::Runner(runner), probe)
             }
             None => {
                 let launcher = launcher
@@ -89,11 +91,11 @@ impl Sandbox {
                 let launcher = launcher.ok_or(
                     "the launcher is neither beside this program nor in ../libexec/journeyman; set its path",
                 )?;
-                let probe = probe(&launcher).await?;
-                (Way::Launcher(launcher), probe)
+                let probe = probe_launcher(&launcher).await?;
+                (LauncherSource::Launcher(launcher), probe)
             }
         };
-        let limits = within(limits, probe.memory_limit, runner.is_some());
+        let limits = limit_to_container(limits, probe.memory_limit, runner.is_some());
         Ok(Self {
             way,
             view,
@@ -106,11 +108,11 @@ impl Sandbox {
     #[cfg(test)]
     pub(crate) fn without_launcher() -> Self {
         Self {
-            way: Way::Launcher(PathBuf::from("/nonexistent")),
-            view: View::default(),
-            limits: Limits::default(),
-            probe: Probe {
-                offers: Confinement::default(),
+            way: LauncherSource::Launcher(PathBuf::from("/nonexistent")),
+            view: MachineView::default(),
+            limits: CommandLimits::default(),
+            probe: SandboxProbe {
+                offers: KernelConfinement::default(),
                 landlock_abi: 0,
                 cgroup: None,
                 memory_limit: None,
@@ -118,19 +120,19 @@ impl Sandbox {
                 namespaces_problem: None,
                 gvisor: false,
                 uid: 0,
-                toolchain: Toolchain::default(),
+                toolchain: InstalledToolchain::default(),
             },
         }
     }
 
     /// Disables mechanisms, as on a machine that does not support them.
-    pub(crate) fn without(mut self, mechanisms: &[Mechanism]) -> Self {
+    pub(crate) fn without(mut self, mechanisms: &[ConfinementMechanism]) -> Self {
         for mechanism in mechanisms {
             match mechanism {
-                Mechanism::Landlock => self.probe.offers.landlock = 0,
-                Mechanism::Seccomp => self.probe.offers.seccomp = false,
-                Mechanism::Namespaces => self.probe.offers.namespaces = false,
-                Mechanism::Cgroup => self.probe.cgroup = None,
+                ConfinementMechanism::Landlock => self.probe.offers.landlock = 0,
+                ConfinementMechanism::Seccomp => self.probe.offers.seccomp = false,
+                ConfinementMechanism::Namespaces => self.probe.offers.namespaces = false,
+                ConfinementMechanism::Cgroup => self.probe.cgroup = None,
             }
         }
         self
@@ -228,29 +230,29 @@ impl Sandbox {
     }
 
     /// Returns the runner that starts commands and holds worktrees for this process.
-    pub(crate) fn runner(&self) -> Option<&Runner> {
+    pub(crate) fn runner(&self) -> Option<&RunnerClient> {
         match &self.way {
-            Way::Runner(runner) => Some(runner),
-            Way::Launcher(_) => None,
+            LauncherSource::Runner(runner) => Some(runner),
+            LauncherSource::Launcher(_) => None,
         }
     }
 
     /// Opens an egress port for commands.
-    pub(crate) fn door(&self) -> io::Result<Door> {
+    pub(crate) fn door(&self) -> io::Result<RelayListener> {
         if self.probe.offers.namespaces {
-            Ok(Door::inside())
+            Ok(RelayListener::inside())
         } else {
-            Door::here()
+            RelayListener::here()
         }
     }
 
     /// Returns the supported confinement, which commands get.
-    pub(crate) fn probe(&self) -> &Probe {
+    pub(crate) fn probe(&self) -> &SandboxProbe {
         &self.probe
     }
 
     /// Returns the limits of one command with all of its descendants.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> CommandLimits {
         self.limits
     }
 }
@@ -259,7 +261,7 @@ impl Sandbox {
 ///
 /// Above it, the kernel would kill any process of the container without a reason that could be reported. An
 /// executor that starts commands itself reserves more memory than a runner.
-fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
+fn limit_to_container(limits: CommandLimits, container: Option<u64>, has_runner: bool) -> CommandLimits {
     let Some(container_mib) = container.map(|bytes| bytes >> 20) else {
         return limits;
     };
@@ -270,7 +272,7 @@ fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
         (container_mib / 8).max(512)
     };
     let most = container_mib.saturating_sub(kept).max(LEAST_MEMORY_MIB);
-    Limits {
+    CommandLimits {
         memory_mib: limits.memory_mib.min(most),
         ..limits
     }
@@ -279,7 +281,7 @@ fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
 /// Mechanism that confines commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mechanism {
+pub enum ConfinementMechanism {
     /// File access, signals and abstract sockets.
     Landlock,
     /// Denied system calls.
@@ -291,7 +293,7 @@ pub enum Mechanism {
 }
 
 /// Probes through the runner, with retries: a runner in another container may start after this process.
-async fn probe_at(runner: &Runner) -> Result<Probe, String> {
+async fn probe_runner(runner: &RunnerClient) -> Result<SandboxProbe, String> {
     let deadline = Instant::now() + RUNNER_START;
     loop {
         let asked = runner.clone();
@@ -301,13 +303,13 @@ async fn probe_at(runner: &Runner) -> Result<Probe, String> {
             Err(error) if Instant::now() > deadline => {
                 return Err(format!("the runner does not answer: {error}"));
             }
-            Err(error) => tracing::info!(error = %chain(&error), "waiting for the runner"),
+            Err(error) => tracing::info!(error = %format_error_chain(&error), "waiting for the runner"),
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
-async fn probe(launcher: &Path) -> Result<Probe, String> {
+async fn probe_launcher(launcher: &Path) -> Result<SandboxProbe, String> {
     let mut command = tokio::process::Command::new(launcher);
     // Commands get this process's `PATH`, so the probe needs it to find the toolchains.
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
@@ -336,13 +338,13 @@ mod tests {
 
     #[test]
     fn root_without_namespaces_needs_process_limit() {
-        let root = Sandbox::without_launcher();
+        let root = CommandSandbox::without_launcher();
         let refused = root.require_process_limit().unwrap_err();
         assert!(
             refused.contains("storm of forks") && refused.contains("allow_unlimited_processes = true"),
             "{refused}"
         );
-        let with = |change: fn(&mut Probe)| {
+        let with = |change: fn(&mut SandboxProbe)| {
             let mut sandbox = root.clone();
             change(&mut sandbox.probe);
             sandbox.require_process_limit()
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(with(|probe| probe.uid = 1000), Ok(()));
         assert_eq!(with(|probe| probe.offers.namespaces = true), Ok(()));
         assert_eq!(with(|probe| probe.process_limit = Some(1024)), Ok(()));
-        let group = |processes| Cgroup {
+        let group = |processes| CgroupSupport {
             folder: PathBuf::new(),
             memory: true,
             processes,
@@ -364,12 +366,12 @@ mod tests {
 
     #[test]
     fn command_memory_stays_below_container() {
-        let wanted = Limits {
+        let wanted = CommandLimits {
             memory_mib: 4096,
-            ..Limits::default()
+            ..CommandLimits::default()
         };
         let memory = |container: Option<u64>, has_runner| {
-            within(wanted, container.map(|mib| mib << 20), has_runner).memory_mib
+            limit_to_container(wanted, container.map(|mib| mib << 20), has_runner).memory_mib
         };
         assert_eq!(memory(None, true), 4096);
         assert_eq!(memory(Some(4096), true), 3840);

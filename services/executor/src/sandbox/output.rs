@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 pub(crate) const END_BYTES: usize = 16 * 1024;
 
 /// Head and tail of a stream, with the number of dropped bytes.
-pub(crate) struct Output {
+pub(crate) struct BoundedOutput {
     /// Limit in bytes of each end.
     end_bytes: usize,
     head: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Output {
     whole: Vec<u8>,
 }
 
-impl Output {
+impl BoundedOutput {
     /// Creates an output that stores `end_bytes` of each end.
     pub(crate) const fn new(end_bytes: usize) -> Self {
         Self {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn short_output_is_kept_whole() {
-        let mut output = Output::new(END_BYTES);
+        let mut output = BoundedOutput::new(END_BYTES);
         output.push(b"a");
         output.push("bé".as_bytes());
         assert_eq!(output.into_text(), "abé");
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn long_output_keeps_whole_beginning() {
-        let mut output = Output::with_whole(2, 7);
+        let mut output = BoundedOutput::with_whole(2, 7);
         output.push(b"abcd");
         assert_eq!(output.take_whole(), b"", "nothing is left out yet");
         output.push(b"efgh");
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn long_output_keeps_ends_counts_rest() {
-        let mut output = Output::new(END_BYTES);
+        let mut output = BoundedOutput::new(END_BYTES);
         for _ in 0..100 {
             output.push(&[b'x'; 1024]);
         }

@@ -41,7 +41,7 @@ pub(crate) const SYSTEM: [&str; 15] = [
 
 /// Confinement and context of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Policy {
+pub(crate) struct LauncherPolicy {
     /// Working directory.
     pub(crate) directory: PathBuf,
     /// Complete environment of the command.
@@ -59,16 +59,16 @@ pub(crate) struct Policy {
     pub(crate) exposed: Vec<PathBuf>,
     /// Files and folders that the command sees at another path, in this order. Only with namespaces.
     #[serde(default)]
-    pub(crate) covers: Vec<Cover>,
+    pub(crate) covers: Vec<PathCover>,
     /// Resource limits.
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommandLimits,
     /// Disk space outside of the writable folders that counts towards their limit, in MiB.
     #[serde(default)]
     pub(crate) beside_mib: u64,
     /// Mechanisms of confinement.
-    pub(crate) confinement: Confinement,
+    pub(crate) confinement: KernelConfinement,
     /// Folder for the control group; `None` to watch the process tree instead.
-    pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) cgroup: Option<CgroupSupport>,
     /// Port on the loopback interface of the namespace at which the launcher listens; it sends the listener
     /// to the executor. `None` for no port. Only with namespaces.
     #[serde(default)]
@@ -81,7 +81,7 @@ pub(crate) struct Policy {
 
 /// A folder or file that a command sees in place of another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cover {
+pub(crate) struct PathCover {
     /// Path of the source.
     pub(crate) from: PathBuf,
     /// Path at which the command sees it.
@@ -94,7 +94,7 @@ pub(crate) struct Cover {
 ///
 /// # Errors
 /// Fails for a value above the limit, or one that is not JSON (a path that is not UTF-8).
-pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(crate) fn encode_frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let body = serde_json::to_vec(value)?;
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
     let length = length.ok_or_else(|| io::Error::other("too long for the launcher"))?;
@@ -108,7 +108,7 @@ pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
 )]
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct CommandLimits {
     /// Limit for the memory of the whole process tree, in MiB.
     pub memory_mib: u64,
     /// Limit of simultaneous processes and threads.
@@ -119,7 +119,7 @@ pub struct Limits {
     pub file_mib: u64,
 }
 
-impl Default for Limits {
+impl Default for CommandLimits {
     fn default() -> Self {
         Self {
             memory_mib: 4096,
@@ -132,7 +132,7 @@ impl Default for Limits {
 
 /// Kernel mechanisms in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Confinement {
+pub(crate) struct KernelConfinement {
     /// Landlock ABI in use; 0 for none.
     ///
     /// The versions add: file access 1, moves between folders 2, truncation 3, ioctl on devices 5, signals
@@ -145,7 +145,7 @@ pub(crate) struct Confinement {
     pub(crate) namespaces: bool,
 }
 
-impl Confinement {
+impl KernelConfinement {
     /// Returns the oldest sufficient Landlock ABI. Namespaces isolate signals and abstract sockets, so ABI 2
     /// suffices with them; ABI 1 would forbid every move of a file between folders.
     pub(crate) const fn landlock_needed(self) -> u32 {
@@ -155,7 +155,7 @@ impl Confinement {
 
 /// Location of control groups, with the limits that they enforce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cgroup {
+pub(crate) struct CgroupSupport {
     /// Parent folder of the groups.
     pub(crate) folder: PathBuf,
     /// True when the kernel limits memory.
@@ -166,13 +166,13 @@ pub(crate) struct Cgroup {
 
 /// Result of probing this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Probe {
+pub(crate) struct SandboxProbe {
     /// Mechanisms that work.
-    pub(crate) offers: Confinement,
+    pub(crate) offers: KernelConfinement,
     /// Landlock version of the kernel; 0 for none.
     pub(crate) landlock_abi: u32,
     /// Writable cgroup v2 folder, if any.
-    pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) cgroup: Option<CgroupSupport>,
     /// Memory limit in bytes of the container, which all commands and the process that starts them share.
     pub(crate) memory_limit: Option<u64>,
     /// Process limit of this process's container.
@@ -185,12 +185,12 @@ pub(crate) struct Probe {
     pub(crate) uid: u32,
     /// Toolchains that commands can use.
     #[serde(default)]
-    pub(crate) toolchain: Toolchain,
+    pub(crate) toolchain: InstalledToolchain,
 }
 
 /// Toolchains that commands can use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Toolchain {
+pub(crate) struct InstalledToolchain {
     /// Name of the operating system from `/etc/os-release`; empty if unknown.
     pub(crate) system: String,
     /// Names of common toolchain programs in the search path, sorted, with the version if the file's name

@@ -62,17 +62,17 @@ const SETTINGS_HERE: &str = "journeyman.toml";
 
 /// Visible and hidden paths of the machine.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct MachineView {
     /// Folders and files that commands may read.
     pub(crate) visible: Vec<PathBuf>,
     /// Folders and files inside those that commands must not read.
     pub(crate) hidden: Vec<PathBuf>,
 }
 
-impl View {
+impl MachineView {
     /// Computes the view of this machine: the usual paths and `exposed`, without `hidden`.
     pub(crate) fn of_this_machine(exposed: Vec<PathBuf>, mut hidden: Vec<PathBuf>) -> Self {
-        let user = User {
+        let user = ToolchainUser {
             home: std::env::home_dir().filter(|home| home.parent().is_some()),
             path: std::env::var_os("PATH").unwrap_or_default(),
             toolchains: VARIABLES.iter().filter_map(std::env::var_os).collect(),
@@ -82,26 +82,26 @@ impl View {
         hidden.extend(private_settings(Path::new(SETTINGS)));
         let system = SYSTEM.iter().chain(SHARED_TOOLCHAINS).map(PathBuf::from);
         Self {
-            visible: largest(system.chain(user.toolchains()).chain(exposed).collect()),
+            visible: outermost_paths(system.chain(user.toolchains()).chain(exposed).collect()),
             hidden,
         }
     }
 }
 
 /// User whose toolchains commands use.
-struct User {
+struct ToolchainUser {
     home: Option<PathBuf>,
     path: OsString,
     toolchains: Vec<OsString>,
 }
 
-impl User {
+impl ToolchainUser {
     fn toolchains(&self) -> Vec<PathBuf> {
         let at_home = self
             .home
             .iter()
             .flat_map(|home| TOOLCHAINS_AT_HOME.iter().map(|name| home.join(name)));
-        let programs = std::env::split_paths(&self.path).flat_map(|folder| installation(&folder));
+        let programs = std::env::split_paths(&self.path).flat_map(|folder| installation_folders(&folder));
         let named = self.toolchains.iter().map(PathBuf::from);
         let found = programs.chain(named).filter(|path| self.is_toolchain(path));
         found.chain(at_home).collect()
@@ -119,7 +119,7 @@ impl User {
 
 /// Returns a folder of the search path with the files that its programs need: a virtual environment or a
 /// version manager as a whole, and otherwise the libraries next to it.
-fn installation(programs: &Path) -> Vec<PathBuf> {
+fn installation_folders(programs: &Path) -> Vec<PathBuf> {
     let Some(around) = programs.parent() else {
         return Vec::new();
     };
@@ -153,7 +153,7 @@ fn private_settings(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes duplicates, and paths inside of others.
-fn largest(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+fn outermost_paths(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort();
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -168,8 +168,8 @@ fn largest(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn user(home: &str, path: &str) -> User {
-        User {
+    fn user(home: &str, path: &str) -> ToolchainUser {
+        ToolchainUser {
             home: Some(home.into()),
             path: path.into(),
             toolchains: vec!["/srv/jdk-21".into()],
@@ -241,14 +241,14 @@ mod tests {
             fs::create_dir_all(path(name)).unwrap();
         }
         fs::write(path("venv/pyvenv.cfg"), "").unwrap();
-        assert_eq!(installation(&path("venv/bin")), [path("venv")]);
-        assert_eq!(installation(&path("manager/shims")), [path("manager")]);
+        assert_eq!(installation_folders(&path("venv/bin")), [path("venv")]);
+        assert_eq!(installation_folders(&path("manager/shims")), [path("manager")]);
         assert_eq!(
-            installation(&path("tool/bin")),
+            installation_folders(&path("tool/bin")),
             [path("tool/bin"), path("tool/lib")]
         );
         // The name does not mark a folder of programs, so its neighbors are not libraries.
-        assert_eq!(installation(&path("other")), [path("other")]);
+        assert_eq!(installation_folders(&path("other")), [path("other")]);
     }
 
     #[test]
@@ -276,6 +276,6 @@ mod tests {
         let paths = ["/usr/local/go", "/opt", "/usr", "/usr"]
             .map(PathBuf::from)
             .to_vec();
-        assert_eq!(largest(paths), ["/opt", "/usr"].map(PathBuf::from));
+        assert_eq!(outermost_paths(paths), ["/opt", "/usr"].map(PathBuf::from));
     }
 }

@@ -18,8 +18,8 @@ use rustix::net::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    beneath::{Entry, Stat},
-    policy::{MAX_FRAME, Probe, frame},
+    confined_dir::{FileStat, FolderEntry},
+    policy::{MAX_FRAME, SandboxProbe, encode_frame},
 };
 
 /// Version of the protocol. A runner serves only executors of the same version.
@@ -29,14 +29,14 @@ pub(crate) const MAX_ENTRIES: usize = 2000;
 
 /// First frame of a connection.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Hello {
+pub(crate) struct RunnerHello {
     pub(crate) version: u32,
-    pub(crate) wants: Wants,
+    pub(crate) wants: ConnectionPurpose,
 }
 
 /// Purpose of a connection.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Wants {
+pub(crate) enum ConnectionPurpose {
     /// Probe of the machine for the runner's user; one answer.
     Probe,
     /// A launcher, which owns the connection from then on. The descriptor of this frame receives its
@@ -51,7 +51,7 @@ pub(crate) enum Wants {
 
 /// Folder of a workspace.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Folder {
+pub(crate) enum WorkspaceFolder {
     /// Worktree of the workspace.
     Tree,
     /// Scratch space with the home folder.
@@ -64,16 +64,16 @@ pub(crate) enum Folder {
 
 /// Task in a folder.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Request {
-    pub(crate) folder: Folder,
+pub(crate) struct FileRequest {
+    pub(crate) folder: WorkspaceFolder,
     /// Bytes of a relative path.
     pub(crate) path: Vec<u8>,
-    pub(crate) task: Task,
+    pub(crate) task: FileTask,
 }
 
 /// Operation on a path.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Task {
+pub(crate) enum FileTask {
     Open,
     Stat,
     List {
@@ -102,14 +102,14 @@ pub(crate) enum Task {
 
 /// Result of a task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum RunnerAnswer {
     Done,
     /// The descriptor is sent with this frame.
     File,
-    Stat(Option<Stat>),
-    Entries(Vec<Entry>),
+    Stat(Option<FileStat>),
+    Entries(Vec<FolderEntry>),
     Link(Vec<u8>),
-    Probe(Probe),
+    Probe(SandboxProbe),
     /// Folder of the workspace, which contains `tree` and `tmp`.
     Workspace(PathBuf),
     /// Failure with its error number (`errno`).
@@ -117,12 +117,12 @@ pub(crate) enum Answer {
 }
 
 /// Sends a value, with a descriptor on its first byte.
-pub(crate) fn send(
+pub(crate) fn send_frame(
     mut socket: &UnixStream,
     value: &impl Serialize,
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    let bytes = frame(value)?;
+    let bytes = encode_frame(value)?;
     let sent = send_some(socket, &bytes, file)?;
     socket.write_all(bytes.get(sent..).unwrap_or_default())
 }
@@ -145,7 +145,7 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8], file: Option<BorrowedFd
 
 /// Receives the next value with its descriptor; `None` after the peer closed the connection. Reads no byte of
 /// the next frame.
-pub(crate) fn receive<T: DeserializeOwned>(
+pub(crate) fn receive_frame<T: DeserializeOwned>(
     mut socket: &UnixStream,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut length = [0; 4];
@@ -184,21 +184,21 @@ mod tests {
     fn descriptor_belongs_to_its_frame() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let file = File::open("/dev/null").unwrap();
-        send(&ours, &"first", Some(file.as_fd())).unwrap();
-        send(&ours, &"second", None).unwrap();
+        send_frame(&ours, &"first", Some(file.as_fd())).unwrap();
+        send_frame(&ours, &"second", None).unwrap();
         drop(ours);
-        let (text, file) = receive::<String>(&theirs).unwrap().unwrap();
+        let (text, file) = receive_frame::<String>(&theirs).unwrap().unwrap();
         assert!(text == "first" && file.is_some());
-        let (text, file) = receive::<String>(&theirs).unwrap().unwrap();
+        let (text, file) = receive_frame::<String>(&theirs).unwrap().unwrap();
         assert!(text == "second" && file.is_none());
-        assert!(receive::<String>(&theirs).unwrap().is_none());
+        assert!(receive_frame::<String>(&theirs).unwrap().is_none());
     }
 
     #[test]
     fn oversized_runner_frame_is_not_read() {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         ours.write_all(&u32::MAX.to_le_bytes()).unwrap();
-        assert!(receive::<String>(&theirs).is_err());
-        assert!(send(&theirs, &"x".repeat(MAX_FRAME), None).is_err());
+        assert!(receive_frame::<String>(&theirs).is_err());
+        assert!(send_frame(&theirs, &"x".repeat(MAX_FRAME), None).is_err());
     }
 }

@@ -11,26 +11,28 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Call, Reply, Run, Tool, parse,
-    patch::{self, FilePatch, Hunk, Line, NOWHERE},
-    patch_envelope::{self, Chunk, FileOperation},
-    syntax,
-    text::{Lines, Match, Places, Readings, Splice, changes, nearest, numbered, places},
-    text_of,
+    ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input,
+    patch::{self, FilePatch, HunkLine, NOWHERE, PatchHunk},
+    patch_envelope::{self, FileOperation, PatchChunk},
+    read_text, syntax,
+    text::{
+        IndentRelations, LineSplice, MatchLocations, MatchStrictness, TextLines, find_locations,
+        render_changes, render_nearest_text, render_numbered_lines,
+    },
 };
-use crate::sandbox::{Kind, Stat};
-use crate::workspace::explain;
+use crate::sandbox::{FileKind, FileStat};
+use crate::workspace::explain_path_error;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "apply_patch",
     description: "Applies a unified diff (--- a/path, +++ b/path, @@ hunks with context) to any number of files; \
                   /dev/null as a path makes or deletes a file. The format *** Begin Patch, *** Update File: path (or Add \
                   File, Delete File, Move to), *** End Patch works too. Hunks are found by their lines, so line numbers \
                   need not be exact where the lines occur once. Either every hunk of every file applies or nothing \
                   changes. The answer shows the changed lines.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_apply_patch),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,7 +46,7 @@ struct Input {
 }
 
 /// Planned change of one file.
-struct Change {
+struct PlannedChange {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
@@ -55,21 +57,21 @@ struct Change {
 }
 
 /// Wraps a patch that the model sent as plain text instead of an object with the field `patch`.
-pub(super) fn bare(input: &str) -> Option<String> {
+pub(super) fn wrap_bare_patch(input: &str) -> Option<String> {
     let text = serde_json::from_str::<String>(input).unwrap_or_else(|_| input.to_owned());
     let is_bare = !text.trim_start().starts_with(['{', '"']) && patch_envelope::is_envelope(&text);
     is_bare.then(|| serde_json::json!({ "patch": text }).to_string())
 }
 
 /// Files as the previous operations leave them, so that a patch may name a file more than once.
-struct Plan<'a> {
-    call: &'a Call,
-    files: BTreeMap<PathBuf, Change>,
+struct PatchPlan<'a> {
+    call: &'a ToolContext,
+    files: BTreeMap<PathBuf, PlannedChange>,
 }
 
-impl<'a> Plan<'a> {
-    fn of(call: &'a Call, operations: &[FileOperation]) -> Result<Vec<Change>, String> {
-        let mut plan = Plan {
+impl<'a> PatchPlan<'a> {
+    fn of(call: &'a ToolContext, operations: &[FileOperation]) -> Result<Vec<PlannedChange>, String> {
+        let mut plan = PatchPlan {
             call,
             files: BTreeMap::new(),
         };
@@ -81,7 +83,7 @@ impl<'a> Plan<'a> {
             .files
             .into_values()
             .filter(|change| change.before != change.after);
-        let changes: Vec<Change> = changes.collect();
+        let changes: Vec<PlannedChange> = changes.collect();
         match changes.is_empty() {
             true => Err("The patch changes nothing.".to_owned()),
             false => Ok(changes),
@@ -116,14 +118,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[Chunk]) -> Result<(), String> {
+    fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[PatchChunk]) -> Result<(), String> {
         let path = self.existing(path)?;
         let before = self.text(&path)?;
-        let old = Lines::of(&before);
+        let old = TextLines::of(&before);
         let mut new = old.clone();
         let notes = apply_chunks(&mut new, chunks).map_err(|why| format!("{}: {why}", path.display()))?;
         let after = new.join();
-        let changed = format!("{}{notes}", changes(old.texts(), new.texts()));
+        let changed = format!("{}{notes}", render_changes(old.texts(), new.texts()));
         let Some(to) = moved_to else {
             if after == before {
                 return Err(format!("{}: the lines change nothing.", path.display()));
@@ -138,8 +140,8 @@ impl<'a> Plan<'a> {
         }
         let is_executable = matches!(
             self.call.workspace.root().stat(&path),
-            Ok(Some(Stat {
-                kind: Kind::File { executable: true },
+            Ok(Some(FileStat {
+                kind: FileKind::File { executable: true },
                 ..
             }))
         );
@@ -174,7 +176,7 @@ impl<'a> Plan<'a> {
                 .after
                 .clone()
                 .ok_or_else(|| format!("{} was deleted by the patch.", path.display())),
-            None => text_of(self.call, path),
+            None => read_text(self.call, path),
         }
     }
 
@@ -184,12 +186,12 @@ impl<'a> Plan<'a> {
         }
         match self.call.workspace.root().stat(path) {
             Ok(None) => Ok(None),
-            Ok(Some(_)) | Err(_) => text_of(self.call, path).map(Some),
+            Ok(Some(_)) | Err(_) => read_text(self.call, path).map(Some),
         }
     }
 
     fn put(&mut self, path: PathBuf, before: Option<String>, after: Option<String>, shown: String) {
-        let first = Change {
+        let first = PlannedChange {
             path: path.clone(),
             before,
             after: None,
@@ -202,17 +204,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_apply_patch(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     if patch_envelope::is_envelope(&input.patch) {
-        let operations = patch_envelope::read(&input.patch)?;
-        let changes = Plan::of(call, &operations).map_err(|why| format!("{why} Nothing was changed."))?;
-        return finish(call, &changes, input.force);
+        let operations = patch_envelope::parse_envelope(&input.patch)?;
+        let changes =
+            PatchPlan::of(call, &operations).map_err(|why| format!("{why} Nothing was changed."))?;
+        return finish_changes(call, &changes, input.force);
     }
-    let files = patch::read(&input.patch)?;
-    let mut changes: Vec<Change> = Vec::new();
+    let files = patch::parse_patch(&input.patch)?;
+    let mut changes: Vec<PlannedChange> = Vec::new();
     for file in &files {
-        let change = plan(call, file).map_err(|why| format!("{why} Nothing was changed."))?;
+        let change = plan_file_patch(call, file).map_err(|why| format!("{why} Nothing was changed."))?;
         if changes.iter().any(|other| other.path == change.path) {
             return Err(format!(
                 "{} occurs twice in the patch. Put its hunks under one header.",
@@ -221,23 +224,27 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         }
         changes.push(change);
     }
-    finish(call, &changes, input.force)
+    finish_changes(call, &changes, input.force)
 }
 
 /// Checks the syntax of the planned changes, writes them, and renders the answer.
-fn finish(call: &Call, changes: &[Change], force: bool) -> Result<Reply, String> {
+fn finish_changes(
+    call: &ToolContext,
+    changes: &[PlannedChange],
+    force: bool,
+) -> Result<FileToolReply, String> {
     let mut unchecked = String::new();
     for change in changes {
         if let (Some(after), false) = (&change.after, force) {
-            unchecked += &syntax::check(call, &change.path, change.before.as_deref(), after)?;
+            unchecked += &syntax::check_syntax(call, &change.path, change.before.as_deref(), after)?;
         }
     }
-    write(call, changes)?;
+    write_changes(call, changes)?;
     let shown: Vec<&str> = changes.iter().map(|change| change.shown.as_str()).collect();
     Ok(format!("{}{unchecked}", shown.concat()).into())
 }
 
-fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
+fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange, String> {
     if file.old != NOWHERE && file.new != NOWHERE && file.old != file.new {
         return Err(format!(
             "{} would be renamed. Rename it with run_command (mv).",
@@ -254,12 +261,12 @@ fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
         return Err("A file of the patch has no name.".to_owned());
     }
     if file.old == NOWHERE {
-        return made(call, file, path);
+        return plan_new_file(call, file, path);
     }
-    let before = text_of(call, &path)?;
-    let (old, named) = (Lines::of(&before), |why| format!("{}: {why}", path.display()));
+    let before = read_text(call, &path)?;
+    let (old, named) = (TextLines::of(&before), |why| format!("{}: {why}", path.display()));
     let mut new = old.clone();
-    let notes = apply(&mut new, &file.hunks).map_err(named)?;
+    let notes = apply_hunks(&mut new, &file.hunks).map_err(named)?;
     let after = (file.new != NOWHERE).then(|| new.join());
     if after.is_none() && !file.hunks.is_empty() && !new.texts().is_empty() {
         return Err(named(
@@ -273,11 +280,11 @@ fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
         Some(_) => format!(
             "Patched {}. The changed lines now:\n{}{notes}",
             path.display(),
-            changes(old.texts(), new.texts())
+            render_changes(old.texts(), new.texts())
         ),
         None => format!("Deleted {}.\n", path.display()),
     };
-    Ok(Change {
+    Ok(PlannedChange {
         path,
         before: Some(before),
         after,
@@ -287,7 +294,7 @@ fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
 }
 
 /// Plans a new file.
-fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> {
+fn plan_new_file(call: &ToolContext, file: &FilePatch, path: PathBuf) -> Result<PlannedChange, String> {
     if call.workspace.root().stat(&path).ok().flatten().is_some() {
         return Err(format!("{} exists already.", path.display()));
     }
@@ -298,9 +305,9 @@ fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> 
         .flat_map(|hunk| hunk.trimmed().unwrap_or_else(|| hunk.clone()).lines)
     {
         match line {
-            Line::Added(text) => lines.push(text),
-            Line::Blank => lines.push(String::new()),
-            Line::Context(_) | Line::Removed(_) => {
+            HunkLine::Added(text) => lines.push(text),
+            HunkLine::Blank => lines.push(String::new()),
+            HunkLine::Context(_) | HunkLine::Removed(_) => {
                 return Err(format!(
                     "{}: in the patch of a new file every line begins with '+'.",
                     path.display()
@@ -311,7 +318,7 @@ fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> 
     let is_open = file.hunks.last().is_some_and(|hunk| hunk.open.1);
     let end = if lines.is_empty() || is_open { "" } else { "\n" };
     let shown = format!("Wrote {} ({} lines).\n", path.display(), lines.len());
-    Ok(Change {
+    Ok(PlannedChange {
         path,
         before: None,
         after: Some(lines.join("\n") + end),
@@ -321,14 +328,14 @@ fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> 
 }
 
 /// Location of a hunk, with the lines for it.
-struct Placed {
-    splice: Splice,
-    by: Match,
+struct PlacedHunk {
+    splice: LineSplice,
+    by: MatchStrictness,
 }
 
 /// Applies chunks, each after the previous one where it occurs there. Returns a note for the model about
 /// inexact matches.
-fn apply_chunks(lines: &mut Lines, chunks: &[Chunk]) -> Result<&'static str, String> {
+fn apply_chunks(lines: &mut TextLines, chunks: &[PatchChunk]) -> Result<&'static str, String> {
     let (mut placed, mut from) = (Vec::new(), 0);
     for (number, chunk) in chunks.iter().enumerate() {
         let named = |why: String| format!("change {}: {why}", number + 1);
@@ -340,7 +347,7 @@ fn apply_chunks(lines: &mut Lines, chunks: &[Chunk]) -> Result<&'static str, Str
     splice_all(lines, placed)
 }
 
-fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, String> {
+fn place_chunk(lines: &TextLines, chunk: &PatchChunk, start: usize) -> Result<PlacedHunk, String> {
     let length = lines.texts().len();
     let whole = &chunk.hunk;
     if whole.old().is_empty() || whole.trimmed().is_some_and(|trimmed| trimmed.old().is_empty()) {
@@ -349,29 +356,29 @@ fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, Str
         } else {
             start
         };
-        return Ok(Placed {
-            splice: Splice {
+        return Ok(PlacedHunk {
+            splice: LineSplice {
                 at,
                 count: 0,
-                new: added(whole),
+                new: added_lines(whole),
                 ends: (at == length).then_some(true),
             },
-            by: Match::Exact,
+            by: MatchStrictness::Exact,
         });
     }
     // A blank line at the end of a chunk is usually the separator to the next part of the patch.
     let mut readings = Vec::new();
     for hunk in std::iter::once(whole.clone()).chain(whole.trimmed()) {
-        if let Some(found) = places(lines.texts(), &hunk.old())? {
+        if let Some(found) = find_locations(lines.texts(), &hunk.old())? {
             readings.push((hunk, found));
         }
     }
-    let is_later = |(_, found): &(Hunk, Places)| found.at.iter().any(|at| *at >= start);
+    let is_later = |(_, found): &(PatchHunk, MatchLocations)| found.at.iter().any(|at| *at >= start);
     let reading = readings.iter().position(is_later).unwrap_or(0);
     if readings.is_empty() {
         return Err(format!(
             "its lines do not occur. {}",
-            nearest(lines.texts(), &whole.old())
+            render_nearest_text(lines.texts(), &whole.old())
         ));
     }
     let (hunk, found) = readings.swap_remove(reading);
@@ -391,11 +398,11 @@ fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, Str
             ));
         }
     };
-    Ok(Placed {
-        splice: Splice {
+    Ok(PlacedHunk {
+        splice: LineSplice {
             at,
             count,
-            new: rewritten(lines, &hunk, at, found.by)?,
+            new: rewrite_hunk(lines, &hunk, at, found.by)?,
             ends: (at + count == length).then_some(!hunk.open.1),
         },
         by: found.by,
@@ -404,10 +411,10 @@ fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, Str
 
 /// Applies hunks to the file as it is before the first of them. Returns a note for the model about inexact
 /// matches.
-fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
-    let mut placed: Vec<Placed> = Vec::new();
+fn apply_hunks(lines: &mut TextLines, hunks: &[PatchHunk]) -> Result<&'static str, String> {
+    let mut placed: Vec<PlacedHunk> = Vec::new();
     for (number, hunk) in hunks.iter().enumerate() {
-        let place = place(lines, hunk).map_err(|why| format!("hunk {}: {why}", number + 1))?;
+        let place = place_hunk(lines, hunk).map_err(|why| format!("hunk {}: {why}", number + 1))?;
         placed.push(place);
     }
     splice_all(lines, placed)
@@ -415,15 +422,18 @@ fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
 
 /// Applies all changes to the file as it is before the first of them. Returns a note for the model about
 /// inexact matches.
-fn splice_all(lines: &mut Lines, mut placed: Vec<Placed>) -> Result<&'static str, String> {
+fn splice_all(lines: &mut TextLines, mut placed: Vec<PlacedHunk>) -> Result<&'static str, String> {
     placed.sort_by_key(|place| place.splice.at);
-    let overlap = |pair: &[Placed]| pair[0].splice.at + pair[0].splice.count > pair[1].splice.at;
+    let overlap = |pair: &[PlacedHunk]| pair[0].splice.at + pair[0].splice.count > pair[1].splice.at;
     if placed.windows(2).any(overlap) {
         return Err("two hunks change the same lines. Put them into one.".to_owned());
     }
-    let is_loose = placed
-        .iter()
-        .any(|place| matches!(place.by, Match::Indentation | Match::Typography));
+    let is_loose = placed.iter().any(|place| {
+        matches!(
+            place.by,
+            MatchStrictness::Indentation | MatchStrictness::Typography
+        )
+    });
     // From the last to the first, because a splice moves the lines after it.
     for place in placed.into_iter().rev() {
         lines.splice(place.splice);
@@ -435,30 +445,30 @@ fn splice_all(lines: &mut Lines, mut placed: Vec<Placed>) -> Result<&'static str
     })
 }
 
-fn place(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
+fn place_hunk(lines: &TextLines, hunk: &PatchHunk) -> Result<PlacedHunk, String> {
     if hunk.old().is_empty() {
-        return insertion(lines, hunk);
+        return place_insertion(lines, hunk);
     }
-    let whole = places(lines.texts(), &hunk.old())?;
+    let whole = find_locations(lines.texts(), &hunk.old())?;
     // A blank line at the end of a hunk is usually the separator to the next part of the patch.
     let trimmed = hunk.trimmed().filter(|_| whole.is_none());
     let (hunk, found) = match &trimmed {
-        Some(trimmed) if trimmed.old().is_empty() => return insertion(lines, trimmed),
-        Some(trimmed) => (trimmed, places(lines.texts(), &trimmed.old())?),
+        Some(trimmed) if trimmed.old().is_empty() => return place_insertion(lines, trimmed),
+        Some(trimmed) => (trimmed, find_locations(lines.texts(), &trimmed.old())?),
         None => (hunk, whole),
     };
     let found = found.ok_or_else(|| {
-        let near = nearest(lines.texts(), &hunk.old());
+        let near = render_nearest_text(lines.texts(), &hunk.old());
         format!("its lines do not occur. {near}")
     })?;
-    let at = the_one(lines, hunk, &found)?;
+    let at = select_location(lines, hunk, &found)?;
     let count = hunk.old().len();
     let reaches_end = at + count == lines.texts().len();
-    Ok(Placed {
-        splice: Splice {
+    Ok(PlacedHunk {
+        splice: LineSplice {
             at,
             count,
-            new: rewritten(lines, hunk, at, found.by)?,
+            new: rewrite_hunk(lines, hunk, at, found.by)?,
             // Without a marker in the patch, the line end of the file's last line stays unchanged.
             ends: (reaches_end && hunk.open != (false, false)).then_some(!hunk.open.1),
         },
@@ -467,7 +477,7 @@ fn place(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
 }
 
 /// Places lines without context after the line that the header's numbers name.
-fn insertion(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
+fn place_insertion(lines: &TextLines, hunk: &PatchHunk) -> Result<PlacedHunk, String> {
     let at = match hunk.start {
         Some(start) if start <= lines.texts().len() => start,
         None if lines.texts().is_empty() => 0,
@@ -478,27 +488,27 @@ fn insertion(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
             );
         }
     };
-    Ok(Placed {
-        splice: Splice {
+    Ok(PlacedHunk {
+        splice: LineSplice {
             at,
             count: 0,
-            new: added(hunk),
+            new: added_lines(hunk),
             ends: hunk.open.1.then_some(false),
         },
-        by: Match::Exact,
+        by: MatchStrictness::Exact,
     })
 }
 
-fn added(hunk: &Hunk) -> Vec<String> {
+fn added_lines(hunk: &PatchHunk) -> Vec<String> {
     let added = hunk.lines.iter().filter_map(|line| match line {
-        Line::Added(text) => Some(text.clone()),
-        Line::Context(_) | Line::Blank | Line::Removed(_) => None,
+        HunkLine::Added(text) => Some(text.clone()),
+        HunkLine::Context(_) | HunkLine::Blank | HunkLine::Removed(_) => None,
     });
     added.collect()
 }
 
 /// Selects one location: the only one, the one that the numbers name, or the first one below the heading.
-fn the_one(lines: &Lines, hunk: &Hunk, found: &Places) -> Result<usize, String> {
+fn select_location(lines: &TextLines, hunk: &PatchHunk, found: &MatchLocations) -> Result<usize, String> {
     let named = hunk.start.and_then(|start| start.checked_sub(1));
     match (found.at.as_slice(), named) {
         ([at], _) => return Ok(*at),
@@ -523,18 +533,26 @@ fn the_one(lines: &Lines, hunk: &Hunk, found: &Places) -> Result<usize, String> 
 }
 
 /// Returns the new lines: context as in the file, and added lines with the file's indentation.
-fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<String>, String> {
+fn rewrite_hunk(
+    lines: &TextLines,
+    hunk: &PatchHunk,
+    at: usize,
+    by: MatchStrictness,
+) -> Result<Vec<String>, String> {
     let old = hunk.old();
     let found = &lines.texts()[at..at + old.len()];
     let fresh = match by {
-        Match::Exact | Match::TrailingSpace => added(hunk),
-        Match::Indentation | Match::Typography => {
-            let starts_new = matches!(hunk.lines.first(), Some(Line::Removed(_) | Line::Added(_)));
-            Readings::of(&old, found).apply(&added(hunk), starts_new).ok_or_else(|| {
+        MatchStrictness::Exact | MatchStrictness::TrailingSpace => added_lines(hunk),
+        MatchStrictness::Indentation | MatchStrictness::Typography => {
+            let starts_new = matches!(
+                hunk.lines.first(),
+                Some(HunkLine::Removed(_) | HunkLine::Added(_))
+            );
+            IndentRelations::of(&old, found).apply(&added_lines(hunk), starts_new).ok_or_else(|| {
                 format!(
                     "its indentation differs from the file's, and it is not clear how the new lines should be indented. Give the lines \
                      exactly as the file has them:\n{}",
-                    numbered(lines.texts(), at..at + old.len())
+                    render_numbered_lines(lines.texts(), at..at + old.len())
                 )
             })?
         }
@@ -543,29 +561,32 @@ fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<Str
     let mut new = Vec::new();
     for line in &hunk.lines {
         match line {
-            Line::Context(_) | Line::Blank => new.extend(found.next().cloned()),
-            Line::Removed(_) => drop(found.next()),
-            Line::Added(_) => new.extend(fresh.next()),
+            HunkLine::Context(_) | HunkLine::Blank => new.extend(found.next().cloned()),
+            HunkLine::Removed(_) => drop(found.next()),
+            HunkLine::Added(_) => new.extend(fresh.next()),
         }
     }
     Ok(new)
 }
 
 /// Writes all changes. If one cannot be written, the previous ones are reverted.
-fn write(call: &Call, changes: &[Change]) -> Result<(), String> {
+fn write_changes(call: &ToolContext, changes: &[PlannedChange]) -> Result<(), String> {
     for (number, change) in changes.iter().enumerate() {
-        if let Err(error) = put(call, change, change.after.as_deref()) {
+        if let Err(error) = write_change(call, change, change.after.as_deref()) {
             for done in &changes[..number] {
                 // The error is ignored: the model receives the first error.
-                let _ = put(call, done, done.before.as_deref());
+                let _ = write_change(call, done, done.before.as_deref());
             }
-            return Err(format!("{} Nothing was changed.", explain(&change.path, &error)));
+            return Err(format!(
+                "{} Nothing was changed.",
+                explain_path_error(&change.path, &error)
+            ));
         }
     }
     Ok(())
 }
 
-fn put(call: &Call, change: &Change, content: Option<&str>) -> std::io::Result<()> {
+fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&str>) -> std::io::Result<()> {
     let (root, path) = (call.workspace.root(), change.path.as_path());
     call.workspace.note_written(path);
     match content {
@@ -640,9 +661,9 @@ mod tests {
 
     /// Applies a patch without header to a text.
     fn patched(before: &str, hunks: &str) -> Result<String, String> {
-        let files = super::patch::read(&format!("--- a/f\n+++ b/f\n{hunks}"))?;
-        let mut lines = super::Lines::of(before);
-        super::apply(&mut lines, &files[0].hunks)?;
+        let files = super::patch::parse_patch(&format!("--- a/f\n+++ b/f\n{hunks}"))?;
+        let mut lines = super::TextLines::of(before);
+        super::apply_hunks(&mut lines, &files[0].hunks)?;
         Ok(lines.join())
     }
 
@@ -767,11 +788,11 @@ mod tests {
     /// Applies chunks of an envelope to a text.
     fn enveloped(before: &str, chunks: &str) -> Result<String, String> {
         let text = format!("*** Begin Patch\n*** Update File: f\n{chunks}*** End Patch");
-        let operations = super::patch_envelope::read(&text)?;
+        let operations = super::patch_envelope::parse_envelope(&text)?;
         let super::FileOperation::Update { chunks, .. } = &operations[0] else {
             panic!("{operations:?}");
         };
-        let mut lines = super::Lines::of(before);
+        let mut lines = super::TextLines::of(before);
         super::apply_chunks(&mut lines, chunks)?;
         Ok(lines.join())
     }

@@ -7,12 +7,12 @@ pub(super) const REPLACE: &str = ">>>>>>> REPLACE";
 /// A SEARCH/REPLACE block. If its content contains lines like the divider, the dividing line is determined
 /// later, against the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct EditBlock {
     lines: Vec<String>,
     dividers: Vec<usize>,
 }
 
-impl Block {
+impl EditBlock {
     /// Creates a block with a single divider.
     pub(super) fn plain(search: &str, replace: &str) -> Self {
         let search: Vec<String> = search.lines().map(str::to_owned).collect();
@@ -38,13 +38,13 @@ impl Block {
 ///
 /// # Errors
 /// Returns a text for the model that names the invalid line.
-pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
+pub(super) fn parse_blocks(edits: &str) -> Result<Vec<EditBlock>, String> {
     let edits = edits.strip_prefix('\u{feff}').unwrap_or(edits);
     let mut blocks = Vec::new();
     let mut lines = edits.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         match line.trim_end() {
-            SEARCH => blocks.push(block(&mut lines, number)?),
+            SEARCH => blocks.push(parse_block(&mut lines, number)?),
             // Models put Markdown fences around blocks; they have no meaning.
             line if line.trim().is_empty() || line.trim_start().starts_with("```") => {}
             _ => {
@@ -52,7 +52,7 @@ pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
                     "line {} of `edits` is outside of every block: {:?}. A block starts with a line {SEARCH:?}, has one line \
                      {DIVIDER:?}, and ends with a line {REPLACE:?}; nothing else stands between blocks.",
                     number + 1,
-                    super::cut(line, 80)
+                    super::truncate_text(line, 80)
                 ));
             }
         }
@@ -65,13 +65,16 @@ pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
     Ok(blocks)
 }
 
-fn block<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>, start: usize) -> Result<Block, String> {
+fn parse_block<'a>(
+    lines: &mut impl Iterator<Item = (usize, &'a str)>,
+    start: usize,
+) -> Result<EditBlock, String> {
     let (mut content, mut dividers) = (Vec::new(), Vec::new());
     for (number, line) in lines {
         match line.trim_end() {
             REPLACE if dividers.is_empty() => break,
             REPLACE => {
-                return Ok(Block {
+                return Ok(EditBlock {
                     lines: content,
                     dividers,
                 });
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn blocks_parse_with_any_content() {
         let text = "```\n<<<<<<< SEARCH\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n=======\nc\n>>>>>>> REPLACE\n\n```\n";
-        let blocks = read(text).unwrap();
+        let blocks = parse_blocks(text).unwrap();
         let readings: Vec<_> = blocks[0].readings().collect();
         assert_eq!(readings.len(), 1, "the divider within the conflict is content");
         assert_eq!(readings[0].1, ["c"]);
@@ -150,7 +153,7 @@ mod tests {
                 "line 6 of `edits` is outside",
             ),
         ] {
-            let error = read(text).unwrap_err();
+            let error = parse_blocks(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "commit_changes",
     description: "Commits all changed, new and deleted files on the branch; there is no staging. Files named by \
                   .gitignore are left out. Needs create_branch first. With amend, the last commit of this branch is \
                   replaced: its changes and the new ones become one commit with the new message.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_commit_changes),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,11 +26,11 @@ struct Input {
     amend: bool,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let Input { message, amend } = parse(input)?;
+fn run_commit_changes(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let Input { message, amend } = parse_input(input)?;
     call.workspace
         .commit_changes(&message, amend, (&call.commit_author, call.commit_time_s))
-        .map(Reply::from)
+        .map(FileToolReply::from)
 }
 
 #[cfg(test)]

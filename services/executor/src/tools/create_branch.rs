@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "create_branch",
     description: "Creates the branch for this change at the base commit and checks it out. Do it once, before the first \
                   commit. Changes already made to files stay. Called again with another name, it starts over: the new branch \
                   has no commits, and the work of the earlier ones stays in the files, to be committed again.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_create_branch),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,9 +23,11 @@ struct Input {
     branch_name: String,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
-    call.workspace.create_branch(&input.branch_name).map(Reply::from)
+fn run_create_branch(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
+    call.workspace
+        .create_branch(&input.branch_name)
+        .map(FileToolReply::from)
 }
 
 #[cfg(test)]

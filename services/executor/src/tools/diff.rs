@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-use super::{Call, Nothing, Reply, Run, Tool, parse};
+use super::{ExecutorTool, FileToolReply, Nothing, ToolAction, ToolContext, parse_input};
 
 /// Limit of the shown diff, in bytes.
 const MAX_SHOWN: usize = 48 * 1024;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "diff",
     description: "Shows all changes since the base commit, committed or not, as a unified diff. Look at it before \
                   commit_changes and before the pull request.",
-    schema: super::schema::<Nothing>,
+    schema: super::input_schema::<Nothing>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_diff),
 };
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let Nothing {} = parse(input)?;
+fn run_diff(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let Nothing {} = parse_input(input)?;
     let diff = call.workspace.diff(MAX_SHOWN).map_err(|problem| {
         format!("The diff could not be made: {problem}. Look at single files with git diff in run_command.")
     })?;
@@ -39,7 +39,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         diff.text,
         call.workspace.left_out()
     );
-    Ok(Reply {
+    Ok(FileToolReply {
         text,
         truncated: diff.truncated,
     })

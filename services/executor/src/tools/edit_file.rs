@@ -5,24 +5,26 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Call, Reply, Run, Tool,
-    blocks::{self, Block, DIVIDER},
-    parse, syntax,
-    text::{Lines, Match, Places, Readings, Splice, changes, kept, nearest, numbered, places},
-    text_of,
+    ExecutorTool, FileToolReply, ToolAction, ToolContext,
+    blocks::{self, DIVIDER, EditBlock},
+    parse_input, read_text, syntax,
+    text::{
+        IndentRelations, LineSplice, MatchLocations, MatchStrictness, TextLines, find_locations,
+        match_kept_lines, render_changes, render_nearest_text, render_numbered_lines,
+    },
 };
-use crate::workspace::explain;
+use crate::workspace::explain_path_error;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "edit_file",
     description: "Changes parts of an existing file. `edits` holds one or more blocks, each:\n<<<<<<< SEARCH\nlines as \
                   they are now\n=======\nreplacement lines\n>>>>>>> REPLACE\nThe searched lines must occur exactly \
                   once; add surrounding lines until they do. Differences in white space are forgiven where it is clear what \
                   is meant. Instead of `edits`, old_string and new_string replace one piece of text. Either every \
                   block applies or the file stays as it is. The answer shows the changed lines.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_edit_file),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,23 +49,23 @@ struct Input {
 
 /// Requested edit.
 #[derive(Debug)]
-enum Edit {
-    Blocks(Vec<Block>),
+enum FileEdit {
+    Blocks(Vec<EditBlock>),
     Strings { old: String, new: String, all: bool },
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
-    let edits = edits(&input)?;
+fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
+    let edits = parse_edits(&input)?;
     let path = call.workspace.existing(&input.path)?;
-    let text = text_of(call, &path)?;
+    let text = read_text(call, &path)?;
     let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());
-    let before = Lines::of(&text);
+    let before = TextLines::of(&text);
     let mut after = before.clone();
     let mut notes = Vec::new();
     for (number, edit) in edits.iter().enumerate() {
         notes.extend(
-            apply(&mut after, edit).map_err(|why| unchanged(numbered_problem(&edits, number, &why)))?,
+            apply_edit(&mut after, edit).map_err(|why| unchanged(numbered_problem(&edits, number, &why)))?,
         );
     }
     let edited = after.join();
@@ -73,20 +75,20 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let unchecked = if input.force {
         String::new()
     } else {
-        syntax::check(call, &path, Some(&text), &edited)?
+        syntax::check_syntax(call, &path, Some(&text), &edited)?
     };
     call.workspace
         .root()
         .write(&path, edited.as_bytes())
-        .map_err(|error| explain(&path, &error))?;
+        .map_err(|error| explain_path_error(&path, &error))?;
     call.workspace.note_written(&path);
     notes.dedup();
     let (path, notes) = (path.display(), notes.concat());
-    let shown = changes(before.texts(), after.texts());
+    let shown = render_changes(before.texts(), after.texts());
     Ok(format!("Edited {path}. The changed lines now:\n{shown}{notes}{unchecked}").into())
 }
 
-fn numbered_problem(edits: &[Edit], number: usize, why: &str) -> String {
+fn numbered_problem(edits: &[FileEdit], number: usize, why: &str) -> String {
     match edits {
         [_] => why.to_owned(),
         _ => format!("edit {}: {why}", number + 1),
@@ -94,12 +96,12 @@ fn numbered_problem(edits: &[Edit], number: usize, why: &str) -> String {
 }
 
 /// Returns the edits of an input in either form.
-fn edits(input: &Input) -> Result<Vec<Edit>, String> {
+fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
     let strings = input.old_string.as_ref().zip(input.new_string.as_ref());
     match (&input.edits, strings) {
-        (Some(Value::String(text)), None) => Ok(vec![Edit::Blocks(blocks::read(text)?)]),
-        (Some(Value::Array(list)), None) => list.iter().map(listed).collect(),
-        (None, Some((old, new))) => Ok(vec![Edit::Strings {
+        (Some(Value::String(text)), None) => Ok(vec![FileEdit::Blocks(blocks::parse_blocks(text)?)]),
+        (Some(Value::Array(list)), None) => list.iter().map(parse_listed_edit).collect(),
+        (None, Some((old, new))) => Ok(vec![FileEdit::Strings {
             old: old.clone(),
             new: new.clone(),
             all: input.replace_all,
@@ -113,9 +115,9 @@ fn edits(input: &Input) -> Result<Vec<Edit>, String> {
 }
 
 /// Parses an edit of a list: a block as text, or an object with the two strings.
-fn listed(edit: &Value) -> Result<Edit, String> {
+fn parse_listed_edit(edit: &Value) -> Result<FileEdit, String> {
     if let Some(text) = edit.as_str() {
-        return Ok(Edit::Blocks(blocks::read(text)?));
+        return Ok(FileEdit::Blocks(blocks::parse_blocks(text)?));
     }
     let string = |names: [&str; 4]| {
         names
@@ -127,14 +129,14 @@ fn listed(edit: &Value) -> Result<Edit, String> {
     let (Some(old), Some(new)) = (old, new) else {
         return Err("Each entry of `edits` needs `old_string` and `new_string`.".to_owned());
     };
-    Ok(Edit::Strings { old, new, all: false })
+    Ok(FileEdit::Strings { old, new, all: false })
 }
 
 /// Applies one edit. Returns notes for the model about inexact matches.
-fn apply(lines: &mut Lines, edit: &Edit) -> Result<Vec<String>, String> {
+fn apply_edit(lines: &mut TextLines, edit: &FileEdit) -> Result<Vec<String>, String> {
     match edit {
-        Edit::Strings { old, new, all } => replace_text(lines, old, new, *all).map(Vec::from_iter),
-        Edit::Blocks(blocks) => {
+        FileEdit::Strings { old, new, all } => replace_text(lines, old, new, *all).map(Vec::from_iter),
+        FileEdit::Blocks(blocks) => {
             let mut notes = Vec::new();
             for (number, block) in blocks.iter().enumerate() {
                 let note = replace_lines(lines, block);
@@ -145,7 +147,7 @@ fn apply(lines: &mut Lines, edit: &Edit) -> Result<Vec<String>, String> {
     }
 }
 
-fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Option<String>, String> {
+fn replace_text(lines: &mut TextLines, old: &str, new: &str, all: bool) -> Result<Option<String>, String> {
     // The body has `\n` only; unchanged lines keep the line ends of the file.
     let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
     let body = lines.body();
@@ -159,11 +161,14 @@ fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Op
     let at: Vec<usize> = body.match_indices(&old).map(|(at, _)| at).collect();
     match at.as_slice() {
         // The texts may differ in white space only, which the search by lines tolerates.
-        [] if !all => replace_lines(lines, &Block::plain(&old, &new)),
-        [] => Err(missing(lines, &old)),
+        [] if !all => replace_lines(lines, &EditBlock::plain(&old, &new)),
+        [] => Err(describe_missing_text(lines, &old)),
         [_, _, ..] if !all => {
             let line = |at: &usize| body[..*at].matches('\n').count();
-            Err(ambiguous("old_string", &at.iter().map(line).collect::<Vec<_>>()))
+            Err(describe_ambiguity(
+                "old_string",
+                &at.iter().map(line).collect::<Vec<_>>(),
+            ))
         }
         _ => {
             lines.become_body(&body.replace(&old, &new));
@@ -172,13 +177,13 @@ fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Op
     }
 }
 
-fn missing(lines: &Lines, wanted: &str) -> String {
+fn describe_missing_text(lines: &TextLines, wanted: &str) -> String {
     let wanted: Vec<String> = wanted.lines().map(str::to_owned).collect();
-    let near = nearest(lines.texts(), &wanted);
+    let near = render_nearest_text(lines.texts(), &wanted);
     format!("the text to replace does not occur. {near}")
 }
 
-fn ambiguous(what: &str, at: &[usize]) -> String {
+fn describe_ambiguity(what: &str, at: &[usize]) -> String {
     let shown: Vec<String> = at.iter().take(5).map(|at| (at + 1).to_string()).collect();
     let more = if at.len() > shown.len() { ", ..." } else { "" };
     format!(
@@ -188,39 +193,42 @@ fn ambiguous(what: &str, at: &[usize]) -> String {
     )
 }
 
-fn replace_lines(lines: &mut Lines, block: &Block) -> Result<Option<String>, String> {
-    let (search, replace, places) = reading(lines, block)?;
+fn replace_lines(lines: &mut TextLines, block: &EditBlock) -> Result<Option<String>, String> {
+    let (search, replace, places) = select_reading(lines, block)?;
     let [at] = places.at.as_slice() else {
-        return Err(ambiguous("the SEARCH part", &places.at));
+        return Err(describe_ambiguity("the SEARCH part", &places.at));
     };
-    let new = rewritten(lines, *at, search, replace, places.by)?;
-    lines.splice(Splice {
+    let new = rewrite_lines(lines, *at, search, replace, places.by)?;
+    lines.splice(LineSplice {
         at: *at,
         count: search.len(),
         new,
         ends: None,
     });
     let note = match places.by {
-        Match::Exact | Match::TrailingSpace => None,
-        Match::Indentation => Some("[found with another indentation; check the lines above]\n"),
-        Match::Typography => Some("[found with other quotes or dashes; check the lines above]\n"),
+        MatchStrictness::Exact | MatchStrictness::TrailingSpace => None,
+        MatchStrictness::Indentation => Some("[found with another indentation; check the lines above]\n"),
+        MatchStrictness::Typography => Some("[found with other quotes or dashes; check the lines above]\n"),
     };
     Ok(note.map(str::to_owned))
 }
 
 /// Returns the only division of a block whose SEARCH part occurs in the file, with its locations.
-fn reading<'a>(lines: &Lines, block: &'a Block) -> Result<(&'a [String], &'a [String], Places), String> {
+fn select_reading<'a>(
+    lines: &TextLines,
+    block: &'a EditBlock,
+) -> Result<(&'a [String], &'a [String], MatchLocations), String> {
     let (mut found, mut first) = (Vec::new(), None);
     for (search, replace) in block.readings() {
         if search.is_empty() && lines.texts().is_empty() {
-            let start = Places {
+            let start = MatchLocations {
                 at: vec![0],
-                by: Match::Exact,
+                by: MatchStrictness::Exact,
             };
             return Ok((search, replace, start));
         }
         first.get_or_insert(search);
-        found.extend(places(lines.texts(), search)?.map(|places| (search, replace, places)));
+        found.extend(find_locations(lines.texts(), search)?.map(|places| (search, replace, places)));
     }
     if found.len() > 1 {
         return Err(format!(
@@ -231,21 +239,21 @@ fn reading<'a>(lines: &Lines, block: &'a Block) -> Result<(&'a [String], &'a [St
         None | Some([]) => "the SEARCH part is empty. Name the lines to replace.".to_owned(),
         Some(search) => format!(
             "the SEARCH part does not occur. {}",
-            nearest(lines.texts(), search)
+            render_nearest_text(lines.texts(), search)
         ),
     })
 }
 
 /// Returns the replacing lines: unchanged ones as in the file, new ones with the file's indentation.
-fn rewritten(
-    lines: &Lines,
+fn rewrite_lines(
+    lines: &TextLines,
     at: usize,
     search: &[String],
     replace: &[String],
-    by: Match,
+    by: MatchStrictness,
 ) -> Result<Vec<String>, String> {
     let found = &lines.texts()[at..at + search.len()];
-    let kept = kept(search, replace);
+    let kept = match_kept_lines(search, replace);
     let is_new = kept.iter().map(Option::is_none);
     let fresh: Vec<String> = replace
         .iter()
@@ -254,14 +262,14 @@ fn rewritten(
         .map(|(line, _)| line.clone())
         .collect();
     let fresh = match by {
-        Match::Exact | Match::TrailingSpace => fresh,
-        Match::Indentation | Match::Typography => {
+        MatchStrictness::Exact | MatchStrictness::TrailingSpace => fresh,
+        MatchStrictness::Indentation | MatchStrictness::Typography => {
             let starts_new = kept.first().is_some_and(Option::is_none);
-            Readings::of(search, found).apply(&fresh, starts_new).ok_or_else(|| {
+            IndentRelations::of(search, found).apply(&fresh, starts_new).ok_or_else(|| {
                 format!(
                     "the indentation of the block differs from the file's, and it is not clear how the new lines should be indented. \
                      Give the lines exactly as the file has them:\n{}",
-                    numbered(lines.texts(), at..at + search.len())
+                    render_numbered_lines(lines.texts(), at..at + search.len())
                 )
             })?
         }
@@ -623,8 +631,8 @@ mod tests {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let search: Vec<&str> = search.iter().map(String::as_str).collect();
             let replace: Vec<&str> = replace.iter().map(String::as_str).collect();
-            let block = super::Block::plain(&search.join("\n"), &replace.join("\n"));
-            let mut edited = super::Lines::of(&text);
+            let block = super::EditBlock::plain(&search.join("\n"), &replace.join("\n"));
+            let mut edited = super::TextLines::of(&text);
             let (removed, added) = (search.join("\n").lines().count(), replace.join("\n").lines().count());
             if super::replace_lines(&mut edited, &block).is_ok() {
                 let before = text.lines().count();

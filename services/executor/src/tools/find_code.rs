@@ -2,29 +2,29 @@
 
 use std::path::Path;
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use git2::{ObjectType, Oid};
-use retrieval::{Answer, Kind, Modules, Query, Request};
+use retrieval::{ChunkKind, ModuleFolders, SearchAnswer, SearchQuery, SearchRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, globs::Globs, parse};
-use crate::retrieval::{Searchable, Status, literally};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPatterns, parse_input};
+use crate::retrieval::{CommitIndex, IndexStatus, search_literally};
 
 /// Limit of shown results.
 const MAX_FOUND: usize = 15;
 /// Limit in bytes: a larger file counts as changed without a comparison with the base.
 const MAX_COMPARED: u64 = 1024 * 1024;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "find_code",
     description: "Finds the code that a description is about, best first: `path:lines symbol (score) reason`. Give the words \
                   of the ticket, names, an error message or a stack trace as query. Use it when you do not know the exact \
                   text; for exact text use search_content. It knows the files as they were at the base commit.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_find_code),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,40 +38,40 @@ struct Input {
     scope: Option<String>,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
-    let query = Query::from_text(&input.query);
+fn run_find_code(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
+    let query = SearchQuery::from_text(&input.query);
     if query.is_empty() {
         return Err(
             "The query has no word to look for. Describe what the code does, or give a name.".to_owned(),
         );
     }
-    let kind = kind(input.kind.as_deref())?;
+    let kind = parse_kind(input.kind.as_deref())?;
     let scope = input.scope.as_deref().filter(|scope| !scope.trim().is_empty());
-    let scope = scope.map(|scope| Globs::new(call, scope)).transpose()?;
+    let scope = scope.map(|scope| GlobPatterns::new(call, scope)).transpose()?;
     let is_wanted = |path: &str| scope.as_ref().is_none_or(|scope| scope.is_match(Path::new(path)));
     let status = match &call.index {
-        Some(index) => match searched(index, &query, kind, &is_wanted) {
-            Some(answer) => return Ok(shown(call, index, &answer)),
+        Some(index) => match search_index(index, &query, kind, &is_wanted) {
+            Some(answer) => return Ok(render_matches(call, index, &answer)),
             None => index.status(),
         },
-        None => Status::Failed("indexing is switched off"),
+        None => IndexStatus::Failed("indexing is switched off"),
     };
-    Ok(otherwise(call, &query, &is_wanted, status).into())
+    Ok(search_without_index(call, &query, &is_wanted, status).into())
 }
 
-fn kind(text: Option<&str>) -> Result<Kind, String> {
+fn parse_kind(text: Option<&str>) -> Result<ChunkKind, String> {
     match text
         .map(str::trim)
         .unwrap_or_default()
         .to_ascii_lowercase()
         .as_str()
     {
-        "" | "any" => Ok(Kind::Any),
-        "definition" => Ok(Kind::Definition),
-        "usage" => Ok(Kind::Usage),
-        "test" => Ok(Kind::Test),
-        "docs" => Ok(Kind::Docs),
+        "" | "any" => Ok(ChunkKind::Any),
+        "definition" => Ok(ChunkKind::Definition),
+        "usage" => Ok(ChunkKind::Usage),
+        "test" => Ok(ChunkKind::Test),
+        "docs" => Ok(ChunkKind::Docs),
         other => Err(format!(
             "kind {other:?} is not known: give any, definition, usage, test or docs."
         )),
@@ -79,14 +79,14 @@ fn kind(text: Option<&str>) -> Result<Kind, String> {
 }
 
 /// Searches the index. `None` when it is not ready or cannot be read.
-fn searched(
-    index: &Searchable,
-    query: &Query,
-    kind: Kind,
+fn search_index(
+    index: &CommitIndex,
+    query: &SearchQuery,
+    kind: ChunkKind,
     is_wanted: &dyn Fn(&str) -> bool,
-) -> Option<Answer> {
-    let modules = Modules::default();
-    let mut request = Request::new(query, &modules);
+) -> Option<SearchAnswer> {
+    let modules = ModuleFolders::default();
+    let mut request = SearchRequest::new(query, &modules);
     request.kind = kind;
     request.scope = Some(is_wanted);
     request.max = MAX_FOUND;
@@ -94,11 +94,13 @@ fn searched(
     request.max_in_module = MAX_FOUND;
     index
         .search(&request)?
-        .inspect_err(|error| tracing::warn!(error = %chain(error), "an index could not be searched"))
+        .inspect_err(
+            |error| tracing::warn!(error = %format_error_chain(error), "an index could not be searched"),
+        )
         .ok()
 }
 
-fn shown(call: &Call, index: &Searchable, answer: &Answer) -> Reply {
+fn render_matches(call: &ToolContext, index: &CommitIndex, answer: &SearchAnswer) -> FileToolReply {
     if answer.found.is_empty() {
         let text = "No confident match. Try other words or names, a wider scope, or search_content.";
         return text.to_owned().into();
@@ -130,13 +132,13 @@ fn shown(call: &Call, index: &Searchable, answer: &Answer) -> Reply {
     if answer.is_cut {
         text.push_str("[more fits; narrow it with scope, kind or more exact words]\n");
     }
-    Reply {
+    FileToolReply {
         text,
         truncated: answer.is_cut,
     }
 }
 
-fn has_changed(call: &Call, index: &Searchable, path: &str) -> bool {
+fn has_changed(call: &ToolContext, index: &CommitIndex, path: &str) -> bool {
     let path = Path::new(path);
     let Ok(content) = call.workspace.root().read(path, MAX_COMPARED) else {
         return true;
@@ -147,8 +149,13 @@ fn has_changed(call: &Call, index: &Searchable, path: &str) -> bool {
 }
 
 /// Searches paths and literal text, and adds the reason why the index was not used.
-fn otherwise(call: &Call, query: &Query, is_wanted: &dyn Fn(&str) -> bool, status: Status) -> String {
-    let found = literally(
+fn search_without_index(
+    call: &ToolContext,
+    query: &SearchQuery,
+    is_wanted: &dyn Fn(&str) -> bool,
+    status: IndexStatus,
+) -> String {
+    let found = search_literally(
         &call.workspace,
         query,
         is_wanted,
@@ -171,9 +178,9 @@ fn otherwise(call: &Call, query: &Query, is_wanted: &dyn Fn(&str) -> bool, statu
         text.push_str("Nothing found. Try search_content or outline.\n");
     }
     let why = match status {
-        Status::Building(percent) => format!("the index is not ready ({percent} %)"),
-        Status::Failed(why) => format!("there is no index: {why}"),
-        Status::Ready => "the index could not be read".to_owned(),
+        IndexStatus::Building(percent) => format!("the index is not ready ({percent} %)"),
+        IndexStatus::Failed(why) => format!("there is no index: {why}"),
+        IndexStatus::Ready => "the index could not be read".to_owned(),
     };
     text.push_str(&format!("[{why}; only paths and literal text were searched]\n"));
     text

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::Call;
-use crate::workspace::Kind;
+use super::ToolContext;
+use crate::workspace::FileKind;
 
 /// Set of patterns; a path matches if one of them does.
 #[derive(Debug)]
-pub(super) struct Globs {
+pub(super) struct GlobPatterns {
     set: GlobSet,
     is_plain: bool,
 }
 
-impl Globs {
+impl GlobPatterns {
     /// Parses patterns separated by commas.
     ///
     /// A pattern may begin with `./` or the absolute path of the workspace. Without a slash it matches in
@@ -22,11 +22,11 @@ impl Globs {
     ///
     /// # Errors
     /// Returns a text for the model when a pattern is invalid.
-    pub(super) fn new(call: &Call, patterns: &str) -> Result<Self, String> {
+    pub(super) fn new(call: &ToolContext, patterns: &str) -> Result<Self, String> {
         let (mut set, mut is_plain) = (GlobSetBuilder::new(), true);
-        for pattern in split(patterns) {
+        for pattern in split_patterns(patterns) {
             is_plain &= !pattern.contains(['*', '?', '[', '{']);
-            for pattern in meant(call, pattern) {
+            for pattern in expand_pattern(call, pattern) {
                 // `*` must not match across folders; `**` does.
                 let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
                 set.add(glob.map_err(|error| {
@@ -54,7 +54,7 @@ impl Globs {
 }
 
 /// Splits a list of patterns at commas outside of braces.
-fn split(patterns: &str) -> impl Iterator<Item = &str> {
+fn split_patterns(patterns: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let at_comma = move |c: char| {
         depth = match c {
@@ -71,13 +71,13 @@ fn split(patterns: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Expands a pattern as written into the patterns that it means.
-fn meant(call: &Call, pattern: &str) -> Vec<String> {
+fn expand_pattern(call: &ToolContext, pattern: &str) -> Vec<String> {
     let root = call.workspace.root().path().to_string_lossy();
     let inside = pattern.strip_prefix(root.as_ref()).unwrap_or(pattern);
     let inside = inside.trim_start_matches('/');
     let inside = inside.strip_prefix("./").unwrap_or(inside);
     let name = inside.trim_end_matches('/');
-    let is_folder = |path: &str| matches!(call.workspace.root().stat(Path::new(path)), Ok(Some(stat)) if stat.kind == Kind::Folder);
+    let is_folder = |path: &str| matches!(call.workspace.root().stat(Path::new(path)), Ok(Some(stat)) if stat.kind == FileKind::Folder);
     if name.is_empty() || name == "." {
         return vec!["**".to_owned()];
     }

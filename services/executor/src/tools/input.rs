@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Alternative names of fields. Models use them because other tools have them.
-pub(super) type Aliases = &'static [(&'static str, &'static str)];
+pub(super) type FieldAliases = &'static [(&'static str, &'static str)];
 
 /// Alternative names that apply to every tool with the field.
-const COMMON: Aliases = &[
+const COMMON: FieldAliases = &[
     ("file_path", "path"),
     ("filepath", "path"),
     ("filename", "path"),
@@ -50,7 +50,7 @@ const COMMON: Aliases = &[
 const OF_LINES: [&str; 6] = ["content", "edits", "patch", "old_string", "new_string", "message"];
 
 /// Returns the schema of an input: an object with the type and description of each field.
-pub(super) fn schema<T: JsonSchema>() -> Value {
+pub(super) fn input_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -64,14 +64,17 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
             .entry("required")
             .or_insert_with(|| Vec::<Value>::new().into());
         let properties = object.get_mut("properties").and_then(Value::as_object_mut);
-        properties.into_iter().flat_map(Map::values_mut).for_each(plain);
+        properties
+            .into_iter()
+            .flat_map(Map::values_mut)
+            .for_each(simplify_property);
     }
     schema
 }
 
 /// Removes keywords without meaning for a model: that an optional field may be null, and the width of
 /// numbers.
-fn plain(property: &mut Value) {
+fn simplify_property(property: &mut Value) {
     let Some(property) = property.as_object_mut() else {
         return;
     };
@@ -86,7 +89,7 @@ fn plain(property: &mut Value) {
 
 /// Input in the form that its tool accepts.
 #[derive(Debug, PartialEq)]
-pub(super) struct Read {
+pub(super) struct FittedInput {
     pub(super) input: Value,
     /// Unknown fields, which were removed.
     pub(super) ignored: Vec<String>,
@@ -97,22 +100,22 @@ pub(super) struct Read {
 ///
 /// # Errors
 /// Returns a text for the model that names the field.
-pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
-    let given = object(text)?;
+pub(super) fn fit_input(text: &str, schema: &Value) -> Result<FittedInput, String> {
+    let given = parse_object(text)?;
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
     let named: BTreeSet<String> = given.keys().cloned().collect();
     let (mut input, mut ignored) = (Map::new(), Vec::new());
     for (name, value) in given {
         // An alternative name counts only if the input does not have the field itself, under any name.
-        let known = known_as(&name, properties)
+        let known = find_field(&name, properties)
             .filter(|known| *known == name || !(named.contains(*known) || input.contains_key(*known)));
         match known {
             None => ignored.push(name),
             Some(_) if value.is_null() => {}
             Some(known) => {
                 let kind = properties[known]["type"].as_str().unwrap_or_default();
-                let value = fitted(value, kind, known)
+                let value = fit_value(value, kind, known)
                     .map_err(|wanted| format!("`{name}` must be {wanted}. Call the tool again with that."))?;
                 input.insert(known.to_owned(), value);
             }
@@ -124,7 +127,7 @@ pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
         .filter(|name| !input.contains_key(*name))
         .collect();
     if missing.is_empty() {
-        return Ok(Read {
+        return Ok(FittedInput {
             input: input.into(),
             ignored,
         });
@@ -138,7 +141,7 @@ pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
 }
 
 /// Parses a text as an object, also if it is a JSON string that contains JSON.
-fn object(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -147,12 +150,12 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     match value {
         Value::Object(object) => Ok(object),
         Value::Null => Ok(Map::new()),
-        Value::String(inner) if inner.trim_start().starts_with('{') => object(&inner),
+        Value::String(inner) if inner.trim_start().starts_with('{') => parse_object(&inner),
         _ => Err("The input must be a JSON object. Call the tool again with one.".to_owned()),
     }
 }
 
-fn known_as<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a str> {
+fn find_field<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a str> {
     if properties.contains_key(name) {
         return Some(name);
     }
@@ -163,9 +166,9 @@ fn known_as<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a st
 }
 
 /// Converts the value of a field to a type of JSON Schema. The error describes the required type.
-fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> {
+fn fit_value(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> {
     match (kind, value) {
-        ("integer", value) => whole(&value).map(Value::from).ok_or("a whole number"),
+        ("integer", value) => parse_integer(&value).map(Value::from).ok_or("a whole number"),
         ("boolean", Value::Bool(is)) => Ok(is.into()),
         ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
             "true" | "yes" | "1" => Ok(true.into()),
@@ -192,7 +195,7 @@ fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> 
     }
 }
 
-fn whole(value: &Value) -> Option<i64> {
+fn parse_integer(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64().or_else(|| {
             let float = number
@@ -254,7 +257,7 @@ fn shell_word(word: &str) -> String {
 ///
 /// # Errors
 /// Returns a text for the model.
-pub(super) fn parse<T: DeserializeOwned>(input: Value) -> Result<T, String> {
+pub(super) fn parse_input<T: DeserializeOwned>(input: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(input).map_err(|error| {
         format!(
             "`{}` cannot be read. Call the tool again with input that fits its schema.",
@@ -283,14 +286,14 @@ mod tests {
     }
 
     fn taken(text: &str) -> Result<(Input, Vec<String>), String> {
-        let Read { input, ignored } = read(text, &schema::<Input>())?;
-        Ok((parse(input)?, ignored))
+        let FittedInput { input, ignored } = fit_input(text, &input_schema::<Input>())?;
+        Ok((parse_input(input)?, ignored))
     }
 
     #[test]
     fn input_schema_has_plain_types() {
         assert_eq!(
-            schema::<Input>(),
+            input_schema::<Input>(),
             json!({
                 "type": "object",
                 "properties": {
@@ -343,21 +346,24 @@ mod tests {
             (json!(["cd src && make"]), "cd src && make"),
         ] {
             assert_eq!(
-                fitted(list.clone(), "string", "command"),
+                fit_value(list.clone(), "string", "command"),
                 Ok(command.into()),
                 "{list}"
             );
         }
         let lines = json!(["one", "two"]);
-        assert_eq!(fitted(lines.clone(), "string", "content"), Ok("one\ntwo".into()));
         assert_eq!(
-            fitted(json!(["*.py", "*.js"]), "string", "file_pattern"),
+            fit_value(lines.clone(), "string", "content"),
+            Ok("one\ntwo".into())
+        );
+        assert_eq!(
+            fit_value(json!(["*.py", "*.js"]), "string", "file_pattern"),
             Ok("*.py,*.js".into())
         );
-        let refused = fitted(lines.clone(), "string", "path").unwrap_err();
+        let refused = fit_value(lines.clone(), "string", "path").unwrap_err();
         assert!(refused.contains("not a list"), "{refused}");
         let blocks = json!([{"old_string": "a"}]);
-        assert_eq!(fitted(blocks.clone(), "string", "blocks"), Ok(blocks));
+        assert_eq!(fit_value(blocks.clone(), "string", "blocks"), Ok(blocks));
     }
 
     #[test]

@@ -4,18 +4,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, parse};
-use crate::workspace::{explain, is_git_folder};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
+use crate::workspace::{explain_path_error, is_git_folder};
 
 const MAX_ENTRIES: usize = 2000;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "list_directory",
     description: "Lists a folder: one entry per line, `d` for folders and `f` for everything else. Use search_files to \
                   look in all folders at once.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_list_directory),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,14 +26,14 @@ struct Input {
     path: String,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_list_directory(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     let path = call.workspace.path(&input.path)?;
     let entries = call
         .workspace
         .root()
         .list(&path, MAX_ENTRIES)
-        .map_err(|error| explain(&path, &error))?;
+        .map_err(|error| explain_path_error(&path, &error))?;
     let lines = entries
         .iter()
         .filter(|entry| !is_git_folder(entry.name.as_bytes()))
@@ -46,7 +46,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     if truncated {
         text.push_str("\n[more entries left out; use search_files]");
     }
-    Ok(Reply { text, truncated })
+    Ok(FileToolReply { text, truncated })
 }
 
 #[cfg(test)]

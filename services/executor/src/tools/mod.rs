@@ -23,12 +23,12 @@ mod text;
 mod undo;
 mod write_file;
 
-pub(crate) use run_command::{place as command_place, spec as command_spec};
+pub(crate) use run_command::{tool_command_context as command_place, tool_command_spec as command_spec};
 
 use std::{path::Path, sync::Arc};
 
-use domain::{CommitAuthor, cause::chain, text::legible};
-use input::{parse, schema};
+use domain::{CommitAuthor, cause::format_error_chain, text::sanitize_output};
+use input::{input_schema, parse_input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,13 +36,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    retrieval::Searchable,
-    sandbox::Sandbox,
-    workspace::{Workspace, explain},
+    retrieval::CommitIndex,
+    sandbox::CommandSandbox,
+    workspace::{Workspace, explain_path_error},
 };
 
 /// Definition of a tool.
-pub(crate) struct Tool {
+pub(crate) struct ExecutorTool {
     /// Name in calls of the model.
     pub(crate) name: &'static str,
     /// Description for the model: purpose and use.
@@ -51,24 +51,24 @@ pub(crate) struct Tool {
     pub(crate) schema: fn() -> Value,
     /// True when the tool never changes the workspace.
     pub(crate) read_only: bool,
-    run: Run,
+    run: ToolAction,
 }
 
 /// Implementation of a tool.
-enum Run {
+enum ToolAction {
     /// A short function on a blocking thread.
-    Blocking(fn(&Call, Value) -> Result<Reply, String>),
+    Blocking(fn(&ToolContext, Value) -> Result<FileToolReply, String>),
     /// A command under the launcher.
     Command,
 }
 
 /// Context of a tool call.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct ToolContext {
     pub(crate) workspace: Arc<Workspace>,
-    pub(crate) sandbox: Sandbox,
+    pub(crate) sandbox: CommandSandbox,
     /// Index of the base commit; `None` when indexing is disabled.
-    pub(crate) index: Option<Arc<Searchable>>,
+    pub(crate) index: Option<Arc<CommitIndex>>,
     /// Time of a commit, in Unix seconds.
     pub(crate) commit_time_s: i64,
     /// Author and committer of a commit.
@@ -79,7 +79,7 @@ pub(crate) struct Call {
 
 /// Reason of a tool's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ToolEnding {
     /// The tool completed the request.
     Done,
     /// The tool refused or failed; its text contains the next step.
@@ -90,13 +90,13 @@ pub(crate) enum Ending {
 
 /// Answer of a tool that works on files.
 #[derive(Debug)]
-struct Reply {
+struct FileToolReply {
     text: String,
     /// True when the text is incomplete.
     truncated: bool,
 }
 
-impl From<String> for Reply {
+impl From<String> for FileToolReply {
     fn from(text: String) -> Self {
         Self {
             text,
@@ -107,8 +107,8 @@ impl From<String> for Reply {
 
 /// Answer of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) ending: Ending,
+pub(crate) struct ToolOutcome {
+    pub(crate) ending: ToolEnding,
     /// Text for the model.
     pub(crate) text: String,
     /// Exit code of a command that ran to its end.
@@ -119,8 +119,8 @@ pub(crate) struct Outcome {
     pub(crate) whole: Vec<u8>,
 }
 
-impl Outcome {
-    fn new(ending: Ending, text: impl Into<String>) -> Self {
+impl ToolOutcome {
+    fn new(ending: ToolEnding, text: impl Into<String>) -> Self {
         Self {
             ending,
             text: text.into(),
@@ -132,12 +132,12 @@ impl Outcome {
 
     /// Creates a failed outcome.
     pub(crate) fn failed(text: impl Into<String>) -> Self {
-        Self::new(Ending::Failed, text)
+        Self::new(ToolEnding::Failed, text)
     }
 
     /// Creates the outcome of an interrupted call.
     pub(crate) fn cut(text: impl Into<String>) -> Self {
-        Self::new(Ending::Cut, text)
+        Self::new(ToolEnding::Cut, text)
     }
 
     /// Adds a sentence for the model.
@@ -150,7 +150,7 @@ impl Outcome {
     /// Removes characters that control a terminal or that gateways to models refuse. `whole` keeps the
     /// original.
     fn legible(mut self) -> Self {
-        if let std::borrow::Cow::Owned(shown) = legible(&self.text) {
+        if let std::borrow::Cow::Owned(shown) = sanitize_output(&self.text) {
             self.text = shown;
         }
         self
@@ -160,7 +160,7 @@ impl Outcome {
     fn bounded(mut self) -> Self {
         if self.text.len() > MAX_ANSWER {
             let total = self.text.len();
-            let shown = cut(&self.text, MAX_ANSWER).len();
+            let shown = truncate_text(&self.text, MAX_ANSWER).len();
             if self.whole.is_empty() {
                 self.whole = self.text.clone().into_bytes();
             }
@@ -179,7 +179,7 @@ impl Outcome {
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// All tools, in the order in which the model sees them.
-pub(crate) const ALL: [&Tool; 15] = [
+pub(crate) const ALL: [&ExecutorTool; 15] = [
     &read_file::TOOL,
     &write_file::TOOL,
     &edit_file::TOOL,
@@ -201,7 +201,7 @@ pub(crate) const ALL: [&Tool; 15] = [
 ///
 /// # Errors
 /// Returns a text for the model that lists the tools.
-pub(crate) fn find(name: &str) -> Result<&'static Tool, String> {
+pub(crate) fn find_tool(name: &str) -> Result<&'static ExecutorTool, String> {
     let names = || ALL.map(|tool| tool.name).join(", ");
     ALL.into_iter()
         .find(|tool| tool.name == name)
@@ -210,30 +210,30 @@ pub(crate) fn find(name: &str) -> Result<&'static Tool, String> {
 
 /// Returns true when the tool of this name starts a command.
 pub(crate) fn is_command(name: &str) -> bool {
-    find(name).is_ok_and(|tool| matches!(tool.run, Run::Command))
+    find_tool(name).is_ok_and(|tool| matches!(tool.run, ToolAction::Command))
 }
 
 /// Runs a tool to its end. The text of the outcome is always bounded.
-pub(crate) async fn run(
-    tool: &'static Tool,
-    call: Call,
+pub(crate) async fn run_tool(
+    tool: &'static ExecutorTool,
+    call: ToolContext,
     input: &str,
     sink: &mpsc::Sender<Vec<u8>>,
-) -> Outcome {
-    let input::Read { input, ignored } = match read_input(tool, input) {
+) -> ToolOutcome {
+    let input::FittedInput { input, ignored } = match read_input(tool, input) {
         Ok(read) => read,
-        Err(text) => return Outcome::failed(text),
+        Err(text) => return ToolOutcome::failed(text),
     };
     let workspace = Arc::clone(&call.workspace);
     let mut outcome = match tool.run {
-        Run::Command => run_command::run(&call, input, sink).await,
-        Run::Blocking(run) => blocking(tool.name, move || run(&call, input)).await,
+        ToolAction::Command => run_command::run_command_tool(&call, input, sink).await,
+        ToolAction::Blocking(run) => run_blocking_tool(tool.name, move || run(&call, input)).await,
     }
     // Legible before bounded, because escaping a control character makes the text longer.
     .legible()
     .bounded();
     let whole = std::mem::take(&mut outcome.whole);
-    outcome.add(&keep(workspace, whole).await);
+    outcome.add(&store_result(workspace, whole).await);
     if !ignored.is_empty() {
         let names: String = ignored.join(", ").chars().take(200).collect();
         outcome.add(&format!("[{} has no field {names}; ignored]", tool.name));
@@ -242,21 +242,21 @@ pub(crate) async fn run(
 }
 
 /// Converts an input to the schema of its tool.
-fn read_input(tool: &Tool, input: &str) -> Result<input::Read, String> {
+fn read_input(tool: &ExecutorTool, input: &str) -> Result<input::FittedInput, String> {
     let schema = (tool.schema)();
     // Only `apply_patch` is also called with plain text.
     if tool.name != apply_patch::TOOL.name {
-        return input::read(input, &schema);
+        return input::fit_input(input, &schema);
     }
-    let bare = apply_patch::bare(input);
+    let bare = apply_patch::wrap_bare_patch(input);
     // A model that knows the name but not the format repeats an empty call until it sees an example.
-    input::read(bare.as_deref().unwrap_or(input), &schema)
+    input::fit_input(bare.as_deref().unwrap_or(input), &schema)
         .map_err(|text| format!("{text}\n{}", patch::EXAMPLE))
 }
 
 /// Stores the complete result of a truncated answer. Returns a note about `read_result` for the end of the
 /// answer.
-async fn keep(workspace: Arc<Workspace>, whole: Vec<u8>) -> String {
+async fn store_result(workspace: Arc<Workspace>, whole: Vec<u8>) -> String {
     if whole.is_empty() {
         return String::new();
     }
@@ -268,22 +268,27 @@ async fn keep(workspace: Arc<Workspace>, whole: Vec<u8>) -> String {
             bytes.div_ceil(1024)
         ),
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "a long result could not be kept");
+            tracing::warn!(error = %format_error_chain(&error), "a long result could not be kept");
             String::new()
         }
     }
 }
 
-async fn blocking(name: &str, run: impl FnOnce() -> Result<Reply, String> + Send + 'static) -> Outcome {
+async fn run_blocking_tool(
+    name: &str,
+    run: impl FnOnce() -> Result<FileToolReply, String> + Send + 'static,
+) -> ToolOutcome {
     match tokio::task::spawn_blocking(run).await {
-        Ok(Ok(reply)) => Outcome {
+        Ok(Ok(reply)) => ToolOutcome {
             truncated: reply.truncated,
-            ..Outcome::new(Ending::Done, reply.text)
+            ..ToolOutcome::new(ToolEnding::Done, reply.text)
         },
-        Ok(Err(text)) => Outcome::failed(text),
+        Ok(Err(text)) => ToolOutcome::failed(text),
         Err(error) => {
-            tracing::error!(tool = name, error = %chain(&error), "a tool panicked");
-            Outcome::failed("The tool failed because of a mistake in it. Reach your goal with another tool.")
+            tracing::error!(tool = name, error = %format_error_chain(&error), "a tool panicked");
+            ToolOutcome::failed(
+                "The tool failed because of a mistake in it. Reach your goal with another tool.",
+            )
         }
     }
 }
@@ -297,9 +302,9 @@ struct Nothing {}
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 /// Reads the text of a file; the error is a text for the model.
-fn text_of(call: &Call, path: &Path) -> Result<String, String> {
+fn read_text(call: &ToolContext, path: &Path) -> Result<String, String> {
     let read = call.workspace.root().read(path, MAX_TEXT);
-    let bytes = read.map_err(|error| explain(path, &error))?;
+    let bytes = read.map_err(|error| explain_path_error(path, &error))?;
     String::from_utf8(bytes).map_err(|_| {
         format!(
             "{} is not UTF-8 text. Change it with run_command.",
@@ -309,7 +314,7 @@ fn text_of(call: &Call, path: &Path) -> Result<String, String> {
 }
 
 /// Truncates a text to at most `max` bytes at the boundary of a character.
-fn cut(text: &str, max: usize) -> &str {
+fn truncate_text(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end));
@@ -323,11 +328,11 @@ pub(crate) mod tests {
     use domain::{RunId, TicketKey};
 
     use super::*;
-    use crate::workspace::Start;
+    use crate::workspace::WorkspaceStart;
 
     /// Workspace of a small repository.
     pub(crate) struct World {
-        pub(crate) call: Call,
+        pub(crate) call: ToolContext,
         _folder: tempfile::TempDir,
     }
 
@@ -339,9 +344,9 @@ pub(crate) mod tests {
         /// Creates a workspace with other limits for the history of changes.
         pub(crate) fn limited(limits: crate::workspace::KeepLimits) -> Self {
             let folder = tempfile::TempDir::new().unwrap();
-            let mirror = git::Repository::init_bare(&folder.path().join("mirror")).unwrap();
+            let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
             let base = commit(mirror.objects());
-            let start = Start {
+            let start = WorkspaceStart {
                 limits,
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
@@ -352,10 +357,10 @@ pub(crate) mod tests {
                 runner: None,
             };
             let workspace = Arc::new(Workspace::create(&folder.path().join("workspaces"), start).unwrap());
-            let sandbox = Sandbox::without_launcher();
+            let sandbox = CommandSandbox::without_launcher();
             let cancel = CancellationToken::new();
             Self {
-                call: Call {
+                call: ToolContext {
                     workspace,
                     sandbox,
                     index: None,
@@ -371,16 +376,16 @@ pub(crate) mod tests {
         pub(crate) fn indexed() -> Self {
             let mut world = Self::new();
             let mirror = world._folder.path().join("mirror").into();
-            world.call.index = Some(Searchable::built(&mirror, &world.call.workspace.base).0);
+            world.call.index = Some(CommitIndex::built(&mirror, &world.call.workspace.base).0);
             world
         }
 
         /// Runs a tool that works on files.
         pub(crate) fn run(&self, name: &str, input: &Value) -> Result<String, String> {
-            let Run::Blocking(run) = find(name)?.run else {
+            let ToolAction::Blocking(run) = find_tool(name)?.run else {
                 panic!("{name} is a command")
             };
-            let read = read_input(find(name)?, &input.to_string())?;
+            let read = read_input(find_tool(name)?, &input.to_string())?;
             run(&self.call, read.input).map(|reply| reply.text)
         }
 
@@ -427,7 +432,7 @@ pub(crate) mod tests {
 
     #[test]
     fn unknown_tool_error_lists_tools() {
-        let error = find("rm").err().unwrap();
+        let error = find_tool("rm").err().unwrap();
         assert!(
             error.contains("\"rm\"") && error.contains("read_file, write_file"),
             "{error}"
@@ -449,14 +454,14 @@ pub(crate) mod tests {
 
     #[test]
     fn tool_answer_is_bounded_with_hint() {
-        let outcome = Outcome::new(Ending::Done, "é".repeat(MAX_ANSWER)).bounded();
+        let outcome = ToolOutcome::new(ToolEnding::Done, "é".repeat(MAX_ANSWER)).bounded();
         assert!(outcome.truncated && outcome.text.len() < MAX_ANSWER + 200);
         assert!(
             outcome
                 .text
                 .contains("left out: 65536 of 131072 bytes. Ask for less")
         );
-        let short = Outcome::new(Ending::Done, "short").bounded();
+        let short = ToolOutcome::new(ToolEnding::Done, "short").bounded();
         assert_eq!((short.text.as_str(), short.truncated), ("short", false));
     }
 
@@ -465,14 +470,14 @@ pub(crate) mod tests {
         let world = World::new();
         let (sink, _chunks) = mpsc::channel(1);
         let input = r#"{"file_path": "README.md", "reason": "to see it"}"#;
-        let outcome = run(&read_file::TOOL, world.call.clone(), input, &sink).await;
-        assert_eq!(outcome.ending, Ending::Done);
+        let outcome = run_tool(&read_file::TOOL, world.call.clone(), input, &sink).await;
+        assert_eq!(outcome.ending, ToolEnding::Done);
         assert!(
             outcome.text.ends_with("[read_file has no field reason; ignored]"),
             "{}",
             outcome.text
         );
-        let refused = run(&write_file::TOOL, world.call.clone(), r#"{"path": "a"}"#, &sink).await;
+        let refused = run_tool(&write_file::TOOL, world.call.clone(), r#"{"path": "a"}"#, &sink).await;
         assert!(refused.text.contains("`content` is missing"), "{}", refused.text);
     }
 

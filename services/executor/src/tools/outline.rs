@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, cut, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
 use crate::{
-    parser::{Language, MAX_BYTES, Symbol, Unparsed},
-    workspace::{Kind, explain},
+    parser::{GrammarLanguage, MAX_BYTES, ParseFailure, SourceSymbol},
+    workspace::{FileKind, explain_path_error},
 };
 
 /// Limit of the shown text, in bytes: about 8,000 tokens.
@@ -24,14 +24,14 @@ const MAX_FILE: u64 = 256 * 1024;
 /// Number of failed parses after which further files are skipped.
 const MAX_FALLS: usize = 3;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "outline",
     description: "Shows functions, classes and types with their lines: of a file or folder when path is given, else \
                   of the whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
                   JavaScript, TypeScript, Rust, Go and Java.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_outline),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,30 +43,31 @@ struct Input {
 
 struct FileOutline {
     path: PathBuf,
-    symbols: Vec<Symbol>,
+    symbols: Vec<SourceSymbol>,
     words: HashSet<String>,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_outline(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     let path = call
         .workspace
         .existing(input.path.as_deref().unwrap_or_default())?;
-    let is_folder = matches!(call.workspace.root().stat(&path), Ok(Some(stat)) if stat.kind == Kind::Folder);
+    let is_folder =
+        matches!(call.workspace.root().stat(&path), Ok(Some(stat)) if stat.kind == FileKind::Folder);
     if is_folder || path.as_os_str().is_empty() {
-        Ok(folder(call, &path).into())
+        Ok(outline_folder(call, &path).into())
     } else {
-        one_file(call, &path)
+        outline_file(call, &path)
     }
 }
 
-fn one_file(call: &Call, path: &Path) -> Result<Reply, String> {
+fn outline_file(call: &ToolContext, path: &Path) -> Result<FileToolReply, String> {
     let bytes = call
         .workspace
         .root()
         .read(path, MAX_BYTES)
-        .map_err(|error| explain(path, &error))?;
-    let Some(language) = Language::of(path).filter(|language| language.has_symbols()) else {
+        .map_err(|error| explain_path_error(path, &error))?;
+    let Some(language) = GrammarLanguage::of(path).filter(|language| language.has_symbols()) else {
         return Err(format!(
             "There is no outline of {}: its language is not known. Use read_file.",
             path.display()
@@ -83,15 +84,15 @@ fn one_file(call: &Call, path: &Path) -> Result<Reply, String> {
     if symbols.is_empty() {
         return Ok(format!("{} has no symbols.", path.display()).into());
     }
-    let shown = shown(path, &symbols);
-    let part = cut(&shown, BUDGET);
+    let shown = render_symbols(path, &symbols);
+    let part = truncate_text(&shown, BUDGET);
     let truncated = part.len() < shown.len();
     let more = if truncated {
         "\n[more symbols left out; use search_content]"
     } else {
         ""
     };
-    Ok(Reply {
+    Ok(FileToolReply {
         text: format!("{part}{more}"),
         truncated,
     })
@@ -99,20 +100,20 @@ fn one_file(call: &Call, path: &Path) -> Result<Reply, String> {
 
 /// Outlines of the files of a folder.
 #[derive(Default)]
-struct Survey {
+struct OutlineSurvey {
     files: Vec<FileOutline>,
     /// Files that the parser could not parse, with the reason.
     unread: Vec<String>,
 }
 
-fn survey(call: &Call, folder: &Path) -> Survey {
-    let (root, mut survey) = (call.workspace.root(), Survey::default());
+fn survey_folder(call: &ToolContext, folder: &Path) -> OutlineSurvey {
+    let (root, mut survey) = (call.workspace.root(), OutlineSurvey::default());
     for path in call.workspace.paths(FileType::is_file) {
         let is_enough = survey.files.len() >= MAX_FILES || survey.unread.len() >= MAX_FALLS;
         if is_enough || call.cancel.is_cancelled() {
             break;
         }
-        let language = Language::of(&path).filter(|language| language.has_symbols());
+        let language = GrammarLanguage::of(&path).filter(|language| language.has_symbols());
         let Some(language) = language.filter(|_| path.starts_with(folder)) else {
             continue;
         };
@@ -120,26 +121,26 @@ fn survey(call: &Call, folder: &Path) -> Survey {
             continue;
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let words = words(&text);
+        let words = collect_words(&text);
         match call.workspace.parser.symbols(language, text, &call.cancel) {
             Ok(symbols) if symbols.is_empty() => {}
             Ok(symbols) => survey.files.push(FileOutline { path, symbols, words }),
-            Err(Unparsed::Cancelled) => break,
+            Err(ParseFailure::Cancelled) => break,
             Err(why) => survey.unread.push(format!("{} ({why})", path.display())),
         }
     }
     survey
 }
 
-fn folder(call: &Call, folder: &Path) -> String {
-    let Survey { files, unread } = survey(call, folder);
+fn outline_folder(call: &ToolContext, folder: &Path) -> String {
+    let OutlineSurvey { files, unread } = survey_folder(call, folder);
     let mut text = String::new();
     if files.is_empty() {
         text.push_str("No file has an outline. Use list_directory and search_content.\n");
     }
     let mut left_out = 0;
-    for file in ranked(&files) {
-        let shown = shown(&file.path, &file.symbols);
+    for file in rank_files(&files) {
+        let shown = render_symbols(&file.path, &file.symbols);
         if text.len() + shown.len() > BUDGET {
             left_out += 1;
         } else {
@@ -163,7 +164,7 @@ fn folder(call: &Call, folder: &Path) -> String {
 }
 
 /// Orders files by use: by the number of other files that contain one of their symbols.
-fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
+fn rank_files(files: &[FileOutline]) -> Vec<&FileOutline> {
     let mut naming: HashMap<&str, usize> = HashMap::new();
     for file in files {
         for word in &file.words {
@@ -176,7 +177,7 @@ fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
         *defining.entry(&symbol.name).or_default() += 1;
     }
     let score = |file: &FileOutline| -> usize {
-        let of = |symbol: &Symbol| match defining.get(symbol.name.as_str()) {
+        let of = |symbol: &SourceSymbol| match defining.get(symbol.name.as_str()) {
             // The defining file contains the name too.
             Some(1) => naming.get(symbol.name.as_str()).map_or(0, |count| count - 1),
             Some(_) | None => 0,
@@ -188,7 +189,7 @@ fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
     order.into_iter().map(|(_, file)| file).collect()
 }
 
-fn words(text: &str) -> HashSet<String> {
+fn collect_words(text: &str) -> HashSet<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text.split(|c| !is_word(c))
         .filter(|word| word.len() > 2)
@@ -196,7 +197,7 @@ fn words(text: &str) -> HashSet<String> {
         .collect()
 }
 
-fn shown(path: &Path, symbols: &[Symbol]) -> String {
+fn render_symbols(path: &Path, symbols: &[SourceSymbol]) -> String {
     let lines = symbols.iter().map(|symbol| {
         format!(
             "{:>6} {}{}\n",

@@ -13,26 +13,26 @@ pub(super) const NOWHERE: &str = "/dev/null";
 pub(super) struct FilePatch {
     pub(super) old: String,
     pub(super) new: String,
-    pub(super) hunks: Vec<Hunk>,
+    pub(super) hunks: Vec<PatchHunk>,
 }
 
 /// A hunk of a diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hunk {
+pub(super) struct PatchHunk {
     /// First line in the old file, from 1; `None` when the header has no numbers.
     pub(super) start: Option<usize>,
     /// Number of lines in the old and the new file, from the header.
     counts: Option<(usize, usize)>,
     /// Text after the numbers: usually the enclosing function.
     pub(super) heading: String,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<HunkLine>,
     /// Two flags: the patch marks the last line of the old file, and of the new file, as lacking a line end.
     pub(super) open: (bool, bool),
 }
 
 /// A line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum HunkLine {
     Context(String),
     /// An empty line without the leading space: context, or a separator between parts of a patch.
     Blank,
@@ -40,7 +40,7 @@ pub(super) enum Line {
     Added(String),
 }
 
-impl Hunk {
+impl PatchHunk {
     /// Parses the rest of a `@@` line: ` -12,3 +12,4 @@ heading`, or only a heading.
     pub(super) fn opened(text: &str) -> Self {
         let text = text.trim_start();
@@ -68,9 +68,9 @@ impl Hunk {
     /// Returns the lines of the old file.
     pub(super) fn old(&self) -> Vec<String> {
         let old = self.lines.iter().filter_map(|line| match line {
-            Line::Context(text) | Line::Removed(text) => Some(text.clone()),
-            Line::Blank => Some(String::new()),
-            Line::Added(_) => None,
+            HunkLine::Context(text) | HunkLine::Removed(text) => Some(text.clone()),
+            HunkLine::Blank => Some(String::new()),
+            HunkLine::Added(_) => None,
         });
         old.collect()
     }
@@ -81,7 +81,7 @@ impl Hunk {
             .lines
             .iter()
             .rev()
-            .take_while(|line| **line == Line::Blank)
+            .take_while(|line| **line == HunkLine::Blank)
             .count();
         let mut trimmed = self.clone();
         trimmed.lines.truncate(self.lines.len() - blank);
@@ -95,8 +95,8 @@ impl Hunk {
     }
 
     fn sizes(&self) -> (usize, usize) {
-        let is_old = |line: &&Line| !matches!(line, Line::Added(_));
-        let is_new = |line: &&Line| !matches!(line, Line::Removed(_));
+        let is_old = |line: &&HunkLine| !matches!(line, HunkLine::Added(_));
+        let is_new = |line: &&HunkLine| !matches!(line, HunkLine::Removed(_));
         (
             self.lines.iter().filter(is_old).count(),
             self.lines.iter().filter(is_new).count(),
@@ -107,23 +107,23 @@ impl Hunk {
     pub(super) fn add(&mut self, line: &str) -> Result<(), String> {
         let rest = || line.get(1..).unwrap_or_default().to_owned();
         match line.as_bytes().first() {
-            Some(b'-') => self.lines.push(Line::Removed(rest())),
-            Some(b'+') => self.lines.push(Line::Added(rest())),
-            Some(b' ') => self.lines.push(Line::Context(rest())),
-            None => self.lines.push(Line::Blank),
+            Some(b'-') => self.lines.push(HunkLine::Removed(rest())),
+            Some(b'+') => self.lines.push(HunkLine::Added(rest())),
+            Some(b' ') => self.lines.push(HunkLine::Context(rest())),
+            None => self.lines.push(HunkLine::Blank),
             // `\ No newline at end of file` refers to the line before it; after a context line, to both
             // files.
             Some(b'\\') => match self.lines.last() {
-                Some(Line::Removed(_)) => self.open.0 = true,
-                Some(Line::Added(_)) => self.open.1 = true,
-                Some(Line::Context(_) | Line::Blank) | None => self.open = (true, true),
+                Some(HunkLine::Removed(_)) => self.open.0 = true,
+                Some(HunkLine::Added(_)) => self.open.1 = true,
+                Some(HunkLine::Context(_) | HunkLine::Blank) | None => self.open = (true, true),
             },
             // A context line with a tab that lost its leading space. It matches as it is or not at all.
-            Some(b'\t') => self.lines.push(Line::Context(line.to_owned())),
+            Some(b'\t') => self.lines.push(HunkLine::Context(line.to_owned())),
             Some(_) => {
                 return Err(format!(
                     "The line {:?} of a hunk begins with neither a blank, '-' nor '+'.",
-                    super::cut(line, 80)
+                    super::truncate_text(line, 80)
                 ));
             }
         }
@@ -135,7 +135,7 @@ impl Hunk {
 ///
 /// # Errors
 /// Returns a text for the model.
-pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
+pub(super) fn parse_patch(text: &str) -> Result<Vec<FilePatch>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut files, mut in_hunk): (Vec<FilePatch>, bool) = (Vec::new(), false);
     let mut lines = text.lines().peekable();
@@ -147,7 +147,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
         let old = line.strip_prefix("--- ").filter(|old| is_header(old, hunk));
         let new = lines.peek().and_then(|next| next.strip_prefix("+++ "));
         if let (Some(old), Some(new)) = (old, new) {
-            let (old, new) = (name(old), name(new));
+            let (old, new) = (header_path(old), header_path(new));
             files.push(FilePatch {
                 old,
                 new,
@@ -156,11 +156,11 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
             lines.next();
             in_hunk = false;
         } else if let (Some(numbers), Some(file)) = (line.strip_prefix("@@"), files.last_mut()) {
-            file.hunks.push(Hunk::opened(numbers));
+            file.hunks.push(PatchHunk::opened(numbers));
             in_hunk = true;
         // These lines end a hunk, whatever number of lines its header announced.
         } else if is_between(line) {
-            refuse(line)?;
+            refuse_other_changes(line)?;
             in_hunk = false;
         } else if let Some(hunk) = files
             .last_mut()
@@ -169,7 +169,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
         {
             hunk.add(line)?;
         } else {
-            refuse(line)?;
+            refuse_other_changes(line)?;
         }
     }
     let is_empty = |file: &FilePatch| file.hunks.is_empty() && file.new != NOWHERE && file.old != NOWHERE;
@@ -183,8 +183,8 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
 
 /// Returns true when `--- ` begins a file. Inside an incomplete hunk it may be a removed line that begins
 /// with `-- `.
-fn is_header(old: &str, hunk: Option<&Hunk>) -> bool {
-    hunk.is_none_or(Hunk::has_all) || old.starts_with("a/") || old.starts_with(NOWHERE)
+fn is_header(old: &str, hunk: Option<&PatchHunk>) -> bool {
+    hunk.is_none_or(PatchHunk::has_all) || old.starts_with("a/") || old.starts_with(NOWHERE)
 }
 
 /// Returns true for a line that precedes the header of a file.
@@ -195,7 +195,7 @@ fn is_between(line: &str) -> bool {
 }
 
 /// Refuses changes other than changes of lines.
-fn refuse(line: &str) -> Result<(), String> {
+fn refuse_other_changes(line: &str) -> Result<(), String> {
     let starts = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
     if starts(&["Binary files ", "GIT binary patch"]) {
         return Err("The patch has a binary file. Write it with run_command.".to_owned());
@@ -210,7 +210,7 @@ fn refuse(line: &str) -> Result<(), String> {
 }
 
 /// Returns the path of a header without `a/`, `b/`, and the time after a tab.
-fn name(text: &str) -> String {
+fn header_path(text: &str) -> String {
     let text = text.split('\t').next().unwrap_or(text).trim();
     let text = text
         .strip_prefix("a/")
@@ -225,19 +225,20 @@ mod tests {
 
     #[test]
     fn header_like_removed_lines_stay_lines() {
-        let files = read("--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1 @@\n--- old comment\n+++ 1;\n-x\n select 1\n")
-            .unwrap();
+        let files =
+            parse_patch("--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1 @@\n--- old comment\n+++ 1;\n-x\n select 1\n")
+                .unwrap();
         assert_eq!(files.len(), 1);
         assert_eq!(files[0].hunks[0].old(), ["-- old comment", "x", "select 1"]);
     }
 
     #[test]
     fn headers_are_read_with_numbers_or_without() {
-        let hunk = Hunk::opened(" -12,3 +14 @@ def f():");
+        let hunk = PatchHunk::opened(" -12,3 +14 @@ def f():");
         assert_eq!((hunk.start, hunk.counts), (Some(12), Some((3, 1))));
         assert_eq!(hunk.heading, "def f():");
-        assert_eq!(Hunk::opened(" def g():").heading, "def g():");
-        assert_eq!(Hunk::opened("").start, None);
+        assert_eq!(PatchHunk::opened(" def g():").heading, "def g():");
+        assert_eq!(PatchHunk::opened("").start, None);
     }
 
     #[test]
@@ -248,17 +249,18 @@ mod tests {
             ("old mode 100644\nnew mode 100755\n", "chmod"),
             ("Binary files a/x and b/x differ\n", "run_command"),
         ] {
-            let error = read(&format!("{header}{line}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")).unwrap_err();
+            let error =
+                parse_patch(&format!("{header}{line}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")).unwrap_err();
             assert!(error.contains(way), "{error}");
         }
-        let error = read("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\nThat is all.\n").unwrap_err();
+        let error = parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\nThat is all.\n").unwrap_err();
         assert!(error.contains("That is all."), "{error}");
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "([-+@ ]{0,3}[a-c/]{0,3}\n|--- a\n\\+\\+\\+ a\n|@@ -1 \\+1 @@\n){0,20}") {
-            let _ = read(&text);
+            let _ = parse_patch(&text);
         }
     }
 }

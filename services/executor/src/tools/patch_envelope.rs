@@ -4,8 +4,8 @@
 //! The format names files by headers, locates lines by context alone, and narrows the location by `@@` lines.
 
 use super::{
-    patch::{EXAMPLE, Hunk, Line},
-    text::{Lines, nearest},
+    patch::{EXAMPLE, HunkLine, PatchHunk},
+    text::{TextLines, render_nearest_text},
 };
 
 const BEGIN: &str = "*** Begin Patch";
@@ -29,16 +29,16 @@ pub(super) enum FileOperation {
     Update {
         path: String,
         moved_to: Option<String>,
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
 }
 
 /// Lines that change together.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub(super) struct PatchChunk {
     /// Lines of the file above the location, the outermost first.
     pub(super) anchors: Vec<String>,
-    pub(super) hunk: Hunk,
+    pub(super) hunk: PatchHunk,
     /// True when its last line is the last one of the file.
     pub(super) is_at_end: bool,
 }
@@ -58,22 +58,22 @@ pub(super) fn is_envelope(text: &str) -> bool {
 ///
 /// # Errors
 /// Returns a text for the model.
-pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
-    let lines = body(text)?;
+pub(super) fn parse_envelope(text: &str) -> Result<Vec<FileOperation>, String> {
+    let lines = envelope_body(text)?;
     let mut operations: Vec<FileOperation> = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         // Inside a change, a space before a header makes it a context line of the file.
         let is_open = operations.last().is_some_and(FileOperation::has_lines);
         let header = if is_open { line } else { line.trim_start() };
-        if let Some(operation) = begun(header)? {
+        if let Some(operation) = parse_header(header)? {
             if let Some(FileOperation::Update {
                 path,
                 chunks,
                 moved_to,
             }) = operations.last()
-                && (chunks.iter().any(Chunk::is_empty) || (chunks.is_empty() && moved_to.is_none()))
+                && (chunks.iter().any(PatchChunk::is_empty) || (chunks.is_empty() && moved_to.is_none()))
             {
-                return Err(empty(path));
+                return Err(empty_part_error(path));
             }
             operations.push(operation);
             continue;
@@ -86,7 +86,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
                 "Line {} of the patch ({:?}) stands before any file. A patch begins with `{UPDATE} path`, `{ADD} path` or \
                  `{DELETE} path`.",
                 number + 1,
-                super::cut(line, 80)
+                super::truncate_text(line, 80)
             ));
         };
         operation.add(line, header)?;
@@ -97,15 +97,15 @@ pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
             path,
             chunks,
             moved_to,
-        }) if chunks.iter().any(Chunk::is_empty) || (chunks.is_empty() && moved_to.is_none()) => {
-            Err(empty(path))
+        }) if chunks.iter().any(PatchChunk::is_empty) || (chunks.is_empty() && moved_to.is_none()) => {
+            Err(empty_part_error(path))
         }
         Some(_) => Ok(operations),
     }
 }
 
 /// Returns the lines between the markers. Text of a shell or of Markdown around them is ignored.
-fn body(text: &str) -> Result<Vec<&str>, String> {
+fn envelope_body(text: &str) -> Result<Vec<&str>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let begin = lines
         .iter()
@@ -120,7 +120,7 @@ fn body(text: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-fn begun(header: &str) -> Result<Option<FileOperation>, String> {
+fn parse_header(header: &str) -> Result<Option<FileOperation>, String> {
     let named = |start: &str| header.strip_prefix(start).map(|path| path.trim().to_owned());
     let operation = if let Some(path) = named(ADD) {
         FileOperation::Add {
@@ -144,17 +144,17 @@ fn begun(header: &str) -> Result<Option<FileOperation>, String> {
     }
 }
 
-fn empty(path: &str) -> String {
+fn empty_part_error(path: &str) -> String {
     format!("{path}: its part of the patch changes nothing. Lines that change begin with '-' or '+'.")
 }
 
-impl Chunk {
+impl PatchChunk {
     fn is_empty(&self) -> bool {
         !self
             .hunk
             .lines
             .iter()
-            .any(|line| matches!(line, Line::Added(_) | Line::Removed(_)))
+            .any(|line| matches!(line, HunkLine::Added(_) | HunkLine::Removed(_)))
     }
 }
 
@@ -183,14 +183,14 @@ impl FileOperation {
                 None => {
                     return Err(format!(
                         "{path}: every line of a new file begins with '+', but there is {:?}.",
-                        super::cut(line, 80)
+                        super::truncate_text(line, 80)
                     ));
                 }
             },
             Self::Delete { path } if !line.trim().is_empty() => {
                 return Err(format!(
                     "{path}: a deletion has no lines, but there is {:?}.",
-                    super::cut(line, 80)
+                    super::truncate_text(line, 80)
                 ));
             }
             Self::Delete { .. } => {}
@@ -202,16 +202,16 @@ impl FileOperation {
                 if let Some(to) = header.strip_prefix(MOVE).filter(|_| chunks.is_empty()) {
                     *moved_to = Some(to.trim().to_owned()).filter(|to| !to.is_empty());
                 } else if header.trim_end() == END_OF_FILE {
-                    chunks.last_mut().ok_or_else(|| empty(path))?.is_at_end = true;
+                    chunks.last_mut().ok_or_else(|| empty_part_error(path))?.is_at_end = true;
                 } else if header.starts_with("***") {
                     return Err(format!(
                         "{path}: {:?} is no header of a patch.",
-                        super::cut(header, 80)
+                        super::truncate_text(header, 80)
                     ));
                 } else if let Some(anchor) = line.strip_prefix("@@") {
-                    anchored(chunks, anchor);
+                    begin_chunk(chunks, anchor);
                 } else {
-                    update(path, chunks, line)?;
+                    add_chunk_line(path, chunks, line)?;
                 }
             }
         }
@@ -220,8 +220,8 @@ impl FileOperation {
 }
 
 /// Begins a chunk with an `@@` line. Several in a row narrow one location from the outside to the inside.
-fn anchored(chunks: &mut Vec<Chunk>, anchor: &str) {
-    let opened = Hunk::opened(anchor);
+fn begin_chunk(chunks: &mut Vec<PatchChunk>, anchor: &str) {
+    let opened = PatchHunk::opened(anchor);
     // Git truncates the function after the numbers, so it is not used as an anchor.
     let anchor = if opened.start.is_some() {
         ""
@@ -232,21 +232,21 @@ fn anchored(chunks: &mut Vec<Chunk>, anchor: &str) {
         .last()
         .is_none_or(|chunk| !chunk.hunk.lines.is_empty() || chunk.is_at_end)
     {
-        chunks.push(Chunk::default());
+        chunks.push(PatchChunk::default());
     }
     if let (Some(chunk), false) = (chunks.last_mut(), anchor.is_empty()) {
         chunk.anchors.push(anchor.to_owned());
     }
 }
 
-fn update(path: &str, chunks: &mut Vec<Chunk>, line: &str) -> Result<(), String> {
+fn add_chunk_line(path: &str, chunks: &mut Vec<PatchChunk>, line: &str) -> Result<(), String> {
     let is_blank = line.trim().is_empty();
     match chunks.last_mut() {
         // Headers of a unified diff, or blank lines around the content.
         None if line.starts_with("--- ") || line.starts_with("+++ ") || is_blank => return Ok(()),
         Some(chunk) if chunk.is_at_end && is_blank => return Ok(()),
-        Some(chunk) if chunk.is_at_end => chunks.push(Chunk::default()),
-        None => chunks.push(Chunk::default()),
+        Some(chunk) if chunk.is_at_end => chunks.push(PatchChunk::default()),
+        None => chunks.push(PatchChunk::default()),
         Some(_) => {}
     }
     let Some(chunk) = chunks.last_mut() else {
@@ -259,7 +259,7 @@ fn update(path: &str, chunks: &mut Vec<Chunk>, line: &str) -> Result<(), String>
 ///
 /// # Errors
 /// Returns a text for the model that shows the most similar line.
-pub(super) fn search_start(lines: &Lines, chunk: &Chunk, from: usize) -> Result<usize, String> {
+pub(super) fn search_start(lines: &TextLines, chunk: &PatchChunk, from: usize) -> Result<usize, String> {
     let texts = lines.texts();
     let find = |anchor: &str, from: usize| {
         let is_exact = |line: &String| line == anchor;
@@ -275,7 +275,7 @@ pub(super) fn search_start(lines: &Lines, chunk: &Chunk, from: usize) -> Result<
         // Chunks usually follow the order of the file, so the search begins after the previous one.
         let found = find(anchor, start).or_else(|| find(anchor, 0).filter(|_| number == 0));
         let Some(at) = found else {
-            let near = nearest(texts, std::slice::from_ref(anchor));
+            let near = render_nearest_text(texts, std::slice::from_ref(anchor));
             return Err(format!("the line {anchor:?} behind @@ does not occur. {near}"));
         };
         // If the chunk itself begins with the anchor, the search must include it.
@@ -300,7 +300,7 @@ mod tests {
     fn every_operation_is_read() {
         let text = "*** Begin Patch\n*** Add File: a/new.txt\n+one\n+\n*** Delete File: old.txt\n*** Update File: b.py\n*** Move to: \
                     c.py\n@@ class A:\n@@ def f():\n-x\n+y\n z\n*** End of File\n*** End Patch\n";
-        let operations = read(text).unwrap();
+        let operations = parse_envelope(text).unwrap();
         assert_eq!(
             operations[..2],
             [
@@ -349,7 +349,7 @@ mod tests {
             ),
             ("*** Begin Patch\n*** Add File:\n+x\n*** End Patch", "no name"),
         ] {
-            let error = read(text).unwrap_err();
+            let error = parse_envelope(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
@@ -358,7 +358,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in "(\\*\\*\\* (Begin Patch|End Patch|Add File: a|Update File: é|Move to: b|End of File|x)|@@( f)?|[-+ ]{0,2}[a-c]{0,2}|\\\\ No){1,12}(\n(\\*\\*\\* End Patch|[-+ @]{0,3}x)){0,8}") {
             let _ = is_envelope(&text);
-            let _ = read(&text);
+            let _ = parse_envelope(&text);
         }
     }
 }

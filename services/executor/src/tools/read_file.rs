@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, cut, parse};
-use crate::workspace::explain;
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
+use crate::workspace::explain_path_error;
 
 /// Limits of an answer: lines, bytes, and bytes of one line.
 const MAX_LINES: usize = 2000;
@@ -14,14 +14,14 @@ const MAX_LINE: usize = 2000;
 /// Limit of a file that is read, in bytes.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "read_file",
     description: "Reads a text file: its lines with their numbers, 2,000 lines or 50 kB at a time. Give start_line and \
                   end_line (from 1, both included) to read a part. The first line of the answer says which lines follow \
                   and how to read on. The numbers are not part of the file.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_read_file),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,14 +50,14 @@ impl Input {
     }
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     let path = call.workspace.existing(&input.path)?;
     let bytes = call
         .workspace
         .root()
         .read(&path, MAX_READ)
-        .map_err(|error| explain(&path, &error))?;
+        .map_err(|error| explain_path_error(&path, &error))?;
     let name = path.display();
     // Git also takes a file with a NUL among its first 8,000 bytes for binary.
     if bytes.iter().take(8000).any(|byte| *byte == 0) {
@@ -82,14 +82,14 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
             "{name} has {total} lines; there are no lines from {start} to {end}."
         ));
     }
-    Ok(shown(&name.to_string(), &text, start, end, total))
+    Ok(render_lines(&name.to_string(), &text, start, end, total))
 }
 
-fn shown(name: &str, text: &str, start: usize, end: usize, total: usize) -> Reply {
+fn render_lines(name: &str, text: &str, start: usize, end: usize, total: usize) -> FileToolReply {
     let (mut body, mut last, mut is_cut) = (String::new(), start - 1, false);
     let lines = text.lines().enumerate().skip(start - 1).take(end + 1 - start);
     for (at, line) in lines.take(MAX_LINES) {
-        let head = cut(line, MAX_LINE);
+        let head = truncate_text(line, MAX_LINE);
         if body.len() + head.len() + 8 > MAX_SHOWN {
             break;
         }
@@ -112,7 +112,7 @@ fn shown(name: &str, text: &str, start: usize, end: usize, total: usize) -> Repl
     if is_cut {
         body.push_str("[long lines are cut; see a part with run_command: cut -c, jq, or grep -o]\n");
     }
-    Reply {
+    FileToolReply {
         text: format!("{name} (lines {start}-{last} of {total}{more})\n{body}"),
         truncated: last < end || is_cut,
     }

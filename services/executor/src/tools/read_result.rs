@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, cut, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
 
 const DEFAULT_LINES: usize = 400;
 /// Limits of an answer: lines, bytes, and bytes of one line.
@@ -15,13 +15,13 @@ const MAX_LINE: usize = 2000;
 /// Limit of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1024 * 1024;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "read_result",
     description: "Reads a part of an earlier result of which something was left out: its answer names the number, as in \
                   [result 3 ...]. Give from_line and lines to read a part, or a pattern to see the lines that match it.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_read_result),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -37,11 +37,11 @@ struct Input {
     pattern: Option<String>,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_read_result(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     let number = u32::try_from(input.result).unwrap_or(0);
     let kept = call.workspace.results.read(number).map_err(|error| {
-        tracing::warn!(error = %domain::cause::chain(&error), "a kept result cannot be read");
+        tracing::warn!(error = %domain::cause::format_error_chain(&error), "a kept result cannot be read");
         format!("Result {number} cannot be read. Run the command again.")
     })?;
     let Some(bytes) = kept else {
@@ -50,8 +50,8 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
              repository, such as \"$TMPDIR\"/out, if you need parts of it."
         ));
     };
-    let pattern = input.pattern.as_deref().map(regex).transpose()?;
-    Ok(shown(
+    let pattern = input.pattern.as_deref().map(compile_regex).transpose()?;
+    Ok(render_result(
         &String::from_utf8_lossy(&bytes),
         number,
         &input,
@@ -59,14 +59,14 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     ))
 }
 
-fn regex(pattern: &str) -> Result<Regex, String> {
+fn compile_regex(pattern: &str) -> Result<Regex, String> {
     RegexBuilder::new(pattern)
         .size_limit(MAX_PATTERN)
         .build()
         .map_err(|error| format!("The pattern is not a regular expression: {error}."))
 }
 
-fn shown(text: &str, number: u32, input: &Input, pattern: Option<&Regex>) -> Reply {
+fn render_result(text: &str, number: u32, input: &Input, pattern: Option<&Regex>) -> FileToolReply {
     let count = |value: i64| usize::try_from(value).unwrap_or(0);
     let from = input.from_line.map_or(1, count).max(1);
     let most = input.lines.map_or(DEFAULT_LINES, count).clamp(1, MAX_LINES);
@@ -74,7 +74,7 @@ fn shown(text: &str, number: u32, input: &Input, pattern: Option<&Regex>) -> Rep
     let (mut body, mut shown, mut next) = (String::new(), 0, None);
     let lines = text.lines().enumerate().skip(from - 1);
     for (at, line) in lines.filter(|(_, line)| pattern.is_none_or(|pattern| pattern.is_match(line))) {
-        let head = cut(line, MAX_LINE);
+        let head = truncate_text(line, MAX_LINE);
         if shown == most || body.len() + head.len() > MAX_SHOWN {
             next = Some(at + 1);
             break;
@@ -92,7 +92,7 @@ fn shown(text: &str, number: u32, input: &Input, pattern: Option<&Regex>) -> Rep
     } else {
         "lines"
     };
-    Reply {
+    FileToolReply {
         text: format!("result {number} ({shown} {what} from line {from} of {total}{more})\n{body}"),
         truncated: next.is_some(),
     }

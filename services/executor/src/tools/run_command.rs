@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Call, Outcome, Run, Tool, parse};
+use super::{ExecutorTool, ToolAction, ToolContext, ToolOutcome, parse_input};
 use crate::{
-    sandbox::{CommandEnd, CommandSpec, END_BYTES, Ending, Place, shell},
+    sandbox::{CommandContext, CommandEnd, CommandEnding, CommandSpec, END_BYTES, shell_command},
     workspace::{MOST_OF_ONE, Workspace},
 };
 
@@ -31,16 +31,16 @@ const HEAD_HINT: &str = "[git's head or branch was moved and is back where the w
      commit_changes and create_branch. The files stay as the command left them: git status shows how they differ from \
      the branch, undo takes that back.]";
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "run_command",
     description: "Runs a shell command in the workspace's root and answers with its exit code and output (standard \
                   output and error together, of long output both ends). Every call is a new shell; processes left in \
                   the background are killed when it ends. There is no input and no network, but servers on \
                   localhost work within one call. git works on files and index (status, diff, log, blame, add, restore, \
                   stash); use create_branch for branches and commit_changes to commit.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Command,
+    run: ToolAction::Command,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -54,26 +54,30 @@ struct Input {
     cwd: Option<String>,
 }
 
-pub(super) async fn run(call: &Call, input: Value, sink: &mpsc::Sender<Vec<u8>>) -> Outcome {
-    let (script, seconds) = match parse(input).and_then(|input| asked(call, input)) {
+pub(super) async fn run_command_tool(
+    call: &ToolContext,
+    input: Value,
+    sink: &mpsc::Sender<Vec<u8>>,
+) -> ToolOutcome {
+    let (script, seconds) = match parse_input(input).and_then(|input| validate_command(call, input)) {
         Ok(asked) => asked,
-        Err(text) => return Outcome::failed(text),
+        Err(text) => return ToolOutcome::failed(text),
     };
-    let spec = spec(call, script, Duration::from_secs(seconds));
+    let spec = tool_command_spec(call, script, Duration::from_secs(seconds));
     let ran = call
         .sandbox
         .run(spec, &call.cancel, Some(sink), &call.workspace.spare);
     match failpoint::around("executor.command.run", ran).await {
-        Ok(end) => ended(call, end, seconds).await,
+        Ok(end) => build_command_outcome(call, end, seconds).await,
         Err(error) => {
-            tracing::error!(error = %chain(&error), "a command could not be started");
-            Outcome::failed("The command could not be started; this is not its fault. Try again.")
+            tracing::error!(error = %format_error_chain(&error), "a command could not be started");
+            ToolOutcome::failed("The command could not be started; this is not its fault. Try again.")
         }
     }
 }
 
 /// Validates the input. Returns the script and its time limit in seconds.
-fn asked(call: &Call, input: Input) -> Result<(String, u64), String> {
+fn validate_command(call: &ToolContext, input: Input) -> Result<(String, u64), String> {
     if input.command.len() > MAX_SCRIPT || input.command.contains('\0') {
         return Err("The command is too long. Write it to a file and run that.".to_owned());
     }
@@ -90,7 +94,7 @@ fn asked(call: &Call, input: Input) -> Result<(String, u64), String> {
     Ok((script, seconds.clamp(1, MAX_TIMEOUT)))
 }
 
-async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
+async fn build_command_outcome(call: &ToolContext, end: CommandEnd, seconds: u64) -> ToolOutcome {
     let CommandEnd {
         ending,
         output,
@@ -98,14 +102,16 @@ async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
         whole,
     } = end;
     let mut outcome = match ending {
-        Ending::Exited(code) => Outcome {
+        CommandEnding::Exited(code) => ToolOutcome {
             exit_code: Some(code),
-            ..Outcome::new(super::Ending::Done, format!("exit code: {code}\n{output}"))
+            ..ToolOutcome::new(super::ToolEnding::Done, format!("exit code: {code}\n{output}"))
         },
-        Ending::TimedOut => Outcome::failed(format!(
+        CommandEnding::TimedOut => ToolOutcome::failed(format!(
             "The command was killed after {seconds} s; give timeout_s or run less. Its output so far:\n{output}"
         )),
-        Ending::Cancelled => Outcome::cut(format!("The command was cut. Its output so far:\n{output}")),
+        CommandEnding::Cancelled => {
+            ToolOutcome::cut(format!("The command was cut. Its output so far:\n{output}"))
+        }
     };
     outcome.truncated |= truncated;
     outcome.whole = whole;
@@ -124,10 +130,10 @@ async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
 }
 
 /// Returns a command in the call's workspace.
-pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec {
+pub(crate) fn tool_command_spec(call: &ToolContext, script: String, limit: Duration) -> CommandSpec {
     CommandSpec {
-        command: shell(script),
-        place: place(&call.workspace),
+        command: shell_command(script),
+        place: tool_command_context(&call.workspace),
         limit,
         output_bytes: END_BYTES,
         whole_bytes: MOST_OF_ONE,
@@ -136,8 +142,8 @@ pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec 
 }
 
 /// Returns the context of commands in a workspace.
-pub(crate) fn place(workspace: &Workspace) -> Place {
-    Place {
+pub(crate) fn tool_command_context(workspace: &Workspace) -> CommandContext {
+    CommandContext {
         directory: workspace.root().path().to_owned(),
         writable: workspace.writable(),
         readable: workspace.readable(),

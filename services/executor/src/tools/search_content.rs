@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, globs::Globs, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPatterns, parse_input};
 
 /// Limits of matching lines: in total, and in one file.
 const MAX_FOUND: usize = 300;
@@ -31,14 +31,14 @@ const MAX_FAILED: usize = 10;
 // Limit in bytes for the memory of the search. A file with a longer line is not searched to its end.
 const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "search_content",
     description: "Finds lines by a regular expression in all files that .gitignore does not name: `path:line: text` for \
                   each. Give file_pattern (a glob such as *.py) or path (a folder or file) to look in some files only, and \
                   context_lines to see the lines around.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_search_content),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,15 +55,15 @@ struct Input {
 }
 
 /// Files and context of a search.
-struct Scope {
+struct SearchScope {
     folder: PathBuf,
-    globs: Option<Globs>,
+    globs: Option<GlobPatterns>,
     context: usize,
 }
 
 /// Result of a search.
 #[derive(Default)]
-struct Found {
+struct SearchMatches {
     lines: Vec<String>,
     bytes: usize,
     matches: usize,
@@ -72,25 +72,25 @@ struct Found {
     is_cut: bool,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
-    let scope = Scope {
+fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
+    let scope = SearchScope {
         folder: call
             .workspace
             .existing(input.path.as_deref().unwrap_or_default())?,
         globs: input
             .file_pattern
             .as_deref()
-            .map(|globs| Globs::new(call, globs))
+            .map(|globs| GlobPatterns::new(call, globs))
             .transpose()?,
         context: usize::try_from(input.context_lines.unwrap_or(0).clamp(0, MAX_CONTEXT)).unwrap_or(0),
     };
     let pattern = input.pattern.as_str();
-    let (mut found, mut note) = match matcher(pattern) {
-        Ok(regex) => (search(call, &scope, &regex), String::new()),
-        Err(error) => match literal(pattern) {
+    let (mut found, mut note) = match compile_matcher(pattern) {
+        Ok(regex) => (search_files(call, &scope, &regex), String::new()),
+        Err(error) => match literal_matcher(pattern) {
             Some(regex) => (
-                search(call, &scope, &regex),
+                search_files(call, &scope, &regex),
                 format!("[{pattern:?} is not a regular expression ({error}); searched as plain text]\n"),
             ),
             None => return Err(format!("The pattern is not a regular expression: {error}.")),
@@ -101,7 +101,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         return Ok(nothing_searched(&input).into());
     }
     if found.matches == 0 && note.is_empty() {
-        (found, note) = otherwise(call, &scope, pattern).unwrap_or((found, note));
+        (found, note) = search_other_readings(call, &scope, pattern).unwrap_or((found, note));
     }
     if found.matches == 0 {
         found.lines.push(format!(
@@ -118,7 +118,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         let failed = found.failed.join(", ");
         found.lines.push(format!("[not searched to the end: {failed}]"));
     }
-    Ok(Reply {
+    Ok(FileToolReply {
         text: note + &found.lines.join("\n"),
         truncated: found.is_cut,
     })
@@ -137,7 +137,7 @@ fn nothing_searched(input: &Input) -> String {
     }
 }
 
-fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
+fn compile_matcher(pattern: &str) -> Result<RegexMatcher, String> {
     let mut builder = RegexMatcherBuilder::new();
     builder.crlf(true);
     builder.build(pattern).map_err(|error| {
@@ -152,14 +152,18 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
 }
 
 /// Builds a matcher for the pattern as plain text.
-fn literal(pattern: &str) -> Option<RegexMatcher> {
+fn literal_matcher(pattern: &str) -> Option<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder.crlf(true).fixed_strings(true);
     builder.build(pattern).ok().filter(|_| !pattern.is_empty())
 }
 
 /// Searches other interpretations of a pattern that matches nothing.
-fn otherwise(call: &Call, scope: &Scope, pattern: &str) -> Option<(Found, String)> {
+fn search_other_readings(
+    call: &ToolContext,
+    scope: &SearchScope,
+    pattern: &str,
+) -> Option<(SearchMatches, String)> {
     let unescaped = ["\\|", "\\(", "\\)", "\\{", "\\}"]
         .iter()
         .fold(pattern.to_owned(), |text, escaped| {
@@ -169,21 +173,21 @@ fn otherwise(call: &Call, scope: &Scope, pattern: &str) -> Option<(Found, String
     if pattern.contains([
         '(', ')', '[', ']', '{', '}', '?', '*', '+', '.', '|', '$', '^', '\\',
     ]) {
-        readings.extend(literal(pattern).map(|regex| (regex, "as plain text".to_owned())));
+        readings.extend(literal_matcher(pattern).map(|regex| (regex, "as plain text".to_owned())));
     }
     if unescaped != pattern {
-        let regex = matcher(&unescaped).ok();
+        let regex = compile_matcher(&unescaped).ok();
         readings
             .extend(regex.map(|regex| (regex, format!("as {unescaped:?}, since | ( ) need no backslash"))));
     }
     readings.into_iter().find_map(|(regex, how)| {
-        let found = search(call, scope, &regex);
+        let found = search_files(call, scope, &regex);
         let note = format!("[{pattern:?} matches no line as a regular expression; found {how}:]\n");
         (found.matches > 0).then_some((found, note))
     })
 }
 
-fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
+fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -> SearchMatches {
     let mut searcher = SearcherBuilder::new()
         // A NUL byte marks a binary file.
         .binary_detection(BinaryDetection::quit(0))
@@ -193,7 +197,7 @@ fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
         .before_context(scope.context)
         .after_context(scope.context)
         .build();
-    let (root, mut found) = (call.workspace.root(), Found::default());
+    let (root, mut found) = (call.workspace.root(), SearchMatches::default());
     for path in call.workspace.paths(FileType::is_file) {
         let is_wanted = scope.globs.as_ref().is_none_or(|globs| globs.is_match(&path));
         if !is_wanted || !path.starts_with(&scope.folder) {
@@ -201,8 +205,8 @@ fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
         }
         let Ok(file) = root.open_file(&path) else { continue };
         found.searched += 1;
-        if let Err(error) = look(&mut searcher, regex, &path, &file, &mut found) {
-            tracing::debug!(error = %chain(&error), "a file could not be searched");
+        if let Err(error) = search_one_file(&mut searcher, regex, &path, &file, &mut found) {
+            tracing::debug!(error = %format_error_chain(&error), "a file could not be searched");
             found.failed.push(path.display().to_string());
         }
         if found.matches >= MAX_FOUND || found.bytes >= MAX_SHOWN || call.cancel.is_cancelled() {
@@ -213,14 +217,14 @@ fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
     found
 }
 
-fn look(
+fn search_one_file(
     searcher: &mut Searcher,
     regex: &RegexMatcher,
     path: &Path,
     file: &File,
-    found: &mut Found,
+    found: &mut SearchMatches,
 ) -> io::Result<()> {
-    let sink = Lines {
+    let sink = LineCollector {
         regex,
         path,
         found,
@@ -230,14 +234,14 @@ fn look(
 }
 
 /// Collects the matching lines of one file.
-struct Lines<'a> {
+struct LineCollector<'a> {
     regex: &'a RegexMatcher,
     path: &'a Path,
-    found: &'a mut Found,
+    found: &'a mut SearchMatches,
     in_file: usize,
 }
 
-impl Lines<'_> {
+impl LineCollector<'_> {
     fn push(&mut self, number: Option<u64>, mark: char, text: &str) {
         let line = format!(
             "{}{mark}{}{mark} {text}",
@@ -249,13 +253,13 @@ impl Lines<'_> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for LineCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> io::Result<bool> {
         let (bytes, number) = (line.bytes(), line.line_number());
         let at = self.regex.find(bytes).ok().flatten().map_or(0, |at| at.start());
-        self.push(number, ':', &around(bytes, at));
+        self.push(number, ':', &excerpt_line(bytes, at));
         self.in_file += 1;
         self.found.matches += 1;
         if self.in_file == MAX_IN_FILE {
@@ -271,7 +275,7 @@ impl Sink for Lines<'_> {
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
         if *line.kind() != SinkContextKind::Other {
-            self.push(line.line_number(), '-', &around(line.bytes(), 0));
+            self.push(line.line_number(), '-', &excerpt_line(line.bytes(), 0));
         }
         Ok(true)
     }
@@ -283,7 +287,7 @@ impl Sink for Lines<'_> {
 }
 
 /// Returns a line, or the part of a long line around the match.
-fn around(line: &[u8], at: usize) -> String {
+fn excerpt_line(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();
     if text.chars().count() <= MAX_LINE {

@@ -6,18 +6,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, globs::Globs, parse};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPatterns, parse_input};
 
 const MAX_FOUND: usize = 500;
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "search_files",
     description: "Finds files by a glob pattern such as **/*_test.go or src/**/cart*. A pattern without a slash is \
                   looked for in every folder, a folder's name stands for all files in it, and several patterns are separated by \
                   commas. Files named by .gitignore are left out.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: true,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_search_files),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,15 +29,19 @@ struct Input {
     path: Option<String>,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
-    let globs = Globs::new(call, &input.pattern)?;
+fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
+    let globs = GlobPatterns::new(call, &input.pattern)?;
     let folder = call.workspace.path(input.path.as_deref().unwrap_or_default())?;
-    let mut found = matching(call, &folder, &globs);
+    let mut found = find_matching_paths(call, &folder, &globs);
     let mut note = String::new();
     if found.is_empty() && globs.is_plain() {
         // A name without a wildcard is usually a part of a file's name.
-        found = matching(call, &folder, &Globs::new(call, &format!("*{}*", input.pattern))?);
+        found = find_matching_paths(
+            call,
+            &folder,
+            &GlobPatterns::new(call, &format!("*{}*", input.pattern))?,
+        );
         note = format!(
             "[no file is named {:?}; these have it in their names]\n",
             input.pattern
@@ -54,13 +58,13 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     if truncated {
         found[MAX_FOUND] = "[more files left out; narrow the pattern]".to_owned();
     }
-    Ok(Reply {
+    Ok(FileToolReply {
         text: note + &found.join("\n"),
         truncated,
     })
 }
 
-fn matching(call: &Call, folder: &Path, globs: &Globs) -> Vec<String> {
+fn find_matching_paths(call: &ToolContext, folder: &Path, globs: &GlobPatterns) -> Vec<String> {
     let mut found = Vec::new();
     for path in call.workspace.paths(|kind| !kind.is_dir()) {
         if path.starts_with(folder) && globs.is_match(&path) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::Call;
-use crate::parser::{Language, MAX_BYTES, SyntaxError, Unparsed};
+use super::ToolContext;
+use crate::parser::{GrammarLanguage, MAX_BYTES, ParseFailure, SyntaxError};
 
 /// File names, without extension, of JSON files that may contain comments and trailing commas.
 const LENIENT_JSON: &[&str] = &[
@@ -21,9 +21,15 @@ const LENIENT_JSON: &[&str] = &[
 ///
 /// # Errors
 /// Returns a text for the model with the position of the error.
-pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str) -> Result<String, String> {
+pub(super) fn check_syntax(
+    call: &ToolContext,
+    path: &Path,
+    before: Option<&str>,
+    after: &str,
+) -> Result<String, String> {
     let is_long = |text: &str| text.len() as u64 > MAX_BYTES;
-    let Some(language) = Language::of(path).filter(|language| is_checked(*language, path, after)) else {
+    let Some(language) = GrammarLanguage::of(path).filter(|language| is_checked(*language, path, after))
+    else {
         return Ok(String::new());
     };
     if is_long(after) {
@@ -33,8 +39,8 @@ pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str)
     let parser = &call.workspace.parser;
     match parser.new_error(language, earlier, after.to_owned(), &call.cancel) {
         Ok(None) => Ok(String::new()),
-        Ok(Some(error)) => Err(refusal(path, before.is_some(), after, &error)),
-        Err(Unparsed::Cancelled) => Err("The call was cut; nothing was changed.".to_owned()),
+        Ok(Some(error)) => Err(describe_syntax_error(path, before.is_some(), after, &error)),
+        Err(ParseFailure::Cancelled) => Err("The call was cut; nothing was changed.".to_owned()),
         Err(why) => Ok(format!(
             "\nThe syntax of {} could not be checked ({why}); the change was applied unchecked.",
             path.display()
@@ -44,25 +50,25 @@ pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str)
 
 /// Returns false for templates, which become YAML only after rendering, and for JSON that may contain
 /// comments.
-fn is_checked(language: Language, path: &Path, text: &str) -> bool {
+fn is_checked(language: GrammarLanguage, path: &Path, text: &str) -> bool {
     match language {
-        Language::Yaml => !text.contains("{{") && !text.contains("{%"),
-        Language::Json => {
+        GrammarLanguage::Yaml => !text.contains("{{") && !text.contains("{%"),
+        GrammarLanguage::Json => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             !LENIENT_JSON.iter().any(|start| name.starts_with(start))
         }
-        Language::Python
-        | Language::JavaScript
-        | Language::TypeScript
-        | Language::Tsx
-        | Language::Rust
-        | Language::Go
-        | Language::Java
-        | Language::Toml => true,
+        GrammarLanguage::Python
+        | GrammarLanguage::JavaScript
+        | GrammarLanguage::TypeScript
+        | GrammarLanguage::Tsx
+        | GrammarLanguage::Rust
+        | GrammarLanguage::Go
+        | GrammarLanguage::Java
+        | GrammarLanguage::Toml => true,
     }
 }
 
-fn refusal(path: &Path, is_old: bool, after: &str, error: &SyntaxError) -> String {
+fn describe_syntax_error(path: &Path, is_old: bool, after: &str, error: &SyntaxError) -> String {
     let what = match &error.missing {
         Some(missing) => format!("{missing:?} is missing"),
         None => "there is a syntax error".to_owned(),
@@ -80,7 +86,7 @@ fn refusal(path: &Path, is_old: bool, after: &str, error: &SyntaxError) -> Strin
         error.line,
         error.column,
         error.line,
-        super::cut(shown, 300)
+        super::truncate_text(shown, 300)
     )
 }
 
@@ -90,7 +96,7 @@ mod tests {
     use crate::tools::tests::World;
 
     fn checked(name: &str, before: Option<&str>, after: &str) -> Result<String, String> {
-        check(&World::new().call, Path::new(name), before, after)
+        check_syntax(&World::new().call, Path::new(name), before, after)
     }
 
     #[test]

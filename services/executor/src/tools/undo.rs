@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use super::{Call, Nothing, Reply, Run, Tool, parse};
+use super::{ExecutorTool, FileToolReply, Nothing, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "undo",
     description: "Puts all files back to what they were before the latest tool call that changed any (run_command \
                   included). Calling it again goes back further. A commit made by that call is taken back too; files named by .gitignore stay.",
-    schema: super::schema::<Nothing>,
+    schema: super::input_schema::<Nothing>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_undo),
 };
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let Nothing {} = parse(input)?;
-    call.workspace.undo().map(Reply::from)
+fn run_undo(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let Nothing {} = parse_input(input)?;
+    call.workspace.undo().map(FileToolReply::from)
 }
 
 #[cfg(test)]

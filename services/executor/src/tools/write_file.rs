@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Call, Reply, Run, Tool, parse, syntax};
-use crate::{parser::MAX_BYTES, workspace::explain};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, syntax};
+use crate::{parser::MAX_BYTES, workspace::explain_path_error};
 
-pub(super) const TOOL: Tool = Tool {
+pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "write_file",
     description: "Writes a whole file, new or in place of what was there. Missing folders are made. To change a part \
                   of an existing file use edit_file.",
-    schema: super::schema::<Input>,
+    schema: super::input_schema::<Input>,
     read_only: false,
-    run: Run::Blocking(run),
+    run: ToolAction::Blocking(run_write_file),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,8 +30,8 @@ struct Input {
     force: bool,
 }
 
-fn run(call: &Call, input: Value) -> Result<Reply, String> {
-    let input: Input = parse(input)?;
+fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
+    let input: Input = parse_input(input)?;
     let path = call.workspace.path(&input.path)?;
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
@@ -41,12 +41,12 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     } else {
         let before = call.workspace.root().read(&path, MAX_BYTES).ok();
         let before = before.and_then(|bytes| String::from_utf8(bytes).ok());
-        syntax::check(call, &path, before.as_deref(), &input.content)?
+        syntax::check_syntax(call, &path, before.as_deref(), &input.content)?
     };
     call.workspace
         .root()
         .write(&path, input.content.as_bytes())
-        .map_err(|error| explain(&path, &error))?;
+        .map_err(|error| explain_path_error(&path, &error))?;
     call.workspace.note_written(&path);
     Ok(format!(
         "Wrote {} ({} lines).{unchecked}",

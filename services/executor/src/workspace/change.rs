@@ -6,9 +6,9 @@ use domain::TreeId;
 use git2::{Delta, DiffOptions, Oid};
 
 use super::{
-    Problem, Workspace,
-    hunks::{MAX_HUNKS, TreeHunk, hunks},
-    scan::tracked,
+    Workspace, WorkspaceError,
+    hunks::{MAX_HUNKS, TreeHunk, list_hunks},
+    scan::list_tracked_files,
 };
 
 /// Limit of compared files.
@@ -27,7 +27,7 @@ pub(crate) struct ChangedFile {
 }
 
 /// All differences between the base commit and the workspace's files.
-pub(crate) struct Change {
+pub(crate) struct WorkspaceChange {
     pub(crate) tree: TreeId,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) hunks: Vec<TreeHunk>,
@@ -39,7 +39,7 @@ pub(crate) struct Change {
 
 impl Workspace {
     /// Compares the current files with the base. Blocks.
-    pub(crate) fn change(&self) -> Result<Change, Problem> {
+    pub(crate) fn change(&self) -> Result<WorkspaceChange, WorkspaceError> {
         let repository = self.git()?;
         let git = repository.objects();
         let (base, head) = self.both_trees(git)?;
@@ -51,7 +51,7 @@ impl Workspace {
         for delta in diff.deltas().take(MAX_FILES) {
             let path = delta.new_file().path().or_else(|| delta.old_file().path());
             let mut read = |id: Oid| {
-                let text = text(git, id);
+                let text = read_text(git, id);
                 is_cut |= text.is_none();
                 text.unwrap_or_default()
             };
@@ -63,13 +63,13 @@ impl Workspace {
                 after,
             });
         }
-        let hunks = hunks(git, base, head)?;
-        let paths = tracked(git, &after)?;
-        Ok(Change {
+        let hunks = list_hunks(git, base, head)?;
+        let paths = list_tracked_files(git, &after)?;
+        Ok(WorkspaceChange {
             tree: head
                 .to_string()
                 .parse()
-                .map_err(|_| Problem::Trouble("git gave a strange tree id".to_owned()))?,
+                .map_err(|_| WorkspaceError::Trouble("git gave a strange tree id".to_owned()))?,
             files,
             is_cut: is_cut || hunks.len() == MAX_HUNKS,
             hunks,
@@ -82,7 +82,7 @@ impl Workspace {
 }
 
 /// Returns the text of a file: empty for a binary file, `None` for a text above the limit.
-fn text(git: &git2::Repository, id: Oid) -> Option<String> {
+fn read_text(git: &git2::Repository, id: Oid) -> Option<String> {
     // The commit of a submodule is in another repository.
     let Ok(blob) = git.find_blob(id) else {
         return Some(String::new());

@@ -6,15 +6,15 @@ use std::{
     thread,
 };
 
-use domain::{CommitId, cause::chain};
+use domain::{CommitId, cause::format_error_chain};
 use git2::{ObjectType, Oid};
 
 use super::{
-    Problem, Restore, Workspace,
+    SnapshotRestore, Workspace, WorkspaceError,
     paths::is_plain_name,
-    ready::Files,
-    root::Root,
-    root::Stat,
+    prepared_checkout::PreparedFiles,
+    root::FileStat,
+    root::WorkspaceRoot,
     scan::{MAX_DEPTH, StatCache},
 };
 
@@ -26,7 +26,7 @@ const LINK: i32 = 0o120_000;
 const EXECUTABLE: i32 = 0o100_755;
 
 /// File or symbolic link of a tree.
-struct Leaf {
+struct TreeLeaf {
     path: PathBuf,
     id: Oid,
     mode: i32,
@@ -34,13 +34,17 @@ struct Leaf {
 
 impl Workspace {
     /// Writes the files of the foundation, or of the base if there is no foundation.
-    pub(super) fn fill(&self, foundation: Option<CommitId>, there: Option<Files>) -> Result<(), Problem> {
+    pub(super) fn fill(
+        &self,
+        foundation: Option<CommitId>,
+        there: Option<PreparedFiles>,
+    ) -> Result<(), WorkspaceError> {
         if there.is_none() {
             self.make_git_dir()?;
         }
         let repository = self.git()?;
         if !repository.contains(&self.base) {
-            return Err(Problem::NotFound(format!(
+            return Err(WorkspaceError::NotFound(format!(
                 "commit {} is not in {}",
                 self.base.short(),
                 self.repository
@@ -83,8 +87,8 @@ impl Workspace {
     }
 
     // The mirror is an alternate of the new git directory, so no object is copied.
-    fn make_git_dir(&self) -> Result<(), Problem> {
-        git::Repository::init_bare(&self.git_dir())?;
+    fn make_git_dir(&self) -> Result<(), WorkspaceError> {
+        git::BareRepository::init_bare(&self.git_dir())?;
         let info = self.git_dir().join("objects/info");
         fs::create_dir_all(&info)?;
         let objects = self.mirror.join("objects");
@@ -97,18 +101,18 @@ impl Workspace {
     /// Imports a snapshot's objects and sets its branch. Returns the commit with its files.
     pub(super) fn take_in(
         &self,
-        repository: &git::Repository,
-        restore: Restore,
-    ) -> Result<CommitId, Problem> {
-        let bad = |error: git::Error| Problem::BadSnapshot(chain(&error));
+        repository: &git::BareRepository,
+        restore: SnapshotRestore,
+    ) -> Result<CommitId, WorkspaceError> {
+        let bad = |error: git::Error| WorkspaceError::BadSnapshot(format_error_chain(&error));
         repository
-            .import_pack(&restore.pack, git::Limits::default())
+            .import_pack(&restore.pack, git::PackLimits::default())
             .map_err(bad)?;
         if !repository
             .is_descendant(&restore.commit, &self.base)
             .map_err(bad)?
         {
-            return Err(Problem::BadSnapshot(
+            return Err(WorkspaceError::BadSnapshot(
                 "the snapshot does not start at the base commit".to_owned(),
             ));
         }
@@ -129,10 +133,10 @@ impl Workspace {
     /// Writes all files of a tree into an empty folder.
     pub(super) fn write_tree(
         &self,
-        root: &Root,
+        root: &WorkspaceRoot,
         git: &git2::Repository,
         tree: Oid,
-    ) -> Result<StatCache, Problem> {
+    ) -> Result<StatCache, WorkspaceError> {
         let mut leaves = Vec::new();
         find_leaves(root, git, tree, Path::new(""), &mut leaves, 0)?;
         // With a runner, every file goes over one socket, so more threads would only wait for each other.
@@ -147,16 +151,16 @@ impl Workspace {
                 .chunks(part)
                 .map(|leaves| scope.spawn(|| self.write_leaves(root, leaves)))
                 .collect();
-            let failed = |_| Problem::Trouble("a checkout panicked".to_owned());
+            let failed = |_| WorkspaceError::Trouble("a checkout panicked".to_owned());
             parts
                 .into_iter()
                 .map(|part| part.join().map_err(failed)?)
-                .collect::<Result<Vec<_>, Problem>>()
+                .collect::<Result<Vec<_>, WorkspaceError>>()
         });
         Ok(caches?.into_iter().fold(StatCache::default(), StatCache::with))
     }
 
-    fn write_leaves(&self, root: &Root, leaves: &[Leaf]) -> Result<StatCache, Problem> {
+    fn write_leaves(&self, root: &WorkspaceRoot, leaves: &[TreeLeaf]) -> Result<StatCache, WorkspaceError> {
         let repository = self.git()?;
         let mut cache = StatCache::default();
         for leaf in leaves {
@@ -169,7 +173,7 @@ impl Workspace {
     }
 
     /// Writes the index that git in commands reads.
-    pub(super) fn write_index(&self, repository: &git::Repository) -> Result<(), Problem> {
+    pub(super) fn write_index(&self, repository: &git::BareRepository) -> Result<(), WorkspaceError> {
         let bytes = self.index_of(repository, &self.head_or_base())?;
         self.show_git(Some(bytes))
     }
@@ -178,9 +182,9 @@ impl Workspace {
     /// because libgit2 would follow a symbolic link at the final path.
     pub(super) fn index_of(
         &self,
-        repository: &git::Repository,
+        repository: &git::BareRepository,
         commit: &CommitId,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, WorkspaceError> {
         let git = repository.objects();
         let tree = git.find_commit(Oid::from_str(commit.as_str())?)?.tree()?;
         let place = self.git_dir().join("index.new");
@@ -196,15 +200,15 @@ impl Workspace {
 /// Collects files and links of a tree. For a submodule, only its folder is created; its content is never
 /// fetched.
 fn find_leaves(
-    root: &Root,
+    root: &WorkspaceRoot,
     git: &git2::Repository,
     tree: Oid,
     folder: &Path,
-    found: &mut Vec<Leaf>,
+    found: &mut Vec<TreeLeaf>,
     depth: usize,
-) -> Result<(), Problem> {
+) -> Result<(), WorkspaceError> {
     if depth > MAX_DEPTH {
-        return Err(Problem::Trouble(format!(
+        return Err(WorkspaceError::Trouble(format!(
             "{} is nested too deep",
             folder.display()
         )));
@@ -217,7 +221,7 @@ fn find_leaves(
         let path = folder.join(super::scan::os_name(entry.name_bytes()));
         match entry.kind() {
             Some(ObjectType::Tree) => find_leaves(root, git, entry.id(), &path, found, depth + 1)?,
-            Some(ObjectType::Blob) => found.push(Leaf {
+            Some(ObjectType::Blob) => found.push(TreeLeaf {
                 path,
                 id: entry.id(),
                 mode: entry.filemode(),
@@ -230,11 +234,11 @@ fn find_leaves(
 
 /// Creates a file or link at a free path. Returns its state afterwards.
 pub(super) fn write_blob(
-    root: &Root,
+    root: &WorkspaceRoot,
     content: &[u8],
     mode: i32,
     path: &Path,
-) -> Result<Option<Stat>, Problem> {
+) -> Result<Option<FileStat>, WorkspaceError> {
     if mode == LINK {
         root.write_link(path, content)?;
         return Ok(root.stat(path)?);

@@ -34,12 +34,12 @@ const MAX_FILES: u64 = 1_000_000;
 
 /// Files that a copy omits, and their folders.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownFiles {
     files: HashSet<PathBuf>,
     folders: HashSet<PathBuf>,
 }
 
-impl Known {
+impl KnownFiles {
     /// Creates the set from paths of files.
     pub(super) fn new<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Self {
         let mut known = Self::default();
@@ -61,30 +61,30 @@ impl Known {
 
 /// Number of files and links, without folders, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub(crate) struct FileAmount {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
 /// Copy of all files in a folder except known ones.
-pub(super) struct Copy<'a> {
-    pub(super) known: &'a Known,
+pub(super) struct FolderCopy<'a> {
+    pub(super) known: &'a KnownFiles,
     pub(super) max_bytes: u64,
     /// Amount of copied files.
-    pub(super) copied: Amount,
+    pub(super) copied: FileAmount,
     /// Amount of omitted files, because they are known.
-    pub(super) left_out: Amount,
+    pub(super) left_out: FileAmount,
     /// Topmost paths that the copy created.
     pub(super) made: Vec<PathBuf>,
 }
 
-impl<'a> Copy<'a> {
-    pub(super) fn new(known: &'a Known, max_bytes: u64) -> Self {
+impl<'a> FolderCopy<'a> {
+    pub(super) fn new(known: &'a KnownFiles, max_bytes: u64) -> Self {
         Self {
             known,
             max_bytes,
-            copied: Amount::default(),
-            left_out: Amount::default(),
+            copied: FileAmount::default(),
+            left_out: FileAmount::default(),
             made: Vec::new(),
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Copy<'a> {
             // The error is ignored: a folder that contains empty folders is kept.
             let _ = unlinkat(to, name, AtFlags::REMOVEDIR);
         } else if is_new {
-            dress(&File::from(inner_to), &File::from(inner_from))?;
+            copy_attributes(&File::from(inner_to), &File::from(inner_from))?;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<'a> Copy<'a> {
         if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
             io::copy(&mut (&source).take(size), &mut &target)?;
         }
-        dress(&target, &source)
+        copy_attributes(&target, &source)
     }
 
     fn link(
@@ -221,13 +221,13 @@ impl<'a> Copy<'a> {
 ///
 /// # Errors
 /// Fails for a path that is not a folder, or is a symbolic link.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
 }
 
 /// Copies the mode, without set-user-ID and similar bits, and the modification time, which build tools
 /// compare.
-fn dress(target: &File, like: &File) -> io::Result<()> {
+fn copy_attributes(target: &File, like: &File) -> io::Result<()> {
     let metadata = like.metadata()?;
     target.set_permissions(Permissions::from_mode(metadata.mode() & 0o777))?;
     let time = Timespec {
@@ -260,17 +260,17 @@ mod tests {
         let outer = tempfile::TempDir::new().unwrap();
         let made = |name: &str| {
             fs::create_dir(outer.path().join(name)).unwrap();
-            open(&outer.path().join(name)).unwrap()
+            open_folder(&outer.path().join(name)).unwrap()
         };
         let (from, to) = (made("from"), made("to"));
         World { outer, from, to }
     }
 
     impl World {
-        fn copy(&self, known: &[&str], max_bytes: u64) -> (io::Result<()>, Amount, Vec<PathBuf>) {
+        fn copy(&self, known: &[&str], max_bytes: u64) -> (io::Result<()>, FileAmount, Vec<PathBuf>) {
             let known: Vec<PathBuf> = known.iter().map(PathBuf::from).collect();
-            let known = Known::new(known.iter());
-            let mut copy = Copy::new(&known, max_bytes);
+            let known = KnownFiles::new(known.iter());
+            let mut copy = FolderCopy::new(&known, max_bytes);
             let done = copy.run(&self.from, &self.to);
             (done, copy.copied, copy.made)
         }
@@ -294,7 +294,7 @@ mod tests {
         old.set_modified(std::time::UNIX_EPOCH).unwrap();
         let (done, copied, made) = world.copy(&["src/main", "only/known/file"], 100);
         done.unwrap();
-        assert_eq!(copied, Amount { files: 2, bytes: 13 });
+        assert_eq!(copied, FileAmount { files: 2, bytes: 13 });
         assert_eq!(fs::read_link(to.join("out")).unwrap(), Path::new("/etc/passwd"));
         let tool = fs::metadata(to.join("src/gen/tool")).unwrap();
         assert_eq!((tool.mode() & 0o7777, tool.mtime()), (0o755, 0));

@@ -13,9 +13,9 @@ use std::{
 use rustix::fs::FileType;
 
 use super::{
-    Problem, Root, Workspace,
-    scan::tracked,
-    walk::{Met, walk},
+    Workspace, WorkspaceError, WorkspaceRoot,
+    scan::list_tracked_files,
+    walk::{WalkEntry, walk_folder},
 };
 
 /// Home folder in the scratch space.
@@ -29,7 +29,7 @@ const MAX_NAMED: usize = 10;
 
 /// All files that setup created. Paths and stamps are stored as hashes, because there may be very many.
 #[derive(Debug)]
-pub(super) struct Environment {
+pub(super) struct SetupEnvironment {
     /// Hasher with random keys, so that commands cannot construct two paths with the same hash.
     hasher: RandomState,
     tree: HashMap<u64, u64>,
@@ -38,7 +38,7 @@ pub(super) struct Environment {
 
 /// State of a file compared with the end of setup.
 #[derive(PartialEq, Eq)]
-enum Since {
+enum SetupDifference {
     /// Unchanged since setup.
     Same,
     /// Changed since setup.
@@ -47,20 +47,20 @@ enum Since {
     New,
 }
 
-impl Environment {
+impl SetupEnvironment {
     fn key(&self, path: &Path) -> u64 {
         self.hasher.hash_one(path)
     }
 
-    fn stamp(&self, met: &Met) -> u64 {
+    fn stamp(&self, met: &WalkEntry) -> u64 {
         self.hasher.hash_one(met.stamp)
     }
 
-    fn since(&self, known: &HashMap<u64, u64>, met: &Met) -> Since {
+    fn since(&self, known: &HashMap<u64, u64>, met: &WalkEntry) -> SetupDifference {
         match known.get(&self.key(&met.path)) {
-            Some(stamp) if *stamp == self.stamp(met) => Since::Same,
-            Some(_) => Since::Changed,
-            None => Since::New,
+            Some(stamp) if *stamp == self.stamp(met) => SetupDifference::Same,
+            Some(_) => SetupDifference::Changed,
+            None => SetupDifference::New,
         }
     }
 }
@@ -68,27 +68,27 @@ impl Environment {
 impl Workspace {
     /// Records the files outside of the repository's files. The caller must call it after setup and before
     /// the model's first command. Blocks.
-    pub(crate) fn note_environment(&self) -> Result<(), Problem> {
+    pub(crate) fn note_environment(&self) -> Result<(), WorkspaceError> {
         let repository = self.git()?;
         let base = repository
             .objects()
             .find_commit(git2::Oid::from_str(self.base.as_str())?)?;
-        let own = tracked(repository.objects(), &base.tree()?)?;
-        let mut environment = Environment {
+        let own = list_tracked_files(repository.objects(), &base.tree()?)?;
+        let mut environment = SetupEnvironment {
             hasher: RandomState::new(),
             tree: HashMap::new(),
             home: HashMap::new(),
         };
         let mut found = Vec::new();
         let is_other = |path: &Path| path != Path::new(GIT_FILE) && !own.contains_key(path);
-        walk(self.root(), Path::new(""), &is_other, &mut |met| {
+        walk_folder(self.root(), Path::new(""), &is_other, &mut |met| {
             if met.kind != FileType::Directory {
                 found.push((environment.key(&met.path), environment.stamp(&met)));
             }
             Ok(())
         })?;
         environment.tree.extend(found.drain(..));
-        walk(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
+        walk_folder(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
             if met.kind != FileType::Directory {
                 found.push((environment.key(&met.path), environment.stamp(&met)));
             }
@@ -104,61 +104,61 @@ impl Workspace {
     /// paths of some changed files. Blocks.
     pub(super) fn copy_environment(
         &self,
-        tree: &Root,
-        scratch: &Root,
+        tree: &WorkspaceRoot,
+        scratch: &WorkspaceRoot,
         is_taken: &dyn Fn(&Path) -> bool,
-    ) -> Result<Vec<String>, Problem> {
+    ) -> Result<Vec<String>, WorkspaceError> {
         let Some(environment) = self.environment.get() else {
             return Ok(Vec::new());
         };
-        let mut copy = Copying {
+        let mut copy = EnvironmentCopy {
             environment,
             bytes: 0,
             tampered: Vec::new(),
         };
         let is_wanted = |path: &Path| path != Path::new(GIT_FILE) && !is_taken(path);
-        walk(self.root(), Path::new(""), &is_wanted, &mut |met| {
+        walk_folder(self.root(), Path::new(""), &is_wanted, &mut |met| {
             copy.one(&environment.tree, met, self.root(), tree, Path::new(""))
         })?;
-        walk(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
+        walk_folder(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
             copy.one(&environment.home, met, &self.scratch, scratch, Path::new(HOME))
         })?;
         Ok(copy.tampered)
     }
 }
 
-struct Copying<'a> {
-    environment: &'a Environment,
+struct EnvironmentCopy<'a> {
+    environment: &'a SetupEnvironment,
     bytes: u64,
     tampered: Vec<String>,
 }
 
-impl Copying<'_> {
+impl EnvironmentCopy<'_> {
     /// Copies one file. `start` is the folder in both roots at which the walk began.
     fn one(
         &mut self,
         known: &HashMap<u64, u64>,
-        met: Met,
-        from: &Root,
-        to: &Root,
+        met: WalkEntry,
+        from: &WorkspaceRoot,
+        to: &WorkspaceRoot,
         start: &Path,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), WorkspaceError> {
         if met.kind == FileType::Directory {
             return Ok(());
         }
         let path = start.join(&met.path);
         match self.environment.since(known, &met) {
-            Since::New => return Ok(()),
+            SetupDifference::New => return Ok(()),
             // The model's commands may have changed it to influence checks, so it is reported and not copied.
-            Since::Changed => {
+            SetupDifference::Changed => {
                 self.note(&path);
                 return Ok(());
             }
-            Since::Same => {}
+            SetupDifference::Same => {}
         }
         self.bytes += met.size;
         if self.bytes > MAX_BYTES {
-            return Err(Problem::Unkeepable(format!(
+            return Err(WorkspaceError::Unkeepable(format!(
                 "the setup left more than {} GiB, which is too much for a check's copy",
                 MAX_BYTES >> 30
             )));
@@ -184,7 +184,7 @@ impl Copying<'_> {
     }
 }
 
-fn copy_file(from: &Root, to: &Root, path: &Path, executable: bool) -> io::Result<()> {
+fn copy_file(from: &WorkspaceRoot, to: &WorkspaceRoot, path: &Path, executable: bool) -> io::Result<()> {
     let mut source = from.open_file(path)?;
     let modified = source.metadata()?.modified()?;
     let mut target = to.create_file(path, executable)?;

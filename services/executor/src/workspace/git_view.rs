@@ -9,9 +9,9 @@
 
 use std::{ffi::OsString, fs, io, path::Path, path::PathBuf};
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 
-use super::{Problem, Root, Stat, Workspace};
+use super::{FileStat, Workspace, WorkspaceError, WorkspaceRoot};
 
 /// Name of the folder in the scratch space.
 pub(super) const VIEW: &str = "checkout.git";
@@ -85,9 +85,9 @@ impl Workspace {
 
     /// Writes the branch and its commit for commands. `index` is the index of that commit; `None` if it is
     /// already written.
-    pub(super) fn show_git(&self, index: Option<Vec<u8>>) -> Result<(), Problem> {
+    pub(super) fn show_git(&self, index: Option<Vec<u8>>) -> Result<(), WorkspaceError> {
         fs::write(self.git_dir().join(SYSTEM), CONFIG)?;
-        let view = View(&self.scratch);
+        let view = GitView(&self.scratch);
         self.shown(view.lay_out(&self.object_folders()));
         if let Some(index) = index {
             self.shown(view.write("index", &index));
@@ -103,11 +103,11 @@ impl Workspace {
     /// Removes obstacles that the last command may have left: lock files, another `HEAD`, other branches.
     /// Returns true when the command moved `HEAD` or a branch. Blocks.
     pub(crate) fn mend_git(&self) -> bool {
-        let view = View(&self.scratch);
+        let view = GitView(&self.scratch);
         for lock in LOCKS {
             // No command runs now, so no process holds the lock. The error is ignored, because usually no
             // lock exists.
-            let _ = self.scratch.remove(&place(lock));
+            let _ = self.scratch.remove(&view_path(lock));
         }
         let is_moved = self
             .lock()
@@ -121,24 +121,24 @@ impl Workspace {
         is_moved
     }
 
-    fn show_references(&self, view: &View<'_>) {
+    fn show_references(&self, view: &GitView<'_>) {
         let (branch, _) = self.branch();
         let head = branch.as_ref().unwrap_or(&self.base_branch);
         let mut files = vec![
-            ("HEAD".to_owned(), format!("ref: {}\n", reference(head))),
-            (reference(&self.base_branch), format!("{}\n", self.base)),
+            ("HEAD".to_owned(), format!("ref: {}\n", branch_reference(head))),
+            (branch_reference(&self.base_branch), format!("{}\n", self.base)),
         ];
         files.extend(
             branch
                 .iter()
-                .map(|branch| (reference(branch), format!("{}\n", self.head_or_base()))),
+                .map(|branch| (branch_reference(branch), format!("{}\n", self.head_or_base()))),
         );
         let before = std::mem::take(&mut self.lock().shown);
         for (name, _) in before {
             if !files.iter().any(|(wanted, _)| *wanted == name) {
                 // The error is ignored: a command may have replaced the file of the old branch, which then
                 // stays.
-                let _ = self.scratch.remove(&place(&name));
+                let _ = self.scratch.remove(&view_path(&name));
             }
         }
         let shown = files.into_iter().map(|(name, content)| {
@@ -154,11 +154,11 @@ impl Workspace {
     /// the check.
     pub(super) fn show_git_to_check(
         &self,
-        repository: &git::Repository,
-        tree: &Root,
-        scratch: &Root,
-    ) -> Result<(), Problem> {
-        let view = View(scratch);
+        repository: &git::BareRepository,
+        tree: &WorkspaceRoot,
+        scratch: &WorkspaceRoot,
+    ) -> Result<(), WorkspaceError> {
+        let view = GitView(scratch);
         view.lay_out(&self.object_folders())?;
         view.write("HEAD", format!("{}\n", self.base).as_bytes())?;
         view.write("index", &self.index_of(repository, &self.base)?)?;
@@ -185,7 +185,7 @@ impl Workspace {
         if let Err(error) = written {
             tracing::debug!(
                 run = %self.run,
-                error = %chain(&error),
+                error = %format_error_chain(&error),
                 "a file for the model's git could not be written"
             );
         }
@@ -207,9 +207,9 @@ impl Workspace {
 }
 
 /// Git directory of the view in a scratch space.
-struct View<'a>(&'a Root);
+struct GitView<'a>(&'a WorkspaceRoot);
 
-impl View<'_> {
+impl GitView<'_> {
     /// Writes the files of a git directory, except index and references. Existing configuration and hooks
     /// stay, because commands may have changed them on purpose.
     fn lay_out(&self, object_folders: &[PathBuf]) -> io::Result<()> {
@@ -219,32 +219,32 @@ impl View<'_> {
             alternates.push(b'\n');
         }
         self.write("objects/info/alternates", &alternates)?;
-        self.0.make_folder(&place("refs"))?;
+        self.0.make_folder(&view_path("refs"))?;
         self.create("config", VIEW_CONFIG, false)?;
         self.create("hooks/reference-transaction", HOOK, true)
     }
 
     fn create(&self, name: &str, content: &str, executable: bool) -> io::Result<()> {
-        match self.0.create(&place(name), content.as_bytes(), executable) {
+        match self.0.create(&view_path(name), content.as_bytes(), executable) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        self.0.write(&place(name), content)
+        self.0.write(&view_path(name), content)
     }
 
     /// Returns the state of a file without reading its content.
-    fn file(&self, name: &str) -> Option<Stat> {
-        self.0.stat(&place(name)).ok().flatten()
+    fn file(&self, name: &str) -> Option<FileStat> {
+        self.0.stat(&view_path(name)).ok().flatten()
     }
 }
 
-fn place(name: &str) -> PathBuf {
+fn view_path(name: &str) -> PathBuf {
     Path::new(VIEW).join(name)
 }
 
-fn reference(branch: &str) -> String {
+fn branch_reference(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use domain::{CommitAuthor, CommitId};
-use git::Repository;
+use git::BareRepository;
 use git2::Oid;
 
-use super::{Problem, Seen, Workspace, scan::tracked};
+use super::{SeenState, Workspace, WorkspaceError, scan::list_tracked_files};
 
 /// Limits of files at the base: listed ones, and read ones.
 const MAX_FILES: usize = 200_000;
@@ -87,14 +87,15 @@ impl Workspace {
 
     /// Returns the name if a new branch on the remote can have it. Otherwise it returns the first similar
     /// free name: with `-` for `/`, then with a number.
-    fn free_name(&self, name: &str) -> Result<String, Problem> {
-        let mirror = Repository::open(&self.mirror)?;
+    fn free_name(&self, name: &str) -> Result<String, WorkspaceError> {
+        let mirror = BareRepository::open(&self.mirror)?;
         if self.goes_on_with(&mirror, name)? {
             return Ok(name.to_owned());
         }
         let taken = mirror.taken_names()?;
         let is_free = |name: &str| {
-            !taken.contains(name) && git::branch_in_the_way(name, taken.iter().map(String::as_str)).is_none()
+            !taken.contains(name)
+                && git::find_conflicting_branch(name, taken.iter().map(String::as_str)).is_none()
         };
         if is_free(name) {
             return Ok(name.to_owned());
@@ -102,7 +103,7 @@ impl Workspace {
         let flat = name.replace('/', "-");
         let base = match taken.contains(name) || taken.contains(&flat) {
             // A number suffices, unless another branch occupies a folder of the name.
-            true if git::branch_in_the_way(name, taken.iter().map(String::as_str)).is_none() => name,
+            true if git::find_conflicting_branch(name, taken.iter().map(String::as_str)).is_none() => name,
             true | false => flat.as_str(),
         };
         let numbered = (2..10_000).map(|number| format!("{base}-{number}"));
@@ -113,7 +114,7 @@ impl Workspace {
 
     /// Returns true when this work continues the branch: its head is the base commit, which is not a commit
     /// of the base branch.
-    fn goes_on_with(&self, mirror: &Repository, name: &str) -> Result<bool, Problem> {
+    fn goes_on_with(&self, mirror: &BareRepository, name: &str) -> Result<bool, WorkspaceError> {
         let Some(head) = mirror.branch_head(name)? else {
             return Ok(false);
         };
@@ -124,7 +125,7 @@ impl Workspace {
         Ok(is_ours && !mirror.is_descendant(&main, &self.base)?)
     }
 
-    fn set_branch(&self, name: &str, old: Option<&str>) -> Result<(), Problem> {
+    fn set_branch(&self, name: &str, old: Option<&str>) -> Result<(), WorkspaceError> {
         let repository = self.git()?;
         // Git cannot store both `a` and `a/b`, so the old branch is deleted before the new one is created.
         if let Some(old) = old {
@@ -208,7 +209,7 @@ impl Workspace {
         replaced: Option<&CommitId>,
         message: &str,
         signed: (&CommitAuthor, i64),
-    ) -> Result<Option<(CommitId, u32)>, Problem> {
+    ) -> Result<Option<(CommitId, u32)>, WorkspaceError> {
         let repository = self.git()?;
         let head = self.head_or_base();
         let tree = self.tree(repository.objects())?;
@@ -237,10 +238,10 @@ impl Workspace {
     /// Moves the branch to a commit, also in the git view of commands.
     pub(super) fn move_branch(
         &self,
-        repository: &git::Repository,
+        repository: &git::BareRepository,
         branch: &str,
         commit: &CommitId,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), WorkspaceError> {
         repository.set_branch(branch, commit)?;
         self.lock().head = Some(commit.clone());
         self.write_index(repository)
@@ -257,7 +258,7 @@ impl Workspace {
     }
 
     /// Packs everything that differs from the base, committed or not, as a commit. Blocks.
-    pub(crate) fn snapshot(&self, time_s: i64) -> Result<SnapshotPack, Problem> {
+    pub(crate) fn snapshot(&self, time_s: i64) -> Result<SnapshotPack, WorkspaceError> {
         let repository = self.git()?;
         let (branch, head) = self.branch();
         let commit = self.snapshot_commit(&repository, time_s)?;
@@ -282,7 +283,7 @@ impl Workspace {
     }
 
     /// Computes the difference between the base and the current files. Blocks.
-    pub(crate) fn diff(&self, max_bytes: usize) -> Result<WorkspaceDiff, Problem> {
+    pub(crate) fn diff(&self, max_bytes: usize) -> Result<WorkspaceDiff, WorkspaceError> {
         let repository = self.git()?;
         let commit = self.snapshot_commit(&repository, 0)?;
         let diff = repository.unified_diff(&self.base, &commit, max_bytes)?;
@@ -293,14 +294,18 @@ impl Workspace {
         })
     }
 
-    fn snapshot_commit(&self, repository: &git::Repository, time_s: i64) -> Result<CommitId, Problem> {
+    fn snapshot_commit(
+        &self,
+        repository: &git::BareRepository,
+        time_s: i64,
+    ) -> Result<CommitId, WorkspaceError> {
         let git = repository.objects();
         let signed = (&CommitAuthor::journeyman(), time_s);
         write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", signed)
     }
 
     /// Returns true when files, branch or head changed since the last call. Blocks.
-    pub(crate) fn has_changed(&self) -> Result<bool, Problem> {
+    pub(crate) fn has_changed(&self) -> Result<bool, WorkspaceError> {
         let repository = self.git()?;
         let tree = self.tree(repository.objects())?;
         let (branch, head) = self.branch();
@@ -311,7 +316,7 @@ impl Workspace {
         Ok(changed)
     }
 
-    fn note_seen(&self, now: Seen) -> bool {
+    fn note_seen(&self, now: SeenState) -> bool {
         let mut state = self.lock();
         let changed = state.seen.as_ref() != Some(&now) || state.seen_excess != state.excess;
         state.seen_excess = state.excess.clone();
@@ -339,12 +344,12 @@ impl Workspace {
     pub(crate) fn base_files(
         &self,
         is_wanted: fn(&str) -> bool,
-    ) -> Result<Vec<(String, Option<String>)>, Problem> {
+    ) -> Result<Vec<(String, Option<String>)>, WorkspaceError> {
         let repository = self.git()?;
         let git = repository.objects();
         let tree = git.find_commit(Oid::from_str(self.base.as_str())?)?.tree()?;
         let (mut found, mut texts) = (Vec::new(), 0);
-        for (path, (id, mode)) in tracked(git, &tree)?.into_iter().take(MAX_FILES) {
+        for (path, (id, mode)) in list_tracked_files(git, &tree)?.into_iter().take(MAX_FILES) {
             let Some(path) = path.to_str().map(str::to_owned) else {
                 continue;
             };
@@ -365,12 +370,12 @@ impl Workspace {
     ///
     /// At the head of a pull request, its author could instruct the model. `None` if the base branch is
     /// unknown.
-    fn instructing_commit(&self) -> Result<Option<CommitId>, Problem> {
+    fn instructing_commit(&self) -> Result<Option<CommitId>, WorkspaceError> {
         // The folder belongs to the user who started the command, so all of its files are trusted.
         if self.adopted.is_some() {
             return Ok(Some(self.base.clone()));
         }
-        let mirror = Repository::open(&self.mirror)?;
+        let mirror = BareRepository::open(&self.mirror)?;
         match mirror.branch_head(&self.base_branch)? {
             Some(head) => Ok(mirror.merge_base(&head, &self.base)?),
             None => Ok(None),
@@ -382,7 +387,7 @@ impl Workspace {
         &self,
         mut files: Vec<(String, Option<String>)>,
         is_guide: fn(&str) -> bool,
-    ) -> Result<Vec<(String, Option<String>)>, Problem> {
+    ) -> Result<Vec<(String, Option<String>)>, WorkspaceError> {
         let commit = self.instructing_commit()?;
         if commit.as_ref() == Some(&self.base) {
             return Ok(files);
@@ -402,7 +407,7 @@ impl Workspace {
     }
 
     /// Returns the repository's instructions from the base branch, truncated to `max_bytes`.
-    pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, Problem> {
+    pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, WorkspaceError> {
         let Some(commit) = self.instructing_commit()? else {
             return Ok(String::new());
         };
@@ -416,20 +421,20 @@ impl Workspace {
     }
 
     /// Returns a file at the base; `None` if it does not exist or is too large.
-    pub(crate) fn at_base(&self, path: &str) -> Result<Option<Vec<u8>>, Problem> {
+    pub(crate) fn at_base(&self, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
         Ok(self.git()?.read_file(&self.base, path)?)
     }
 }
 
 /// Returns true when an undo has an effect: the files differ, or the head of the same branch.
-fn is_undoable((tree, branch, head): &Seen, now: &Seen) -> bool {
+fn is_undoable((tree, branch, head): &SeenState, now: &SeenState) -> bool {
     *tree != now.0 || (*branch == now.1 && *head != now.2)
 }
 
-fn commit_id(id: Oid) -> Result<CommitId, Problem> {
+fn commit_id(id: Oid) -> Result<CommitId, WorkspaceError> {
     id.to_string()
         .parse()
-        .map_err(|_| Problem::Trouble("git gave a strange commit id".to_owned()))
+        .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
 }
 
 fn write_commit(
@@ -438,19 +443,22 @@ fn write_commit(
     parent: &CommitId,
     message: &str,
     (author, time_s): (&CommitAuthor, i64),
-) -> Result<CommitId, Problem> {
+) -> Result<CommitId, WorkspaceError> {
     let who = git::commit_signature(author, time_s)?;
     let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
     commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?)
 }
 
-fn for_model(problem: &Problem) -> String {
+fn for_model(problem: &WorkspaceError) -> String {
     let advice = match problem {
-        Problem::Unkeepable(_) => return format!("Nothing was committed: {problem}. Then commit again."),
-        Problem::DiskFull(_) => "Delete generated files, or work on and commit later.",
-        Problem::NotFound(_) | Problem::BadSnapshot(_) | Problem::BadRequest(_) | Problem::Trouble(_) => {
-            "Work on and commit later."
+        WorkspaceError::Unkeepable(_) => {
+            return format!("Nothing was committed: {problem}. Then commit again.");
         }
+        WorkspaceError::DiskFull(_) => "Delete generated files, or work on and commit later.",
+        WorkspaceError::NotFound(_)
+        | WorkspaceError::BadSnapshot(_)
+        | WorkspaceError::BadRequest(_)
+        | WorkspaceError::Trouble(_) => "Work on and commit later.",
     };
     format!("That could not be written: {problem}. Nothing was committed. {advice}")
 }

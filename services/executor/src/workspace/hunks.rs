@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use git2::{Delta, DiffOptions, Oid, Patch};
 
 use super::{
-    Problem,
-    scan::{Files, tracked, write},
+    WorkspaceError,
+    scan::{TrackedFiles, list_tracked_files, write_tree_of},
 };
 
 /// Limit in bytes: larger files have no hunks.
@@ -31,7 +31,11 @@ pub(crate) struct TreeHunk {
 }
 
 /// Returns the hunks of all text files, at most [`MAX_HUNKS`].
-pub(super) fn hunks(git: &git2::Repository, base: Oid, head: Oid) -> Result<Vec<TreeHunk>, Problem> {
+pub(super) fn list_hunks(
+    git: &git2::Repository,
+    base: Oid,
+    head: Oid,
+) -> Result<Vec<TreeHunk>, WorkspaceError> {
     let (base, head) = (git.find_tree(base)?, git.find_tree(head)?);
     let mut options = DiffOptions::new();
     options.context_lines(3).max_size(MAX_FILE_BYTES);
@@ -48,13 +52,18 @@ pub(super) fn hunks(git: &git2::Repository, base: Oid, head: Oid) -> Result<Vec<
                 return Ok(found);
             }
             let is_gone = delta.status() == Delta::Deleted;
-            found.push(one(&mut patch, hunk, path.to_owned(), is_gone)?);
+            found.push(read_hunk(&mut patch, hunk, path.to_owned(), is_gone)?);
         }
     }
     Ok(found)
 }
 
-fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Result<TreeHunk, Problem> {
+fn read_hunk(
+    patch: &mut Patch<'_>,
+    number: usize,
+    path: PathBuf,
+    is_gone: bool,
+) -> Result<TreeHunk, WorkspaceError> {
     let (hunk, count) = patch.hunk(number)?;
     let (old, new) = (
         (hunk.old_start() as usize, hunk.old_lines() as usize),
@@ -92,13 +101,14 @@ fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Re
 }
 
 /// Returns the head's tree with these hunks reverted.
-pub(super) fn without(
+pub(super) fn revert_hunks(
     git: &git2::Repository,
     base: Oid,
     head: Oid,
     taken: &[TreeHunk],
-) -> Result<Oid, Problem> {
-    let files = |tree| -> Result<Files, Problem> { tracked(git, &git.find_tree(tree)?) };
+) -> Result<Oid, WorkspaceError> {
+    let files =
+        |tree| -> Result<TrackedFiles, WorkspaceError> { list_tracked_files(git, &git.find_tree(tree)?) };
     let (base, mut files) = (files(base)?, files(head)?);
     // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
@@ -109,7 +119,7 @@ pub(super) fn without(
         match (before, files.get(&hunk.path).copied()) {
             (Some(before), Some((now, mode))) => {
                 let (old, new) = (git.find_blob(before.0)?, git.find_blob(now)?);
-                let content = taken_back(old.content(), new.content(), hunk);
+                let content = revert_hunk(old.content(), new.content(), hunk);
                 files.insert(hunk.path.clone(), (git.blob(&content)?, mode));
             }
             (Some(before), None) => {
@@ -120,11 +130,11 @@ pub(super) fn without(
             }
         }
     }
-    write(git, &files)
+    write_tree_of(git, &files)
 }
 
-fn taken_back(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
-    let (old, new) = (lines(old), lines(new));
+fn revert_hunk(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
+    let (old, new) = (split_lines(old), split_lines(new));
     // For an empty side, git gives the number of the line before.
     let range = |(start, count): (usize, usize)| {
         let start = if count == 0 {
@@ -145,7 +155,7 @@ fn taken_back(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
     whole
 }
 
-fn lines(text: &[u8]) -> Vec<&[u8]> {
+fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
@@ -166,7 +176,7 @@ mod tests {
             .iter()
             .map(|(path, text)| (path.into(), (git.blob(text.as_bytes()).unwrap(), 0o100_644)))
             .collect();
-        write(git, &files).unwrap()
+        write_tree_of(git, &files).unwrap()
     }
 
     fn text(git: &git2::Repository, tree: Oid, path: &str) -> Option<String> {
@@ -191,7 +201,7 @@ mod tests {
         };
         let base = tree(&git, &[("a", &lines(&[])), ("gone", "g\n")]);
         let head = tree(&git, &[("a", &lines(&[3, 30])), ("sub/made", "m\n")]);
-        let found = hunks(&git, base, head).unwrap();
+        let found = list_hunks(&git, base, head).unwrap();
         let named: Vec<_> = found
             .iter()
             .map(|hunk| (hunk.path.to_str().unwrap(), hunk.line, hunk.lines))
@@ -200,7 +210,7 @@ mod tests {
             named,
             [("a", 3, 2), ("a", 30, 2), ("gone", 0, 1), ("sub/made", 1, 1)]
         );
-        let without_all = |taken: &[TreeHunk]| without(&git, base, head, taken).unwrap();
+        let without_all = |taken: &[TreeHunk]| revert_hunks(&git, base, head, taken).unwrap();
         let without = |n: usize| without_all(std::slice::from_ref(&found[n]));
         assert_eq!(text(&git, without(0), "a").unwrap(), lines(&[30]));
         assert_eq!(text(&git, without(1), "a").unwrap(), lines(&[3]));
@@ -223,8 +233,8 @@ mod tests {
             let join = |lines: &[String]| format!("{}{end}", lines.join("\n"));
             let (old, new) = (join(&old), join(&new));
             let (base, mut now) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
-            while let Some(last) = hunks(&git, base, now).unwrap().pop() {
-                let next = without(&git, base, now, &[last]).unwrap();
+            while let Some(last) = list_hunks(&git, base, now).unwrap().pop() {
+                let next = revert_hunks(&git, base, now, &[last]).unwrap();
                 prop_assert_ne!(next, now);
                 now = next;
             }
@@ -239,8 +249,8 @@ mod tests {
             let (_folder, git) = repository();
             let (old, new) = (old.join("\n"), new.join("\n"));
             let (base, head) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
-            let all = hunks(&git, base, head).unwrap();
-            prop_assert_eq!(without(&git, base, head, &all).unwrap(), base);
+            let all = list_hunks(&git, base, head).unwrap();
+            prop_assert_eq!(revert_hunks(&git, base, head, &all).unwrap(), base);
         }
     }
 }

@@ -1,26 +1,26 @@
 //! Checkout in which a run works. The git directory lies outside of the worktree. The worktree is read and
 //! written only beneath its folder.
 
-mod adopt;
-mod advance;
+mod adoption;
 mod byproduct;
 mod change;
 mod checkout;
+mod checkout_path;
 mod copy;
 mod environment;
 mod git_view;
 mod history;
 mod hunks;
-mod left;
 mod objects;
-mod omitted;
+mod omissions;
 pub(crate) mod paths;
-mod place;
-mod ready;
+mod prepared_checkout;
 mod results;
 mod root;
 mod scan;
 mod scratch;
+mod setup_artifacts;
+mod transitions;
 mod undo;
 mod walk;
 
@@ -32,36 +32,36 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use domain::{CommitId, RepositoryName, RunId, cause::chain};
-use git::Elsewhere;
+use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
+use git::ExternalContent;
 
-use adopt::Adopted;
+use adoption::AdoptedFolder;
 pub(crate) use change::ChangedFile;
-pub(crate) use copy::Amount;
-use environment::Environment;
+pub(crate) use copy::FileAmount;
+use environment::SetupEnvironment;
 pub(crate) use history::SnapshotPack;
 pub(crate) use hunks::TreeHunk;
-pub(crate) use left::Origin;
-use objects::Excess;
 pub(crate) use objects::KeepLimits;
-use omitted::Omitted;
+use objects::UnstoredFiles;
+use omissions::OmittedPaths;
 pub(crate) use paths::is_git_folder;
-pub(crate) use ready::Ready;
-pub(crate) use results::{MOST_OF_ONE, Results};
-pub(crate) use root::{Kind, Root, Stat, explain};
+pub(crate) use prepared_checkout::PreparedCheckout;
+pub(crate) use results::{MOST_OF_ONE, ResultStore};
+pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
 use scan::StatCache;
-pub(crate) use scratch::{Scratch, Wanted};
+pub(crate) use scratch::{ScratchContent, ScratchTree};
+pub(crate) use setup_artifacts::WorkspaceOrigin;
 
 use crate::{
-    disk,
+    cleanup,
     mirror::MirrorPath,
-    parser::Parser,
-    sandbox::{self, Cover, Runner, Session, Spare},
+    parser::ParserClient,
+    sandbox::{self, IdleLauncher, PathCover, RunnerClient, RunnerSession},
 };
 
 /// Error of a workspace, for the log and for the status of the call.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum WorkspaceError {
     /// The repository lacks the requested object.
     #[error("{0}")]
     NotFound(String),
@@ -82,7 +82,7 @@ pub(crate) enum Problem {
     Trouble(String),
 }
 
-impl Problem {
+impl WorkspaceError {
     /// Distinguishes a full disk from other failures by the message, because libgit2 returns no error number.
     fn of_machine(words: String) -> Self {
         if git::is_about_full_disk(&words) {
@@ -93,19 +93,19 @@ impl Problem {
     }
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for WorkspaceError {
     fn from(error: io::Error) -> Self {
-        Self::of_machine(chain(&error))
+        Self::of_machine(format_error_chain(&error))
     }
 }
 
-impl From<git::Error> for Problem {
+impl From<git::Error> for WorkspaceError {
     fn from(error: git::Error) -> Self {
-        Self::of_machine(chain(&error))
+        Self::of_machine(format_error_chain(&error))
     }
 }
 
-impl From<git2::Error> for Problem {
+impl From<git2::Error> for WorkspaceError {
     fn from(error: git2::Error) -> Self {
         Self::of_machine(error.message().to_owned())
     }
@@ -116,7 +116,7 @@ const TOOLCHAINS: &[&str] = &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "G
 
 /// Parameters of a new workspace.
 #[derive(Clone)]
-pub(crate) struct Start {
+pub(crate) struct WorkspaceStart {
     pub(crate) run: RunId,
     pub(crate) repository: RepositoryName,
     pub(crate) base: CommitId,
@@ -125,14 +125,14 @@ pub(crate) struct Start {
     /// Commit whose files setup receives first; `None` for the base.
     pub(crate) foundation: Option<CommitId>,
     /// Runner that holds the worktree; `None` for this process.
-    pub(crate) runner: Option<Runner>,
+    pub(crate) runner: Option<RunnerClient>,
     /// Limits of the stored changes.
     pub(crate) limits: KeepLimits,
 }
 
 /// Snapshot to restore.
 #[derive(Clone)]
-pub(crate) struct Restore {
+pub(crate) struct SnapshotRestore {
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
     pub(crate) commit: CommitId,
@@ -146,38 +146,38 @@ pub(crate) struct Workspace {
     pub(crate) repository: RepositoryName,
     pub(crate) base: CommitId,
     base_branch: String,
-    folder: Folder,
+    folder: ScopedFolder,
     mirror: MirrorPath,
     limits: KeepLimits,
-    root: Root,
-    scratch: Root,
-    session: Option<Arc<Session>>,
+    root: WorkspaceRoot,
+    scratch: WorkspaceRoot,
+    session: Option<Arc<RunnerSession>>,
     /// State for a worktree that existed before and is not deleted.
-    adopted: Option<Adopted>,
-    elsewhere: OnceLock<Elsewhere>,
+    adopted: Option<AdoptedFolder>,
+    elsewhere: OnceLock<ExternalContent>,
     /// Files that setup created; unset if setup did not run.
-    environment: OnceLock<Environment>,
-    state: Mutex<State>,
+    environment: OnceLock<SetupEnvironment>,
+    state: Mutex<WorkspaceState>,
     /// Idle launcher for the next command.
-    pub(crate) spare: Spare,
+    pub(crate) spare: IdleLauncher,
     /// Parser for source files of this workspace.
-    pub(crate) parser: Parser,
+    pub(crate) parser: ParserClient,
     /// Results that were too long for an answer.
-    pub(crate) results: Results,
+    pub(crate) results: ResultStore,
 }
 
 /// State that tools change.
 #[derive(Default)]
-struct State {
+struct WorkspaceState {
     branch: Option<String>,
     head: Option<CommitId>,
     cache: StatCache,
     /// Files that the last scan omitted.
-    omitted: Omitted,
+    omitted: OmittedPaths,
     /// Files that the last scan did not store, because the change is too large.
-    excess: Excess,
+    excess: UnstoredFiles,
     /// Value of `excess` after the last change.
-    seen_excess: Excess,
+    seen_excess: UnstoredFiles,
     /// Size of the git directory in bytes, and its size after the last cleanup.
     git_bytes: u64,
     tidied_bytes: u64,
@@ -185,54 +185,54 @@ struct State {
     /// of by-products.
     written: BTreeSet<PathBuf>,
     /// Omitted files of which the model was last notified.
-    told: Omitted,
+    told: OmittedPaths,
     /// Tree, branch and head after the last scan, for the detection of changes.
-    seen: Option<Seen>,
+    seen: Option<SeenState>,
     /// Files, branch and head before the latest changes, the newest last.
-    undo: Vec<Seen>,
+    undo: Vec<SeenState>,
     /// True when the next change is an undo, which is not recorded as a step.
     undone: bool,
     /// Files of `HEAD` and branches that commands see, with their state after the last write.
-    shown: Vec<(String, Option<Stat>)>,
+    shown: Vec<(String, Option<FileStat>)>,
 }
 
 /// Tree of all files, the branch and its head.
-type Seen = (git2::Oid, Option<String>, Option<CommitId>);
+type SeenState = (git2::Oid, Option<String>, Option<CommitId>);
 
-struct Folder(PathBuf);
+struct ScopedFolder(PathBuf);
 
-impl Drop for Folder {
+impl Drop for ScopedFolder {
     fn drop(&mut self) {
-        if let Err(error) = disk::remove(&self.0) {
-            tracing::warn!(error = %chain(&error), "a workspace's folder stays behind");
+        if let Err(error) = cleanup::remove_folder(&self.0) {
+            tracing::warn!(error = %format_error_chain(&error), "a workspace's folder stays behind");
         }
     }
 }
 
 impl Workspace {
     /// Creates a workspace and writes the checkout. Blocks.
-    pub(crate) fn create(workspaces: &Path, start: Start) -> Result<Self, Problem> {
+    pub(crate) fn create(workspaces: &Path, start: WorkspaceStart) -> Result<Self, WorkspaceError> {
         Self::create_from(workspaces, start, None)
     }
 
     /// Creates a workspace from a prepared checkout, or from scratch. Blocks.
     pub(crate) fn create_from(
         workspaces: &Path,
-        start: Start,
-        ready: Option<Ready>,
-    ) -> Result<Self, Problem> {
+        start: WorkspaceStart,
+        ready: Option<PreparedCheckout>,
+    ) -> Result<Self, WorkspaceError> {
         let id = uuid::Uuid::new_v4().simple().to_string();
-        let place = place::claim(workspaces, &start.repository)?;
+        let place = checkout_path::claim_folder(workspaces, &start.repository)?;
         let (folder, files) = match ready {
             Some(ready) => ready
                 .move_to(place)
                 .map(|(folder, files)| (folder, Some(files)))?,
-            None => (Folder(place), None),
+            None => (ScopedFolder(place), None),
         };
-        let session = session(start.runner.as_ref(), None)?;
+        let session = open_session(start.runner.as_ref(), None)?;
         let (root, scratch) = match &session {
-            Some(session) => roots_at(session),
-            None => roots_in(&folder.0)?,
+            Some(session) => session_roots(session),
+            None => folder_roots(&folder.0)?,
         };
         let workspace = Self {
             id,
@@ -240,7 +240,7 @@ impl Workspace {
             repository: start.repository,
             base: start.base,
             base_branch: start.base_branch,
-            results: Results::beneath(&folder.0),
+            results: ResultStore::beneath(&folder.0),
             folder,
             mirror: start.mirror,
             limits: start.limits,
@@ -251,8 +251,8 @@ impl Workspace {
             elsewhere: OnceLock::new(),
             environment: OnceLock::new(),
             state: Mutex::default(),
-            spare: Spare::default(),
-            parser: Parser::default(),
+            spare: IdleLauncher::default(),
+            parser: ParserClient::default(),
         };
         workspace.fill(start.foundation, files)?;
         Ok(workspace)
@@ -264,14 +264,14 @@ impl Workspace {
     }
 
     /// Worktree of the workspace.
-    pub(crate) fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &WorkspaceRoot {
         &self.root
     }
 
     /// Resolves a path that the model wrote, relative to the worktree. Returns an error for a path in a
     /// submodule, whose files are missing.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        let path = paths::relative(self.root.path(), text)?;
+        let path = paths::resolve_model_path(self.root.path(), text)?;
         match self.submodule_of(&path) {
             None => Ok(path),
             Some(submodule) => Err(format!(
@@ -287,8 +287,8 @@ impl Workspace {
     }
 
     /// Content that the base commit names but does not contain: submodules and Git LFS files.
-    pub(crate) fn elsewhere(&self) -> &Elsewhere {
-        static NOTHING: Elsewhere = Elsewhere {
+    pub(crate) fn elsewhere(&self) -> &ExternalContent {
+        static NOTHING: ExternalContent = ExternalContent {
             submodules: Vec::new(),
             lfs_files: Vec::new(),
         };
@@ -314,7 +314,7 @@ impl Workspace {
             [file] => Ok(file.clone()),
             files => Err(format!(
                 "{text:?} names several files: {}. Give a longer path.",
-                listed(files)
+                join_paths(files)
             )),
         }
     }
@@ -332,7 +332,7 @@ impl Workspace {
         Err(format!(
             "{} does not exist. Files of that name: {}.",
             path.display(),
-            listed(&of_name)
+            join_paths(&of_name)
         ))
     }
 
@@ -363,7 +363,7 @@ impl Workspace {
     }
 
     /// Paths that commands see differently from this process.
-    pub(crate) fn covers(&self) -> Vec<Cover> {
+    pub(crate) fn covers(&self) -> Vec<PathCover> {
         self.adopted
             .as_ref()
             .map_or_else(Vec::new, |adopted| adopted.covers.clone())
@@ -396,7 +396,7 @@ impl Workspace {
             ("CI", "1".into()),
         ];
         environment.extend(self.git_environment());
-        environment.extend(toolchains());
+        environment.extend(toolchain_variables());
         // The policy is JSON, so a value that is not UTF-8 is left out.
         let texts = environment
             .into_iter()
@@ -408,44 +408,50 @@ impl Workspace {
         self.folder.0.join("git")
     }
 
-    fn git(&self) -> Result<git::Repository, Problem> {
-        Ok(git::Repository::open(&self.git_dir())?)
+    fn git(&self) -> Result<git::BareRepository, WorkspaceError> {
+        Ok(git::BareRepository::open(&self.git_dir())?)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WorkspaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn listed(paths: &[PathBuf]) -> String {
+fn join_paths(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     names.join(", ")
 }
 
-fn session(runner: Option<&Runner>, tree: Option<&Path>) -> io::Result<Option<Arc<Session>>> {
+fn open_session(
+    runner: Option<&RunnerClient>,
+    tree: Option<&Path>,
+) -> io::Result<Option<Arc<RunnerSession>>> {
     let session = runner.map(|runner| runner.workspace(tree)).transpose();
     let told = |error: io::Error| io::Error::other(format!("the runner: {error}"));
     Ok(session.map_err(told)?.map(Arc::new))
 }
 
-fn roots_at(session: &Arc<Session>) -> (Root, Root) {
-    let root = |folder| Root::at_runner(session, folder);
-    (root(sandbox::Folder::Tree), root(sandbox::Folder::Scratch))
+fn session_roots(session: &Arc<RunnerSession>) -> (WorkspaceRoot, WorkspaceRoot) {
+    let root = |folder| WorkspaceRoot::at_runner(session, folder);
+    (
+        root(sandbox::WorkspaceFolder::Tree),
+        root(sandbox::WorkspaceFolder::Scratch),
+    )
 }
 
-fn roots_in(folder: &Path) -> io::Result<(Root, Root)> {
+fn folder_roots(folder: &Path) -> io::Result<(WorkspaceRoot, WorkspaceRoot)> {
     for name in ["tree", "tmp/home"] {
         fs::create_dir_all(folder.join(name))?;
     }
     Ok((
-        Root::open(&folder.join("tree"))?,
-        Root::open(&folder.join("tmp"))?,
+        WorkspaceRoot::open(&folder.join("tree"))?,
+        WorkspaceRoot::open(&folder.join("tmp"))?,
     ))
 }
 
 /// Variables for toolchains that commands cannot find by `PATH` alone. rustup searches the home folder, which
 /// commands do not see.
-fn toolchains() -> Vec<(&'static str, OsString)> {
+fn toolchain_variables() -> Vec<(&'static str, OsString)> {
     let mut found: Vec<_> = TOOLCHAINS
         .iter()
         .filter_map(|name| Some((*name, std::env::var_os(name)?)))

@@ -10,7 +10,7 @@ use std::{
 use flate2::{Compression, write::ZlibEncoder};
 use git2::{ObjectType, Oid};
 
-use super::{Problem, Seen, Workspace};
+use super::{SeenState, Workspace, WorkspaceError};
 
 const MIB: u64 = 1 << 20;
 /// Size in bytes from which a file is listed individually, and estimated before it is stored.
@@ -48,8 +48,8 @@ impl KeepLimits {
     }
 
     /// Builds the refusal of a change for the model.
-    fn refusal(self, largest: &LargestPaths) -> Problem {
-        Problem::Unkeepable(format!(
+    fn refusal(self, largest: &LargestPaths) -> WorkspaceError {
+        WorkspaceError::Unkeepable(format!(
             "the change is too large: compressed it takes more than {} MiB. The largest of it: {}. Name generated files and \
              folders in .gitignore, delete what does not belong to the change, or make it smaller",
             self.pack_bytes / MIB,
@@ -60,10 +60,10 @@ impl KeepLimits {
 
 /// Large files of a change, and folders with many small ones.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LargestPaths(BTreeMap<String, Amount>);
+pub(super) struct LargestPaths(BTreeMap<String, PathAmount>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Amount {
+struct PathAmount {
     bytes: u64,
     files: usize,
 }
@@ -84,7 +84,7 @@ impl LargestPaths {
     }
 
     fn named(&self) -> String {
-        let mut all: Vec<(&String, &Amount)> = self.0.iter().collect();
+        let mut all: Vec<(&String, &PathAmount)> = self.0.iter().collect();
         all.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
         let named = all.iter().take(MAX_NAMED).map(|(name, amount)| {
             let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
@@ -171,9 +171,9 @@ impl ChangeSize {
     }
 
     /// Returns the files that were not stored.
-    pub(super) fn into_excess(self) -> Excess {
+    pub(super) fn into_excess(self) -> UnstoredFiles {
         let refused = self.refused;
-        Excess {
+        UnstoredFiles {
             largest: if refused.is_empty() {
                 LargestPaths::default()
             } else {
@@ -186,12 +186,12 @@ impl ChangeSize {
 
 /// Files of a change that were not stored, because the change is too large.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Excess {
+pub(super) struct UnstoredFiles {
     refused: Vec<(PathBuf, u64)>,
     largest: LargestPaths,
 }
 
-impl PartialEq for Excess {
+impl PartialEq for UnstoredFiles {
     fn eq(&self, other: &Self) -> bool {
         self.refused == other.refused
     }
@@ -200,17 +200,17 @@ impl PartialEq for Excess {
 /// Estimates the compressed size from samples of a long content.
 fn compressed_size(content: &[u8]) -> u64 {
     if content.len() <= SAMPLES * SAMPLE_BYTES {
-        return compress(content);
+        return compressed_length(content);
     }
     let step = content.len() / SAMPLES;
     let parts = content.chunks(step).take(SAMPLES);
     let sampled: u64 = parts
-        .map(|part| compress(&part[..part.len().min(SAMPLE_BYTES)]))
+        .map(|part| compressed_length(&part[..part.len().min(SAMPLE_BYTES)]))
         .sum();
     (content.len() as u64).saturating_mul(sampled) / (SAMPLES * SAMPLE_BYTES) as u64
 }
 
-fn compress(bytes: &[u8]) -> u64 {
+fn compressed_length(bytes: &[u8]) -> u64 {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
     written.map_or(bytes.len() as u64, |compressed| compressed.len() as u64)
@@ -225,7 +225,7 @@ fn loose_size(objects: &Path, id: Oid) -> u64 {
 
 impl Workspace {
     /// Refuses a change with files that were not stored.
-    pub(super) fn refuse_excess(&self) -> Result<(), Problem> {
+    pub(super) fn refuse_excess(&self) -> Result<(), WorkspaceError> {
         let state = self.lock();
         if state.excess.refused.is_empty() {
             return Ok(());
@@ -236,9 +236,9 @@ impl Workspace {
     /// Packs these commits and their ancestors, without objects of the base.
     pub(super) fn pack(
         &self,
-        repository: &git::Repository,
+        repository: &git::BareRepository,
         new: &[domain::CommitId],
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, WorkspaceError> {
         let (loose, largest) = self.new_files(repository, new)?;
         if loose > self.limits.loose_bytes() {
             return Err(self.limits.refusal(&largest));
@@ -255,9 +255,9 @@ impl Workspace {
     /// Refuses a commit that no snapshot could contain. Later commits cannot make its pack smaller.
     pub(super) fn refuse_large_commit(
         &self,
-        repository: &git::Repository,
+        repository: &git::BareRepository,
         commit: &domain::CommitId,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), WorkspaceError> {
         let (loose, _) = self.new_files(repository, std::slice::from_ref(commit))?;
         if loose <= self.limits.pack_bytes {
             return Ok(());
@@ -268,9 +268,9 @@ impl Workspace {
     /// Returns the loose bytes of all files that commits add to the base, and the largest of these files.
     fn new_files(
         &self,
-        repository: &git::Repository,
+        repository: &git::BareRepository,
         new: &[domain::CommitId],
-    ) -> Result<(u64, LargestPaths), Problem> {
+    ) -> Result<(u64, LargestPaths), WorkspaceError> {
         let git = repository.objects();
         let (odb, objects) = (git.odb()?, self.git_dir().join("objects"));
         let mut walk = git.revwalk()?;
@@ -319,7 +319,7 @@ impl Workspace {
 
     /// Measures the git directory. Above the limit, deletes objects that are referenced neither by a commit,
     /// nor by an undo step, nor by the files, and drops the oldest undo steps if necessary. Blocks.
-    pub(super) fn tidy_objects(&self, repository: &git::Repository) -> Result<(), Problem> {
+    pub(super) fn tidy_objects(&self, repository: &git::BareRepository) -> Result<(), WorkspaceError> {
         let objects = self.git_dir().join("objects");
         let (loose, rest) = own_objects(&objects)?;
         let bytes = rest + loose.values().sum::<u64>();
@@ -422,7 +422,7 @@ impl<'a> ReachedObjects<'a> {
         }
     }
 
-    fn add_seen(&mut self, (tree, _, head): &Seen) -> Result<(), Problem> {
+    fn add_seen(&mut self, (tree, _, head): &SeenState) -> Result<(), WorkspaceError> {
         self.add(*tree)?;
         self.add_commits(head)
     }
@@ -430,14 +430,14 @@ impl<'a> ReachedObjects<'a> {
     fn add_commits<'b>(
         &mut self,
         commits: impl IntoIterator<Item = &'b domain::CommitId>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), WorkspaceError> {
         for commit in commits {
             self.add(Oid::from_str(commit.as_str())?)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, id: Oid) -> Result<(), Problem> {
+    fn add(&mut self, id: Oid) -> Result<(), WorkspaceError> {
         let mut queue = vec![id];
         while let Some(id) = queue.pop() {
             let Some(bytes) = self.loose.get(&id) else {
@@ -511,7 +511,7 @@ mod tests {
         assert!(workspace.has_changed().unwrap(), "the model is to learn of it");
         assert!(!workspace.has_changed().unwrap(), "once");
         assert_eq!(git_bytes(workspace), before);
-        let Err(Problem::Unkeepable(words)) = workspace.snapshot(1) else {
+        let Err(WorkspaceError::Unkeepable(words)) = workspace.snapshot(1) else {
             panic!("it was kept")
         };
         assert!(

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 ///
 /// # Errors
 /// Returns a text for the model.
-pub(crate) fn relative(tree: &Path, text: &str) -> Result<PathBuf, String> {
+pub(crate) fn resolve_model_path(tree: &Path, text: &str) -> Result<PathBuf, String> {
     let refuse = |why: &str| {
         Err(format!(
             "Path {text:?} {why}. Use a path inside the workspace, relative to its root."
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn inside(text: &str) -> Option<String> {
-        relative(Path::new("/w/tree"), text)
+        resolve_model_path(Path::new("/w/tree"), text)
             .ok()
             .map(|path| path.display().to_string())
     }
@@ -105,7 +105,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn whatever_is_written_the_path_stays_inside(text in "(\\.\\.|\\.|/|/w/tree|[a-c\u{e9}]{1,2}|\\.git|\\.GIT){0,8}") {
-            if let Ok(path) = relative(Path::new("/w/tree"), &text) {
+            if let Ok(path) = resolve_model_path(Path::new("/w/tree"), &text) {
                 let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if is_plain_name(name.as_encoded_bytes()));
                 proptest::prop_assert!(path.components().all(is_plain), "{text:?} became {path:?}");
             }

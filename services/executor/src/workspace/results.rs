@@ -14,14 +14,14 @@ pub(crate) const MOST_OF_ONE: usize = 4 * 1024 * 1024;
 const MOST_OF_ALL: usize = 64 * 1024 * 1024;
 
 /// Stored results of one workspace.
-pub(crate) struct Results {
+pub(crate) struct ResultStore {
     folder: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredResults>,
     most: usize,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredResults {
     /// Number of the last result.
     last: u32,
     /// Numbers and sizes, the oldest first.
@@ -29,7 +29,7 @@ struct Kept {
     bytes: usize,
 }
 
-impl Results {
+impl ResultStore {
     /// Creates the store in a folder of the workspace.
     pub(super) fn beneath(folder: &Path) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Results {
         self.folder.join(number.to_string())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StoredResults> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn oldest_results_are_removed_at_limit() {
         let folder = tempfile::tempdir().unwrap();
-        let mut results = Results::beneath(folder.path());
+        let mut results = ResultStore::beneath(folder.path());
         results.most = 25;
         for number in 1..=3 {
             assert_eq!(
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn long_result_keeps_its_beginning() {
         let folder = tempfile::tempdir().unwrap();
-        let results = Results::beneath(folder.path());
+        let results = ResultStore::beneath(folder.path());
         let number = results.keep(&vec![b'x'; MOST_OF_ONE + 1]).unwrap();
         assert_eq!(results.read(number).unwrap().unwrap().len(), MOST_OF_ONE);
     }

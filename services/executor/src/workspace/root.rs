@@ -7,37 +7,37 @@ use std::{
     sync::Arc,
 };
 
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use rustix::io::Errno;
 
-use crate::sandbox::{Beneath, Folder, Session, Task, stat_of};
-pub(crate) use crate::sandbox::{Entry, Kind, Stat};
+use crate::sandbox::{ConfinedDir, FileTask, RunnerSession, WorkspaceFolder, stat_of};
+pub(crate) use crate::sandbox::{FileKind, FileStat, FolderEntry};
 
 /// Folder of a workspace. All access is resolved beneath it, so that no symbolic link leads outside.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct WorkspaceRoot {
     path: PathBuf,
-    files: Files,
+    files: RootAccess,
 }
 
 /// Access to the files: directly, or through the runner.
 #[derive(Debug)]
-enum Files {
-    Ours(Beneath),
-    Runners(Arc<Session>, Folder),
+enum RootAccess {
+    Ours(ConfinedDir),
+    Runners(Arc<RunnerSession>, WorkspaceFolder),
 }
-use Files::{Ours, Runners};
+use RootAccess::{Ours, Runners};
 
-impl Root {
+impl WorkspaceRoot {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            files: Ours(Beneath::open(path)?),
+            files: Ours(ConfinedDir::open(path)?),
         })
     }
 
     /// Creates the root for a folder that a runner holds.
-    pub(crate) fn at_runner(session: &Arc<Session>, folder: Folder) -> Self {
+    pub(crate) fn at_runner(session: &Arc<RunnerSession>, folder: WorkspaceFolder) -> Self {
         Self {
             path: session.path(folder),
             files: Runners(Arc::clone(session), folder),
@@ -52,9 +52,9 @@ impl Root {
     /// Grants this process read access to the folders of a worktree that the runner holds.
     pub(crate) fn show_folders(&self) {
         if let Runners(session, folder) = &self.files
-            && let Err(error) = session.done(*folder, Path::new(""), Task::ShowFolders)
+            && let Err(error) = session.done(*folder, Path::new(""), FileTask::ShowFolders)
         {
-            tracing::warn!(error = %chain(&error), "some folders of a worktree cannot be shown");
+            tracing::warn!(error = %format_error_chain(&error), "some folders of a worktree cannot be shown");
         }
     }
 
@@ -91,7 +91,7 @@ impl Root {
     }
 
     /// Lists the entries of a folder, sorted, at most `max`.
-    pub(crate) fn list(&self, path: &Path, max: usize) -> io::Result<Vec<Entry>> {
+    pub(crate) fn list(&self, path: &Path, max: usize) -> io::Result<Vec<FolderEntry>> {
         match &self.files {
             Ours(files) => files.list(path, max),
             Runners(session, folder) => session.list(*folder, path, max),
@@ -99,7 +99,7 @@ impl Root {
     }
 
     /// Returns the type and values of a path; `None` when it does not exist or a parent is a symbolic link.
-    pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
+    pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<FileStat>> {
         match &self.files {
             Ours(files) => files.stat(path),
             Runners(session, folder) => session.stat(*folder, path),
@@ -121,7 +121,7 @@ impl Root {
             Ours(files) => files.write_link(path, target),
             Runners(session, folder) => {
                 let target = target.to_vec();
-                session.done(*folder, path, Task::WriteLink { target })
+                session.done(*folder, path, FileTask::WriteLink { target })
             }
         }
     }
@@ -135,7 +135,7 @@ impl Root {
     }
 
     /// Creates a file at a free path and returns its state.
-    pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<Stat> {
+    pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<FileStat> {
         let mut file = self.create_file(path, executable)?;
         file.write_all(content)?;
         Ok(stat_of(&file.metadata()?))
@@ -145,7 +145,7 @@ impl Root {
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         match &self.files {
             Ours(files) => files.remove(path),
-            Runners(session, folder) => session.done(*folder, path, Task::Remove),
+            Runners(session, folder) => session.done(*folder, path, FileTask::Remove),
         }
     }
 
@@ -155,7 +155,7 @@ impl Root {
             Ours(files) => files.remove_empty_folders(path),
             Runners(session, folder) => {
                 // The error is ignored: at worst an empty folder stays.
-                let _ = session.done(*folder, path, Task::RemoveEmptyFolders);
+                let _ = session.done(*folder, path, FileTask::RemoveEmptyFolders);
             }
         }
     }
@@ -164,13 +164,13 @@ impl Root {
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
         match &self.files {
             Ours(files) => files.make_folder(path).map(drop),
-            Runners(session, folder) => session.done(*folder, path, Task::MakeFolder),
+            Runners(session, folder) => session.done(*folder, path, FileTask::MakeFolder),
         }
     }
 }
 
 /// Explains an error about a path, in words for the model.
-pub(crate) fn explain(path: &Path, error: &io::Error) -> String {
+pub(crate) fn explain_path_error(path: &Path, error: &io::Error) -> String {
     let path = if path.as_os_str().is_empty() {
         "The workspace's root".to_owned()
     } else {
@@ -217,11 +217,11 @@ mod tests {
 
     use super::*;
 
-    fn root() -> (tempfile::TempDir, Root) {
+    fn root() -> (tempfile::TempDir, WorkspaceRoot) {
         let outer = tempfile::TempDir::new().unwrap();
         std::fs::create_dir(outer.path().join("tree")).unwrap();
         std::fs::write(outer.path().join("secret"), "secret").unwrap();
-        let root = Root::open(&outer.path().join("tree")).unwrap();
+        let root = WorkspaceRoot::open(&outer.path().join("tree")).unwrap();
         (outer, root)
     }
 
@@ -250,7 +250,10 @@ mod tests {
         root.write(Path::new("dir/file"), b"text").unwrap();
         symlink("dir/file", root.path().join("link")).unwrap();
         assert_eq!(root.read(Path::new("link"), 100).unwrap(), b"text");
-        assert_eq!(root.stat(Path::new("link")).unwrap().unwrap().kind, Kind::Link);
+        assert_eq!(
+            root.stat(Path::new("link")).unwrap().unwrap().kind,
+            FileKind::Link
+        );
     }
 
     #[test]
@@ -260,7 +263,7 @@ mod tests {
         root.write(Path::new("run.sh"), b"new").unwrap();
         assert_eq!(
             root.stat(Path::new("run.sh")).unwrap().unwrap().kind,
-            Kind::File { executable: true }
+            FileKind::File { executable: true }
         );
         assert_eq!(root.list(Path::new(""), 10).unwrap().len(), 1);
         assert_eq!(

@@ -14,12 +14,12 @@ use git2::{ObjectType, Oid};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::{
-    Problem, Workspace,
+    Workspace, WorkspaceError,
     byproduct::{self, OwnByproducts},
     objects::{ChangeSize, FileFit},
-    omitted::{Omitted, reason, unwalked},
+    omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
     paths::is_git_folder,
-    root::{Kind, Stat},
+    root::{FileKind, FileStat},
 };
 
 /// Limit of a file in a tree, in bytes. A tracked file that grows beyond it keeps its committed content.
@@ -46,17 +46,17 @@ enum KnownFile {
 /// Contents of files by their state at the last read, so that unchanged files are not read again.
 #[derive(Default)]
 pub(super) struct StatCache {
-    entries: HashMap<PathBuf, (Stat, KnownFile)>,
+    entries: HashMap<PathBuf, (FileStat, KnownFile)>,
     /// Time of the last complete scan. Only files that changed clearly earlier are trusted.
     sealed_ns: i128,
 }
 
 impl StatCache {
-    pub(super) fn put(&mut self, path: PathBuf, stat: Stat, id: Oid) {
+    pub(super) fn put(&mut self, path: PathBuf, stat: FileStat, id: Oid) {
         self.note(path, stat, KnownFile::Stored(id, 0));
     }
 
-    fn note(&mut self, path: PathBuf, stat: Stat, file: KnownFile) {
+    fn note(&mut self, path: PathBuf, stat: FileStat, file: KnownFile) {
         self.entries.insert(path, (stat, file));
     }
 
@@ -72,10 +72,10 @@ impl StatCache {
 
     /// Marks the end of a scan over all files.
     pub(super) fn seal(&mut self) {
-        self.sealed_ns = i128::from(bootstrap::now().unix_ms()) * 1_000_000;
+        self.sealed_ns = i128::from(bootstrap::read_wall_clock().unix_ms()) * 1_000_000;
     }
 
-    fn get(&self, path: &Path, stat: &Stat) -> Option<KnownFile> {
+    fn get(&self, path: &Path, stat: &FileStat) -> Option<KnownFile> {
         let (known, file) = self.entries.get(path)?;
         (known == stat && stat.ctime_ns + RACY_NS < self.sealed_ns).then_some(*file)
     }
@@ -86,35 +86,35 @@ pub(super) fn os_name(name: &[u8]) -> &OsStr {
 }
 
 /// Reason why a file is not in the tree.
-enum Unread {
+enum ReadFailure {
     File(io::Error),
     Git(git2::Error),
 }
 
-impl From<io::Error> for Unread {
+impl From<io::Error> for ReadFailure {
     fn from(error: io::Error) -> Self {
         Self::File(error)
     }
 }
 
-impl From<git2::Error> for Unread {
+impl From<git2::Error> for ReadFailure {
     fn from(error: git2::Error) -> Self {
         Self::Git(error)
     }
 }
 
-pub(super) type Files = BTreeMap<PathBuf, (Oid, i32)>;
+pub(super) type TrackedFiles = BTreeMap<PathBuf, (Oid, i32)>;
 
 /// State of one scan over all files.
-struct Look<'a> {
+struct WorktreeScan<'a> {
     git: &'a git2::Repository,
     old: &'a StatCache,
     new: StatCache,
-    omitted: Omitted,
+    omitted: OmittedPaths,
     size: ChangeSize,
 }
 
-impl Look<'_> {
+impl WorktreeScan<'_> {
     /// Stores the content of a file, if it fits the limits. `None` means that only the size of the whole
     /// change prevents it.
     fn store(&self, content: &[u8]) -> Result<Option<KnownFile>, git2::Error> {
@@ -140,39 +140,39 @@ impl Look<'_> {
 impl Workspace {
     /// Builds the tree of the current files. An unreadable file is omitted and recorded; if it is tracked,
     /// its committed content stays in the tree.
-    pub(super) fn tree(&self, git: &git2::Repository) -> Result<Oid, Problem> {
+    pub(super) fn tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
         let head = Oid::from_str(self.head_or_base().as_str())?;
-        let tracked = tracked(git, &git.find_commit(head)?.tree()?)?;
-        let mut omitted = Omitted::default();
+        let tracked = list_tracked_files(git, &git.find_commit(head)?.tree()?)?;
+        let mut omitted = OmittedPaths::default();
         let mut paths = self.untracked(&tracked, &mut omitted);
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
         let mut state = self.lock();
-        let mut look = Look {
+        let mut look = WorktreeScan {
             git,
             old: &state.cache,
             new: StatCache::default(),
             omitted,
             size: ChangeSize::new(self.limits, &self.git_dir()),
         };
-        let mut files = Files::new();
+        let mut files = TrackedFiles::new();
         for path in paths {
             let known = tracked.get(&path).copied();
             let found = match self.entry(&mut look, &path, known) {
                 Ok(found) => found,
-                Err(Unread::File(error)) => match reason(&error)? {
+                Err(ReadFailure::File(error)) => match explain_unreadable(&error)? {
                     Some(why) => {
                         look.omitted.add(&path, &why);
                         known
                     }
                     None => None,
                 },
-                Err(Unread::Git(error)) => return Err(error.into()),
+                Err(ReadFailure::Git(error)) => return Err(error.into()),
             };
             files.extend(found.map(|found| (path, found)));
         }
-        let Look {
+        let WorktreeScan {
             new: mut cache,
             omitted,
             size,
@@ -183,25 +183,25 @@ impl Workspace {
         state.omitted = omitted;
         state.excess = size.into_excess();
         drop(state);
-        write(git, &files)
+        write_tree_of(git, &files)
     }
 
     fn entry(
         &self,
-        look: &mut Look<'_>,
+        look: &mut WorktreeScan<'_>,
         path: &Path,
         tracked: Option<(Oid, i32)>,
-    ) -> Result<Option<(Oid, i32)>, Unread> {
+    ) -> Result<Option<(Oid, i32)>, ReadFailure> {
         let Some(stat) = self.root().stat(path)? else {
             return Ok(None);
         };
         let mode = match stat.kind {
-            Kind::File { executable: true } => 0o100_755,
-            Kind::File { executable: false } => 0o100_644,
-            Kind::Link => 0o120_000,
+            FileKind::File { executable: true } => 0o100_755,
+            FileKind::File { executable: false } => 0o100_644,
+            FileKind::Link => 0o120_000,
             // A submodule keeps its committed id.
-            Kind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
-            Kind::Other => {
+            FileKind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
+            FileKind::Other => {
                 look.omitted.add(path, "neither a file nor a link");
                 return Ok(None);
             }
@@ -213,7 +213,7 @@ impl Workspace {
         }
         let known = match look.old.get(path, &stat) {
             Some(known) => known,
-            None if stat.kind == Kind::Link => {
+            None if stat.kind == FileKind::Link => {
                 KnownFile::Stored(look.git.blob(&self.root().read_link(path)?)?, 0)
             }
             None => {
@@ -244,7 +244,7 @@ impl Workspace {
 
     /// Returns the paths of new files that no ignore rule matches. Ignore files above the worktree and of the
     /// system do not count.
-    fn untracked(&self, tracked: &Files, omitted: &mut Omitted) -> Vec<PathBuf> {
+    fn untracked(&self, tracked: &TrackedFiles, omitted: &mut OmittedPaths) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let own = OwnByproducts::among(tracked.keys());
         let written = self.lock().written.clone();
@@ -254,7 +254,7 @@ impl Workspace {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    let left_out = unwalked(&error, self.root().path());
+                    let left_out = explain_walk_error(&error, self.root().path());
                     left_out
                         .into_iter()
                         .for_each(|(path, why)| omitted.add(&path, &why));
@@ -293,7 +293,7 @@ impl Workspace {
             let is_there = self
                 .root()
                 .stat(path)
-                .is_ok_and(|stat| stat.is_some_and(|stat| stat.kind != Kind::Folder));
+                .is_ok_and(|stat| stat.is_some_and(|stat| stat.kind != FileKind::Folder));
             if is_there {
                 omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
             }
@@ -362,8 +362,11 @@ fn has_safe_rules(folder: &Path) -> bool {
 }
 
 /// Lists all files of a tree, including links and submodules.
-pub(super) fn tracked(git: &git2::Repository, tree: &git2::Tree<'_>) -> Result<Files, Problem> {
-    let mut files = Files::new();
+pub(super) fn list_tracked_files(
+    git: &git2::Repository,
+    tree: &git2::Tree<'_>,
+) -> Result<TrackedFiles, WorkspaceError> {
+    let mut files = TrackedFiles::new();
     let mut queue = vec![(PathBuf::new(), git.find_tree(tree.id())?)];
     while let Some((folder, tree)) = queue.pop() {
         for entry in &tree {
@@ -379,14 +382,14 @@ pub(super) fn tracked(git: &git2::Repository, tree: &git2::Tree<'_>) -> Result<F
 }
 
 #[derive(Default)]
-struct Node {
+struct TreeNode {
     files: Vec<(PathBuf, Oid, i32)>,
-    folders: BTreeMap<PathBuf, Node>,
+    folders: BTreeMap<PathBuf, TreeNode>,
 }
 
 /// Writes the tree of these files.
-pub(super) fn write(git: &git2::Repository, files: &Files) -> Result<Oid, Problem> {
-    let mut root = Node::default();
+pub(super) fn write_tree_of(git: &git2::Repository, files: &TrackedFiles) -> Result<Oid, WorkspaceError> {
+    let mut root = TreeNode::default();
     for (path, (id, mode)) in files {
         let mut node = &mut root;
         for part in path.parent().into_iter().flat_map(Path::components) {
@@ -398,7 +401,7 @@ pub(super) fn write(git: &git2::Repository, files: &Files) -> Result<Oid, Proble
     write_node(git, &root)
 }
 
-fn write_node(git: &git2::Repository, node: &Node) -> Result<Oid, Problem> {
+fn write_node(git: &git2::Repository, node: &TreeNode) -> Result<Oid, WorkspaceError> {
     let mut builder = git.treebuilder(None)?;
     for (name, id, mode) in &node.files {
         builder.insert(name, *id, *mode)?;

@@ -9,22 +9,22 @@ use std::{
     sync::Arc,
 };
 
-use domain::{TreeId, cause::chain};
+use domain::{TreeId, cause::format_error_chain};
 use git2::Oid;
 
 use super::{
-    Problem, Root, Workspace,
-    hunks::{TreeHunk, hunks, without},
-    scan::{tracked, write},
+    Workspace, WorkspaceError, WorkspaceRoot,
+    hunks::{TreeHunk, list_hunks, revert_hunks},
+    scan::{list_tracked_files, write_tree_of},
 };
 use crate::{
-    disk,
-    sandbox::{Folder, Session, Stage, Task},
+    cleanup,
+    sandbox::{FileTask, RunnerSession, SwapFolders, WorkspaceFolder},
 };
 
 /// Files that a check sees.
 #[derive(Clone, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ScratchContent {
     /// Files of the base commit.
     Base,
     /// Current files of the workspace.
@@ -39,36 +39,40 @@ pub(crate) enum Wanted {
 }
 
 /// Files of one check. Dropping it deletes them.
-pub(crate) struct Scratch {
+pub(crate) struct ScratchTree {
     pub(crate) tree: Oid,
     /// Some of the files of setup that were changed since and are therefore missing here.
     pub(crate) tampered: Vec<String>,
-    root: Root,
-    way: Way,
+    root: WorkspaceRoot,
+    way: ScratchLocation,
     /// Keeps the workspace, whose folder the check uses.
     workspace: Arc<Workspace>,
 }
 
 /// Location of the files: in this process's folders, or at the runner.
-enum Way {
-    Ours(Stage),
-    Runners(Arc<Session>),
+enum ScratchLocation {
+    Ours(SwapFolders),
+    Runners(Arc<RunnerSession>),
 }
 
-impl Scratch {
+impl ScratchTree {
     /// Creates the files in a new folder in `beside`, which must be on the file system of the workspace. No
     /// tool and no command may run in the workspace during its lifetime. Blocks.
-    pub(crate) fn make(workspace: Arc<Workspace>, beside: &Path, wanted: &Wanted) -> Result<Self, Problem> {
+    pub(crate) fn make(
+        workspace: Arc<Workspace>,
+        beside: &Path,
+        wanted: &ScratchContent,
+    ) -> Result<Self, WorkspaceError> {
         // The folder belongs to the user and is in use, so it cannot be swapped.
         if workspace.adopted.is_some() {
-            return Err(Problem::Unkeepable(
+            return Err(WorkspaceError::Unkeepable(
                 "checks need a workspace of their own, not a folder that was there before".to_owned(),
             ));
         }
         let repository = workspace.git()?;
         let tree = workspace.wanted_tree(repository.objects(), wanted)?;
         let beside = beside.join(uuid::Uuid::new_v4().simple().to_string());
-        let (way, [root, scratch]) = begin(&workspace, &beside)?;
+        let (way, [root, scratch]) = create_folders(&workspace, &beside)?;
         let mut made = Self {
             tree,
             tampered: Vec::new(),
@@ -80,49 +84,55 @@ impl Scratch {
         Ok(made)
     }
 
-    fn fill(&mut self, repository: &git::Repository, scratch: &Root) -> Result<(), Problem> {
+    fn fill(
+        &mut self,
+        repository: &git::BareRepository,
+        scratch: &WorkspaceRoot,
+    ) -> Result<(), WorkspaceError> {
         let (workspace, git) = (&self.workspace, repository.objects());
         workspace.write_tree(&self.root, git, self.tree)?;
-        let files: HashSet<PathBuf> = tracked(git, &git.find_tree(self.tree)?)?.into_keys().collect();
+        let files: HashSet<PathBuf> = list_tracked_files(git, &git.find_tree(self.tree)?)?
+            .into_keys()
+            .collect();
         self.tampered = workspace.copy_environment(&self.root, scratch, &|path| files.contains(path))?;
         workspace.show_git_to_check(repository, &self.root, scratch)
     }
 
     /// Swaps the files into the workspace's path. Blocks.
-    pub(crate) fn enter(&mut self) -> Result<(), Problem> {
+    pub(crate) fn enter(&mut self) -> Result<(), WorkspaceError> {
         match &mut self.way {
-            Way::Ours(stage) => Ok(stage.enter()?),
-            Way::Runners(session) => Ok(session.check(Task::EnterCheck)?),
+            ScratchLocation::Ours(stage) => Ok(stage.enter()?),
+            ScratchLocation::Runners(session) => Ok(session.check(FileTask::EnterCheck)?),
         }
     }
 
     /// Root of the files, before and after the swap.
-    pub(crate) fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &WorkspaceRoot {
         &self.root
     }
 
     /// Restores the workspace's folders and deletes the files. After a failure the workspace is unusable.
     /// Blocks.
-    pub(crate) fn end(mut self) -> Result<(), Problem> {
+    pub(crate) fn end(mut self) -> Result<(), WorkspaceError> {
         self.give_back()
     }
 
-    fn give_back(&mut self) -> Result<(), Problem> {
+    fn give_back(&mut self) -> Result<(), WorkspaceError> {
         match &mut self.way {
-            Way::Ours(stage) => {
+            ScratchLocation::Ours(stage) => {
                 stage.leave()?;
                 // Leftovers only take space; the next start of the executor deletes them.
-                if let Err(error) = disk::remove(stage.beside()) {
-                    tracing::warn!(error = %chain(&error), "a scratch tree stays behind");
+                if let Err(error) = cleanup::remove_folder(stage.beside()) {
+                    tracing::warn!(error = %format_error_chain(&error), "a scratch tree stays behind");
                 }
                 Ok(())
             }
-            Way::Runners(session) => Ok(session.check(Task::EndCheck)?),
+            ScratchLocation::Runners(session) => Ok(session.check(FileTask::EndCheck)?),
         }
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchTree {
     fn drop(&mut self) {
         if let Err(problem) = self.give_back() {
             tracing::error!(%problem, run = %self.workspace.run, "a scratch tree cannot be taken away");
@@ -130,58 +140,64 @@ impl Drop for Scratch {
     }
 }
 
-fn begin(workspace: &Workspace, beside: &Path) -> Result<(Way, [Root; 2]), Problem> {
+fn create_folders(
+    workspace: &Workspace,
+    beside: &Path,
+) -> Result<(ScratchLocation, [WorkspaceRoot; 2]), WorkspaceError> {
     if let Some(session) = &workspace.session {
-        session.check(Task::BeginCheck)?;
-        let root = |folder| Root::at_runner(session, folder);
-        let roots = [root(Folder::CheckTree), root(Folder::CheckScratch)];
-        return Ok((Way::Runners(Arc::clone(session)), roots));
+        session.check(FileTask::BeginCheck)?;
+        let root = |folder| WorkspaceRoot::at_runner(session, folder);
+        let roots = [
+            root(WorkspaceFolder::CheckTree),
+            root(WorkspaceFolder::CheckScratch),
+        ];
+        return Ok((ScratchLocation::Runners(Arc::clone(session)), roots));
     }
-    let stage = Stage::make(&workspace.folder.0, beside)?;
+    let stage = SwapFolders::make(&workspace.folder.0, beside)?;
     let [tree, scratch] = stage.folders();
-    let roots = [Root::open(&tree)?, Root::open(&scratch)?];
-    Ok((Way::Ours(stage), roots))
+    let roots = [WorkspaceRoot::open(&tree)?, WorkspaceRoot::open(&scratch)?];
+    Ok((ScratchLocation::Ours(stage), roots))
 }
 
 impl Workspace {
     /// Returns the trees of the base and of the current files.
-    pub(super) fn both_trees(&self, git: &git2::Repository) -> Result<(Oid, Oid), Problem> {
+    pub(super) fn both_trees(&self, git: &git2::Repository) -> Result<(Oid, Oid), WorkspaceError> {
         Ok((self.base_tree(git)?, self.tree(git)?))
     }
 
-    fn base_tree(&self, git: &git2::Repository) -> Result<Oid, Problem> {
+    fn base_tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
         Ok(git.find_commit(Oid::from_str(self.base.as_str())?)?.tree_id())
     }
 
-    fn wanted_tree(&self, git: &git2::Repository, wanted: &Wanted) -> Result<Oid, Problem> {
+    fn wanted_tree(&self, git: &git2::Repository, wanted: &ScratchContent) -> Result<Oid, WorkspaceError> {
         match wanted {
-            Wanted::Base => self.base_tree(git),
-            Wanted::Head => self.tree(git),
-            Wanted::BaseWith(paths) => {
+            ScratchContent::Base => self.base_tree(git),
+            ScratchContent::Head => self.tree(git),
+            ScratchContent::BaseWith(paths) => {
                 let (base, head) = self.both_trees(git)?;
-                overlaid(git, base, head, paths)
+                overlay_paths(git, base, head, paths)
             }
-            Wanted::HeadWithout(counted, numbers) => {
+            ScratchContent::HeadWithout(counted, numbers) => {
                 let (base, head) = self.counted_trees(git, counted)?;
-                without(git, base, head, &numbered(git, base, head, numbers)?)
+                revert_hunks(git, base, head, &select_hunks(git, base, head, numbers)?)
             }
-            Wanted::HeadWithBase(counted, paths, numbers) => {
+            ScratchContent::HeadWithBase(counted, paths, numbers) => {
                 let (base, head) = self.counted_trees(git, counted)?;
-                let mut taken = numbered(git, base, head, numbers)?;
+                let mut taken = select_hunks(git, base, head, numbers)?;
                 // Hunks of these files need no revert, because the whole files come from the base.
                 taken.retain(|hunk| !paths.iter().any(|named| hunk.path.starts_with(named)));
-                let less = without(git, base, head, &taken)?;
-                overlaid(git, less, base, paths)
+                let less = revert_hunks(git, base, head, &taken)?;
+                overlay_paths(git, less, base, paths)
             }
         }
     }
 
     /// Returns both trees. The current tree must be the one whose hunks were counted, or the hunk numbers
     /// would be wrong.
-    fn counted_trees(&self, git: &git2::Repository, counted: &TreeId) -> Result<(Oid, Oid), Problem> {
+    fn counted_trees(&self, git: &git2::Repository, counted: &TreeId) -> Result<(Oid, Oid), WorkspaceError> {
         let (base, head) = self.both_trees(git)?;
         if head.to_string() != counted.to_string() {
-            return Err(Problem::BadRequest(
+            return Err(WorkspaceError::BadRequest(
                 "the workspace's files are others than those whose hunks were counted; inspect the change again"
                     .to_owned(),
             ));
@@ -191,19 +207,19 @@ impl Workspace {
 }
 
 /// Returns the hunks of a change with these numbers.
-fn numbered(
+fn select_hunks(
     git: &git2::Repository,
     base: Oid,
     head: Oid,
     numbers: &[usize],
-) -> Result<Vec<TreeHunk>, Problem> {
+) -> Result<Vec<TreeHunk>, WorkspaceError> {
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let hunks: Vec<TreeHunk> = hunks(git, base, head)?;
+    let hunks: Vec<TreeHunk> = list_hunks(git, base, head)?;
     let one = |number: &usize| {
         hunks.get(*number).cloned().ok_or_else(|| {
-            Problem::BadRequest(format!(
+            WorkspaceError::BadRequest(format!(
                 "the change has {} hunks, and none of number {number}",
                 hunks.len()
             ))
@@ -214,9 +230,14 @@ fn numbered(
 
 /// Returns a tree in which these paths have the content of another tree. Paths that the other tree lacks are
 /// removed.
-fn overlaid(git: &git2::Repository, tree: Oid, other: Oid, paths: &[PathBuf]) -> Result<Oid, Problem> {
-    let mut files = tracked(git, &git.find_tree(tree)?)?;
-    let other = tracked(git, &git.find_tree(other)?)?;
+fn overlay_paths(
+    git: &git2::Repository,
+    tree: Oid,
+    other: Oid,
+    paths: &[PathBuf],
+) -> Result<Oid, WorkspaceError> {
+    let mut files = list_tracked_files(git, &git.find_tree(tree)?)?;
+    let other = list_tracked_files(git, &git.find_tree(other)?)?;
     let is_named = |path: &PathBuf| paths.iter().any(|named| path.starts_with(named));
     files.retain(|path, _| !is_named(path));
     let named: Vec<_> = other.into_iter().filter(|(path, _)| is_named(path)).collect();
@@ -225,5 +246,5 @@ fn overlaid(git: &git2::Repository, tree: Oid, other: Oid, paths: &[PathBuf]) ->
         files.retain(|other, _| !other.starts_with(path) && !path.starts_with(other));
     }
     files.extend(named);
-    write(git, &files)
+    write_tree_of(git, &files)
 }

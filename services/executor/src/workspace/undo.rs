@@ -6,7 +6,8 @@ use domain::CommitId;
 use git2::{Delta, DiffDelta, DiffOptions, Oid};
 
 use super::{
-    Kind, Problem, Workspace, checkout::write_blob, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache,
+    FileKind, Workspace, WorkspaceError, checkout::write_blob, omissions::MAX_NAMED, paths::is_plain_name,
+    scan::StatCache,
 };
 
 /// Limit of recorded undo steps.
@@ -48,7 +49,11 @@ impl Workspace {
 
     /// Moves a branch back to an earlier head. Returns the dropped commit. If another branch is checked out
     /// by now, nothing changes.
-    fn take_back(&self, branch: Option<String>, head: Option<CommitId>) -> Result<Option<CommitId>, Problem> {
+    fn take_back(
+        &self,
+        branch: Option<String>,
+        head: Option<CommitId>,
+    ) -> Result<Option<CommitId>, WorkspaceError> {
         let (now, newest) = self.branch();
         let (Some(branch), Some(head)) = (branch, head) else {
             return Ok(None);
@@ -60,7 +65,7 @@ impl Workspace {
         Ok(newest)
     }
 
-    fn restore_files(&self, wanted: Oid) -> Result<Vec<String>, Problem> {
+    fn restore_files(&self, wanted: Oid) -> Result<Vec<String>, WorkspaceError> {
         let repository = self.git()?;
         let now = self.tree(repository.objects())?;
         // The cache is discarded: the next scan fills it.
@@ -74,7 +79,7 @@ impl Workspace {
         now: Oid,
         wanted: Oid,
         cache: &mut StatCache,
-    ) -> Result<Vec<String>, Problem> {
+    ) -> Result<Vec<String>, WorkspaceError> {
         self.change_some_files(git, now, wanted, cache, &|_| true)
     }
 
@@ -86,7 +91,7 @@ impl Workspace {
         wanted: Oid,
         cache: &mut StatCache,
         is_to_go: &dyn Fn(&Path) -> bool,
-    ) -> Result<Vec<String>, Problem> {
+    ) -> Result<Vec<String>, WorkspaceError> {
         let (now, wanted) = (git.find_tree(now)?, git.find_tree(wanted)?);
         let mut options = DiffOptions::new();
         options.include_typechange(true);
@@ -125,15 +130,15 @@ impl Workspace {
 
     /// Removes a pipe, a socket or an ignored file at the path of a file. No tree contains it, so no
     /// difference removes it.
-    fn clear_place(&self, path: &Path) -> Result<(), Problem> {
+    fn clear_place(&self, path: &Path) -> Result<(), WorkspaceError> {
         match self.root().stat(path) {
-            Ok(Some(stat)) if stat.kind != Kind::Folder => Ok(self.root().remove(path)?),
+            Ok(Some(stat)) if stat.kind != FileKind::Folder => Ok(self.root().remove(path)?),
             // Other errors of the path appear when the file is written.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    fn take_away(&self, path: &Path) -> Result<(), Problem> {
+    fn take_away(&self, path: &Path) -> Result<(), WorkspaceError> {
         match self.root().remove(path) {
             // A submodule's folder, or a file that was deleted meanwhile.
             Err(error)
@@ -148,7 +153,7 @@ impl Workspace {
     }
 
     /// Makes the result of setup the starting point: it is not a change and cannot be undone. Blocks.
-    pub(crate) fn settle(&self) -> Result<(), Problem> {
+    pub(crate) fn settle(&self) -> Result<(), WorkspaceError> {
         self.has_changed()?;
         self.lock().undo.clear();
         Ok(())

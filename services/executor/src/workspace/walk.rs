@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Problem, Root, copy};
+use super::{WorkspaceError, WorkspaceRoot, copy};
 use crate::sandbox::PLAIN;
 
 /// Limit of nested folders; each level holds a descriptor.
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 100;
 const MAX_ENTRIES: u64 = 2_000_000;
 
 /// Entry that a walk found.
-pub(super) struct Met {
+pub(super) struct WalkEntry {
     /// Path relative to the start of the walk.
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
@@ -33,19 +33,19 @@ pub(super) struct Met {
 
 /// Visits every file, link and folder below `start` for which `is_wanted` is true. The content of a refused
 /// folder is not visited.
-pub(super) fn walk(
-    root: &Root,
+pub(super) fn walk_folder(
+    root: &WorkspaceRoot,
     start: &Path,
     is_wanted: &dyn Fn(&Path) -> bool,
-    visit: &mut dyn FnMut(Met) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+    visit: &mut dyn FnMut(WalkEntry) -> Result<(), WorkspaceError>,
+) -> Result<(), WorkspaceError> {
     root.show_folders();
-    let folder = match copy::open(&root.path().join(start)) {
+    let folder = match copy::open_folder(&root.path().join(start)) {
         Ok(folder) => folder,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut walk = Walk {
+    let mut walk = FolderWalk {
         is_wanted,
         visit,
         left: MAX_ENTRIES,
@@ -53,14 +53,14 @@ pub(super) fn walk(
     walk.folder(&folder, Path::new(""), 0)
 }
 
-struct Walk<'a> {
+struct FolderWalk<'a> {
     is_wanted: &'a dyn Fn(&Path) -> bool,
-    visit: &'a mut dyn FnMut(Met) -> Result<(), Problem>,
+    visit: &'a mut dyn FnMut(WalkEntry) -> Result<(), WorkspaceError>,
     left: u64,
 }
 
-impl Walk<'_> {
-    fn folder(&mut self, folder: &OwnedFd, path: &Path, depth: usize) -> Result<(), Problem> {
+impl FolderWalk<'_> {
+    fn folder(&mut self, folder: &OwnedFd, path: &Path, depth: usize) -> Result<(), WorkspaceError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::read_from(folder).map_err(std::io::Error::from)? {
             let entry = entry.map_err(std::io::Error::from)?;
@@ -70,10 +70,10 @@ impl Walk<'_> {
                 continue;
             }
             self.left = self.left.checked_sub(1).ok_or_else(|| {
-                Problem::Unkeepable(format!("there are more than {MAX_ENTRIES} files in a workspace"))
+                WorkspaceError::Unkeepable(format!("there are more than {MAX_ENTRIES} files in a workspace"))
             })?;
             let met = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => met(path.clone(), &stat),
+                Ok(stat) => walk_entry(path.clone(), &stat),
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(std::io::Error::from(error).into()),
             };
@@ -89,9 +89,9 @@ impl Walk<'_> {
     }
 }
 
-fn met(path: PathBuf, stat: &rustix::fs::Stat) -> Met {
+fn walk_entry(path: PathBuf, stat: &rustix::fs::Stat) -> WalkEntry {
     let time = |s: i64, ns: u64| (s as u64).wrapping_mul(1_000_000_000).wrapping_add(ns);
-    Met {
+    WalkEntry {
         path,
         kind: FileType::from_raw_mode(stat.st_mode),
         executable: stat.st_mode & 0o100 != 0,

@@ -70,7 +70,7 @@ async fn check_63_call_without_grant_refused_early() {
             "call {number}"
         );
     }
-    let gate = world.token(&run(1), None, RunFence::new(1, 5, 1), Audience::Gate);
+    let gate = world.token(&run(1), None, RunFence::new(1, 5, 1), GrantAudience::Gate);
     let refused = client
         .list_tools(with(&gate, ListToolsRequest {}))
         .await
@@ -149,7 +149,7 @@ async fn excess_connections_of_address_are_closed() {
 async fn check_24_health_answers_during_fork_bomb() {
     for (level, without) in [
         ("L1 with namespaces", vec![]),
-        ("L1", vec![executor::Mechanism::Namespaces]),
+        ("L1", vec![executor::ConfinementMechanism::Namespaces]),
     ] {
         let world = World::start_as(1, |_, settings| {
             settings.without = without;

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{own::Process, *};
+use super::{process::Process, *};
 
 /// Sandbox level at which attempts run.
 #[derive(Clone, Copy, PartialEq)]
@@ -105,7 +105,7 @@ struct Planted {
 async fn start(level: Level, canary: &Canary) -> Planted {
     let mut runner = None;
     let mut places = Vec::new();
-    let started = own::start("debug", |folder, lines, command| {
+    let started = process::start("debug", |folder, lines, command| {
         for path in [
             "hidden/file.py",
             "own/beside.py",
@@ -159,7 +159,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
     assert!(copied.unwrap().success());
     let fence = RunFence::new(1, 5, 1);
     let grant = |workspace: Option<String>| Grant {
-        audience: Audience::Executor,
+        audience: GrantAudience::Executor,
         run: run(2),
         repository: "acme/other".parse().unwrap(),
         workspace,
@@ -169,7 +169,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
     let sign = |grant: Grant| {
         world
             .signer
-            .sign(&grant, bootstrap::now())
+            .sign(&grant, bootstrap::read_wall_clock())
             .unwrap()
             .expose_secret()
             .to_owned()

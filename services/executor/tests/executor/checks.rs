@@ -94,7 +94,7 @@ pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
     let mut worlds = vec![
         (World::start(1).await, None),
         (
-            World::start_without(1, vec![executor::Mechanism::Namespaces]).await,
+            World::start_without(1, vec![executor::ConfinementMechanism::Namespaces]).await,
             None,
         ),
     ];
@@ -319,7 +319,7 @@ async fn invalid_check_request_can_be_repeated() {
         &run(2),
         Some(session.id.clone()),
         session.fence,
-        Audience::Executor,
+        GrantAudience::Executor,
     );
     assert_eq!(
         foreign.try_check("k1", head(), "true").await.unwrap_err().code(),

@@ -28,7 +28,7 @@ async fn check_70_reachable_forbidden_address_blocks_readiness() {
     let forbidden = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = forbidden.local_addr().unwrap();
     let world = World::start_as(1, |_, settings| {
-        settings.without = vec![executor::Mechanism::Namespaces];
+        settings.without = vec![executor::ConfinementMechanism::Namespaces];
         settings.forbidden_addresses = vec![address.to_string()];
     })
     .await;
@@ -95,7 +95,7 @@ async fn check_70_unresolved_names_keep_executor_unready() {
         (vec![names[0].clone(), "127.0.0.1:1".to_owned()], ""),
     ] {
         let world = World::start_as(1, |_, settings| {
-            settings.without = vec![executor::Mechanism::Namespaces];
+            settings.without = vec![executor::ConfinementMechanism::Namespaces];
             settings.forbidden_addresses = entries.clone();
         })
         .await;

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::FileExt, path::Path, process::Command};
 
-use super::{own::Process, *};
+use super::{process::Process, *};
 
 /// Limit of the executor's peak memory in MiB; an idle process takes a third of it.
 const MAX_MEMORY_MIB: u64 = 200;
@@ -43,7 +43,7 @@ async fn answer(session: &Session, id: &str, name: &str, input: Value) -> String
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_larger_than_memory_are_refused() {
-    let start = own::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    let start = process::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
     let (world, process) = start.await;
     let session = world.open(1).await;
     answer(
@@ -152,7 +152,7 @@ fn announced(folder: &Path, mib: u32) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshot_with_huge_object_is_refused() {
-    let start = own::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    let start = process::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
     let (world, process) = start.await;
     for mib in [0, 64] {
         let pack = announced(world.folder.path(), mib);

@@ -66,7 +66,7 @@ pub(super) fn is_root(check: &str) -> bool {
     is_root
 }
 
-pub(super) async fn start(without: Vec<executor::Mechanism>) -> (World, Runner) {
+pub(super) async fn start(without: Vec<executor::ConfinementMechanism>) -> (World, Runner) {
     let mut runner = None;
     let world = World::start_as(1, |folder, settings| {
         let (started, socket) = start_runner(folder);
@@ -83,7 +83,7 @@ async fn runner_removes_leftovers_between_workspaces() {
     if !is_root("28 what commands leave outside") {
         return;
     }
-    let (world, _runner) = start(vec![executor::Mechanism::Namespaces]).await;
+    let (world, _runner) = start(vec![executor::ConfinementMechanism::Namespaces]).await;
     let look = "find /dev/shm -user $(id -u); cat /proc/sysvipc/* | grep -cE \" $(id -u) +[0-9]+ +[0-9]+ +[0-9]+ \" || true";
     let leave = "mkdir /dev/shm/left-$$ && touch /dev/shm/left-$$/file; ipcmk -M 64; ipcmk -S 1; ipcmk -Q";
     let first = world.open(1).await;
@@ -102,7 +102,7 @@ async fn runner_commands_have_separate_user() {
     if !is_root("1 runs at a runner") {
         return;
     }
-    for without in [vec![], vec![executor::Mechanism::Namespaces]] {
+    for without in [vec![], vec![executor::ConfinementMechanism::Namespaces]] {
         let (world, _runner) = start(without).await;
         let session = world.open(1).await;
         let result = session

@@ -16,7 +16,7 @@ pub(super) fn commit_beside(world: &World, files: &[(&str, &str)]) -> String {
 }
 
 fn commit_on(world: &World, on: &str, files: &[(&str, &str)]) -> String {
-    let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
     let id = |text: &str| git2::Oid::from_str(text).unwrap();
     let parent = git.find_commit(id(on)).unwrap();
@@ -35,7 +35,7 @@ fn commit_on(world: &World, on: &str, files: &[(&str, &str)]) -> String {
 
 /// Commits these files as the newest commit of the base branch.
 pub(super) fn commit(world: &World, files: &[(&str, &str)]) -> String {
-    let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let head = remote.branch_head("main").unwrap().unwrap();
     let made = commit_on(world, head.as_str(), files);
     remote.set_branch("main", &made.parse().unwrap()).unwrap();

@@ -83,7 +83,7 @@ async fn spans_reach_only_naming_tickets() {
         code(take_spans(&world, "nonsense", fence, &bytes).await),
         Code::Unauthenticated
     );
-    let gate = world.token(&run(1), None, fence, Audience::Gate);
+    let gate = world.token(&run(1), None, fence, GrantAudience::Gate);
     assert_eq!(
         code(take_spans(&world, &gate, fence, &bytes).await),
         Code::Unauthenticated
@@ -94,7 +94,7 @@ async fn spans_reach_only_naming_tickets() {
         Code::PermissionDenied
     );
     let older = RunFence::new(1, 1, 1);
-    let stale = world.token(&run(1), None, older, Audience::Executor);
+    let stale = world.token(&run(1), None, older, GrantAudience::Executor);
     assert_eq!(
         code(take_spans(&world, &stale, older, &bytes).await),
         Code::FailedPrecondition
@@ -115,7 +115,7 @@ async fn spans_reach_only_naming_tickets() {
     );
 
     own.close().await;
-    let grant = world.token(&run(1), None, fence, Audience::Executor);
+    let grant = world.token(&run(1), None, fence, GrantAudience::Executor);
     let first = take_spans(&world, &grant, fence, &bytes).await.unwrap();
     assert_eq!((first.spans.len(), first.more), (256, true));
     assert_eq!(first.spans[0].span_id, 1_u64.to_be_bytes());

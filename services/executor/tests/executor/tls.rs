@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use bootstrap::tls::{Client, Protocol, Settings};
-use certs::{Authority, leaves};
+use bootstrap::tls::{Settings, TlsClient, TlsProtocol};
+use certs::{CertificateAuthority, list_service_subjects};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tonic::transport::Endpoint;
@@ -14,16 +14,16 @@ use super::*;
 struct Files(TempDir);
 
 impl Files {
-    fn of(authority: &Authority, service: &str) -> Self {
+    fn of(authority: &CertificateAuthority, service: &str) -> Self {
         let files = Self(TempDir::new().unwrap());
         files.renew(authority, service);
         files
     }
 
-    fn renew(&self, authority: &Authority, service: &str) {
-        let leaves = leaves("journeyman", &[]);
+    fn renew(&self, authority: &CertificateAuthority, service: &str) {
+        let leaves = list_service_subjects("journeyman", &[]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
-        let issued = authority.issue(leaf, bootstrap::now(), 1).unwrap();
+        let issued = authority.issue(leaf, bootstrap::read_wall_clock(), 1).unwrap();
         for (name, text) in issued.files(authority) {
             std::fs::write(self.0.path().join(name), text).unwrap();
         }
@@ -40,7 +40,7 @@ impl Files {
 
     /// Returns a client that calls as this service.
     fn client(&self, address: SocketAddr) -> ExecutorServiceClient<Channel> {
-        let client = Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap();
+        let client = TlsClient::to_service(&self.settings(), TlsProtocol::Http2, "executor").unwrap();
         let connector = tower::service_fn(move |_: hyper::Uri| {
             let client = client.clone();
             async move {
@@ -54,8 +54,10 @@ impl Files {
     }
 }
 
-fn authority() -> Authority {
-    Authority::generate(bootstrap::now(), 1).unwrap().0
+fn authority() -> CertificateAuthority {
+    CertificateAuthority::generate(bootstrap::read_wall_clock(), 1)
+        .unwrap()
+        .0
 }
 
 /// An executor with a certificate.
@@ -69,15 +71,15 @@ struct Secured {
 impl Secured {
     async fn start(files: &Files) -> Self {
         let folder = TempDir::new().unwrap();
-        let pair = grant::generate();
-        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
-        let token = signer.sign_status(bootstrap::now()).unwrap();
+        let pair = grant::generate_key_pair();
+        let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
+        let token = signer.sign_status(bootstrap::read_wall_clock()).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = config(folder.path(), address, pair);
         config.tls = Some(files.settings());
         let stop = CancellationToken::new();
-        tokio::spawn(executor::serve(config, listener, stop.clone()));
+        tokio::spawn(executor::serve_executor(config, listener, stop.clone()));
         Self {
             address,
             token: token.expose_secret().to_owned(),

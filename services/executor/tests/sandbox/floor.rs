@@ -73,7 +73,7 @@ fn refused_start(lines: &str) -> String {
         folder.path().join("data"),
         env!("CARGO_BIN_EXE_launcher"),
     );
-    let keys = grant::generate();
+    let keys = grant::generate_key_pair();
     let user = executors_user();
     // The error is ignored: only root can change the owner.
     let _ = std::os::unix::fs::chown(folder.path(), Some(user), Some(user));

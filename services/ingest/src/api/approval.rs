@@ -13,21 +13,24 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use domain::{CommitId, Entry, Fact, ObjectRef, Receipt, ReportOutcome, RunId, Source, TriggerKey, Verdict};
+use domain::{
+    CommitId, DecisionVerdict, Fact, JournalEntry, ObjectRef, OutboundOutcome, OutboundReceipt, RunId,
+    TriggerChannel, TriggerKey,
+};
 use futures::stream;
-use queue::Appended;
+use queue::AppendOutcome;
 
 use super::{
-    ApiState, Operator, Problem, Viewer,
+    ApiProblem, ApiState, OperatorProof, ViewerProof,
     auth::InScope,
-    decisions::{accepted, would},
-    runs::find,
+    decisions::{respond_accepted, respond_to_dry_run},
+    runs::find_run,
 };
 use crate::{
     command::SHORTEST,
-    gates::{is_about_gate, last_shown, open_gate},
-    kinds::decided::Decided,
-    outcome::Outcome,
+    gates::{find_last_shown, find_open_gate, is_about_gate},
+    kinds::decision::DecisionEvent,
+    outcome::EventOutcome,
 };
 
 /// Decides at the approval gate of a run.
@@ -35,27 +38,27 @@ use crate::{
     params(("id" = String, Path, description = "Percent-encoded run id."), DryRun), security(("bearer" = [])),
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
         (status = 409, body = ProblemView, description = "The run does not wait for a decision about this commit.")))]
-pub(super) async fn decide(
-    InScope(Operator(caller), run): InScope<Operator, RunId>,
+pub(super) async fn decide_at_gate(
+    InScope(OperatorProof(caller), run): InScope<OperatorProof, RunId>,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
     body: Result<Json<DecisionBody>, JsonRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let (Json(body), Query(DryRun { dry_run })) = (body?, dry?);
     if body.feedback.chars().count() > DecisionBody::FEEDBACK_CHARS {
-        return Err(Problem::Unprocessable(
+        return Err(ApiProblem::Unprocessable(
             "feedback must be at most 8000 characters".to_owned(),
         ));
     }
     let router = state.router()?;
     // A missing run must be a 404 instead of a conflict.
-    find(&state, &caller, &run).await?;
-    names_enough(&body, &run)?;
+    find_run(&state, &caller, &run).await?;
+    require_head(&body, &run)?;
     let in_words = dry_run.then(|| answer_in_words(&body, &run));
-    let decided = Decided {
+    let decided = DecisionEvent {
         ticket: run.ticket().clone(),
         key: TriggerKey::new(String::new()),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         by: caller.name,
         verdict: body.verdict,
         head: body.head.trim().to_ascii_lowercase(),
@@ -63,35 +66,37 @@ pub(super) async fn decide(
         run: Some(run),
     };
     if let Some(in_words) = in_words {
-        return match Box::pin(router.judge(&decided, Source::Api)).await? {
-            Ok(_) => Ok(would([in_words])),
-            Err(outcome) => Err(refused(&outcome)),
+        return match Box::pin(router.judge(&decided, TriggerChannel::Api)).await? {
+            Ok(_) => Ok(respond_to_dry_run([in_words])),
+            Err(outcome) => Err(explain_refusal(&outcome)),
         };
     }
-    let outcome = Box::pin(router.take(&decided, Source::Api)).await?;
+    let outcome = Box::pin(router.take(&decided, TriggerChannel::Api)).await?;
     match &outcome {
-        Outcome::Appended {
+        EventOutcome::Appended {
             trigger,
-            appended: Appended::New(_),
-        } => Ok(accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response()),
-        outcome => Err(refused(outcome)),
+            appended: AppendOutcome::New(_),
+        } => Ok(respond_accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response()),
+        outcome => Err(explain_refusal(outcome)),
     }
 }
 
 /// Problem for a rejected decision.
-fn refused(outcome: &Outcome) -> Problem {
-    Problem::Conflict(match outcome {
-        Outcome::Appended { .. } | Outcome::Known(_) => "somebody has decided already".to_owned(),
-        Outcome::Nothing(_) | Outcome::NoChecks | Outcome::NothingFailed => outcome.why_nothing().to_owned(),
+fn explain_refusal(outcome: &EventOutcome) -> ApiProblem {
+    ApiProblem::Conflict(match outcome {
+        EventOutcome::Appended { .. } | EventOutcome::Known(_) => "somebody has decided already".to_owned(),
+        EventOutcome::Nothing(_) | EventOutcome::NoChecks | EventOutcome::NothingFailed => {
+            outcome.why_nothing().to_owned()
+        }
     })
 }
 
 fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     let head = body.head.trim();
     match body.verdict {
-        Verdict::Approve => format!("approve {head}, and run {run} would go on with it"),
-        Verdict::Reject => format!("reject what run {run} asks about, and the run would end"),
-        Verdict::Revise => format!("send run {run} back to change it: {}", body.feedback.trim()),
+        DecisionVerdict::Approve => format!("approve {head}, and run {run} would go on with it"),
+        DecisionVerdict::Reject => format!("reject what run {run} asks about, and the run would end"),
+        DecisionVerdict::Revise => format!("send run {run} back to change it: {}", body.feedback.trim()),
     }
 }
 
@@ -101,20 +106,20 @@ fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     responses((status = 200, body = String, content_type = "text/x-diff"),
         (status = 404, body = ProblemView, description = "No change of this run was shown to a person."),
         (status = 429, body = ProblemView)))]
-pub(super) async fn diff(
-    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
+pub(super) async fn get_run_diff(
+    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, ApiProblem> {
     let router = state.router()?;
-    find(&state, &caller, &run).await?;
+    find_run(&state, &caller, &run).await?;
     let permit = state.reads.begin(&caller.name).await?;
     let read = router.queue.triggers().read_each_after(run.ticket(), 0).await?;
-    let shown = match last_shown(&run, read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok())) {
+    let shown = match find_last_shown(&run, read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok())) {
         Some(shown) => Some(shown),
-        None => decided_before(&router.queue.journal().read_kept(&run, is_about_gate).await?),
+        None => find_decided_change(&router.queue.journal().read_kept(&run, is_about_gate).await?),
     };
-    let (head, object) =
-        shown.ok_or_else(|| Problem::NotFound(format!("no change of run {run} was shown for a decision")))?;
+    let (head, object) = shown
+        .ok_or_else(|| ApiProblem::NotFound(format!("no change of run {run} was shown for a decision")))?;
     let text = router.queue.objects().get(&object).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/x-diff; charset=utf-8".to_owned()),
@@ -130,13 +135,13 @@ pub(super) async fn diff(
 }
 
 /// Requires the commit for an approval, so that no user approves an unseen change.
-fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
+fn require_head(body: &DecisionBody, run: &RunId) -> Result<(), ApiProblem> {
     let named = body.head.trim();
-    let needs_none = named.is_empty() && body.verdict != Verdict::Approve;
+    let needs_none = named.is_empty() && body.verdict != DecisionVerdict::Approve;
     if needs_none || named.len() >= SHORTEST {
         return Ok(());
     }
-    Err(Problem::Unprocessable(format!(
+    Err(ApiProblem::Unprocessable(format!(
         "name the commit that you decide about with at least {SHORTEST} characters in `head`; read it first (`journeyman \
          diff {run}`)"
     )))
@@ -144,13 +149,13 @@ fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
 
 /// Last decided change in the journal. It outlives the triggers, which are kept for 30 days. `None`
 /// while a decision is open: only the reporter's triggers prove what users were shown.
-fn decided_before(journal: &[Entry]) -> Option<(CommitId, ObjectRef)> {
-    if open_gate(journal.iter()).is_some() {
+fn find_decided_change(journal: &[JournalEntry]) -> Option<(CommitId, ObjectRef)> {
+    if find_open_gate(journal.iter()).is_some() {
         return None;
     }
     journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
-            outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, diff }),
+            outcome: OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, diff }),
             ..
         } => Some((head.clone(), diff.clone())),
         _ => None,

@@ -11,7 +11,10 @@ use bootstrap::settings::{Error, TextList};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{ApiState, Problem, caller::Caller, person::acting, scope::Scope, ticket_key::OfTicket};
+use super::{
+    ApiProblem, ApiState, caller::TokenCaller, person::resolve_acting_caller, scope::TokenScope,
+    ticket_key::TicketScoped,
+};
 use crate::hex;
 
 /// Token of the API, stored as a hash only.
@@ -36,28 +39,28 @@ pub struct ApiToken {
 
 /// Tokens that may use the API.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Vec<Known>);
+pub(crate) struct ApiTokens(Vec<KnownToken>);
 
 #[derive(Debug)]
-struct Known {
+struct KnownToken {
     hash: [u8; 32],
-    caller: Caller,
+    caller: TokenCaller,
     speaks_for_people: bool,
 }
 
-impl Tokens {
+impl ApiTokens {
     /// Parses the settings.
     ///
     /// # Errors
     /// Names the key of an invalid hash or scope.
     pub(crate) fn new(tokens: &BTreeMap<String, ApiToken>) -> Result<Self, Error> {
-        let known = tokens.iter().map(|(name, token)| known(name, token));
+        let known = tokens.iter().map(|(name, token)| parse_token(name, token));
         known.collect::<Result<_, _>>().map(Self)
     }
 
     /// Owner of a token, and whether the token acts for people. Every hash is compared in full, so that the time reveals
     /// nothing.
-    fn owner(&self, token: &str) -> Option<(Caller, bool)> {
+    fn owner(&self, token: &str) -> Option<(TokenCaller, bool)> {
         let hash = digest(&SHA256, token.as_bytes());
         self.0.iter().fold(None, |found, known| {
             let difference = known
@@ -74,118 +77,118 @@ impl Tokens {
     }
 }
 
-fn known(name: &str, token: &ApiToken) -> Result<Known, Error> {
+fn parse_token(name: &str, token: &ApiToken) -> Result<KnownToken, Error> {
     let wrong = |key: &str, problem: String| Error::new(format!("ingest.api_tokens.{name}.{key}"), problem);
-    let hash = hex::decode(&token.sha256).ok_or_else(|| {
+    let hash = hex::decode_sha256(&token.sha256).ok_or_else(|| {
         wrong(
             "sha256",
             "must be the SHA-256 of the token, 64 hexadecimal digits".to_owned(),
         )
     })?;
-    let scope = Scope::new(token.repositories.as_ref(), token.projects.as_ref());
-    let caller = Caller {
+    let scope = TokenScope::new(token.repositories.as_ref(), token.projects.as_ref());
+    let caller = TokenCaller {
         name: name.to_owned(),
         role: token.role,
         scope: scope.map_err(|(key, problem)| wrong(key, problem))?,
     };
-    Ok(Known {
+    Ok(KnownToken {
         hash,
         caller,
         speaks_for_people: token.speaks_for_people,
     })
 }
 
-fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Problem> {
+fn authorize_request(parts: &Parts, state: &ApiState, least: Role) -> Result<TokenCaller, ApiProblem> {
     let header = parts
         .headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
     let (scheme, token) = header
         .and_then(|text| text.split_once(' '))
-        .ok_or(Problem::Unauthorized)?;
+        .ok_or(ApiProblem::Unauthorized)?;
     let bearer = scheme.eq_ignore_ascii_case("bearer");
     let (owner, speaks_for_people) = state
         .tokens
         .owner(token.trim())
         .filter(|_| bearer)
-        .ok_or(Problem::Unauthorized)?;
+        .ok_or(ApiProblem::Unauthorized)?;
     // The role of the person counts, which may be less than that of the token.
-    let caller = acting(owner, speaks_for_people, &parts.headers)?;
+    let caller = resolve_acting_caller(owner, speaks_for_people, &parts.headers)?;
     if caller.role < least {
-        Err(Problem::Forbidden)
+        Err(ApiProblem::Forbidden)
     } else {
         Ok(caller)
     }
 }
 
 /// Proof that the caller has a role, independent of the caller's scope.
-pub(super) trait Proof: Sized + Send {
+pub(super) trait RoleProof: Sized + Send {
     const LEAST: Role;
 
-    fn of(caller: Caller) -> Self;
+    fn of(caller: TokenCaller) -> Self;
 
-    fn caller(&self) -> &Caller;
+    fn caller(&self) -> &TokenCaller;
 
-    fn from_parts(parts: &Parts, state: &ApiState) -> Result<Self, Problem> {
-        authorize(parts, state, Self::LEAST).map(Self::of)
+    fn from_parts(parts: &Parts, state: &ApiState) -> Result<Self, ApiProblem> {
+        authorize_request(parts, state, Self::LEAST).map(Self::of)
     }
 }
 
 /// Proof that the caller may read.
-pub(crate) struct Viewer(pub(crate) Caller);
+pub(crate) struct ViewerProof(pub(crate) TokenCaller);
 
 /// Proof that the caller may dispatch, decide and stop.
-pub(crate) struct Operator(pub(crate) Caller);
+pub(crate) struct OperatorProof(pub(crate) TokenCaller);
 
 /// Proof that the caller may perform irreversible actions.
-pub(crate) struct Admin(pub(crate) Caller);
+pub(crate) struct AdminProof(pub(crate) TokenCaller);
 
 /// Proof that the caller may act on the whole installation. A limited token never has it.
-pub(crate) struct Everybodys(pub(crate) Caller);
+pub(crate) struct InstallationAdminProof(pub(crate) TokenCaller);
 
 macro_rules! proof {
     ($proof:ident, $least:expr) => {
-        impl Proof for $proof {
+        impl RoleProof for $proof {
             const LEAST: Role = $least;
 
-            fn of(caller: Caller) -> Self {
+            fn of(caller: TokenCaller) -> Self {
                 Self(caller)
             }
 
-            fn caller(&self) -> &Caller {
+            fn caller(&self) -> &TokenCaller {
                 &self.0
             }
         }
     };
 }
-proof!(Viewer, Role::Viewer);
-proof!(Operator, Role::Operator);
-proof!(Admin, Role::Admin);
+proof!(ViewerProof, Role::Viewer);
+proof!(OperatorProof, Role::Operator);
+proof!(AdminProof, Role::Admin);
 
-impl FromRequestParts<ApiState> for Viewer {
-    type Rejection = Problem;
+impl FromRequestParts<ApiState> for ViewerProof {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         Self::from_parts(parts, state)
     }
 }
 
-impl FromRequestParts<ApiState> for Operator {
-    type Rejection = Problem;
+impl FromRequestParts<ApiState> for OperatorProof {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         Self::from_parts(parts, state)
     }
 }
 
-impl FromRequestParts<ApiState> for Everybodys {
-    type Rejection = Problem;
+impl FromRequestParts<ApiState> for InstallationAdminProof {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        let Admin(caller) = Admin::from_parts(parts, state)?;
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
+        let AdminProof(caller) = AdminProof::from_parts(parts, state)?;
         match caller.scope.is_all() {
             true => Ok(Self(caller)),
-            false => Err(Problem::Forbidden),
+            false => Err(ApiProblem::Forbidden),
         }
     }
 }
@@ -194,13 +197,13 @@ impl FromRequestParts<ApiState> for Everybodys {
 /// can reach anything outside the scope.
 pub(super) struct InScope<P, T>(pub(super) P, pub(super) T);
 
-impl<P: Proof, T: OfTicket> FromRequestParts<ApiState> for InScope<P, T> {
-    type Rejection = Problem;
+impl<P: RoleProof, T: TicketScoped> FromRequestParts<ApiState> for InScope<P, T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         let proof = P::from_parts(parts, state)?;
         let named = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = named.map_err(|rejection| Problem::BadRequest(rejection.body_text()))?;
+        let Path(text) = named.map_err(|rejection| ApiProblem::BadRequest(rejection.body_text()))?;
         let named = T::read(&text)?;
         // The check precedes every read: an object outside the scope gets the same answer as a missing one.
         if proof.caller().scope.has_ticket(named.ticket()) {

@@ -3,20 +3,20 @@
 use api::types::Role;
 use domain::{RepositoryName, TicketKey};
 
-use super::{Problem, scope::Scope, ticket_key::OfTicket as _};
+use super::{ApiProblem, scope::TokenScope, ticket_key::TicketScoped as _};
 
 /// Somebody with a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct TokenCaller {
     pub(crate) name: String,
     pub(crate) role: Role,
     /// What the caller may know of. Whoever lists something lists what is in here.
-    pub(crate) scope: Scope,
+    pub(crate) scope: TokenScope,
 }
 
-impl Caller {
+impl TokenCaller {
     /// Refuses a ticket outside the scope, as one that nobody knows.
-    pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), Problem> {
+    pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), ApiProblem> {
         match self.scope.has_ticket(ticket) {
             true => Ok(()),
             false => Err(ticket.unknown()),
@@ -24,10 +24,10 @@ impl Caller {
     }
 
     /// The same for a repository.
-    pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), Problem> {
+    pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), ApiProblem> {
         match self.scope.has_repository(repository) {
             true => Ok(()),
-            false => Err(Problem::NotFound(format!("nothing is known of {repository}"))),
+            false => Err(ApiProblem::NotFound(format!("nothing is known of {repository}"))),
         }
     }
 }

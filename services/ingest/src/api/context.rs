@@ -1,15 +1,15 @@
 //! Context of a job in `POST /v1/jobs`, as given by the caller.
 
 use api::types::ContextBody;
-use domain::{DiscussionTask, Job, PullRequestRecord, Reactable, TicketKey};
+use domain::{DiscussionTask, Job, PullRequestRecord, ReactionSubject, TicketKey};
 use serde_json::{Map, Value};
 
-use super::Problem;
-use crate::router::Router;
+use super::ApiProblem;
+use crate::router::EventRouter;
 
 /// Validated context of a job.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Context {
+pub(super) struct JobContext {
     /// Number of the pull request.
     pub(super) number: Option<u64>,
     issue: Option<u64>,
@@ -23,27 +23,27 @@ pub(super) struct Context {
     pub(super) words: Option<String>,
 }
 
-impl Context {
+impl JobContext {
     /// Validates the context of a job. Text that the job does not use is refused, so that no caller believes it had
     /// an effect.
-    pub(super) fn of(job: Job, given: Option<&Map<String, Value>>) -> Result<Self, Problem> {
-        let body = given.map_or_else(|| Ok(ContextBody::default()), read)?;
+    pub(super) fn of(job: Job, given: Option<&Map<String, Value>>) -> Result<Self, ApiProblem> {
+        let body = given.map_or_else(|| Ok(ContextBody::default()), parse_context)?;
         let said = [
             ("instructions", body.instructions),
             ("question", body.question),
             ("feedback", body.feedback),
         ];
-        let heard = heard(job);
+        let heard = name_words_field(job);
         let mut words = None;
         for (name, text) in said {
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
                 continue;
             };
             if heard != Some(name) {
-                return Err(problem(format!("the job {job} takes no context.{name}")));
+                return Err(build_problem(format!("the job {job} takes no context.{name}")));
             }
             if text.chars().count() > ContextBody::WORDS_CHARS {
-                return Err(problem(format!(
+                return Err(build_problem(format!(
                     "context.{name} must be at most {} characters",
                     ContextBody::WORDS_CHARS
                 )));
@@ -51,15 +51,15 @@ impl Context {
             words = Some(text);
         }
         if job == Job::Answer && words.is_none() {
-            return Err(problem("the job answer needs context.question".to_owned()));
+            return Err(build_problem("the job answer needs context.question".to_owned()));
         }
         Ok(Self {
-            number: number("pr_number", body.pr_number.as_ref())?,
-            issue: number("issue_number", body.issue_number.as_ref())?,
-            discussion: number("discussion_number", body.discussion_number.as_ref())?,
-            resource: number("resource_number", body.resource_number.as_ref())?,
-            comment: comment(job, body.comment_id)?,
-            task: task(job, body.task.as_deref())?,
+            number: parse_number("pr_number", body.pr_number.as_ref())?,
+            issue: parse_number("issue_number", body.issue_number.as_ref())?,
+            discussion: parse_number("discussion_number", body.discussion_number.as_ref())?,
+            resource: parse_number("resource_number", body.resource_number.as_ref())?,
+            comment: parse_comment_id(job, body.comment_id)?,
+            task: parse_task(job, body.task.as_deref())?,
             words,
         })
     }
@@ -67,9 +67,9 @@ impl Context {
     /// Our pull request, when the named ticket is one. Numbers in the context must match the ticket.
     pub(super) async fn about(
         &self,
-        router: &Router,
+        router: &EventRouter,
         named: &TicketKey,
-    ) -> Result<Option<PullRequestRecord>, Problem> {
+    ) -> Result<Option<PullRequestRecord>, ApiProblem> {
         let (named_number, discussed) = match named {
             TicketKey::Discussion { number, .. } => (*number, Some(*number)),
             TicketKey::Jira { number, .. }
@@ -77,18 +77,18 @@ impl Context {
             | TicketKey::Folder { number, .. } => (*number, None),
         };
         if let Some(told) = self.resource.filter(|told| *told != named_number) {
-            return Err(problem(format!(
+            return Err(build_problem(format!(
                 "context.resource_number is {told}, and the ticket is {named}"
             )));
         }
         if let Some(told) = self.discussion.filter(|told| discussed != Some(*told)) {
-            return Err(problem(format!(
+            return Err(build_problem(format!(
                 "context.discussion_number is {told}, and the ticket is {named}"
             )));
         }
         let TicketKey::GitHub { repository, number } = named else {
             return match self.issue {
-                Some(issue) => Err(problem(format!(
+                Some(issue) => Err(build_problem(format!(
                     "context.issue_number is {issue}, and the ticket is {named}"
                 ))),
                 None => Ok(None),
@@ -107,7 +107,7 @@ impl Context {
         ];
         for (name, told) in told {
             if let Some(other) = told.filter(|told| !is_it(told)) {
-                return Err(problem(format!(
+                return Err(build_problem(format!(
                     "context.{name} is {other}, and the ticket is {named}"
                 )));
             }
@@ -116,29 +116,31 @@ impl Context {
     }
 }
 
-impl Context {
+impl JobContext {
     /// Comment that requests the job, on the named ticket.
-    pub(super) fn comment(&self, named: &TicketKey) -> Result<Option<Reactable>, Problem> {
+    pub(super) fn comment(&self, named: &TicketKey) -> Result<Option<ReactionSubject>, ApiProblem> {
         let Some(id) = &self.comment else {
             return Ok(None);
         };
         let found = match named {
-            TicketKey::GitHub { repository, .. } => id.parse().ok().map(|id| Reactable::Comment {
+            TicketKey::GitHub { repository, .. } => id.parse().ok().map(|id| ReactionSubject::Comment {
                 repository: repository.clone(),
                 id,
             }),
-            TicketKey::Discussion { repository, number } => is_node_id(id).then(|| Reactable::Discussion {
-                repository: repository.clone(),
-                number: *number,
-                comment: Some(id.clone()),
-            }),
+            TicketKey::Discussion { repository, number } => {
+                is_node_id(id).then(|| ReactionSubject::Discussion {
+                    repository: repository.clone(),
+                    number: *number,
+                    comment: Some(id.clone()),
+                })
+            }
             TicketKey::Jira { .. } | TicketKey::Folder { .. } => {
-                return Err(problem(
+                return Err(build_problem(
                     "context.comment_id is for a comment on GitHub".to_owned(),
                 ));
             }
         };
-        let wrong = || problem(format!("context.comment_id is no comment's id on {named}"));
+        let wrong = || build_problem(format!("context.comment_id is no comment's id on {named}"));
         found.map(Some).ok_or_else(wrong)
     }
 }
@@ -151,7 +153,7 @@ fn is_node_id(text: &str) -> bool {
 }
 
 /// Id of the comment, for jobs that answer one.
-fn comment(job: Job, given: Option<Value>) -> Result<Option<String>, Problem> {
+fn parse_comment_id(job: Job, given: Option<Value>) -> Result<Option<String>, ApiProblem> {
     let id = match given {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(id)) if id.is_empty() => return Ok(None),
@@ -161,19 +163,21 @@ fn comment(job: Job, given: Option<Value>) -> Result<Option<String>, Problem> {
     };
     match (job, id) {
         (Job::Answer | Job::Discuss, Some(id)) => Ok(Some(id)),
-        (Job::Answer | Job::Discuss, None) => Err(problem(
+        (Job::Answer | Job::Discuss, None) => Err(build_problem(
             "context.comment_id must be a number, its digits, or an id of GraphQL".to_owned(),
         )),
-        _ => Err(problem(format!("the job {job} takes no context.comment_id"))),
+        _ => Err(build_problem(format!(
+            "the job {job} takes no context.comment_id"
+        ))),
     }
 }
 
 /// Task of the job `discuss`; other jobs take none.
-fn task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, Problem> {
+fn parse_task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, ApiProblem> {
     let given = given.filter(|name| !name.is_empty());
     if job != Job::Discuss {
         return match given {
-            Some(_) => Err(problem(format!("the job {job} takes no context.task"))),
+            Some(_) => Err(build_problem(format!("the job {job} takes no context.task"))),
             None => Ok(None),
         };
     }
@@ -184,27 +188,27 @@ fn task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, Problem
         Some(task) => Ok(Some(task)),
         None => {
             let names = DiscussionTask::ALL.map(DiscussionTask::as_str).join(", ");
-            Err(problem(format!(
+            Err(build_problem(format!(
                 "the job discuss needs context.task, one of: {names}"
             )))
         }
     }
 }
 
-fn read(given: &Map<String, Value>) -> Result<ContextBody, Problem> {
+fn parse_context(given: &Map<String, Value>) -> Result<ContextBody, ApiProblem> {
     let size = serde_json::to_vec(given).map_or(usize::MAX, |text| text.len());
     if size > ContextBody::BYTES {
-        return Err(problem(format!(
+        return Err(build_problem(format!(
             "context must be at most {} bytes",
             ContextBody::BYTES
         )));
     }
     let read = serde_json::from_value(Value::Object(given.clone()));
-    read.map_err(|error| problem(format!("context: {error}")))
+    read.map_err(|error| build_problem(format!("context: {error}")))
 }
 
 /// Name of the text field that a job uses.
-const fn heard(job: Job) -> Option<&'static str> {
+const fn name_words_field(job: Job) -> Option<&'static str> {
     match job {
         Job::Implement | Job::FixCi | Job::Review => Some("instructions"),
         Job::Answer => Some("question"),
@@ -221,7 +225,7 @@ const fn heard(job: Job) -> Option<&'static str> {
 }
 
 /// Parses a number or its digits. Dispatchers send empty strings for missing values.
-fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Problem> {
+fn parse_number(name: &str, value: Option<&Value>) -> Result<Option<u64>, ApiProblem> {
     let number = match value {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) if text.is_empty() => return Ok(None),
@@ -230,14 +234,14 @@ fn number(name: &str, value: Option<&Value>) -> Result<Option<u64>, Problem> {
     };
     match number {
         Some(number) if number > 0 => Ok(Some(number)),
-        Some(_) | None => Err(problem(format!(
+        Some(_) | None => Err(build_problem(format!(
             "context.{name} must be a number from 1, or its digits"
         ))),
     }
 }
 
-fn problem(detail: String) -> Problem {
-    Problem::Unprocessable(detail)
+fn build_problem(detail: String) -> ApiProblem {
+    ApiProblem::Unprocessable(detail)
 }
 
 #[cfg(test)]
@@ -246,12 +250,12 @@ mod tests {
 
     use super::*;
 
-    fn of(job: Job, given: Value) -> Result<Context, String> {
+    fn of(job: Job, given: Value) -> Result<JobContext, String> {
         let Value::Object(given) = given else {
             panic!("an object")
         };
-        Context::of(job, Some(&given)).map_err(|problem| match problem {
-            Problem::Unprocessable(detail) => detail,
+        JobContext::of(job, Some(&given)).map_err(|problem| match problem {
+            ApiProblem::Unprocessable(detail) => detail,
             other => panic!("{other:?}"),
         })
     }
@@ -260,28 +264,28 @@ mod tests {
     fn context_accepts_foreign_dispatcher_fields() {
         let given = json!({"trigger_type": "assigned", "issue_number": "123", "issue_title": "Believe me", "issue_body": "…",
             "branch_name": "claude/issue/123", "existing_branch": "false", "ci_result": "", "pr_number": ""});
-        let expected = Context {
+        let expected = JobContext {
             issue: Some(123),
-            ..Context::default()
+            ..JobContext::default()
         };
         assert_eq!(of(Job::Implement, given), Ok(expected));
         let given =
             json!({"pr_number": 456, "instructions": " ", "issue_section": "Fixes #1", "comment_id": ""});
-        let expected = Context {
+        let expected = JobContext {
             number: Some(456),
-            ..Context::default()
+            ..JobContext::default()
         };
         assert_eq!(of(Job::Review, given), Ok(expected));
         let given = json!({"resource_number": "789", "discussion_number": "789", "discussion_title": "Believe me",
             "discussion_body": "…", "task": "plan"});
-        let expected = Context {
+        let expected = JobContext {
             discussion: Some(789),
             resource: Some(789),
             task: Some(DiscussionTask::Plan),
-            ..Context::default()
+            ..JobContext::default()
         };
         assert_eq!(of(Job::Discuss, given), Ok(expected));
-        assert_eq!(Context::of(Job::Triage, None), Ok(Context::default()));
+        assert_eq!(JobContext::of(Job::Triage, None), Ok(JobContext::default()));
     }
 
     #[test]
@@ -294,11 +298,11 @@ mod tests {
             comment.map_err(|problem| format!("{problem:?}"))
         };
         let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
-        let of_issue = Reactable::Comment {
+        let of_issue = ReactionSubject::Comment {
             repository: repository.clone(),
             id: 91,
         };
-        let of_discussion = Reactable::Discussion {
+        let of_discussion = ReactionSubject::Discussion {
             repository,
             number: 7,
             comment: Some("DC_kwDOA-1".to_owned()),

@@ -7,25 +7,25 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::StopAll;
-use queue::{Bucket, Table};
+use queue::{KeyValueBucket, TypedTable};
 
-use super::{ApiState, Everybodys, Problem, Viewer, decisions::would};
+use super::{ApiProblem, ApiState, InstallationAdminProof, ViewerProof, decisions::respond_to_dry_run};
 
 /// Stops every planner within seconds. Steps in progress are interrupted, nothing is lost, and everything else
 /// stays in the queue.
 #[utoipa::path(post, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn stop_all(
-    Everybodys(caller): Everybodys,
+    InstallationAdminProof(caller): InstallationAdminProof,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
-    let table = table(&state)?;
+    let table = open_table(&state)?;
     let known = table.get(StopAll::KEY).await?;
     if dry_run {
         let stops = known.is_none().then(|| "stop every planner".to_owned());
-        return Ok(would(stops));
+        return Ok(respond_to_dry_run(stops));
     }
     // A repeated stop keeps the first record, with its author and time.
     let record = match known {
@@ -33,49 +33,54 @@ pub(super) async fn stop_all(
         None => {
             let record = StopAll {
                 by: caller.name,
-                at: bootstrap::now(),
+                at: bootstrap::read_wall_clock(),
             };
             table.put(StopAll::KEY, &record, None).await?;
             tracing::warn!(by = record.by, "every planner is asked to stop");
             record
         }
     };
-    Ok(Json(on(record)).into_response())
+    Ok(Json(build_view(record)).into_response())
 }
 
 /// Shows whether all planners are stopped.
 #[utoipa::path(get, path = "/v1/stop-all", security(("bearer" = [])),
     responses((status = 200, body = StopAllView)))]
-pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Json<StopAllView>, Problem> {
-    let record = table(&state)?.get(StopAll::KEY).await?;
-    Ok(Json(record.map(|(record, _)| on(record)).unwrap_or_default()))
+pub(super) async fn show_stop_all(
+    _: ViewerProof,
+    State(state): State<ApiState>,
+) -> Result<Json<StopAllView>, ApiProblem> {
+    let record = open_table(&state)?.get(StopAll::KEY).await?;
+    Ok(Json(
+        record.map(|(record, _)| build_view(record)).unwrap_or_default(),
+    ))
 }
 
 /// Lets the planners continue where they stopped.
 #[utoipa::path(delete, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
-pub(super) async fn resume(
-    Everybodys(caller): Everybodys,
+pub(super) async fn resume_planners(
+    InstallationAdminProof(caller): InstallationAdminProof,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
-    let table = table(&state)?;
+    let table = open_table(&state)?;
     if dry_run {
         let known = table.get(StopAll::KEY).await?;
         let goes_on = known.map(|_| "let every planner go on".to_owned());
-        return Ok(would(goes_on));
+        return Ok(respond_to_dry_run(goes_on));
     }
     table.delete(StopAll::KEY).await?;
     tracing::warn!(by = caller.name, "every planner may go on");
     Ok(Json(StopAllView::default()).into_response())
 }
 
-fn table(state: &ApiState) -> Result<Table<StopAll>, Problem> {
-    Ok(state.router()?.queue.table(Bucket::Control))
+fn open_table(state: &ApiState) -> Result<TypedTable<StopAll>, ApiProblem> {
+    Ok(state.router()?.queue.table(KeyValueBucket::Control))
 }
 
-fn on(record: StopAll) -> StopAllView {
+fn build_view(record: StopAll) -> StopAllView {
     StopAllView {
         on: true,
         by: Some(record.by),

@@ -3,7 +3,7 @@
 use api::types::CredentialView;
 use axum::{Json, extract::State};
 
-use super::{ApiState, Problem, Viewer};
+use super::{ApiProblem, ApiState, ViewerProof};
 
 /// Lists expiry times of the services' credentials, earliest first, as far as the settings contain them.
 ///
@@ -11,15 +11,18 @@ use super::{ApiState, Problem, Viewer};
 /// whole installation.
 #[utoipa::path(get, path = "/v1/credentials", security(("bearer" = [])),
     responses((status = 200, body = Vec<CredentialView>)))]
-pub(super) async fn list(
-    Viewer(caller): Viewer,
+pub(super) async fn list_credentials(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-) -> Result<Json<Vec<CredentialView>>, Problem> {
+) -> Result<Json<Vec<CredentialView>>, ApiProblem> {
     let router = state.router()?;
     if !caller.scope.is_all() {
         return Ok(Json(Vec::new()));
     }
-    let (ends, now) = (router.queue.credential_ends().await?, bootstrap::now());
+    let (ends, now) = (
+        router.queue.credential_ends().await?,
+        bootstrap::read_wall_clock(),
+    );
     let views = ends.iter().map(|end| CredentialView::of(end, now));
     Ok(Json(views.collect()))
 }

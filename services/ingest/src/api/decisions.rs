@@ -7,17 +7,17 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Job, Marks, Reason, Row, RunId, Source, TicketKey, TriggerKey};
-use queue::Bucket;
+use domain::{Job, RunId, TextMarkup, TicketKey, TicketRow, TriggerChannel, TriggerKey, TriggerReason};
+use queue::KeyValueBucket;
 
-use super::{ApiState, Operator, Problem, auth::InScope, runs::find, ticket_key::OfTicket};
+use super::{ApiProblem, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped};
 use crate::{
-    kinds::{retry::Retry, stopped::Stopped},
-    outcome::Outcome,
-    router::Router,
+    kinds::{retry::RetryEvent, stop::StopEvent},
+    outcome::EventOutcome,
+    router::EventRouter,
 };
 
-pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
+pub(super) type AcceptedAnswer = Result<(StatusCode, Json<Accepted>), ApiProblem>;
 
 /// Stops one run.
 #[utoipa::path(post, path = "/v1/runs/{id}/stop",
@@ -25,22 +25,22 @@ pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 404, body = ProblemView), (status = 409, body = ProblemView, description = "The run is over.")))]
 pub(super) async fn stop_run(
-    InScope(Operator(caller), run): InScope<Operator, RunId>,
+    InScope(OperatorProof(caller), run): InScope<OperatorProof, RunId>,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
-    let found = find(&state, &caller, &run).await?;
+    let found = find_run(&state, &caller, &run).await?;
     if found.status == RunState::Finished {
-        return Err(Problem::Conflict(format!("run {run} is over")));
+        return Err(ApiProblem::Conflict(format!("run {run} is over")));
     }
     if dry_run {
-        return Ok(would([in_words(&run, found.job)]));
+        return Ok(respond_to_dry_run([in_words(&run, found.job)]));
     }
     // The key makes repeated stops of a run one trigger.
     let (ticket, key) = (run.ticket().clone(), format!("stop:{run}"));
-    Ok(stop(router, ticket, key, Some(run), caller.name)
+    Ok(request_stop(router, ticket, key, Some(run), caller.name)
         .await?
         .into_response())
 }
@@ -51,39 +51,45 @@ pub(super) async fn stop_run(
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 404, body = ProblemView)))]
 pub(super) async fn stop_ticket(
-    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
+    InScope(OperatorProof(caller), ticket): InScope<OperatorProof, TicketKey>,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
         return Err(ticket.unknown());
     }
     if dry_run {
-        let rows = router.queue.table::<Row>(Bucket::Tickets);
+        let rows = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
         let (row, _) = rows.get(&ticket.to_string()).await?.unwrap_or_default();
-        return Ok(would(
+        return Ok(respond_to_dry_run(
             row.pending.iter().map(|live| in_words(&live.run, live.job)),
         ));
     }
     // Each stop of a ticket is a new trigger, because runs may have started since the last one.
     let key = format!("stop:{}", uuid::Uuid::new_v4());
-    Ok(stop(router, ticket, key, None, caller.name)
+    Ok(request_stop(router, ticket, key, None, caller.name)
         .await?
         .into_response())
 }
 
-async fn stop(router: &Router, ticket: TicketKey, key: String, run: Option<RunId>, by: String) -> Answer {
-    let stopped = Stopped {
+async fn request_stop(
+    router: &EventRouter,
+    ticket: TicketKey,
+    key: String,
+    run: Option<RunId>,
+    by: String,
+) -> AcceptedAnswer {
+    let stopped = StopEvent {
         ticket,
         key: TriggerKey::new(key),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         by,
         run,
     };
-    let outcome = Box::pin(router.take(&stopped, Source::Api)).await?;
-    accepted(&stopped.ticket, &stopped.key, &outcome)
+    let outcome = Box::pin(router.take(&stopped, TriggerChannel::Api)).await?;
+    respond_accepted(&stopped.ticket, &stopped.key, &outcome)
 }
 
 fn in_words(run: &RunId, job: Job) -> String {
@@ -96,64 +102,74 @@ fn in_words(run: &RunId, job: Job) -> String {
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "Nothing has failed.")))]
 pub(super) async fn retry_ticket(
-    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
+    InScope(OperatorProof(caller), ticket): InScope<OperatorProof, TicketKey>,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     if dry_run {
-        return Ok(would([would_retry(router, ticket, caller.name).await?]));
+        return Ok(respond_to_dry_run([
+            would_retry(router, ticket, caller.name).await?
+        ]));
     }
-    Ok(retry(router, ticket, caller.name).await?.into_response())
+    Ok(request_retry(router, ticket, caller.name).await?.into_response())
 }
 
 /// Retries a ticket on behalf of an API caller.
-pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> Answer {
+pub(super) async fn request_retry(router: &EventRouter, ticket: TicketKey, actor: String) -> AcceptedAnswer {
     let retry = asked_for(ticket, actor);
-    let outcome = Box::pin(router.take(&retry, Source::Api)).await?;
-    accepted(&retry.ticket, &retry.key, &outcome)
+    let outcome = Box::pin(router.take(&retry, TriggerChannel::Api)).await?;
+    respond_accepted(&retry.ticket, &retry.key, &outcome)
 }
 
 /// Description of a retry for a dry run.
 pub(super) async fn would_retry(
-    router: &Router,
+    router: &EventRouter,
     ticket: TicketKey,
     actor: String,
-) -> Result<String, Problem> {
+) -> Result<String, ApiProblem> {
     let retry = asked_for(ticket, actor);
-    match Box::pin(router.judge(&retry, Source::Api)).await? {
+    match Box::pin(router.judge(&retry, TriggerChannel::Api)).await? {
         Ok(follows) => Ok(match &follows.reason {
-            Reason::JobRequested(job) => format!("start {} on {} again", job.job, retry.ticket),
-            Reason::Skipped(reason) => {
-                format!("leave {} alone: {}", retry.ticket, reason.words(&Marks::PLAIN))
+            TriggerReason::JobRequested(job) => format!("start {} on {} again", job.job, retry.ticket),
+            TriggerReason::Skipped(reason) => {
+                format!(
+                    "leave {} alone: {}",
+                    retry.ticket,
+                    reason.words(&TextMarkup::PLAIN)
+                )
             }
             _ => format!("go on with {} where it waits", retry.ticket),
         }),
-        Err(outcome) => Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+        Err(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
     }
 }
 
-fn asked_for(ticket: TicketKey, by: String) -> Retry {
-    Retry {
+fn asked_for(ticket: TicketKey, by: String) -> RetryEvent {
+    RetryEvent {
         ticket,
         // Each retry is a new trigger, because the ticket may fail again.
         key: TriggerKey::new(format!("retry:{}", uuid::Uuid::new_v4())),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         by,
     }
 }
 
 /// Response to a dry run.
-pub(super) fn would(lines: impl IntoIterator<Item = String>) -> Response {
+pub(super) fn respond_to_dry_run(lines: impl IntoIterator<Item = String>) -> Response {
     let would = lines.into_iter().collect();
     Json(Would { would }).into_response()
 }
 
 /// Response with the sequence of a trigger, or a conflict with the reason why there is no trigger.
-pub(super) fn accepted(ticket: &TicketKey, key: &TriggerKey, outcome: &Outcome) -> Answer {
+pub(super) fn respond_accepted(
+    ticket: &TicketKey,
+    key: &TriggerKey,
+    outcome: &EventOutcome,
+) -> AcceptedAnswer {
     let Some(sequence) = outcome.sequence() else {
-        return Err(Problem::Conflict(outcome.why_nothing().to_owned()));
+        return Err(ApiProblem::Conflict(outcome.why_nothing().to_owned()));
     };
     let body = Accepted {
         ticket: ticket.to_string(),

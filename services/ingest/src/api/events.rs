@@ -8,23 +8,23 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use domain::{Entry, LiveOutput, RunId};
+use domain::{JournalEntry, LiveOutput, RunId};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 
 use super::{
-    ApiState, Problem, Viewer,
+    ApiProblem, ApiState, ViewerProof,
     auth::InScope,
     runs,
-    streams::{Of, Place},
+    stream_slots::{StreamKind, StreamSlot},
 };
 
-type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
+type EventResponse = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
 #[derive(Serialize)]
 struct OfRun<'a> {
     run: &'a RunId,
-    entry: &'a Entry,
+    entry: &'a JournalEntry,
 }
 
 /// Streams the journal of one run: from the start, or after `Last-Event-ID`, until the run is finished.
@@ -35,24 +35,28 @@ struct OfRun<'a> {
     security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
-pub(super) async fn of_run(
-    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
+pub(super) async fn stream_run_events(
+    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
     query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Events, Problem> {
+) -> Result<EventResponse, ApiProblem> {
     let Query(query) = query?;
     let router = state.router()?;
-    let place = state.streams.open(Of::Run, &caller.name)?;
+    let place = state.streams.open(StreamKind::Run, &caller.name)?;
     let from = first_position(&headers)?;
-    runs::find(&state, &caller, &run).await?;
+    runs::find_run(&state, &caller, &run).await?;
     let entries = state.followed.follow(&router.queue, &run, from).await?;
     let output = if query.output {
         router.queue.live().follow(&run).await?
     } else {
         stream::empty().boxed()
     };
-    Ok(respond(&state, place, until_the_first_ends(entries, output)))
+    Ok(respond_with_stream(
+        &state,
+        place,
+        until_the_first_ends(entries, output),
+    ))
 }
 
 /// Merges journal entries with live tool output, and ends with the entries. Output has no id, because
@@ -77,11 +81,14 @@ fn until_the_first_ends(
 #[utoipa::path(get, path = "/v1/events", security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 429, body = ProblemView)))]
-pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
-    let place = state.streams.open(Of::Everything, &caller.name)?;
+pub(super) async fn stream_all_events(
+    ViewerProof(caller): ViewerProof,
+    State(state): State<ApiState>,
+) -> Result<EventResponse, ApiProblem> {
+    let place = state.streams.open(StreamKind::Everything, &caller.name)?;
     let entries = state.router()?.queue.journal().follow_all().await?;
     let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
-    Ok(respond(
+    Ok(respond_with_stream(
         &state,
         place,
         entries.filter_map(move |item| {
@@ -101,7 +108,11 @@ pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>
     ))
 }
 
-fn respond(state: &ApiState, place: Place, events: impl Stream<Item = Event> + Send + 'static) -> Events {
+fn respond_with_stream(
+    state: &ApiState,
+    place: StreamSlot,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> EventResponse {
     // An open stream would block the graceful shutdown.
     let shutdown = state.shutdown.clone().cancelled_owned();
     let events = events.take_until(shutdown).map(move |event| {
@@ -112,7 +123,7 @@ fn respond(state: &ApiState, place: Place, events: impl Stream<Item = Event> + S
     Sse::new(events.boxed()).keep_alive(KeepAlive::default())
 }
 
-fn first_position(headers: &HeaderMap) -> Result<u64, Problem> {
+fn first_position(headers: &HeaderMap) -> Result<u64, ApiProblem> {
     let Some(last) = headers.get("last-event-id") else {
         return Ok(0);
     };
@@ -121,6 +132,6 @@ fn first_position(headers: &HeaderMap) -> Result<u64, Problem> {
         .ok()
         .and_then(|text| text.trim().parse::<u64>().ok());
     let position =
-        position.ok_or_else(|| Problem::BadRequest("Last-Event-ID must be a position".to_owned()))?;
+        position.ok_or_else(|| ApiProblem::BadRequest("Last-Event-ID must be a position".to_owned()))?;
     Ok(position.saturating_add(1))
 }

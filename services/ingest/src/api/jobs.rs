@@ -8,15 +8,19 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    About, Job, Marks, Reason, Rehearsal, RepairResult, Rules, RunId, Source, TicketKey, TriggerKey,
+    Job, JobSubject, RehearsedJob, RepairResult, RepositoryRules, RunId, TextMarkup, TicketKey,
+    TriggerChannel, TriggerKey, TriggerReason,
 };
 
-use super::{ApiState, Operator, Problem, caller::Caller, context::Context, ticket_key::ticket_key};
+use super::{
+    ApiProblem, ApiState, OperatorProof, caller::TokenCaller, context::JobContext,
+    ticket_key::parse_ticket_key,
+};
 use crate::{
-    approved,
-    kinds::{Follows, dispatched::Dispatched},
-    outcome::Outcome,
-    router::Router,
+    job_request,
+    kinds::{NewTrigger, dispatch::DispatchEvent},
+    outcome::EventOutcome,
+    router::EventRouter,
 };
 
 /// Starts a job on a ticket or a pull request, in their current state. Skip rules apply. With `dry_run` it only describes
@@ -31,17 +35,17 @@ use crate::{
         (status = 409, body = ProblemView, description = "A skip rule forbids it, or there is nothing to do."),
         (status = 422, body = ProblemView, description = "No rules for the ticket, not this kind of job, or a context that \
         does not go with it.")))]
-pub(super) async fn dispatch(
-    Operator(caller): Operator,
+pub(super) async fn dispatch_job(
+    OperatorProof(caller): OperatorProof,
     State(state): State<ApiState>,
     headers: HeaderMap,
     body: Result<Json<JobBody>, JsonRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Json(body) = body?;
-    let named = ticket_key(&body.ticket)?;
+    let named = parse_ticket_key(&body.ticket)?;
     caller.reaches(&named)?;
     is_startable(&body, &named)?;
-    let context = Context::of(body.job, body.context.as_ref())?;
+    let context = JobContext::of(body.job, body.context.as_ref())?;
     let router = state.router()?;
     let key = request_key(&headers)?;
     let ours = context.about(router, &named).await?;
@@ -54,25 +58,25 @@ pub(super) async fn dispatch(
     if !body.dry_run
         && let Some(sequence) = router.known(&ticket, &key).await?
     {
-        return Ok(accepted(ticket, &key, sequence));
+        return Ok(respond_job_accepted(ticket, &key, sequence));
     }
-    let rules = rules(router, &ticket, body.repository.as_deref())?;
+    let rules = find_rules(router, &ticket, body.repository.as_deref())?;
     is_in_scope(&caller, &rules, body.repository.as_deref())?;
     let by = caller.name;
     let follows = match text_of_folder(&ticket, body.text)? {
-        Some(text) => Follows {
+        Some(text) => NewTrigger {
             ticket,
             key: key.clone(),
-            at: bootstrap::now(),
+            at: bootstrap::read_wall_clock(),
             actor: Some(by),
-            reason: in_folder(text, &rules)?,
+            reason: decide_folder_job(text, &rules)?,
         },
         None => {
-            let asked = Dispatched {
+            let asked = DispatchEvent {
                 ticket,
                 ours,
                 key: key.clone(),
-                at: bootstrap::now(),
+                at: bootstrap::read_wall_clock(),
                 by,
                 job: body.job,
                 repository: body.repository.as_deref().map(str::parse).transpose()?,
@@ -81,36 +85,47 @@ pub(super) async fn dispatch(
                 comment,
                 words: context.words,
             };
-            match judged(router, &asked).await? {
+            match judge_dispatch(router, &asked).await? {
                 Ok(follows) => follows,
-                Err(Outcome::NothingFailed) if !body.dry_run => {
+                Err(EventOutcome::NothingFailed) if !body.dry_run => {
                     return Ok(Json(RepairResult::nothing_failed()).into_response());
                 }
-                Err(outcome) => return Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+                Err(outcome) => return Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
             }
         }
     };
     if body.dry_run {
-        return Ok(Json(planned(&follows)?).into_response());
+        return Ok(Json(describe_planned_job(&follows)?).into_response());
     }
-    let follows = if body.mock { rehearsed(follows) } else { follows };
+    let follows = if body.mock {
+        turn_into_rehearsal(follows)
+    } else {
+        follows
+    };
     let ticket = follows.ticket.clone();
-    let appended = router.append(follows.into_trigger(Source::Api)).await?;
-    Ok(accepted(ticket, &key, appended.sequence().unwrap_or_default()))
+    let appended = router.append(follows.into_trigger(TriggerChannel::Api)).await?;
+    Ok(respond_job_accepted(
+        ticket,
+        &key,
+        appended.sequence().unwrap_or_default(),
+    ))
 }
 
 /// Job that follows, or the outcome without one. A skip is a conflict.
-async fn judged(router: &Router, asked: &Dispatched) -> Result<Result<Follows, Outcome>, Problem> {
-    match Box::pin(router.judge(asked, Source::Api)).await? {
-        Ok(Follows {
-            reason: Reason::Skipped(reason),
+async fn judge_dispatch(
+    router: &EventRouter,
+    asked: &DispatchEvent,
+) -> Result<Result<NewTrigger, EventOutcome>, ApiProblem> {
+    match Box::pin(router.judge(asked, TriggerChannel::Api)).await? {
+        Ok(NewTrigger {
+            reason: TriggerReason::Skipped(reason),
             ..
-        }) => Err(Problem::Conflict(reason.words(&Marks::PLAIN))),
+        }) => Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN))),
         judged => Ok(judged),
     }
 }
 
-fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), Problem> {
+fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), ApiProblem> {
     let is_folder = matches!(ticket, TicketKey::Folder { .. });
     let is_discussion = matches!(ticket, TicketKey::Discussion { .. });
     let problem = match body.job {
@@ -144,25 +159,25 @@ fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), Problem> {
         | Job::AddressReview
         | Job::Review => return Ok(()),
     };
-    Err(Problem::Unprocessable(problem))
+    Err(ApiProblem::Unprocessable(problem))
 }
 
 /// Replaces the job by a rehearsal of it. Repair limits and retries do not count a rehearsal as the job.
-fn rehearsed(mut follows: Follows) -> Follows {
-    if let Reason::JobRequested(request) = &mut follows.reason {
+fn turn_into_rehearsal(mut follows: NewTrigger) -> NewTrigger {
+    if let TriggerReason::JobRequested(request) = &mut follows.reason {
         let about = std::mem::take(&mut request.about);
         let job = std::mem::replace(&mut request.job, Job::Rehearse);
-        request.about = About::Rehearsal(Box::new(Rehearsal { job, about }));
+        request.about = JobSubject::Rehearsal(Box::new(RehearsedJob { job, about }));
     }
     follows
 }
 
-fn planned(follows: &Follows) -> Result<JobPlanned, Problem> {
-    let Reason::JobRequested(job) = &follows.reason else {
-        return Err(Problem::Internal("no job follows".to_owned()));
+fn describe_planned_job(follows: &NewTrigger) -> Result<JobPlanned, ApiProblem> {
+    let TriggerReason::JobRequested(job) = &follows.reason else {
+        return Err(ApiProblem::Internal("no job follows".to_owned()));
     };
     let pull_request = match &job.about {
-        About::Change(change) => Some(&change.pull_request),
+        JobSubject::Change(change) => Some(&change.pull_request),
         about => about.pull_request().map(|(ours, _)| ours),
     };
     Ok(JobPlanned {
@@ -176,7 +191,7 @@ fn planned(follows: &Follows) -> Result<JobPlanned, Problem> {
 }
 
 /// Text for a ticket of a folder. Other tickets have their text in a tracker.
-fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<TextBody>, Problem> {
+fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<TextBody>, ApiProblem> {
     let problem = match (ticket, &text) {
         (TicketKey::Folder { .. }, None) => "a ticket of a folder is started with its text",
         (TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Discussion { .. }, Some(_)) => {
@@ -184,25 +199,25 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
         }
         (TicketKey::Folder { .. }, Some(_)) | (_, None) => return Ok(text),
     };
-    Err(Problem::Unprocessable(problem.to_owned()))
+    Err(ApiProblem::Unprocessable(problem.to_owned()))
 }
 
 /// Job of a folder's ticket; a skip rule is a conflict.
-fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
-    let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
-    match approved::in_folder(text.summary, text.description, rules).map_err(invalid)? {
-        Reason::Skipped(reason) => Err(Problem::Conflict(reason.words(&Marks::PLAIN))),
+fn decide_folder_job(text: TextBody, rules: &RepositoryRules) -> Result<TriggerReason, ApiProblem> {
+    let invalid = |problem: domain::RulesProblem| ApiProblem::Unprocessable(problem.to_string());
+    match job_request::decide_in_folder(text.summary, text.description, rules).map_err(invalid)? {
+        TriggerReason::Skipped(reason) => Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN))),
         reason => Ok(reason),
     }
 }
 
-fn request_key(headers: &HeaderMap) -> Result<TriggerKey, Problem> {
+fn request_key(headers: &HeaderMap) -> Result<TriggerKey, ApiProblem> {
     let key = idempotency_key(headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     Ok(TriggerKey::new(format!("api:{key}")))
 }
 
 /// Idempotency key of the caller. A repeated request with the same key counts once.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiProblem> {
     let Some(header) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -211,30 +226,38 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
         .ok()
         .filter(|text| !text.is_empty() && text.len() <= 200);
     let text =
-        text.ok_or_else(|| Problem::BadRequest("Idempotency-Key must be 1 to 200 characters".to_owned()))?;
+        text.ok_or_else(|| ApiProblem::BadRequest("Idempotency-Key must be 1 to 200 characters".to_owned()))?;
     Ok(Some(text.to_owned()))
 }
 
-fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Result<Rules, Problem> {
+fn find_rules(
+    router: &EventRouter,
+    ticket: &TicketKey,
+    repository: Option<&str>,
+) -> Result<RepositoryRules, ApiProblem> {
     let Some(repository) = repository else {
         return Ok(router.rules_for(ticket)?);
     };
     let rules = router.rules.book().for_repository(&repository.parse()?).cloned();
-    rules.ok_or_else(|| Problem::Unprocessable(format!("no rules name the repository {repository}")))
+    rules.ok_or_else(|| ApiProblem::Unprocessable(format!("no rules name the repository {repository}")))
 }
 
 /// Checks an explicitly named repository against the caller's scope. The repository of the ticket needs no check: the
 /// ticket's key decides about its scope.
-fn is_in_scope(caller: &Caller, rules: &Rules, repository: Option<&str>) -> Result<(), Problem> {
+fn is_in_scope(
+    caller: &TokenCaller,
+    rules: &RepositoryRules,
+    repository: Option<&str>,
+) -> Result<(), ApiProblem> {
     match repository {
-        Some(repository) if !caller.scope.has_rules(rules) => Err(Problem::Unprocessable(format!(
+        Some(repository) if !caller.scope.has_rules(rules) => Err(ApiProblem::Unprocessable(format!(
             "no rules name the repository {repository}"
         ))),
         Some(_) | None => Ok(()),
     }
 }
 
-fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> Response {
+fn respond_job_accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> Response {
     let run = RunId::new(ticket.clone(), sequence).to_string();
     let body = JobAccepted {
         ticket: ticket.to_string(),

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use futures::{Stream, TryStreamExt as _, stream};
 use serde::Serialize;
 use tokio::{
@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::Problem;
+use super::ApiProblem;
 
 // Concurrent reads of all callers.
 const MAX_READS: usize = 4;
@@ -64,18 +64,18 @@ impl Default for JournalReads {
 
 impl JournalReads {
     /// Waits for a permit of a token, and refuses the request when none is free in time.
-    pub(super) async fn begin(&self, token: &str) -> Result<ReadPermit, Problem> {
+    pub(super) async fn begin(&self, token: &str) -> Result<ReadPermit, ApiProblem> {
         // The permit of the token comes first: a greedy token then waits at its own limit and holds no shared permit.
         let end = Instant::now() + TURN_TIME;
         let of_token = timeout_at(end, self.turns_of(token).acquire_owned()).await;
         let of_token = of_token.ok().and_then(Result::ok).ok_or_else(|| {
-            Problem::TooMany(format!(
+            ApiProblem::TooMany(format!(
                 "this token reads {MAX_TOKEN_READS} journals already; try again when one is read"
             ))
         })?;
         let of_all = timeout_at(end, Arc::clone(&self.all).acquire_owned()).await;
         let of_all = of_all.ok().and_then(Result::ok).ok_or_else(|| {
-            Problem::TooMany("too many journals are being read at the moment; try again".to_owned())
+            ApiProblem::TooMany("too many journals are being read at the moment; try again".to_owned())
         })?;
         Ok(ReadPermit {
             _of_token: of_token,
@@ -104,11 +104,11 @@ enum ArrayError {
     Json(#[from] serde_json::Error),
 }
 
-impl From<ArrayError> for Problem {
+impl From<ArrayError> for ApiProblem {
     fn from(error: ArrayError) -> Self {
         match error {
             ArrayError::Read(error) => error.into(),
-            ArrayError::Json(_) => Self::Internal(chain(&error)),
+            ArrayError::Json(_) => Self::Internal(format_error_chain(&error)),
         }
     }
 }
@@ -149,7 +149,7 @@ pub(super) async fn answer_array<T, S>(
     permit: ReadPermit,
     (head, tail): (String, &'static str),
     items: S,
-) -> Result<Response, Problem>
+) -> Result<Response, ApiProblem>
 where
     T: Serialize + Send + 'static,
     S: Stream<Item = Result<T, queue::Error>> + Send + Unpin + 'static,
@@ -175,7 +175,9 @@ where
         let _permit = permit;
         match timeout(READ_TIME, hand_over(&mut array, &pieces)).await {
             Ok(Ok(())) => written.store(true, Ordering::Release),
-            Ok(Err(error)) => tracing::warn!(error = %chain(&error), "an answer about a journal broke off"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = %format_error_chain(&error), "an answer about a journal broke off")
+            }
             Err(_) => tracing::warn!("an answer about a journal broke off: its reader took too long"),
         }
     });
@@ -222,10 +224,10 @@ mod tests {
         for _ in 0..MAX_TOKEN_READS {
             held.push(reads.begin("greedy").await.expect("turn"));
         }
-        assert!(matches!(reads.begin("greedy").await, Err(Problem::TooMany(_))));
+        assert!(matches!(reads.begin("greedy").await, Err(ApiProblem::TooMany(_))));
         held.push(reads.begin("other").await.expect("turn"));
         held.push(reads.begin("other").await.expect("turn"));
-        assert!(matches!(reads.begin("third").await, Err(Problem::TooMany(_))));
+        assert!(matches!(reads.begin("third").await, Err(ApiProblem::TooMany(_))));
         drop(held);
         assert!(reads.begin("third").await.is_ok());
         assert_eq!(reads.tokens.lock().expect("lock").len(), 1);
@@ -262,7 +264,7 @@ mod tests {
         let at_once = stream::iter([Err::<String, _>(queue::Error::Conflict)]);
         let permit = reads.begin("one").await.expect("turn");
         let answer = answer_array(permit, ("[".to_owned(), "]"), at_once.boxed()).await;
-        assert!(matches!(answer, Err(Problem::Conflict(_))));
+        assert!(matches!(answer, Err(ApiProblem::Conflict(_))));
     }
 
     #[tokio::test(start_paused = true)]

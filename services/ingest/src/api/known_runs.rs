@@ -2,12 +2,13 @@
 
 use api::types::{RunState, RunView, RunsQuery};
 use domain::{
-    Job, Overview, RepositoryName, Row, RunId, RunStatus, RunSummary, StopReason, TicketKey, WaitsFor,
+    Job, RepositoryName, RunId, RunOverview, RunStatus, RunSummary, StopReason, TicketKey, TicketRow,
+    WaitCondition,
 };
-use queue::{Bucket, Key, Mirror, Queue};
+use queue::{KeyValueBucket, Queue, RecordKey, TableMirror};
 use tokio::sync::Mutex;
 
-use super::{Problem, scope::Scope, ticket_key::ticket_key};
+use super::{ApiProblem, scope::TokenScope, ticket_key::parse_ticket_key};
 
 const LISTED: usize = 100;
 // Value of the filter `stop` for every reason other than completion.
@@ -15,39 +16,39 @@ const FAILED: &str = "failed";
 
 /// Cached copies of the stored runs. A list then costs only the changes since the last list, instead of a read of
 /// everything.
-pub(crate) struct KnownRuns(Mutex<Copies>);
+pub(crate) struct KnownRuns(Mutex<RunMirrors>);
 
-struct Copies {
+struct RunMirrors {
     /// Rows of tickets. Runs that have not started exist only here.
-    rows: Mirror<Row>,
+    rows: TableMirror<TicketRow>,
     /// Overviews, derived from journals.
-    overviews: Mirror<Overview>,
+    overviews: TableMirror<RunOverview>,
 }
 
 impl KnownRuns {
     pub(super) fn new(queue: &Queue) -> Self {
-        Self(Mutex::new(Copies {
-            rows: Mirror::new(queue.table(Bucket::Tickets)),
-            overviews: Mirror::new(queue.runs().table()),
+        Self(Mutex::new(RunMirrors {
+            rows: TableMirror::new(queue.table(KeyValueBucket::Tickets)),
+            overviews: TableMirror::new(queue.runs().table()),
         }))
     }
 
     /// Lists the runs that match a filter, newest first.
-    pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
+    pub(super) async fn list(&self, wanted: &RunListFilter) -> Result<Vec<RunView>, queue::Error> {
         // One list at a time updates the copies.
         let mut copies = self.0.lock().await;
-        let Copies { rows, overviews } = &mut *copies;
+        let RunMirrors { rows, overviews } = &mut *copies;
         rows.catch_up().await?;
         overviews.catch_up().await?;
-        let rows: Vec<&Row> = match &wanted.ticket {
+        let rows: Vec<&TicketRow> = match &wanted.ticket {
             Some(ticket) => rows.get(ticket).into_iter().collect(),
             None => rows.values().collect(),
         };
-        let overview = |run: &RunSummary| overviews.get(Key::run(&run.id));
+        let overview = |run: &RunSummary| overviews.get(RecordKey::run(&run.id));
         let is_wanted = |run: &&RunSummary| wanted.holds(run, || overview(run)?.repository.as_ref());
         let runs = rows.into_iter().flat_map(|row| &row.runs);
         let mut runs: Vec<_> = runs.filter(is_wanted).collect();
-        runs.sort_unstable_by(|a, b| place(&b.id).cmp(&place(&a.id)));
+        runs.sort_unstable_by(|a, b| build_sort_key(&b.id).cmp(&build_sort_key(&a.id)));
         let views = runs.into_iter().take(wanted.limit).map(|run| RunView {
             overview: overview(run).map(Into::into),
             ..run.into()
@@ -57,14 +58,14 @@ impl KnownRuns {
 }
 
 /// Sort key of a run: the sequence of its trigger.
-fn place(run: &RunId) -> (u64, &TicketKey) {
+fn build_sort_key(run: &RunId) -> (u64, &TicketKey) {
     (run.sequence(), run.ticket())
 }
 
 /// Filter of a list of runs.
-pub(super) struct Wanted {
+pub(super) struct RunListFilter {
     /// Scope of the caller.
-    scope: Scope,
+    scope: TokenScope,
     ticket: Option<TicketKey>,
     repository: Option<String>,
     job: Option<Job>,
@@ -75,15 +76,15 @@ pub(super) struct Wanted {
     limit: usize,
 }
 
-impl Wanted {
+impl RunListFilter {
     /// Parses a query.
     ///
     /// # Errors
     /// When a ticket key or a run id is invalid.
-    pub(super) fn new(query: RunsQuery, scope: Scope) -> Result<Self, Problem> {
+    pub(super) fn new(query: RunsQuery, scope: TokenScope) -> Result<Self, ApiProblem> {
         Ok(Self {
             scope,
-            ticket: query.ticket.as_deref().map(ticket_key).transpose()?,
+            ticket: query.ticket.as_deref().map(parse_ticket_key).transpose()?,
             repository: query.repository,
             job: query.job,
             status: query.status,
@@ -106,23 +107,23 @@ impl Wanted {
             && self
                 .before
                 .as_ref()
-                .is_none_or(|before| place(&run.id) < place(before))
-            && is(self.job, Some(run.job))
-            && is(self.status, Some(RunState::from(&run.status)))
+                .is_none_or(|before| build_sort_key(&run.id) < build_sort_key(before))
+            && is_unset_or_equal(self.job, Some(run.job))
+            && is_unset_or_equal(self.status, Some(RunState::from(&run.status)))
             && match self.waits_for.as_deref() {
-                Some(RunsQuery::PERSON) => waits_for.is_some_and(WaitsFor::is_for_person),
-                wanted => is(wanted, waits_for.map(WaitsFor::as_str)),
+                Some(RunsQuery::PERSON) => waits_for.is_some_and(WaitCondition::is_for_person),
+                wanted => is_unset_or_equal(wanted, waits_for.map(WaitCondition::as_str)),
             }
             && match self.stop.as_deref() {
                 Some(FAILED) => stop.is_some_and(|stop| stop != StopReason::Completed.as_str()),
-                wanted => is(wanted, stop),
+                wanted => is_unset_or_equal(wanted, stop),
             }
             && self.repository.as_deref().is_none_or(is_in)
     }
 }
 
 /// True when the filter is unset or matches.
-fn is<T: PartialEq>(wanted: Option<T>, found: Option<T>) -> bool {
+fn is_unset_or_equal<T: PartialEq>(wanted: Option<T>, found: Option<T>) -> bool {
     wanted.is_none() || wanted == found
 }
 
@@ -145,7 +146,7 @@ mod tests {
 
     fn holds(query: RunsQuery, run: &RunSummary) -> bool {
         let repository = RepositoryName::new("acme", "shop").expect("name");
-        let wanted = Wanted::new(query, Scope::default()).expect("query");
+        let wanted = RunListFilter::new(query, TokenScope::default()).expect("query");
         wanted.holds(run, || Some(&repository))
     }
 
@@ -222,10 +223,10 @@ mod tests {
             ..RunsQuery::default()
         };
         let parked = |waits_for| holds(query.clone(), &run(RunStatus::Parked { waits_for }));
-        assert!(parked(WaitsFor::Decision) && parked(WaitsFor::Answer));
+        assert!(parked(WaitCondition::Decision) && parked(WaitCondition::Answer));
         assert!(
-            !parked(WaitsFor::Report)
-                && !parked(WaitsFor::Slot)
+            !parked(WaitCondition::Report)
+                && !parked(WaitCondition::Slot)
                 && !holds(query.clone(), &run(RunStatus::Active))
         );
     }
@@ -252,8 +253,8 @@ mod tests {
             ..RunsQuery::default()
         };
         assert!(matches!(
-            Wanted::new(query, Scope::default()).err(),
-            Some(Problem::BadRequest(_))
+            RunListFilter::new(query, TokenScope::default()).err(),
+            Some(ApiProblem::BadRequest(_))
         ));
     }
 }

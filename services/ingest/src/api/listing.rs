@@ -9,18 +9,18 @@ use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use domain::{Reason, RepositoryName, Row, Rules, TicketKey, TicketText, Timestamp};
+use domain::{RepositoryName, RepositoryRules, TicketKey, TicketRow, TicketText, Timestamp, TriggerReason};
 use futures::{StreamExt, stream};
-use github::IssueState;
-use queue::Bucket;
+use github::IssueListState;
+use queue::KeyValueBucket;
 
-use super::{ApiState, Problem, Viewer, auth::InScope, scope::Scope};
+use super::{ApiProblem, ApiState, ViewerProof, auth::InScope, scope::TokenScope};
 use crate::{
-    outside::{Comment, ReadError},
-    pin,
-    router::Router,
+    router::EventRouter,
     skip,
-    standing::asks_for_work,
+    status_check::asks_for_work,
+    text_pin,
+    tracker_reader::{ReadError, TrackerComment},
 };
 
 // Time limit of one tracker.
@@ -33,17 +33,18 @@ const LISTED: usize = 50;
 #[utoipa::path(get, path = "/v1/tickets", params(TicketsQuery), security(("bearer" = [])),
     responses((status = 200, body = TicketsView),
         (status = 422, body = ProblemView, description = "No rules name the repository, or there is no such status.")))]
-pub(super) async fn list(
-    Viewer(caller): Viewer,
+pub(super) async fn list_tickets(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
     query: Result<Query<TicketsQuery>, QueryRejection>,
-) -> Result<Json<TicketsView>, Problem> {
+) -> Result<Json<TicketsView>, ApiProblem> {
     let Query(query) = query?;
     let router = state.router()?;
     let repository = query.repository.as_deref().map(str::parse).transpose()?;
-    let sources = sources(router, &caller.scope, repository.as_ref())?;
+    let sources = list_sources(router, &caller.scope, repository.as_ref())?;
     // `buffered` keeps the order of the sources.
-    let read = stream::iter(sources).map(|source| lines(router, source, query.status.as_deref()));
+    let read =
+        stream::iter(sources).map(|source| read_source_tickets(router, source, query.status.as_deref()));
     let read: Vec<_> = read.buffered(AT_ONCE).collect().await;
     let mut view = TicketsView::default();
     let mut knows_status = false;
@@ -58,11 +59,11 @@ pub(super) async fn list(
     }
     // A tracker that failed may know the status.
     if let Some(status) = query.status.filter(|_| !knows_status && view.problems.is_empty()) {
-        return Err(Problem::Unprocessable(format!(
+        return Err(ApiProblem::Unprocessable(format!(
             "nowhere is there a status {status:?}"
         )));
     }
-    let rows = router.queue.table::<Row>(Bucket::Tickets);
+    let rows = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     for line in &mut view.tickets {
         let row = rows.get(&line.ticket).await?;
         line.run = row.and_then(|(row, _)| row.runs.last().map(Into::into));
@@ -71,7 +72,11 @@ pub(super) async fn list(
 }
 
 /// Tickets of one tracker, `None` when it does not know the status, or the reason why they are unknown.
-async fn lines(router: &Router, source: Source, status: Option<&str>) -> Result<Read, ListProblem> {
+async fn read_source_tickets(
+    router: &EventRouter,
+    source: TicketListSource,
+    status: Option<&str>,
+) -> Result<TrackerTickets, ListProblem> {
     let read = tokio::time::timeout(PATIENCE, source.read(router, status)).await;
     let problem = match read {
         Ok(Ok(tickets)) => return Ok(tickets),
@@ -83,16 +88,20 @@ async fn lines(router: &Router, source: Source, status: Option<&str>) -> Result<
 }
 
 /// Tickets of a tracker; absent when it does not know the status.
-type Read = Option<Vec<TicketLine>>;
+type TrackerTickets = Option<Vec<TicketLine>>;
 
 /// Source of tickets.
-enum Source {
-    Jira(Box<Rules>),
-    GitHub(Box<Rules>, RepositoryName),
+enum TicketListSource {
+    Jira(Box<RepositoryRules>),
+    GitHub(Box<RepositoryRules>, RepositoryName),
 }
 
 /// Projects, and repositories with issues, that the rules name, each once.
-fn sources(router: &Router, scope: &Scope, wanted: Option<&RepositoryName>) -> Result<Vec<Source>, Problem> {
+fn list_sources(
+    router: &EventRouter,
+    scope: &TokenScope,
+    wanted: Option<&RepositoryName>,
+) -> Result<Vec<TicketListSource>, ApiProblem> {
     let book = router.rules.book();
     let mut seen = BTreeSet::new();
     let mut sources = Vec::new();
@@ -108,21 +117,21 @@ fn sources(router: &Router, scope: &Scope, wanted: Option<&RepositoryName>) -> R
         let project = (rules.jira.instance.clone(), rules.jira.project_key.clone());
         let is_in = scope.has_project(project.0.as_ref(), &project.1);
         if !project.1.is_empty() && is_in && seen.insert(project) {
-            sources.push(Source::Jira(Box::new(rules.clone())));
+            sources.push(TicketListSource::Jira(Box::new(rules.clone())));
         }
         if !rules.issues.is_empty() && scope.has_repository(&repository) {
-            sources.push(Source::GitHub(Box::new(rules.clone()), repository));
+            sources.push(TicketListSource::GitHub(Box::new(rules.clone()), repository));
         }
     }
     match wanted {
-        Some(wanted) if !is_known => Err(Problem::Unprocessable(format!(
+        Some(wanted) if !is_known => Err(ApiProblem::Unprocessable(format!(
             "no rules name the repository {wanted}"
         ))),
         Some(_) | None => Ok(sources),
     }
 }
 
-impl Source {
+impl TicketListSource {
     fn name(&self) -> String {
         match self {
             Self::Jira(rules) => format!("the Jira project {}", rules.jira.project_key),
@@ -130,22 +139,28 @@ impl Source {
         }
     }
 
-    async fn read(&self, router: &Router, status: Option<&str>) -> Result<Read, ReadError> {
+    async fn read(&self, router: &EventRouter, status: Option<&str>) -> Result<TrackerTickets, ReadError> {
         match self {
-            Self::Jira(rules) => of_jira(router, rules, status).await,
+            Self::Jira(rules) => read_jira_tickets(router, rules, status).await,
             Self::GitHub(rules, repository) => {
                 let state = match status.map(str::to_ascii_lowercase).as_deref() {
-                    None | Some("open") => IssueState::Open,
-                    Some("closed") => IssueState::Closed,
+                    None | Some("open") => IssueListState::Open,
+                    Some("closed") => IssueListState::Closed,
                     Some(_) => return Ok(None),
                 };
-                of_github(router, rules, repository, state).await.map(Some)
+                read_github_tickets(router, rules, repository, state)
+                    .await
+                    .map(Some)
             }
         }
     }
 }
 
-async fn of_jira(router: &Router, rules: &Rules, status: Option<&str>) -> Result<Read, ReadError> {
+async fn read_jira_tickets(
+    router: &EventRouter,
+    rules: &RepositoryRules,
+    status: Option<&str>,
+) -> Result<TrackerTickets, ReadError> {
     if let Some(status) = status {
         let known = router.outside.statuses(&rules.jira).await?;
         let status = status.to_lowercase();
@@ -157,22 +172,22 @@ async fn of_jira(router: &Router, rules: &Rules, status: Option<&str>) -> Result
     let repository = rules
         .repository()
         .map_or_else(|_| String::new(), |name| name.to_string());
-    let line = |found: jira::Outlined| TicketLine {
+    let line = |found: jira::IssueOutline| TicketLine {
         ticket: found.key.to_string(),
         repository: repository.clone(),
         asks: asks_for_work(&found.status, rules),
-        status: line(&found.status),
-        summary: line(&found.summary),
+        status: clean_view_line(&found.status),
+        summary: clean_view_line(&found.summary),
         run: None,
     };
     Ok(Some(found.into_iter().take(LISTED).map(line).collect()))
 }
 
-async fn of_github(
-    router: &Router,
-    rules: &Rules,
+async fn read_github_tickets(
+    router: &EventRouter,
+    rules: &RepositoryRules,
     repository: &RepositoryName,
-    state: IssueState,
+    state: IssueListState,
 ) -> Result<Vec<TicketLine>, ReadError> {
     let found = router.outside.list_issues(repository, state).await?;
     let line = |found: github::ListedIssue| {
@@ -189,21 +204,21 @@ async fn of_github(
         TicketLine {
             ticket: ticket.to_string(),
             repository: repository.to_string(),
-            asks: state == IssueState::Open && (is_ours || is_labeled),
+            asks: state == IssueListState::Open && (is_ours || is_labeled),
             status: match state {
-                IssueState::Open => "open",
-                IssueState::Closed => "closed",
+                IssueListState::Open => "open",
+                IssueListState::Closed => "closed",
             }
             .to_owned(),
-            summary: line(&found.title),
+            summary: clean_view_line(&found.title),
             run: None,
         }
     };
     Ok(found.into_iter().take(LISTED).map(line).collect())
 }
 
-fn line(text: &str) -> String {
-    pin::cut(&pin::sanitise(text).replace('\n', " "), 500)
+fn clean_view_line(text: &str) -> String {
+    text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), 500)
 }
 
 /// Shows the current text of a ticket in the rules' projects and repositories. A ticket of a folder shows
@@ -212,52 +227,52 @@ fn line(text: &str) -> String {
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 200, body = TicketTextView), (status = 404, body = ProblemView),
         (status = 422, body = ProblemView, description = "No rules for the ticket.")))]
-pub(super) async fn text(
-    InScope(_viewer, ticket): InScope<Viewer, TicketKey>,
+pub(super) async fn show_ticket_text(
+    InScope(_viewer, ticket): InScope<ViewerProof, TicketKey>,
     State(state): State<ApiState>,
-) -> Result<Json<TicketTextView>, Problem> {
+) -> Result<Json<TicketTextView>, ApiProblem> {
     let router = state.router()?;
     // Tickets outside the rules are not served, although the reader account may see them.
     router.rules_for(&ticket)?;
     let view = match &ticket {
-        TicketKey::Folder { .. } => given(router, &ticket).await?,
+        TicketKey::Folder { .. } => read_folder_view(router, &ticket).await?,
         // GitHub numbers issues and pull requests together, and the issue reader does not return pull
         // requests.
-        TicketKey::GitHub { repository, number } => match issue(router, &ticket).await {
-            Err(ReadError::NotFound(_)) => pull_request(router, &ticket, repository, *number).await,
+        TicketKey::GitHub { repository, number } => match read_issue_view(router, &ticket).await {
+            Err(ReadError::NotFound(_)) => read_pull_request_view(router, &ticket, repository, *number).await,
             read => read,
         }
-        .map_err(crate::outcome::Failure::from)?,
-        TicketKey::Jira { .. } | TicketKey::Discussion { .. } => issue(router, &ticket)
+        .map_err(crate::outcome::EventFailure::from)?,
+        TicketKey::Jira { .. } | TicketKey::Discussion { .. } => read_issue_view(router, &ticket)
             .await
-            .map_err(crate::outcome::Failure::from)?,
+            .map_err(crate::outcome::EventFailure::from)?,
     };
     Ok(Json(view))
 }
 
-async fn issue(router: &Router, ticket: &TicketKey) -> Result<TicketTextView, ReadError> {
+async fn read_issue_view(router: &EventRouter, ticket: &TicketKey) -> Result<TicketTextView, ReadError> {
     let issue = router.outside.issue(ticket).await?;
     let now = Timestamp::from_unix_ms(i64::MAX);
-    let text = pin::pin(skip::text_of(&issue), &[], now, &BTreeSet::new());
-    let comment = |comment: &Comment| CommentView {
-        author: line(&comment.author),
+    let text = text_pin::pin_text(skip::build_ticket_text(&issue), &[], now, &BTreeSet::new());
+    let comment = |comment: &TrackerComment| CommentView {
+        author: clean_view_line(&comment.author),
         at: comment.created.to_string(),
-        text: pin::words(&comment.text),
+        text: text_pin::pin_words(&comment.text),
     };
     Ok(TicketTextView {
-        status: line(&issue.status),
+        status: clean_view_line(&issue.status),
         assignees: issue
             .assignees
             .iter()
-            .map(|account| line(&account.display_name))
+            .map(|account| clean_view_line(&account.display_name))
             .collect(),
         comments: issue.comments.iter().map(comment).collect(),
-        ..view(ticket, text)
+        ..build_text_view(ticket, text)
     })
 }
 
-async fn pull_request(
-    router: &Router,
+async fn read_pull_request_view(
+    router: &EventRouter,
     ticket: &TicketKey,
     repository: &RepositoryName,
     number: u64,
@@ -275,30 +290,30 @@ async fn pull_request(
         url: now.url,
         ..TicketText::default()
     };
-    let text = pin::pin(text, &[], Timestamp::default(), &BTreeSet::new());
+    let text = text_pin::pin_text(text, &[], Timestamp::default(), &BTreeSet::new());
     Ok(TicketTextView {
         status: status.to_owned(),
         kind: "pull request".to_owned(),
-        ..view(ticket, text)
+        ..build_text_view(ticket, text)
     })
 }
 
 /// Text with which a folder's ticket was last started.
-async fn given(router: &Router, ticket: &TicketKey) -> Result<TicketTextView, Problem> {
+async fn read_folder_view(router: &EventRouter, ticket: &TicketKey) -> Result<TicketTextView, ApiProblem> {
     let triggers = router.queue.triggers().read_each_after(ticket, 0).await?;
     let texts = triggers
         .into_iter()
         .rev()
         .filter_map(|(_, trigger)| match trigger.ok()?.reason {
-            Reason::JobRequested(job) => Some(job.text),
+            TriggerReason::JobRequested(job) => Some(job.text),
             _ => None,
         });
     let text = texts.into_iter().next();
-    let text = text.ok_or_else(|| Problem::NotFound(format!("nothing is known of {ticket}")))?;
-    Ok(view(ticket, text))
+    let text = text.ok_or_else(|| ApiProblem::NotFound(format!("nothing is known of {ticket}")))?;
+    Ok(build_text_view(ticket, text))
 }
 
-fn view(ticket: &TicketKey, text: TicketText) -> TicketTextView {
+fn build_text_view(ticket: &TicketKey, text: TicketText) -> TicketTextView {
     TicketTextView {
         ticket: ticket.to_string(),
         url: text.url,

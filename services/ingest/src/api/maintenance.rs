@@ -7,7 +7,7 @@ use domain::{MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
 use queue::Queue;
 use tokio::time::{Instant, sleep};
 
-use super::Problem;
+use super::ApiProblem;
 
 // Time that a caller waits for the reporter.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -18,10 +18,10 @@ pub(super) async fn order_maintenance(
     queue: &Queue,
     by: &str,
     task: MaintenanceTask,
-) -> Result<MaintenanceOutcome, Problem> {
+) -> Result<MaintenanceOutcome, ApiProblem> {
     let order = MaintenanceOrder {
         id: uuid::Uuid::new_v4().to_string(),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         by: by.to_owned(),
         task,
     };
@@ -36,20 +36,20 @@ pub(super) async fn order_maintenance(
         }
         sleep(LOOK_EVERY).await;
     }
-    Err(Problem::Unavailable(format!(
+    Err(ApiProblem::Unavailable(format!(
         "the reporter has not carried it out within {} s; it does so when it runs again, within seven days",
         PATIENCE.as_secs()
     )))
 }
 
 /// Response to the caller: nothing after success.
-pub(super) fn answered(
+pub(super) fn check_maintenance_outcome(
     outcome: MaintenanceOutcome,
-    missing: impl FnOnce() -> Problem,
-) -> Result<(), Problem> {
+    missing: impl FnOnce() -> ApiProblem,
+) -> Result<(), ApiProblem> {
     match outcome {
         MaintenanceOutcome::Done => Ok(()),
         MaintenanceOutcome::Missing => Err(missing()),
-        MaintenanceOutcome::Refused { reason } => Err(Problem::Conflict(reason)),
+        MaintenanceOutcome::Refused { reason } => Err(ApiProblem::Conflict(reason)),
     }
 }

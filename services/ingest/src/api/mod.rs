@@ -6,10 +6,10 @@ mod caller;
 mod context;
 mod control;
 mod credentials;
-mod dead;
+mod dead_letters;
 mod decisions;
 mod events;
-mod followed;
+mod followed_runs;
 mod jobs;
 mod journal_reads;
 mod known_runs;
@@ -23,7 +23,7 @@ mod rules;
 mod runs;
 mod scope;
 mod spend;
-mod streams;
+mod stream_slots;
 mod ticket_key;
 mod tickets;
 
@@ -39,25 +39,25 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use self::auth::ApiToken;
 pub(crate) use self::{
-    auth::{Admin, Everybodys, Operator, Tokens, Viewer},
-    followed::FollowedRuns,
+    auth::{AdminProof, ApiTokens, InstallationAdminProof, OperatorProof, ViewerProof},
+    followed_runs::FollowedRuns,
     journal_reads::JournalReads,
     known_runs::KnownRuns,
-    problem::Problem,
-    streams::Streams,
+    problem::ApiProblem,
+    stream_slots::StreamSlots,
 };
-use crate::router::Router;
+use crate::router::EventRouter;
 
 /// Shared state of the handlers. They answer 503 until the queue is connected.
 #[derive(Clone)]
 pub(crate) struct ApiState {
-    pub(crate) router: Arc<OnceLock<Router>>,
-    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) router: Arc<OnceLock<EventRouter>>,
+    pub(crate) tokens: Arc<ApiTokens>,
     /// Created for the first list, once the queue is connected.
     pub(crate) known_runs: Arc<OnceLock<KnownRuns>>,
     pub(crate) shutdown: CancellationToken,
     /// Limits of live event streams.
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Arc<StreamSlots>,
     /// Limits of journal reads.
     pub(crate) reads: Arc<JournalReads>,
     /// Runs that clients follow live.
@@ -65,13 +65,13 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    fn router(&self) -> Result<&Router, Problem> {
+    fn router(&self) -> Result<&EventRouter, ApiProblem> {
         self.router
             .get()
-            .ok_or_else(|| Problem::Unavailable("the queue is not connected yet".to_owned()))
+            .ok_or_else(|| ApiProblem::Unavailable("the queue is not connected yet".to_owned()))
     }
 
-    fn known_runs(&self) -> Result<&KnownRuns, Problem> {
+    fn known_runs(&self) -> Result<&KnownRuns, ApiProblem> {
         let router = self.router()?;
         Ok(self.known_runs.get_or_init(|| KnownRuns::new(&router.queue)))
     }
@@ -80,13 +80,13 @@ impl ApiState {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Journeyman", description = "Runs, journals, jobs, decisions and dead letters."),
-    modifiers(&Bearer)
+    modifiers(&BearerScheme)
 )]
-struct Document;
+struct ApiDocument;
 
-struct Bearer;
+struct BearerScheme;
 
-impl Modify for Bearer {
+impl Modify for BearerScheme {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         openapi
@@ -96,46 +96,53 @@ impl Modify for Bearer {
     }
 }
 
-fn documented() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(runs::list))
-        .routes(routes!(runs::show))
-        .routes(routes!(runs::journal))
-        .routes(routes!(runs::timeline))
-        .routes(routes!(spend::show))
-        .routes(routes!(events::of_run))
-        .routes(routes!(events::of_all))
-        .routes(routes!(approval::decide))
-        .routes(routes!(approval::diff))
+fn build_documented_router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(ApiDocument::openapi())
+        .routes(routes!(runs::list_runs))
+        .routes(routes!(runs::show_run))
+        .routes(routes!(runs::get_run_journal))
+        .routes(routes!(runs::get_run_timeline))
+        .routes(routes!(spend::show_spend))
+        .routes(routes!(events::stream_run_events))
+        .routes(routes!(events::stream_all_events))
+        .routes(routes!(approval::decide_at_gate))
+        .routes(routes!(approval::get_run_diff))
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
-        .routes(routes!(listing::list))
-        .routes(routes!(tickets::show, tickets::purge))
-        .routes(routes!(listing::text))
-        .routes(routes!(tickets::comment))
-        .routes(routes!(jobs::dispatch))
-        .routes(routes!(pull_requests::ask))
-        .routes(routes!(pull_requests::show))
+        .routes(routes!(listing::list_tickets))
+        .routes(routes!(tickets::show_ticket, tickets::purge_ticket))
+        .routes(routes!(listing::show_ticket_text))
+        .routes(routes!(tickets::comment_ticket))
+        .routes(routes!(jobs::dispatch_job))
+        .routes(routes!(pull_requests::ask_pull_request))
+        .routes(routes!(pull_requests::show_pull_request_call))
         .routes(routes!(decisions::retry_ticket))
-        .routes(routes!(control::stop_all, control::show, control::resume))
-        .routes(routes!(dead::list))
-        .routes(routes!(dead::show, dead::remove))
-        .routes(routes!(dead::retry))
-        .routes(routes!(rules::show))
-        .routes(routes!(credentials::list))
-        .routes(routes!(pools::list))
+        .routes(routes!(
+            control::stop_all,
+            control::show_stop_all,
+            control::resume_planners
+        ))
+        .routes(routes!(dead_letters::list_dead_letters))
+        .routes(routes!(
+            dead_letters::show_dead_letter,
+            dead_letters::delete_dead_letter
+        ))
+        .routes(routes!(dead_letters::retry_dead_letter))
+        .routes(routes!(rules::show_rules))
+        .routes(routes!(credentials::list_credentials))
+        .routes(routes!(pools::list_pools))
 }
 
 /// Routes of `/v1`, and the `OpenAPI` document that describes them.
-pub(crate) fn router(state: ApiState) -> axum::Router {
-    let (router, document) = documented().split_for_parts();
+pub(crate) fn build_api_router(state: ApiState) -> axum::Router {
+    let (router, document) = build_documented_router().split_for_parts();
     // The document is serialized once, and a request costs a reference. A document of our own types
     // always serializes.
     let document = document.to_json().map(bytes::Bytes::from).unwrap_or_default();
     let answer = async move || ([(header::CONTENT_TYPE, "application/json")], document);
     router
         .route("/v1/openapi.json", get(answer))
-        .fallback(async || Problem::NotFound("no such route; see /v1/openapi.json".to_owned()))
+        .fallback(async || ApiProblem::NotFound("no such route; see /v1/openapi.json".to_owned()))
         .with_state(state)
 }
 

@@ -2,11 +2,11 @@
 
 use api::{PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER, types::Role};
 use axum::http::HeaderMap;
-use domain::text::visible;
+use domain::text::escape_hidden;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, de::value};
 
-use super::{Problem, caller::Caller};
+use super::{ApiProblem, caller::TokenCaller};
 
 // Longest name of a person, in characters.
 const NAME_CHARS: usize = 200;
@@ -15,12 +15,16 @@ const SUBJECT_CHARS: usize = 600;
 
 /// Acting caller: the owner of a token, or the person for whom it acts. A token acts for people or for itself, never for both,
 /// so every decision of a console has its person.
-pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap) -> Result<Caller, Problem> {
+pub(super) fn resolve_acting_caller(
+    token: TokenCaller,
+    speaks_for_people: bool,
+    headers: &HeaderMap,
+) -> Result<TokenCaller, ApiProblem> {
     let person = headers.get(PERSON_HEADER);
     let named = match (person, speaks_for_people) {
         (None, false) => return Ok(token),
         (Some(person), true) => person.to_str().unwrap_or_default(),
-        (Some(_), false) | (None, true) => return Err(Problem::Forbidden),
+        (Some(_), false) | (None, true) => return Err(ApiProblem::Forbidden),
     };
     let name = read_name(PERSON_HEADER, named, NAME_CHARS)?;
     let subject = match headers.get(SUBJECT_HEADER) {
@@ -34,8 +38,8 @@ pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap
         }
         None => String::new(),
     };
-    let role = role(headers)?;
-    Ok(Caller {
+    let role = parse_role(headers)?;
+    Ok(TokenCaller {
         // The suffix keeps a person apart from a token with the same name, and from a person with the same name at the
         // provider.
         name: format!("{name}{subject} via {}", token.name),
@@ -46,33 +50,33 @@ pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap
 }
 
 /// Decodes a name on one line without hidden characters.
-fn read_name(header: &str, text: &str, most: usize) -> Result<String, Problem> {
+fn read_name(header: &str, text: &str, most: usize) -> Result<String, ApiProblem> {
     let name = percent_decode_str(text).decode_utf8().unwrap_or_default();
-    let is_name = !name.trim().is_empty() && name.chars().count() <= most && visible(&name) == name;
+    let is_name = !name.trim().is_empty() && name.chars().count() <= most && escape_hidden(&name) == name;
     if !is_name || name.contains('\n') {
-        return Err(Problem::BadRequest(format!(
+        return Err(ApiProblem::BadRequest(format!(
             "{header} must be a name of at most {most} characters, percent-encoded"
         )));
     }
     Ok(name.trim().to_owned())
 }
 
-fn role(headers: &HeaderMap) -> Result<Role, Problem> {
+fn parse_role(headers: &HeaderMap) -> Result<Role, ApiProblem> {
     let text = headers.get(ROLE_HEADER).and_then(|value| value.to_str().ok());
     let text = value::StrDeserializer::<value::Error>::new(text.unwrap_or_default());
     Role::deserialize(text)
-        .map_err(|_| Problem::BadRequest(format!("{ROLE_HEADER} must be viewer, operator or admin")))
+        .map_err(|_| ApiProblem::BadRequest(format!("{ROLE_HEADER} must be viewer, operator or admin")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn token(role: Role) -> Caller {
-        Caller {
+    fn token(role: Role) -> TokenCaller {
+        TokenCaller {
             name: "console".to_owned(),
             role,
-            scope: super::super::scope::Scope::default(),
+            scope: super::super::scope::TokenScope::default(),
         }
     }
 
@@ -94,7 +98,7 @@ mod tests {
             (Role::Operator, Role::Operator),
             (Role::Viewer, Role::Viewer),
         ] {
-            let acting = acting(token(own), true, &named).expect("somebody");
+            let acting = resolve_acting_caller(token(own), true, &named).expect("somebody");
             assert_eq!(
                 (acting.name.as_str(), acting.role),
                 ("ada@acme.example via console", role)
@@ -105,10 +109,19 @@ mod tests {
     #[test]
     fn only_person_tokens_may_name_people() {
         let named = headers(Some("ada"), Some("admin"));
-        assert_eq!(acting(token(Role::Admin), false, &named), Err(Problem::Forbidden));
+        assert_eq!(
+            resolve_acting_caller(token(Role::Admin), false, &named),
+            Err(ApiProblem::Forbidden)
+        );
         let nobody = headers(None, None);
-        assert_eq!(acting(token(Role::Admin), true, &nobody), Err(Problem::Forbidden));
-        assert_eq!(acting(token(Role::Admin), false, &nobody), Ok(token(Role::Admin)));
+        assert_eq!(
+            resolve_acting_caller(token(Role::Admin), true, &nobody),
+            Err(ApiProblem::Forbidden)
+        );
+        assert_eq!(
+            resolve_acting_caller(token(Role::Admin), false, &nobody),
+            Ok(token(Role::Admin))
+        );
     }
 
     #[test]
@@ -124,9 +137,9 @@ mod tests {
             ("ada", None),
             ("ada", Some("root")),
         ] {
-            let refused = acting(token(Role::Admin), true, &headers(Some(person), role));
+            let refused = resolve_acting_caller(token(Role::Admin), true, &headers(Some(person), role));
             assert!(
-                matches!(refused, Err(Problem::BadRequest(_))),
+                matches!(refused, Err(ApiProblem::BadRequest(_))),
                 "{person} {role:?}: {refused:?}"
             );
         }
@@ -136,11 +149,14 @@ mod tests {
     fn subject_of_provider_stands_beside_name() {
         let mut both = headers(Some("ada%40acme.example"), Some("operator"));
         both.insert(SUBJECT_HEADER, "u-1%20at%20id.example".parse().expect("value"));
-        let caller = acting(token(Role::Admin), true, &both).expect("somebody");
+        let caller = resolve_acting_caller(token(Role::Admin), true, &both).expect("somebody");
         assert_eq!(caller.name, "ada@acme.example (u-1 at id.example) via console");
         for wrong in ["", "%0A", "a%0Ab", "%E2%80%AE"] {
             both.insert(SUBJECT_HEADER, wrong.parse().expect("value"));
-            assert!(acting(token(Role::Admin), true, &both).is_err(), "{wrong}");
+            assert!(
+                resolve_acting_caller(token(Role::Admin), true, &both).is_err(),
+                "{wrong}"
+            );
         }
     }
 }

@@ -5,25 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
 use axum::{Json, extract::State};
 use bootstrap::rules::RulesBook;
-use domain::{ExecutorMake, ExecutorSeen, ExecutorState, Pool, PoolNews, PoolRecord, SlotQueue, Timestamp};
-use queue::Bucket;
+use domain::{
+    ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, SlotQueue,
+    Timestamp,
+};
+use queue::KeyValueBucket;
 
-use super::{ApiState, Problem, Viewer, scope::Scope};
+use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope};
 
 /// Lists the pools of executors: those that planners report, and those that rules name. A limited token sees the pools of the rules
 /// in its scope, without the addresses of executors.
 #[utoipa::path(get, path = "/v1/pools", security(("bearer" = [])),
     responses((status = 200, body = PoolsView)))]
-pub(super) async fn list(
-    Viewer(caller): Viewer,
+pub(super) async fn list_pools(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-) -> Result<Json<PoolsView>, Problem> {
+) -> Result<Json<PoolsView>, ApiProblem> {
     let router = state.router()?;
-    let told = router.queue.table::<PoolRecord>(Bucket::Pools).list().await?;
-    let queues = router.queue.table::<SlotQueue>(Bucket::Slots).list().await?;
-    let mut known = Known {
-        named: named(&router.rules.book(), &caller.scope),
-        ..Known::default()
+    let told = router
+        .queue
+        .table::<PoolRecord>(KeyValueBucket::Pools)
+        .list()
+        .await?;
+    let queues = router
+        .queue
+        .table::<SlotQueue>(KeyValueBucket::Slots)
+        .list()
+        .await?;
+    let mut known = KnownPools {
+        named: group_repositories_by_pool(&router.rules.book(), &caller.scope),
+        ..KnownPools::default()
     };
     for (_, record) in told {
         known.told.entry(record.pool.clone()).or_default().push(record);
@@ -33,12 +44,12 @@ pub(super) async fn list(
         known.queues.insert(pool, queue);
     }
     Ok(Json(PoolsView {
-        pools: known.views(&caller.scope, bootstrap::now()),
+        pools: known.views(&caller.scope, bootstrap::read_wall_clock()),
     }))
 }
 
 /// Repositories of each pool, within the caller's scope.
-fn named(book: &RulesBook, scope: &Scope) -> BTreeMap<String, Vec<String>> {
+fn group_repositories_by_pool(book: &RulesBook, scope: &TokenScope) -> BTreeMap<String, Vec<String>> {
     let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
         let repository = format!("{}/{}", rules.repo.owner, rules.repo.name);
@@ -52,7 +63,7 @@ fn named(book: &RulesBook, scope: &Scope) -> BTreeMap<String, Vec<String>> {
 
 /// Everything known about pools, by name.
 #[derive(Default)]
-struct Known {
+struct KnownPools {
     /// Records of all planners.
     told: BTreeMap<String, Vec<PoolRecord>>,
     queues: BTreeMap<String, SlotQueue>,
@@ -60,8 +71,8 @@ struct Known {
     named: BTreeMap<String, Vec<String>>,
 }
 
-impl Known {
-    fn views(&self, scope: &Scope, now: Timestamp) -> Vec<PoolView> {
+impl KnownPools {
+    fn views(&self, scope: &TokenScope, now: Timestamp) -> Vec<PoolView> {
         let mut names: BTreeSet<&String> = self.named.keys().collect();
         // No repository places an unnamed pool in a scope, so a limited token does not see it.
         if scope.is_all() {
@@ -74,14 +85,17 @@ impl Known {
             .collect()
     }
 
-    fn view(&self, name: &str, scope: &Scope, now: Timestamp) -> PoolView {
+    fn view(&self, name: &str, scope: &TokenScope, now: Timestamp) -> PoolView {
         let told = self.told.get(name).map(Vec::as_slice).unwrap_or_default();
-        let pool = Pool::of(told, now);
+        let pool = ExecutorPool::of(told, now);
         let queue = self.queues.get(name);
         let waiting = queue.map(|queue| queue.waiting.as_slice()).unwrap_or_default();
         let named = self.named.get(name).map(Vec::as_slice).unwrap_or_default();
         let makes = pool.makes();
-        let members = pool.executors.iter().map(|one| member(one, &makes, &pool));
+        let members = pool
+            .executors
+            .iter()
+            .map(|one| build_executor_view(one, &makes, &pool));
         PoolView {
             name: name.to_owned(),
             news: pool.news,
@@ -92,9 +106,9 @@ impl Known {
             free: pool.free(),
             total: pool.total(),
             held: pool.held(),
-            waiting: number(waiting.len()),
+            waiting: convert_count(waiting.len()),
             waiting_since: waiting.first().map(|first| first.since.to_string()),
-            problems: problems(&pool, name, named, scope.is_all()),
+            problems: list_pool_problems(&pool, name, named, scope.is_all()),
             members: if scope.is_all() {
                 members.collect()
             } else {
@@ -109,14 +123,19 @@ impl Known {
 }
 
 /// Problems for an operator. They contain addresses only for callers who may see them.
-fn problems(pool: &Pool, name: &str, named: &[String], with_addresses: bool) -> Vec<String> {
+fn list_pool_problems(
+    pool: &ExecutorPool,
+    name: &str,
+    named: &[String],
+    with_addresses: bool,
+) -> Vec<String> {
     match (pool.news, pool.at) {
-        (PoolNews::Current, _) => of_now(pool, with_addresses),
-        (PoolNews::Old, Some(at)) => vec![format!(
+        (PoolFreshness::Current, _) => list_current_problems(pool, with_addresses),
+        (PoolFreshness::Old, Some(at)) => vec![format!(
             "no planner has told of it since {at}: planners are stopped or do not reach NATS, or it is not in their \
              planner.pools any more"
         )],
-        (PoolNews::Unknown | PoolNews::Old, _) => {
+        (PoolFreshness::Unknown | PoolFreshness::Old, _) => {
             let rules = match named {
                 [] => "runs wait for it".to_owned(),
                 named => format!("the rules of {} name it", named.join(", ")),
@@ -128,7 +147,7 @@ fn problems(pool: &Pool, name: &str, named: &[String], with_addresses: bool) -> 
     }
 }
 
-fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
+fn list_current_problems(pool: &ExecutorPool, with_addresses: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if !pool.unresolved.is_empty() {
         let names = match with_addresses {
@@ -140,11 +159,11 @@ fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
     if pool.executors.is_empty() {
         problems.push("no executor was found".to_owned());
     }
-    problems.extend(out_of_work(pool, with_addresses));
+    problems.extend(list_unavailable_executors(pool, with_addresses));
     if pool.half_heard > 0 {
         problems.push(format!(
             "{} heard by some of the planners only",
-            of(pool.half_heard)
+            count_executors(pool.half_heard)
         ));
     }
     let kinds = pool.makes().len();
@@ -163,7 +182,7 @@ fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
 }
 
 /// Unavailable executors, grouped by reason. The reason of a silent one may contain its address.
-fn out_of_work(pool: &Pool, with_addresses: bool) -> Vec<String> {
+fn list_unavailable_executors(pool: &ExecutorPool, with_addresses: bool) -> Vec<String> {
     let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
     for one in &pool.executors {
         let why = match one.state {
@@ -184,12 +203,16 @@ fn out_of_work(pool: &Pool, with_addresses: bool) -> Vec<String> {
         } else {
             format!(": {why}")
         };
-        format!("{} {is}{why}", of(count))
+        format!("{} {is}{why}", count_executors(count))
     };
     reasons.into_iter().map(words).collect()
 }
 
-fn member(one: &ExecutorSeen, makes: &BTreeMap<ExecutorMake, u32>, pool: &Pool) -> ExecutorView {
+fn build_executor_view(
+    one: &ObservedExecutor,
+    makes: &BTreeMap<ExecutorMake, u32>,
+    pool: &ExecutorPool,
+) -> ExecutorView {
     let make = one
         .make
         .as_ref()
@@ -205,7 +228,7 @@ fn member(one: &ExecutorSeen, makes: &BTreeMap<ExecutorMake, u32>, pool: &Pool) 
         free: one.free,
         total: one.total,
         held: one.held,
-        make: make.map(number),
+        make: make.map(convert_count),
         heard_at: heard_at.map(|at| at.to_string()),
         started_at: one.started_at.map(|at| at.to_string()),
     }
@@ -222,14 +245,14 @@ fn make_view(make: &ExecutorMake, executors: u32) -> MakeView {
 }
 
 /// Subject and verb: `1 executor is`, `3 executors are`.
-fn of(count: u32) -> String {
+fn count_executors(count: u32) -> String {
     match count {
         1 => "1 executor is".to_owned(),
         count => format!("{count} executors are"),
     }
 }
 
-fn number(count: usize) -> u32 {
+fn convert_count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -251,10 +274,10 @@ mod tests {
         }
     }
 
-    fn executor(address: &str, state: ExecutorState) -> ExecutorSeen {
+    fn executor(address: &str, state: ExecutorState) -> ObservedExecutor {
         let is_heard = state != ExecutorState::Silent;
         let number = |count| if is_heard { count } else { 0 };
-        ExecutorSeen {
+        ObservedExecutor {
             address: address.to_owned(),
             state,
             why: match state {
@@ -271,7 +294,7 @@ mod tests {
         }
     }
 
-    fn told(planner: &str, age_ms: i64, executors: Vec<ExecutorSeen>) -> PoolRecord {
+    fn told(planner: &str, age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
         PoolRecord {
             pool: "default".to_owned(),
             planner: planner.to_owned(),
@@ -281,15 +304,15 @@ mod tests {
         }
     }
 
-    fn known(records: Vec<PoolRecord>) -> Known {
-        Known {
+    fn known(records: Vec<PoolRecord>) -> KnownPools {
+        KnownPools {
             told: [("default".to_owned(), records)].into(),
-            ..Known::default()
+            ..KnownPools::default()
         }
     }
 
-    fn only(known: &Known) -> PoolView {
-        let mut views = known.views(&Scope::default(), NOW);
+    fn only(known: &KnownPools) -> PoolView {
+        let mut views = known.views(&TokenScope::default(), NOW);
         assert_eq!(views.len(), 1, "{views:?}");
         views.remove(0)
     }
@@ -300,7 +323,7 @@ mod tests {
         let all = [("a", Ready), ("b", Draining), ("c", Unready), ("d", Silent)];
         let executors = all.map(|(address, state)| executor(address, state)).into();
         let view = only(&known(vec![told("one", 5_000, executors)]));
-        assert_eq!((view.news, view.planners), (PoolNews::Current, 1));
+        assert_eq!((view.news, view.planners), (PoolFreshness::Current, 1));
         assert_eq!((view.executors, view.ready), (4, 1));
         assert_eq!((view.free, view.total, view.held), (1, 12, 9));
         assert_eq!(
@@ -321,7 +344,7 @@ mod tests {
     fn departed_planner_makes_pool_old() {
         let executors = vec![executor("a", ExecutorState::Ready)];
         let view = only(&known(vec![told("one", 60_000, executors.clone())]));
-        assert_eq!((view.news, view.planners), (PoolNews::Old, 0));
+        assert_eq!((view.news, view.planners), (PoolFreshness::Old, 0));
         assert_eq!((view.executors, view.ready), (1, 0));
         assert_eq!((view.free, view.total, view.held), (0, 0, 0));
         assert_eq!(view.members[0].state, ExecutorState::Silent);
@@ -331,7 +354,10 @@ mod tests {
         // A planner that still reports makes the pool current, and the record of the other planner does not count.
         let gone = told("gone", 60_000, vec![executor("old", ExecutorState::Ready)]);
         let view = only(&known(vec![gone, told("one", 0, executors)]));
-        assert_eq!((view.news, view.executors, view.ready), (PoolNews::Current, 1, 1));
+        assert_eq!(
+            (view.news, view.executors, view.ready),
+            (PoolFreshness::Current, 1, 1)
+        );
     }
 
     #[test]
@@ -373,12 +399,12 @@ mod tests {
 
     #[test]
     fn unknown_rules_pool_is_listed_with_remedy() {
-        let known = Known {
+        let known = KnownPools {
             named: [("python".to_owned(), vec!["acme/shop".to_owned()])].into(),
-            ..Known::default()
+            ..KnownPools::default()
         };
         let view = only(&known);
-        assert_eq!((view.news, view.seen_at), (PoolNews::Unknown, None));
+        assert_eq!((view.news, view.seen_at), (PoolFreshness::Unknown, None));
         assert_eq!(
             view.problems,
             [
@@ -391,7 +417,7 @@ mod tests {
     #[test]
     fn limited_token_sees_pools_without_addresses() {
         let list = TextList(vec!["acme/shop".to_owned()]);
-        let scope = Scope::new(Some(&list), None).expect("scope");
+        let scope = TokenScope::new(Some(&list), None).expect("scope");
         let mut silent = executor("http://10.0.0.8:7403", ExecutorState::Silent);
         silent.why = "http://10.0.0.8:7403 is not an address".to_owned();
         let ready = executor("http://10.0.0.7:7403", ExecutorState::Ready);
@@ -421,7 +447,7 @@ mod tests {
             run: format!("jira:ENG-{number}@{number}").parse().expect("run"),
             since: NOW.plus_ms(number.cast_signed()),
         };
-        let known = Known {
+        let known = KnownPools {
             queues: [(
                 "python".to_owned(),
                 SlotQueue {
@@ -429,7 +455,7 @@ mod tests {
                 },
             )]
             .into(),
-            ..Known::default()
+            ..KnownPools::default()
         };
         let view = only(&known);
         assert_eq!((view.name.as_str(), view.waiting), ("python", 2));

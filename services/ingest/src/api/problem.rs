@@ -7,17 +7,17 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use uuid::Uuid;
 
-use crate::outcome::Failure;
+use crate::outcome::EventFailure;
 
 // Seconds after which a caller with too many requests may retry.
 const RETRY_AFTER_S: &str = "3";
 
 /// Reason why a request is not served.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum ApiProblem {
     Unauthorized,
     Forbidden,
     BadRequest(String),
@@ -30,7 +30,7 @@ pub(crate) enum Problem {
     Internal(String),
 }
 
-impl Problem {
+impl ApiProblem {
     fn parts(self) -> (StatusCode, &'static str, String) {
         match self {
             Self::Unauthorized => (
@@ -59,7 +59,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let (status, error, detail) = self.parts();
         let error = error.to_owned();
@@ -72,7 +72,7 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<queue::Error> for Problem {
+impl From<queue::Error> for ApiProblem {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Unavailable { .. } => {
@@ -83,36 +83,38 @@ impl From<queue::Error> for Problem {
                 Self::Unavailable(format!("{error}; ask a process of that release"))
             }
             queue::Error::Conflict => Self::Conflict(error.to_string()),
-            queue::Error::Corrupt { .. } | queue::Error::Topology { .. } => Self::Internal(chain(&error)),
+            queue::Error::Corrupt { .. } | queue::Error::Topology { .. } => {
+                Self::Internal(format_error_chain(&error))
+            }
         }
     }
 }
 
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Self {
+impl From<EventFailure> for ApiProblem {
+    fn from(failure: EventFailure) -> Self {
         match failure {
-            Failure::Later { detail, .. }
-            | Failure::Early(detail)
-            | Failure::Unsettled { why: detail, .. } => Self::Unavailable(detail),
-            Failure::Unknown(detail) => Self::NotFound(detail),
-            Failure::Never(detail) => Self::Unprocessable(detail),
+            EventFailure::Later { detail, .. }
+            | EventFailure::Early(detail)
+            | EventFailure::Unsettled { why: detail, .. } => Self::Unavailable(detail),
+            EventFailure::Unknown(detail) => Self::NotFound(detail),
+            EventFailure::Never(detail) => Self::Unprocessable(detail),
         }
     }
 }
 
-impl From<JsonRejection> for Problem {
+impl From<JsonRejection> for ApiProblem {
     fn from(rejection: JsonRejection) -> Self {
         Self::BadRequest(rejection.body_text())
     }
 }
 
-impl From<QueryRejection> for Problem {
+impl From<QueryRejection> for ApiProblem {
     fn from(rejection: QueryRejection) -> Self {
         Self::BadRequest(rejection.body_text())
     }
 }
 
-impl From<domain::InvalidId> for Problem {
+impl From<domain::InvalidId> for ApiProblem {
     fn from(invalid: domain::InvalidId) -> Self {
         Self::BadRequest(invalid.to_string())
     }
@@ -125,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn internal_errors_keep_their_causes_from_callers() {
         let causes = "the stream TRIGGERS has other subjects: nats://10.0.0.7";
-        let answer = Problem::Internal(causes.to_owned()).into_response();
+        let answer = ApiProblem::Internal(causes.to_owned()).into_response();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = axum::body::to_bytes(answer.into_body(), 10_000).await.unwrap();
         let text = String::from_utf8_lossy(&body);

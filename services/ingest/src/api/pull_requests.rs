@@ -8,10 +8,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{PullRequestCall, TicketKey};
-use pullrequest::{Answer, Place, Request, parse_at_github};
+use pullrequest::{BranchLocation, ProtocolAnswer, ValidatedRequest, parse_github_request};
 use serde_json::Value;
 
-use super::{ApiState, Operator, Problem, Viewer, caller::Caller, jobs::idempotency_key};
+use super::{ApiProblem, ApiState, OperatorProof, ViewerProof, caller::TokenCaller, jobs::idempotency_key};
 
 /// Opens a pull request for an existing branch on GitHub, links it to a Jira issue and moves the issue to code
 /// review, as `journeyman pr` does. The repository must have rules.
@@ -21,34 +21,36 @@ use super::{ApiState, Operator, Problem, Viewer, caller::Caller, jobs::idempoten
         (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "The key belongs to another request."),
         (status = 422, description = "The output of `journeyman pr` with a `validation_error` for each wrong field.")))]
-pub(super) async fn ask(
-    Operator(caller): Operator,
+pub(super) async fn ask_pull_request(
+    OperatorProof(caller): OperatorProof,
     State(state): State<ApiState>,
     headers: HeaderMap,
     body: Result<Json<Value>, JsonRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let queue = &state.router()?.queue;
     let Json(request) = body?;
     // The key is the id of the call, so a repeated request finds the first one.
     let id = idempotency_key(&headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    match parse_at_github(&request) {
-        Ok(read) => is_in_scope(&state, &caller, &read)?,
+    match parse_github_request(&request) {
+        Ok(read) => check_call_scope(&state, &caller, &read)?,
         Err(problems) => {
-            let answer = Answer::failed(problems);
+            let answer = ProtocolAnswer::failed(problems);
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response());
         }
     }
     let call = PullRequestCall {
         id: id.clone(),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         by: caller.name,
         request,
     };
     match queue.pull_request_calls().ask(&call).await? {
-        Some(known) if known.request != call.request => Err(Problem::Conflict(
+        Some(known) if known.request != call.request => Err(ApiProblem::Conflict(
             "this Idempotency-Key belongs to another request; use a new one".to_owned(),
         )),
-        Some(_) | None => Ok((StatusCode::ACCEPTED, Json(seen(&state, id).await?)).into_response()),
+        Some(_) | None => {
+            Ok((StatusCode::ACCEPTED, Json(build_call_view(&state, id).await?)).into_response())
+        }
     }
 }
 
@@ -56,29 +58,33 @@ pub(super) async fn ask(
 #[utoipa::path(get, path = "/v1/pull-requests/{id}", security(("bearer" = [])),
     params(("id" = String, Path, description = "Percent-encoded id of the call.")),
     responses((status = 200, body = PullRequestCallView), (status = 404, body = ProblemView)))]
-pub(super) async fn show(
-    Viewer(caller): Viewer,
+pub(super) async fn show_pull_request_call(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
     Path(id): Path<String>,
-) -> Result<Json<PullRequestCallView>, Problem> {
+) -> Result<Json<PullRequestCallView>, ApiProblem> {
     let queue = &state.router()?.queue;
     let call = queue.pull_request_calls().call(&id).await?;
     let is_known = call.is_some_and(|call| {
-        let read = parse_at_github(&call.request);
-        caller.scope.is_all() || read.is_ok_and(|read| in_repository(&caller, &read).is_ok())
+        let read = parse_github_request(&call.request);
+        caller.scope.is_all() || read.is_ok_and(|read| check_repository_scope(&caller, &read).is_ok())
     });
     if !is_known {
-        return Err(Problem::NotFound(format!(
+        return Err(ApiProblem::NotFound(format!(
             "no call has the id {id}; calls are kept for seven days"
         )));
     }
-    Ok(Json(seen(&state, id).await?))
+    Ok(Json(build_call_view(&state, id).await?))
 }
 
 /// Checks the scope of a call: its repository, and its Jira issue if it names one.
-fn is_in_scope(state: &ApiState, caller: &Caller, request: &Request) -> Result<(), Problem> {
-    in_repository(caller, request)?;
-    let (Place::GitHub(repository), Some(key)) = (&request.place, &request.jira_key) else {
+fn check_call_scope(
+    state: &ApiState,
+    caller: &TokenCaller,
+    request: &ValidatedRequest,
+) -> Result<(), ApiProblem> {
+    check_repository_scope(caller, request)?;
+    let (BranchLocation::GitHub(repository), Some(key)) = (&request.place, &request.jira_key) else {
         return Ok(());
     };
     let book = state.router()?.rules.book();
@@ -87,14 +93,14 @@ fn is_in_scope(state: &ApiState, caller: &Caller, request: &Request) -> Result<(
     caller.reaches(&TicketKey::jira_on(instance, key)?)
 }
 
-fn in_repository(caller: &Caller, request: &Request) -> Result<(), Problem> {
+fn check_repository_scope(caller: &TokenCaller, request: &ValidatedRequest) -> Result<(), ApiProblem> {
     match &request.place {
-        Place::GitHub(repository) => caller.reaches_repository(repository),
-        Place::Folder(_) => Ok(()),
+        BranchLocation::GitHub(repository) => caller.reaches_repository(repository),
+        BranchLocation::Folder(_) => Ok(()),
     }
 }
 
-async fn seen(state: &ApiState, id: String) -> Result<PullRequestCallView, Problem> {
+async fn build_call_view(state: &ApiState, id: String) -> Result<PullRequestCallView, ApiProblem> {
     let known = state.router()?.queue.pull_request_calls().answer(&id).await?;
     let state = match &known {
         None => CallState::Waiting,

@@ -4,15 +4,15 @@ use api::types::{RepositoryView, RulesProblemView, RulesView};
 use axum::{Json, extract::State};
 use bootstrap::rules::FileProblem;
 
-use super::{ApiState, Problem, Viewer};
+use super::{ApiProblem, ApiState, ViewerProof};
 
 /// Shows the repositories with valid rules, and the problems of invalid files.
 #[utoipa::path(get, path = "/v1/rules", security(("bearer" = [])),
     responses((status = 200, body = RulesView)))]
-pub(super) async fn show(
-    Viewer(caller): Viewer,
+pub(super) async fn show_rules(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-) -> Result<Json<RulesView>, Problem> {
+) -> Result<Json<RulesView>, ApiProblem> {
     let (router, scope) = (state.router()?, caller.scope);
     let book = router.rules.book();
     let mut repositories = Vec::new();

@@ -11,25 +11,25 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
-use domain::{Entry, Fact, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary};
+use domain::{Fact, Job, JournalEntry, RepairResult, RunId, RunOverview, RunStatus, RunSummary, TicketRow};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
-use queue::{Bucket, Journal};
+use queue::{KeyValueBucket, RunJournals};
 
 use super::{
-    ApiState, Problem, Viewer, auth::InScope, caller::Caller, journal_reads::answer_array,
-    known_runs::Wanted, ticket_key::OfTicket as _,
+    ApiProblem, ApiState, ViewerProof, auth::InScope, caller::TokenCaller, journal_reads::answer_array,
+    known_runs::RunListFilter, ticket_key::TicketScoped as _,
 };
 
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/v1/runs", params(RunsQuery), security(("bearer" = [])),
     responses((status = 200, body = Vec<RunView>), (status = 401, body = ProblemView)))]
-pub(super) async fn list(
-    Viewer(caller): Viewer,
+pub(super) async fn list_runs(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
     query: Result<Query<RunsQuery>, QueryRejection>,
-) -> Result<Json<Vec<RunView>>, Problem> {
+) -> Result<Json<Vec<RunView>>, ApiProblem> {
     let Query(query) = query?;
-    let wanted = Wanted::new(query, caller.scope)?;
+    let wanted = RunListFilter::new(query, caller.scope)?;
     Ok(Json(state.known_runs()?.list(&wanted).await?))
 }
 
@@ -37,15 +37,15 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/v1/runs/{id}", params(("id" = String, Path, description = "Percent-encoded run id.")),
     security(("bearer" = [])),
     responses((status = 200, body = RunView), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
-pub(super) async fn show(
-    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
+pub(super) async fn show_run(
+    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
-) -> Result<Json<RunView>, Problem> {
-    let mut view = find(&state, &caller, &run).await?;
+) -> Result<Json<RunView>, ApiProblem> {
+    let mut view = find_run(&state, &caller, &run).await?;
     // Reads of journals are limited, because they share the memory with webhooks.
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
-    view.overview = overview(&journal, &run).await?.as_ref().map(Into::into);
+    view.overview = read_overview(&journal, &run).await?.as_ref().map(Into::into);
     if view.job == Job::FixCi && view.status == RunState::Finished {
         let entries = journal.read_kept(&run, is_of_repair).await?;
         view.repair = RepairResult::of(&entries);
@@ -54,7 +54,7 @@ pub(super) async fn show(
 }
 
 /// True for a journal entry about the repair of failed checks.
-const fn is_of_repair(entry: &Entry) -> bool {
+const fn is_of_repair(entry: &JournalEntry) -> bool {
     matches!(
         entry.fact,
         Fact::RunStarted { .. } | Fact::ReportRequested { .. } | Fact::RunFinished { .. }
@@ -62,12 +62,12 @@ const fn is_of_repair(entry: &Entry) -> bool {
 }
 
 /// Overview of a run from its journal; `None` without a journal.
-async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, queue::Error> {
+async fn read_overview(journal: &RunJournals, run: &RunId) -> Result<Option<RunOverview>, queue::Error> {
     let mut entries = pin!(journal.entries(run));
     let Some((_, first)) = entries.try_next().await? else {
         return Ok(None);
     };
-    let mut overview = Overview::begin(run, &first);
+    let mut overview = RunOverview::begin(run, &first);
     while let (Some(known), Some((_, entry))) = (&mut overview, entries.try_next().await?) {
         known.apply(&entry);
     }
@@ -79,15 +79,15 @@ async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, qu
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
     responses((status = 200, body = TimelineView), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
-pub(super) async fn timeline(
-    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
+pub(super) async fn get_run_timeline(
+    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
     query: Result<Query<JournalQuery>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(query) = query?;
-    find(&state, &caller, &run).await?;
+    find_run(&state, &caller, &run).await?;
     let permit = state.reads.begin(&caller.name).await?;
-    let entries = wanted(&state.router()?.queue.journal(), &run, &query);
+    let entries = select_entries(&state.router()?.queue.journal(), &run, &query);
     let entries = entries.map_ok(|entry| EntryView::from(&entry));
     let head = format!("{{\"version\":{},\"entries\":[", TimelineView::VERSION);
     answer_array(permit, (head, "]}"), entries.boxed()).await
@@ -98,40 +98,44 @@ pub(super) async fn timeline(
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
     responses((status = 200, body = Vec<Object>), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
-pub(super) async fn journal(
-    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
+pub(super) async fn get_run_journal(
+    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
     query: Result<Query<JournalQuery>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(query) = query?;
-    find(&state, &caller, &run).await?;
+    find_run(&state, &caller, &run).await?;
     let permit = state.reads.begin(&caller.name).await?;
-    let entries = wanted(&state.router()?.queue.journal(), &run, &query);
+    let entries = select_entries(&state.router()?.queue.journal(), &run, &query);
     answer_array(permit, ("[".to_owned(), "]"), entries.boxed()).await
 }
 
 /// Requested entries. The stream stops reading after the last one.
-fn wanted(
-    journal: &Journal,
+fn select_entries(
+    journal: &RunJournals,
     run: &RunId,
     query: &JournalQuery,
-) -> impl Stream<Item = Result<Entry, queue::Error>> + Send + use<> {
+) -> impl Stream<Item = Result<JournalEntry, queue::Error>> + Send + use<> {
     let (from, limit) = (query.from.unwrap_or(0), query.limit.unwrap_or(usize::MAX));
     let entries = journal.entries(run).map_ok(|(_, entry)| entry);
-    let is_wanted = move |entry: &Entry| future::ready(entry.position >= from);
+    let is_wanted = move |entry: &JournalEntry| future::ready(entry.position >= from);
     entries.try_filter(is_wanted).take(limit)
 }
 
 /// Run from the ticket's row, else from its journal, else from the trigger that will start it.
-pub(super) async fn find(state: &ApiState, caller: &Caller, run: &RunId) -> Result<RunView, Problem> {
+pub(super) async fn find_run(
+    state: &ApiState,
+    caller: &TokenCaller,
+    run: &RunId,
+) -> Result<RunView, ApiProblem> {
     let router = state.router()?;
-    let table = router.queue.table::<Row>(Bucket::Tickets);
+    let table = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let row = table.get(&run.ticket().to_string()).await?.map(|(row, _)| row);
     if let Some(summary) = row.as_ref().and_then(|row| row.run(run)) {
         return Ok(summary.into());
     }
     let permit = state.reads.begin(&caller.name).await?;
-    if let Some(overview) = overview(&router.queue.journal(), run).await? {
+    if let Some(overview) = read_overview(&router.queue.journal(), run).await? {
         return Ok((&overview.summary()).into());
     }
     drop(permit);

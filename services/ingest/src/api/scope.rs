@@ -3,23 +3,23 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bootstrap::settings::TextList;
-use domain::{Instance, RepositoryName, Rules, TicketKey};
+use domain::{InstanceName, RepositoryName, RepositoryRules, TicketKey};
 
 /// Visible part of the system for a caller. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scope(Option<Arc<Only>>);
+pub(crate) struct TokenScope(Option<Arc<LimitedScope>>);
 
 /// Repositories and projects of a limited token. A ticket's key alone decides about its scope, so the check needs no read.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Only {
+struct LimitedScope {
     repositories: BTreeSet<RepositoryName>,
-    projects: BTreeSet<Project>,
+    projects: BTreeSet<ScopedProject>,
 }
 
 /// Jira project, with its site unless it is on the default one.
-type Project = (Option<Instance>, String);
+type ScopedProject = (Option<InstanceName>, String);
 
-impl Scope {
+impl TokenScope {
     /// Scope of a token: everything, unless one of the lists is given.
     pub(super) fn new(
         repositories: Option<&TextList>,
@@ -28,9 +28,9 @@ impl Scope {
         if repositories.is_none() && projects.is_none() {
             return Ok(Self::default());
         }
-        let only = Only {
-            repositories: read("repositories", repositories, |text| text.parse().ok())?,
-            projects: read("projects", projects, project)?,
+        let only = LimitedScope {
+            repositories: parse_list("repositories", repositories, |text| text.parse().ok())?,
+            projects: parse_list("projects", projects, parse_project)?,
         };
         Ok(Self(Some(Arc::new(only))))
     }
@@ -57,25 +57,25 @@ impl Scope {
         self.is(|only| only.repositories.contains(repository))
     }
 
-    pub(super) fn has_project(&self, instance: Option<&Instance>, project: &str) -> bool {
+    pub(super) fn has_project(&self, instance: Option<&InstanceName>, project: &str) -> bool {
         self.is(|only| only.projects.contains(&(instance.cloned(), project.to_owned())))
     }
 
     /// True when the scope includes work for the repository of these rules: by the repository, or by the project that the
     /// rules name.
-    pub(super) fn has_rules(&self, rules: &Rules) -> bool {
+    pub(super) fn has_rules(&self, rules: &RepositoryRules) -> bool {
         let project = (rules.jira.instance.as_ref(), rules.jira.project_key.as_str());
         self.has_project(project.0, project.1)
             || rules.repository().is_ok_and(|name| self.has_repository(&name))
     }
 
-    fn is(&self, inside: impl FnOnce(&Only) -> bool) -> bool {
+    fn is(&self, inside: impl FnOnce(&LimitedScope) -> bool) -> bool {
         self.0.as_deref().is_none_or(inside)
     }
 }
 
 /// Parses a list of the scope. An empty list is an error: it may mean nothing or everything.
-fn read<T: Ord>(
+fn parse_list<T: Ord>(
     key: &'static str,
     texts: Option<&TextList>,
     one: fn(&str) -> Option<T>,
@@ -93,7 +93,7 @@ fn read<T: Ord>(
 }
 
 /// Parses `ENG`, or `work:ENG` for a project on the site `work`.
-fn project(text: &str) -> Option<Project> {
+fn parse_project(text: &str) -> Option<ScopedProject> {
     let (instance, key) = match text.split_once(':') {
         Some((instance, key)) => (Some(instance.parse().ok()?), key),
         None => (None, text),
@@ -115,12 +115,12 @@ mod tests {
         TextList(texts.iter().map(|text| (*text).to_owned()).collect())
     }
 
-    fn scope(repositories: &[&str], projects: &[&str]) -> Scope {
+    fn scope(repositories: &[&str], projects: &[&str]) -> TokenScope {
         let given = |texts: &[&str]| (!texts.is_empty()).then(|| list(texts));
-        Scope::new(given(repositories).as_ref(), given(projects).as_ref()).expect("a scope")
+        TokenScope::new(given(repositories).as_ref(), given(projects).as_ref()).expect("a scope")
     }
 
-    fn has(scope: &Scope, ticket: &str) -> bool {
+    fn has(scope: &TokenScope, ticket: &str) -> bool {
         scope.has_ticket(&ticket.parse().expect("ticket"))
     }
 
@@ -139,7 +139,7 @@ mod tests {
             "folder:toy#1",
         ] {
             assert!(has(&shop, inside), "{inside}");
-            assert!(has(&Scope::default(), inside), "{inside}");
+            assert!(has(&TokenScope::default(), inside), "{inside}");
             assert!(!has(&scope(&["acme/other"], &["OTHER"]), inside), "{inside}");
         }
         for outside in [
@@ -158,7 +158,7 @@ mod tests {
     fn what_a_scope_cannot_mean_is_refused() {
         let refused = |repositories: Option<&[&str]>, projects: Option<&[&str]>| {
             let (repositories, projects) = (repositories.map(list), projects.map(list));
-            let refused = Scope::new(repositories.as_ref(), projects.as_ref()).expect_err("refused");
+            let refused = TokenScope::new(repositories.as_ref(), projects.as_ref()).expect_err("refused");
             format!("{}: {}", refused.0, refused.1)
         };
         let empty = "must name at least one, or be left out";

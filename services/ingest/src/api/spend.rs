@@ -10,11 +10,14 @@ use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use domain::{Amount, Dollars, Entry, Fact, Job, Period, Reason, Reply, RepositoryName, RunId, Timestamp};
+use domain::{
+    BudgetPeriod, Dollars, Fact, Job, JournalEntry, ModelReply, RepositoryName, RunId, SpendAmount,
+    Timestamp, TriggerReason,
+};
 use futures::TryStreamExt as _;
-use queue::{Journal, JournalPlace};
+use queue::{JournalPlace, RunJournals};
 
-use super::{ApiState, Problem, Viewer, scope::Scope};
+use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope};
 
 // Pages of journals that one request reads. A client continues at `next`.
 const PAGES: usize = 16;
@@ -26,16 +29,16 @@ const CLOCKS_MS: i64 = 60_000;
 #[utoipa::path(get, path = "/v1/spend", params(SpendQuery), security(("bearer" = [])),
     responses((status = 200, body = SpendView), (status = 400, body = ProblemView),
         (status = 401, body = ProblemView), (status = 429, body = ProblemView)))]
-pub(super) async fn show(
-    Viewer(caller): Viewer,
+pub(super) async fn show_spend(
+    ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
     query: Result<Query<SpendQuery>, QueryRejection>,
-) -> Result<Json<SpendView>, Problem> {
+) -> Result<Json<SpendView>, ApiProblem> {
     let Query(query) = query?;
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
-    let time = asked(&query, bootstrap::now())?;
-    let (lines, next) = count(&journal, &caller.scope, query.from, time).await?;
+    let time = parse_period(&query, bootstrap::read_wall_clock())?;
+    let (lines, next) = count_spend(&journal, &caller.scope, query.from, time).await?;
     Ok(Json(SpendView {
         since: time.0.to_string(),
         until: time.1.to_string(),
@@ -45,31 +48,31 @@ pub(super) async fn show(
 }
 
 /// Requested period: the current month, unless the query names another.
-fn asked(query: &SpendQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), Problem> {
+fn parse_period(query: &SpendQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiProblem> {
     let instant = |name: &str, text: &Option<String>, or: Timestamp| match text {
         None => Ok(or),
         Some(text) => Timestamp::parse(text)
             .or_else(|| Timestamp::parse(&format!("{text}T00:00:00Z")))
-            .ok_or_else(|| Problem::BadRequest(format!("{name} must be a day or an instant: 2026-11-23"))),
+            .ok_or_else(|| ApiProblem::BadRequest(format!("{name} must be a day or an instant: 2026-11-23"))),
     };
     let until = instant("until", &query.until, now.plus_ms(CLOCKS_MS))?;
-    let (month, _) = Period::Month.around(until.plus_ms(-CLOCKS_MS - 1));
+    let (month, _) = BudgetPeriod::Month.around(until.plus_ms(-CLOCKS_MS - 1));
     let since = instant("since", &query.since, month)?;
     if since < until {
         Ok((since, until))
     } else {
-        Err(Problem::BadRequest("since must be before until".to_owned()))
+        Err(ApiProblem::BadRequest("since must be before until".to_owned()))
     }
 }
 
-async fn count(
-    journal: &Journal,
-    scope: &Scope,
+async fn count_spend(
+    journal: &RunJournals,
+    scope: &TokenScope,
     from: Option<u64>,
     (since, until): (Timestamp, Timestamp),
-) -> Result<(Vec<SpendLine>, Option<u64>), Problem> {
-    let mut sums = Sums::default();
-    let mut runs = Runs::new();
+) -> Result<(Vec<SpendLine>, Option<u64>), ApiProblem> {
+    let mut sums = SpendSums::default();
+    let mut runs = SpendRunStarts::new();
     let first = JournalPlace::Since(since.plus_ms(-CLOCKS_MS));
     let mut place = Some(from.map_or(first, JournalPlace::At));
     // A bounded number of pages per request keeps the time of a read permit bounded too.
@@ -79,14 +82,14 @@ async fn count(
         place = page.next;
         let known = page.entries.iter();
         for (run, entry) in known.filter(|(run, _)| scope.has_ticket(run.ticket())) {
-            note(&mut runs, run, entry);
+            note_run_start(&mut runs, run, entry);
             if entry.at >= since && entry.at < until && entry.fact.taken().is_some() {
-                let start = start_of(&mut runs, journal, run).await?;
+                let start = find_run_start(&mut runs, journal, run).await?;
                 sums.add(run, &start, entry);
             }
         }
         // Entries are stored in the order of time, up to the tolerance, so later pages contain nothing of the period.
-        let is_over = |(_, entry): &(RunId, Entry)| entry.at > until.plus_ms(CLOCKS_MS);
+        let is_over = |(_, entry): &(RunId, JournalEntry)| entry.at > until.plus_ms(CLOCKS_MS);
         if page.entries.last().is_some_and(is_over) {
             place = None;
         }
@@ -100,28 +103,32 @@ async fn count(
 
 /// Repository and job of a run, as far as its journal contains them.
 #[derive(Clone, Debug, Default)]
-struct Start {
+struct SpendRunStart {
     repository: Option<RepositoryName>,
     job: Option<Job>,
 }
 
-type Runs = HashMap<RunId, Start>;
+type SpendRunStarts = HashMap<RunId, SpendRunStart>;
 
-fn note(runs: &mut Runs, run: &RunId, entry: &Entry) {
+fn note_run_start(runs: &mut SpendRunStarts, run: &RunId, entry: &JournalEntry) {
     let Fact::RunStarted { trigger } = &entry.fact else {
         return;
     };
     let repository = match &trigger.reason {
-        Reason::JobRequested(request) => Some(request.repository.clone()),
+        TriggerReason::JobRequested(request) => Some(request.repository.clone()),
         _ => None,
     };
     let job = trigger.reason.job();
-    runs.insert(run.clone(), Start { repository, job });
+    runs.insert(run.clone(), SpendRunStart { repository, job });
 }
 
 /// Repository and job of a run. For a run that started before the pages of this request, it reads the first entry of the
 /// journal, once.
-async fn start_of(runs: &mut Runs, journal: &Journal, run: &RunId) -> Result<Start, Problem> {
+async fn find_run_start(
+    runs: &mut SpendRunStarts,
+    journal: &RunJournals,
+    run: &RunId,
+) -> Result<SpendRunStart, ApiProblem> {
     if !runs.contains_key(run) {
         let first = pin!(journal.entries(run)).try_next().await;
         let first = match first {
@@ -130,28 +137,28 @@ async fn start_of(runs: &mut Runs, journal: &Journal, run: &RunId) -> Result<Sta
             first => first?,
         };
         // A missing start is cached too, so that it is read once.
-        runs.insert(run.clone(), Start::default());
+        runs.insert(run.clone(), SpendRunStart::default());
         if let Some((_, entry)) = first {
-            note(runs, run, &entry);
+            note_run_start(runs, run, &entry);
         }
     }
     Ok(runs.get(run).cloned().unwrap_or_default())
 }
 
 /// Day, organization, repository, ticket, job, provider and model.
-type Key = (String, String, String, String, String, String, String);
+type SpendKey = (String, String, String, String, String, String, String);
 
 #[derive(Debug, Default)]
-struct Sums(BTreeMap<Key, (Amount, u64, u64)>);
+struct SpendSums(BTreeMap<SpendKey, (SpendAmount, u64, u64)>);
 
-impl Sums {
-    fn add(&mut self, run: &RunId, start: &Start, entry: &Entry) {
-        let (Some(reply), Some(amount)) = (reply_of(&entry.fact), entry.fact.taken()) else {
+impl SpendSums {
+    fn add(&mut self, run: &RunId, start: &SpendRunStart, entry: &JournalEntry) {
+        let (Some(reply), Some(amount)) = (find_reply(&entry.fact), entry.fact.taken()) else {
             return;
         };
         let repository = start.repository.as_ref();
         let key = (
-            Period::Day.name(entry.at),
+            BudgetPeriod::Day.name(entry.at),
             repository.map(RepositoryName::organization).unwrap_or_default(),
             repository.map(ToString::to_string).unwrap_or_default(),
             run.ticket().to_string(),
@@ -166,7 +173,7 @@ impl Sums {
     }
 
     fn into_lines(self) -> Vec<SpendLine> {
-        let line = |(key, (sum, calls, unpriced)): (Key, (Amount, u64, u64))| {
+        let line = |(key, (sum, calls, unpriced)): (SpendKey, (SpendAmount, u64, u64))| {
             let (day, organization, repository, ticket, job, provider, model) = key;
             SpendLine {
                 day,
@@ -186,7 +193,7 @@ impl Sums {
     }
 }
 
-const fn reply_of(fact: &Fact) -> Option<&Reply> {
+const fn find_reply(fact: &Fact) -> Option<&ModelReply> {
     match fact {
         Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => Some(reply),
         _ => None,
@@ -195,7 +202,7 @@ const fn reply_of(fact: &Fact) -> Option<&Reply> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{ReplyStop, Usage};
+    use domain::{ReplyStop, TokenUsage};
 
     use super::*;
 
@@ -211,21 +218,21 @@ mod tests {
         Timestamp::parse(text).expect("an instant")
     }
 
-    fn replied(model: &str, cost_micros: Option<u64>, when: &str) -> Entry {
-        let reply = Reply {
+    fn replied(model: &str, cost_micros: Option<u64>, when: &str) -> JournalEntry {
+        let reply = ModelReply {
             blocks: Vec::new(),
             stop: ReplyStop::EndTurn,
-            usage: Usage {
+            usage: TokenUsage {
                 input_tokens: 90,
                 output_tokens: 10,
-                ..Usage::default()
+                ..TokenUsage::default()
             },
             model: model.to_owned(),
             provider: "main".to_owned(),
             cost_micros,
         };
         let run: RunId = "jira:ENG-1@7".parse().unwrap();
-        Entry {
+        JournalEntry {
             position: 2,
             nonce: "n".to_owned(),
             fence: domain::RunFence::default(),
@@ -241,22 +248,22 @@ mod tests {
     #[test]
     fn spend_period_defaults_to_current_month() {
         let now = at("2026-11-23T12:00:00Z");
-        let (since, until) = asked(&query(None, None), now).unwrap();
+        let (since, until) = parse_period(&query(None, None), now).unwrap();
         assert_eq!(since, at("2026-11-01T00:00:00Z"));
         assert!(until > now);
-        let (since, until) = asked(&query(None, Some("2026-11-01")), now).unwrap();
+        let (since, until) = parse_period(&query(None, Some("2026-11-01")), now).unwrap();
         assert_eq!(
             (since, until),
             (at("2026-10-01T00:00:00Z"), at("2026-11-01T00:00:00Z"))
         );
-        let (since, _) = asked(&query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
+        let (since, _) = parse_period(&query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
         assert_eq!(since, at("2026-11-23T10:00:00Z"));
         for wrong in [
             query(Some("yesterday"), None),
             query(Some("2026-11-23"), Some("2026-11-23")),
         ] {
             assert!(
-                matches!(asked(&wrong, now), Err(Problem::BadRequest(_))),
+                matches!(parse_period(&wrong, now), Err(ApiProblem::BadRequest(_))),
                 "{wrong:?}"
             );
         }
@@ -265,11 +272,11 @@ mod tests {
     #[test]
     fn spend_sums_by_day_and_model() {
         let run: RunId = "jira:ENG-1@7".parse().unwrap();
-        let start = Start {
+        let start = SpendRunStart {
             repository: Some("acme/shop".parse().unwrap()),
             job: Some(Job::Implement),
         };
-        let mut sums = Sums::default();
+        let mut sums = SpendSums::default();
         for entry in [
             replied("large", Some(20_000), "2026-11-22T23:59:59Z"),
             replied("large", Some(30_000), "2026-11-23T00:00:00Z"),

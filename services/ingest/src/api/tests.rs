@@ -59,7 +59,7 @@ fn api() -> axum::Router {
         (
             format!("{role:?}"),
             ApiToken {
-                sha256: hex::sha256(token(role).as_bytes()),
+                sha256: hex::hash_sha256(token(role).as_bytes()),
                 role,
                 repositories: None,
                 projects: None,
@@ -67,9 +67,9 @@ fn api() -> axum::Router {
             },
         )
     });
-    router(ApiState {
+    build_api_router(ApiState {
         router: Arc::default(),
-        tokens: Arc::new(Tokens::new(&BTreeMap::from(tokens)).expect("hashes")),
+        tokens: Arc::new(ApiTokens::new(&BTreeMap::from(tokens)).expect("hashes")),
         shutdown: CancellationToken::new(),
         streams: Arc::default(),
         reads: Arc::default(),

@@ -2,10 +2,10 @@
 
 use domain::{RunId, TicketKey};
 
-use super::Problem;
+use super::ApiProblem;
 
 /// `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.
-pub(super) fn ticket_key(text: &str) -> Result<TicketKey, Problem> {
+pub(super) fn parse_ticket_key(text: &str) -> Result<TicketKey, ApiProblem> {
     Ok(if text.contains(':') {
         text.parse()?
     } else {
@@ -14,31 +14,31 @@ pub(super) fn ticket_key(text: &str) -> Result<TicketKey, Problem> {
 }
 
 /// Ticket, or run of a ticket, that a path names.
-pub(super) trait OfTicket: Sized + Send {
-    fn read(text: &str) -> Result<Self, Problem>;
+pub(super) trait TicketScoped: Sized + Send {
+    fn read(text: &str) -> Result<Self, ApiProblem>;
 
     fn ticket(&self) -> &TicketKey;
 
     /// Answer about one that does not exist, or that is outside the scope of the caller.
-    fn unknown(&self) -> Problem;
+    fn unknown(&self) -> ApiProblem;
 }
 
-impl OfTicket for TicketKey {
-    fn read(text: &str) -> Result<Self, Problem> {
-        ticket_key(text)
+impl TicketScoped for TicketKey {
+    fn read(text: &str) -> Result<Self, ApiProblem> {
+        parse_ticket_key(text)
     }
 
     fn ticket(&self) -> &TicketKey {
         self
     }
 
-    fn unknown(&self) -> Problem {
-        Problem::NotFound(format!("nothing is known of {self}"))
+    fn unknown(&self) -> ApiProblem {
+        ApiProblem::NotFound(format!("nothing is known of {self}"))
     }
 }
 
-impl OfTicket for RunId {
-    fn read(text: &str) -> Result<Self, Problem> {
+impl TicketScoped for RunId {
+    fn read(text: &str) -> Result<Self, ApiProblem> {
         Ok(text.parse()?)
     }
 
@@ -46,7 +46,7 @@ impl OfTicket for RunId {
         Self::ticket(self)
     }
 
-    fn unknown(&self) -> Problem {
-        Problem::NotFound(format!("run {self} does not exist"))
+    fn unknown(&self) -> ApiProblem {
+        ApiProblem::NotFound(format!("run {self} does not exist"))
     }
 }

@@ -9,30 +9,31 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    MaintenanceTask, Marks, PullRequestRef, Reason, Row, Source, Standing, TicketKey, Trigger, TriggerKey,
+    MaintenanceTask, ObservedPullRequest, PullRequestRef, TextMarkup, TicketKey, TicketRow, Trigger,
+    TriggerChannel, TriggerKey, TriggerReason,
 };
-use queue::{Bucket, Found, Queue};
+use queue::{FoundValue, KeyValueBucket, Queue};
 
 use super::{
-    Admin, ApiState, Operator, Problem, Viewer,
+    AdminProof, ApiProblem, ApiState, OperatorProof, ViewerProof,
     auth::InScope,
-    decisions::{Answer, accepted, would},
-    maintenance::{answered, order_maintenance},
-    ticket_key::OfTicket,
+    decisions::{AcceptedAnswer, respond_accepted, respond_to_dry_run},
+    maintenance::{check_maintenance_outcome, order_maintenance},
+    ticket_key::TicketScoped,
 };
-use crate::kinds::comment::Comment;
+use crate::kinds::comment::CommentEvent;
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 200, body = TicketView), (status = 404, body = ProblemView)))]
-pub(super) async fn show(
-    InScope(_viewer, ticket): InScope<Viewer, TicketKey>,
+pub(super) async fn show_ticket(
+    InScope(_viewer, ticket): InScope<ViewerProof, TicketKey>,
     State(state): State<ApiState>,
-) -> Result<Json<TicketView>, Problem> {
+) -> Result<Json<TicketView>, ApiProblem> {
     let queue = &state.router()?.queue;
     let row = queue
-        .table::<Row>(Bucket::Tickets)
+        .table::<TicketRow>(KeyValueBucket::Tickets)
         .get(&ticket.to_string())
         .await?
         .map(|(row, _)| row);
@@ -47,14 +48,14 @@ pub(super) async fn show(
         .rev()
         .filter_map(|(_, trigger)| trigger.as_ref().ok())
         .find_map(|trigger| match &trigger.reason {
-            Reason::Skipped(reason) => Some(reason.words(&Marks::PLAIN)),
+            TriggerReason::Skipped(reason) => Some(reason.words(&TextMarkup::PLAIN)),
             _ => None,
         });
     let known: Vec<_> = triggers
         .iter()
         .filter_map(|(_, trigger)| trigger.as_ref().ok())
         .collect();
-    let standing = standing(queue, &row.pull_requests, &known).await?;
+    let standing = list_pull_request_views(queue, &row.pull_requests, &known).await?;
     Ok(Json(TicketView {
         ticket: ticket.to_string(),
         runs: row.runs.iter().map(Into::into).collect(),
@@ -67,15 +68,15 @@ pub(super) async fn show(
 }
 
 /// Status of pull requests: from the ticket's triggers, and from the index when the triggers have aged out.
-async fn standing(
+async fn list_pull_request_views(
     queue: &Queue,
     pull_requests: &[PullRequestRef],
     triggers: &[&Trigger],
-) -> Result<Vec<PullRequestView>, Problem> {
+) -> Result<Vec<PullRequestView>, ApiProblem> {
     let mut views = Vec::with_capacity(pull_requests.len());
     for one in pull_requests {
         let record = queue.pull_requests().get(&one.repository, one.number).await?;
-        let standing = Standing::of(one, triggers.iter().copied());
+        let standing = ObservedPullRequest::of(one, triggers.iter().copied());
         let status = record.map(|record| record.status);
         views.push(PullRequestView::new(one.clone(), &standing, status));
     }
@@ -88,17 +89,17 @@ async fn standing(
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "No run is under way that could read it.")))]
-pub(super) async fn comment(
-    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
+pub(super) async fn comment_ticket(
+    InScope(OperatorProof(caller), ticket): InScope<OperatorProof, TicketKey>,
     State(state): State<ApiState>,
     body: Result<Json<CommentBody>, JsonRejection>,
-) -> Answer {
+) -> AcceptedAnswer {
     let Json(body) = body?;
     let router = state.router()?;
     let key = TriggerKey::new(format!("comment:{}", uuid::Uuid::new_v4()));
-    let said = Comment::from_api(ticket.clone(), key.clone(), caller.name, body.text);
-    let outcome = Box::pin(router.take(&said, Source::Api)).await?;
-    accepted(&ticket, &key, &outcome)
+    let said = CommentEvent::from_api(ticket.clone(), key.clone(), caller.name, body.text);
+    let outcome = Box::pin(router.take(&said, TriggerChannel::Api)).await?;
+    respond_accepted(&ticket, &key, &outcome)
 }
 
 /// Deletes all records of a ticket without live runs: triggers, reports, journals, row, ledger, branches and dead letters.
@@ -109,37 +110,39 @@ pub(super) async fn comment(
     responses((status = 204), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "It has live runs, or as many tickets were forgotten within an hour as may be."),
         (status = 503, body = ProblemView, description = "The reporter, which forgets it, has not answered yet.")))]
-pub(super) async fn purge(
-    InScope(Admin(caller), ticket): InScope<Admin, TicketKey>,
+pub(super) async fn purge_ticket(
+    InScope(AdminProof(caller), ticket): InScope<AdminProof, TicketKey>,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
     let queue = &state.router()?.queue;
     let row = queue
-        .table::<Row>(Bucket::Tickets)
+        .table::<TicketRow>(KeyValueBucket::Tickets)
         .find(&ticket.to_string())
         .await?;
     // An unreadable row must not block the deletion, because deletion is also the repair.
-    if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
-        return Err(Problem::Conflict(format!(
+    if matches!(&row, Some(FoundValue::Value(row, _)) if !row.pending.is_empty()) {
+        return Err(ApiProblem::Conflict(format!(
             "{ticket} has live runs; stop them first"
         )));
     }
     if dry_run {
         let triggers = queue.triggers().read_each_after(&ticket, 0).await?.len();
         let runs = match &row {
-            Some(Found::Value(row, _)) => format!(" and {} runs with their journals", row.runs.len()),
-            Some(Found::Unreadable(_)) => " and a row that cannot be read".to_owned(),
+            Some(FoundValue::Value(row, _)) => format!(" and {} runs with their journals", row.runs.len()),
+            Some(FoundValue::Unreadable(_)) => " and a row that cannot be read".to_owned(),
             None => String::new(),
         };
         let kept = format!("forget {triggers} triggers of {ticket}{runs}, with all that is stored of it");
-        return Ok(would((triggers > 0 || row.is_some()).then_some(kept)));
+        return Ok(respond_to_dry_run(
+            (triggers > 0 || row.is_some()).then_some(kept),
+        ));
     }
     let task = MaintenanceTask::ForgetTicket {
         ticket: ticket.clone(),
     };
     let outcome = order_maintenance(queue, &caller.name, task).await?;
-    answered(outcome, || ticket.unknown())?;
+    check_maintenance_outcome(outcome, || ticket.unknown())?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,36 +1,36 @@
 //! Reviews of our pull request by programs that the rules name, and by ourselves.
 
-use domain::{Job, Reason, ReviewRound, Source, Trigger};
-use github::{PullRequest, Review, ReviewRequest, ReviewState};
+use domain::{Job, ReviewRound, Trigger, TriggerChannel, TriggerReason};
+use github::{PullRequest, PullRequestReview, ReviewRequest, ReviewVerdict};
 use serde_json::json;
 
 use super::{
-    Kind, Verdict,
-    review_requested::ReviewRequested,
-    reviewed::Reviewed,
+    EventKind, EventVerdict,
+    review_requested::ReviewRequestEvent,
+    reviewed::ReviewEvent,
     tests::{
         asked_before, commit, decided, facts_with, follows, github, nothing, pull_request, record,
         repository, review, ticket,
     },
 };
-use crate::facts::{Facts, PROGRAM};
+use crate::facts::{DecisionFacts, PROGRAM};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
 const AGENTS: &str = "review:\n  agents: ['lint[bot]']\n  max_rounds: 2\n";
 const ITSELF: &str = "pull_request:\n  reviewer: agent\n  self_review: true\n";
 
-fn by(author: &str, id: u64, lines: &[(u64, Option<u64>)]) -> Review {
-    Review {
+fn by(author: &str, id: u64, lines: &[(u64, Option<u64>)]) -> PullRequestReview {
+    PullRequestReview {
         author: author.to_owned(),
         author_id: Some(41),
         by_bot: true,
         commit: Some(commit()),
-        ..review(id, ReviewState::Commented, "", lines)
+        ..review(id, ReviewVerdict::Commented, "", lines)
     }
 }
 
-fn facts(rules: &str, review: &Review, history: &[Trigger]) -> Facts {
-    let mut facts = facts_with(&format!("{RULES}{rules}"), Source::Webhook);
+fn facts(rules: &str, review: &PullRequestReview, history: &[Trigger]) -> DecisionFacts {
+    let mut facts = facts_with(&format!("{RULES}{rules}"), TriggerChannel::Webhook);
     facts.put_record(repository(), 7, Some(record()));
     facts.put_pull_request(repository(), 7, pull_request());
     facts.put_reviews(repository(), 7, vec![review.clone()]);
@@ -38,7 +38,7 @@ fn facts(rules: &str, review: &Review, history: &[Trigger]) -> Facts {
     facts
 }
 
-fn told(review: &Review) -> Box<dyn Kind> {
+fn told(review: &PullRequestReview) -> Box<dyn EventKind> {
     let user = json!({"login": review.author, "id": 41, "type": "Bot"});
     github(
         "pull_request_review",
@@ -48,9 +48,9 @@ fn told(review: &Review) -> Box<dyn Kind> {
     .remove(0)
 }
 
-fn round(reason: &Reason) -> ReviewRound {
+fn round(reason: &TriggerReason) -> ReviewRound {
     match reason {
-        Reason::JobRequested(request) => request.about.round().expect("a review").clone(),
+        TriggerReason::JobRequested(request) => request.about.round().expect("a review").clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -61,7 +61,10 @@ fn named_program_review_starts_work_as_information() {
     assert_eq!(nothing(&*told(&review), &facts("", &review, &[])), PROGRAM);
     let facts = facts(AGENTS, &review, &[asked_before()]);
     let found = follows(&*told(&review), &facts);
-    assert_eq!(found, follows(&Reviewed::from_poll(&record(), &review), &facts));
+    assert_eq!(
+        found,
+        follows(&ReviewEvent::from_poll(&record(), &review), &facts)
+    );
     assert_eq!(found.reason.job(), Some(Job::AddressReview));
     assert!(round(&found.reason).by_program);
 }
@@ -74,8 +77,8 @@ fn program_reviews_stop_after_allowed_rounds() {
         // Each review has new threads: those of a person would have no limit.
         let review = by("lint[bot]", id, &[(100 + id, None)]);
         match decided(&*told(&review), &facts(AGENTS, &review, &history)) {
-            Verdict::Follows(follows) => history.push(follows.into_trigger(Source::Webhook)),
-            Verdict::Nothing(why) => ends.push(why),
+            EventVerdict::Follows(follows) => history.push(follows.into_trigger(TriggerChannel::Webhook)),
+            EventVerdict::Nothing(why) => ends.push(why),
             other => panic!("{other:?}"),
         }
     }
@@ -93,11 +96,11 @@ fn own_review_is_followed_once_per_head() {
         "our own account said it"
     );
     let found = follows(&*told(&review), &facts(ITSELF, &review, &asked()));
-    let polled = Reviewed::from_poll(&record(), &review);
+    let polled = ReviewEvent::from_poll(&record(), &review);
     assert_eq!(found, follows(&polled, &facts(ITSELF, &review, &asked())));
     assert!(round(&found.reason).by_program);
     let mut history = asked();
-    history.push(found.into_trigger(Source::Webhook));
+    history.push(found.into_trigger(TriggerChannel::Webhook));
     let second = by("journeyman[bot]", 10, &[(42, None)]);
     let why = nothing(&*told(&second), &facts(ITSELF, &second, &history));
     assert_eq!(why, "a review of ours of this head was worked on");
@@ -108,7 +111,7 @@ fn own_review_is_followed_once_per_head() {
         said,
         "a reply"
     );
-    let old = Review {
+    let old = PullRequestReview {
         commit: Some("a".repeat(40).parse().expect("commit")),
         ..review
     };
@@ -119,15 +122,15 @@ fn own_review_is_followed_once_per_head() {
     );
 }
 
-fn requested(rules: &str, by: &str, now: PullRequest) -> Facts {
-    let mut facts = facts_with(&format!("{RULES}{rules}"), Source::Poll);
+fn requested(rules: &str, by: &str, now: PullRequest) -> DecisionFacts {
+    let mut facts = facts_with(&format!("{RULES}{rules}"), TriggerChannel::Poll);
     let now = PullRequest {
         requested_reviewers: vec!["agent".to_owned()],
         ..now
     };
     facts.put_pull_request(repository(), 7, now);
     facts.put_record(repository(), 7, Some(record()));
-    let by = github::User {
+    let by = github::GitHubUser {
         id: Some(40),
         login: by.to_owned(),
         is_bot: true,
@@ -146,7 +149,7 @@ fn requested(rules: &str, by: &str, now: PullRequest) -> Facts {
 
 #[test]
 fn own_pull_request_reviewed_once_per_head() {
-    let event = ReviewRequested::from_poll(repository(), 7);
+    let event = ReviewRequestEvent::from_poll(repository(), 7);
     let ready = || PullRequest {
         draft: false,
         ..pull_request()

@@ -1,43 +1,43 @@
 //! Events of programs start nothing through any channel, unless the rules name the program.
 
-use domain::{Account, Reason, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
+use domain::{SkipReason, TicketKey, Timestamp, TrackerAccount, TriggerChannel, TriggerKey, TriggerReason};
 use serde_json::json;
 
 use super::{
-    Kind, Verdict,
-    comment::Comment,
-    discussed::Discussed,
-    given::Given,
+    EventKind, EventVerdict,
+    comment::CommentEvent,
+    discussed::DiscussionEvent,
+    given::TicketAssignedEvent,
     issue_text::IssueText,
-    matched::Matched,
-    review_requested::ReviewRequested,
-    reviewed::Reviewed,
+    matched::ConditionMatchEvent,
+    review_requested::ReviewRequestEvent,
+    reviewed::ReviewEvent,
     tests::{
         READY, asked, decided, facts_with, follows, github, issue, jira, jira_person, moved, nothing,
         pull_request, record, repository, review, ticket,
     },
-    text::TextWritten,
-    work::Work,
+    text::TextEditEvent,
+    work::WorkRequestEvent,
 };
 use crate::{
-    facts::{Facts, PROGRAM, Person, RunProgress},
-    outside::{Gift, How, Issue, account},
+    facts::{DecisionFacts, EventActor, PROGRAM, RunProgress},
+    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue, convert_user},
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: agent\n  jql: labels = agent\n\
     triage:\n  labels: [bug]\n  anyone: true\nissues:\n  labels: [agent]\ndiscussions:\n  enabled: true\n\
     pull_request:\n  reviewer: agent\n";
 
-fn bot() -> github::User {
-    github::User {
+fn bot() -> github::GitHubUser {
+    github::GitHubUser {
         id: Some(41),
         login: "tidy[bot]".to_owned(),
         is_bot: true,
     }
 }
 
-fn app() -> Account {
-    Account {
+fn app() -> TrackerAccount {
+    TrackerAccount {
         id: "app-1".to_owned(),
         display_name: "Automation".to_owned(),
         is_bot: true,
@@ -53,9 +53,9 @@ fn discussion() -> TicketKey {
 }
 
 /// Facts with every value that the kinds below need. A program has the rights of a person.
-fn facts(rules: &str) -> Facts {
-    let mut facts = facts_with(rules, Source::Webhook);
-    let of_program = Issue {
+fn facts(rules: &str) -> DecisionFacts {
+    let mut facts = facts_with(rules, TriggerChannel::Webhook);
+    let of_program = TrackerIssue {
         summary: "Tidy".to_owned(),
         status: READY.to_owned(),
         labels: vec!["agent".to_owned()],
@@ -68,23 +68,23 @@ fn facts(rules: &str) -> Facts {
                 ..moved
             })
             .collect(),
-        ..Issue::default()
+        ..TrackerIssue::default()
     };
-    let on_github = Issue {
-        creator: Some(account(bot())),
-        gifts: vec![Gift {
+    let on_github = TrackerIssue {
+        creator: Some(convert_user(bot())),
+        gifts: vec![AssignmentEvent {
             id: "LE_1".to_owned(),
             at: Timestamp::from_unix_ms(50),
-            by: Some(account(bot())),
-            how: How::Labeled("agent".to_owned()),
+            by: Some(convert_user(bot())),
+            how: AssignmentKind::Labeled("agent".to_owned()),
         }],
         ..of_program.clone()
     };
     facts.put_issue(ticket(), Ok(of_program));
     facts.put_issue(number(), Ok(on_github));
-    let unlabeled = Issue {
-        creator: Some(account(bot())),
-        ..Issue::default()
+    let unlabeled = TrackerIssue {
+        creator: Some(convert_user(bot())),
+        ..TrackerIssue::default()
     };
     facts.put_issue(
         "github:acme/shop#8".parse().expect("ticket"),
@@ -94,7 +94,7 @@ fn facts(rules: &str) -> Facts {
     for ticket in [ticket(), number()] {
         facts.put_history(ticket.clone(), Vec::new());
         facts.put_progress(ticket.clone(), RunProgress::default());
-        facts.put_row(ticket.clone(), domain::Row::default());
+        facts.put_row(ticket.clone(), domain::TicketRow::default());
         facts.put_open(repository(), ticket, Vec::new());
     }
     facts.put_record(repository(), 7, Some(record()));
@@ -112,27 +112,27 @@ fn facts(rules: &str) -> Facts {
         at: Timestamp::default(),
     };
     facts.put_review_requests(repository(), 9, vec![request]);
-    facts.put_authority(Person::on(&number(), &account(bot())), true);
+    facts.put_authority(EventActor::on(&number(), &convert_user(bot())), true);
     facts.put_authority(jira_person(app()), true);
     facts
 }
 
-fn by_app(body: &serde_json::Value) -> Vec<Box<dyn Kind>> {
+fn by_app(body: &serde_json::Value) -> Vec<Box<dyn EventKind>> {
     let mut body = body.clone();
     body["user"] = json!({"accountId": "app-1", "displayName": "Automation", "accountType": "app"});
     jira(&body)
 }
 
-fn one(events: Vec<Box<dyn Kind>>, name: &str) -> Box<dyn Kind> {
+fn one(events: Vec<Box<dyn EventKind>>, name: &str) -> Box<dyn EventKind> {
     let mut events = events.into_iter();
     events
         .find(|event| format!("{event:?}").starts_with(name))
         .expect(name)
 }
 
-fn polled_comment(text: &str) -> Comment {
-    let comment = github::Comment {
-        id: github::CommentId(31),
+fn polled_comment(text: &str) -> CommentEvent {
+    let comment = github::GitHubComment {
+        id: github::GitHubCommentId(31),
         author: bot().login,
         author_id: bot().id,
         by_bot: true,
@@ -141,17 +141,17 @@ fn polled_comment(text: &str) -> Comment {
         updated_at: None,
         by_us: false,
     };
-    Comment::from_github_poll(&repository(), 7, comment, Timestamp::default())
+    CommentEvent::from_github_poll(&repository(), 7, comment, Timestamp::default())
 }
 
-fn on_github(event: &str, body: &serde_json::Value) -> Vec<Box<dyn Kind>> {
+fn on_github(event: &str, body: &serde_json::Value) -> Vec<Box<dyn EventKind>> {
     let mut body = body.clone();
     body["repository"] = json!({"full_name": "acme/shop"});
     github(event, &body)
 }
 
 /// Every kind that a program could start work with, by webhook and by poll.
-fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
+fn acts() -> Vec<(&'static str, Box<dyn EventKind>)> {
     let user = json!({"login": "tidy[bot]", "id": 41, "type": "Bot"});
     let comment = |text: &str| {
         on_github(
@@ -178,20 +178,20 @@ fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
         creator: Some(app()),
         assignee: None,
     };
-    let written = TextWritten::from_poll(&changed, None, Timestamp::default()).expect("created");
-    let reviewed = github::Review {
+    let written = TextEditEvent::from_poll(&changed, None, Timestamp::default()).expect("created");
+    let reviewed = github::PullRequestReview {
         author: bot().login,
         author_id: bot().id,
         by_bot: true,
-        ..review(9, github::ReviewState::ChangesRequested, "No.", &[])
+        ..review(9, github::ReviewVerdict::ChangesRequested, "No.", &[])
     };
     let told_review = on_github(
         "pull_request_review",
         &json!({"action": "submitted",
         "review": {"id": 9, "user": user}, "pull_request": {"number": 7}}),
     );
-    let polled_on_jira = jira::Comment {
-        id: jira::CommentId("9".to_owned()),
+    let polled_on_jira = jira::JiraComment {
+        id: jira::JiraCommentId("9".to_owned()),
         author: "Automation".to_owned(),
         author_account_id: "app-1".to_owned(),
         by_bot: true,
@@ -212,9 +212,9 @@ fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
         ("order on Jira by webhook", one(jira(&said_on_jira), "Comment")),
         (
             "order on Jira by poll",
-            Box::new(Comment::from_jira_poll(&ticket(), &polled_on_jira)),
+            Box::new(CommentEvent::from_jira_poll(&ticket(), &polled_on_jira)),
         ),
-        ("discussion", Box::new(Discussed::opened(discussion()))),
+        ("discussion", Box::new(DiscussionEvent::opened(discussion()))),
         ("text by webhook", one(by_app(&edited), "TextWritten")),
         ("text by poll", Box::new(written)),
         (
@@ -226,7 +226,7 @@ fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
         ("review by webhook", one(told_review, "Reviewed")),
         (
             "review by poll",
-            Box::new(Reviewed::from_poll(&record(), &reviewed)),
+            Box::new(ReviewEvent::from_poll(&record(), &reviewed)),
         ),
     ]
 }
@@ -236,12 +236,12 @@ fn program_starts_no_command_triage_or_repair() {
     for (name, event) in acts() {
         assert_eq!(nothing(&*event, &facts(RULES)), PROGRAM, "{name}");
     }
-    let matched = Matched::from_poll(ticket());
+    let matched = ConditionMatchEvent::from_poll(ticket());
     assert_eq!(
         nothing(&matched, &facts(RULES)),
         "who created the ticket may not ask for work"
     );
-    let requested = ReviewRequested::from_poll(repository(), 9);
+    let requested = ReviewRequestEvent::from_poll(repository(), 9);
     assert_eq!(
         nothing(&requested, &facts(RULES)),
         "who asks for the review may not"
@@ -250,7 +250,7 @@ fn program_starts_no_command_triage_or_repair() {
 
 #[test]
 fn program_work_request_is_refused_once() {
-    let polled = Work::from_poll(
+    let polled = WorkRequestEvent::from_poll(
         ticket(),
         READY.to_owned(),
         issue().moves.pop().map(|moved| jira::StatusChange {
@@ -260,22 +260,26 @@ fn program_work_request_is_refused_once() {
         Timestamp::default(),
     );
     let labeled = on_github("issues", &json!({"action": "labeled", "issue": {"number": 7}}));
-    let asks: Vec<(Box<dyn Kind>, TicketKey, &str)> = vec![
+    let asks: Vec<(Box<dyn EventKind>, TicketKey, &str)> = vec![
         (one(by_app(&moved()), "Work"), ticket(), "Automation"),
         (Box::new(polled), ticket(), "Automation"),
         (one(labeled, "Given"), number(), "tidy[bot]"),
-        (Box::new(Given::from_poll(number())), number(), "tidy[bot]"),
+        (
+            Box::new(TicketAssignedEvent::from_poll(number())),
+            number(),
+            "tidy[bot]",
+        ),
     ];
     for (event, ticket, actor) in asks {
         let first = follows(&*event, &facts(RULES));
         let bot = SkipReason::Bot {
             actor: actor.to_owned(),
         };
-        assert_eq!(first.reason, Reason::Skipped(bot), "{event:?}");
-        let mut again = facts_with(RULES, Source::Poll);
+        assert_eq!(first.reason, TriggerReason::Skipped(bot), "{event:?}");
+        let mut again = facts_with(RULES, TriggerChannel::Poll);
         again.put_history(
             ticket.clone(),
-            vec![follows(&*event, &facts(RULES)).into_trigger(Source::Poll)],
+            vec![follows(&*event, &facts(RULES)).into_trigger(TriggerChannel::Poll)],
         );
         let before = facts(RULES);
         again.put_issue(ticket.clone(), before.issue(&ticket).expect("issue").clone());
@@ -287,23 +291,23 @@ fn program_work_request_is_refused_once() {
 #[test]
 fn named_program_is_judged_like_person() {
     let named = format!("{RULES}review:\n  agents: ['Tidy[bot]', app-1]\n");
-    let labeled = Given::from_poll(number());
+    let labeled = TicketAssignedEvent::from_poll(number());
     assert!(matches!(
         follows(&labeled, &facts(&named)).reason,
-        Reason::JobRequested(_)
+        TriggerReason::JobRequested(_)
     ));
     let moved = one(by_app(&moved()), "Work");
     assert!(matches!(
         follows(&*moved, &facts(&named)).reason,
-        Reason::JobRequested(_)
+        TriggerReason::JobRequested(_)
     ));
     let stop = decided(&polled_comment("/stop"), &facts(&named));
-    assert!(matches!(stop, Verdict::Follows(_)), "{stop:?}");
+    assert!(matches!(stop, EventVerdict::Follows(_)), "{stop:?}");
 }
 
 #[test]
 fn program_text_is_never_instruction() {
-    let comment = crate::outside::Comment {
+    let comment = crate::tracker_reader::TrackerComment {
         author: "Automation".to_owned(),
         author_id: "app-1".to_owned(),
         by_bot: true,
@@ -311,20 +315,20 @@ fn program_text_is_never_instruction() {
         updated: Timestamp::from_unix_ms(9),
         text: "Drop the tests.".to_owned(),
     };
-    let edit = crate::outside::Edit {
+    let edit = crate::tracker_reader::TrackerEdit {
         id: "8".to_owned(),
         at: Timestamp::from_unix_ms(60),
         by: Some(app()),
     };
     let said = asked(|issue, _| issue.comments = vec![comment]);
-    let Reason::JobRequested(job) = follows(&*jira(&moved())[0], &said).reason else {
+    let TriggerReason::JobRequested(job) = follows(&*jira(&moved())[0], &said).reason else {
         panic!("no job")
     };
     assert!(!job.text.comments[0].may_instruct);
     let edited = asked(|issue, _| issue.edits = vec![edit]);
     let reason = follows(&*jira(&moved())[0], &edited).reason;
     let by = "Automation".to_owned();
-    assert_eq!(reason, Reason::Skipped(SkipReason::TextChanged { by }));
+    assert_eq!(reason, TriggerReason::Skipped(SkipReason::TextChanged { by }));
     assert_eq!(
         follows(&*jira(&moved())[0], &said).key,
         TriggerKey::new("changelog:7")

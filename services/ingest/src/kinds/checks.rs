@@ -3,17 +3,17 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    ChecksSummary, CommitId, Conclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, Reason, RepositoryName,
-    SkipReason, Suspects, TicketKey, TriggerKey,
+    ChecksSummary, CommitId, ChecksConclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName,
+    SkipReason, SuspectChanges, TicketKey, TriggerKey,
 };
-use github::{Check, RunProgress};
+use github::{CommitCheck, WorkflowRunProgress};
 
-use super::{Follows, Kind, Verdict, closed::is_closed};
+use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
 use crate::{
-    facts::{Facts, Need},
-    hex, log,
-    payload::{Hook, Unreadable, github as wire},
-    pin, repair, skip,
+    facts::{DecisionFacts, Need},
+    hex, log_essence,
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin, repair, skip,
 };
 
 const FAILED_CHECKS: usize = 20;
@@ -28,20 +28,20 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksChanged {
     head: CommitId,
-    of: Of,
+    of: HeadOrigin,
 }
 
 /// Origin of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Of {
+enum HeadOrigin {
     /// Head of a branch, from a webhook.
     Branch(RepositoryName, String),
     /// Head of our pull request.
     Ours(TicketKey, PullRequestRef),
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unreadable> {
-    let Hook::GitHub { event, .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChanged>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event, .. } = hook else {
         return Ok(Vec::new());
     };
     let (is_complete, repository, head, branches) = match *event {
@@ -76,7 +76,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Vec<ChecksChanged>, Unread
     let repository = hook.repository(repository);
     let changed = |branch| ChecksChanged {
         head: head.clone(),
-        of: Of::Branch(repository.clone(), branch),
+        of: HeadOrigin::Branch(repository.clone(), branch),
     };
     Ok(branches.into_iter().filter(|_| is_complete).map(changed).collect())
 }
@@ -86,70 +86,70 @@ impl ChecksChanged {
     pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
         Self {
             head,
-            of: Of::Ours(record.ticket.clone(), record.pull_request.clone()),
+            of: HeadOrigin::Ours(record.ticket.clone(), record.pull_request.clone()),
         }
     }
 }
 
-impl Kind for ChecksChanged {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ChecksChanged {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let (ticket, ours) = match &self.of {
-            Of::Ours(ticket, ours) => (ticket, ours),
-            Of::Branch(repository, branch) => {
+            HeadOrigin::Ours(ticket, ours) => (ticket, ours),
+            HeadOrigin::Branch(repository, branch) => {
                 let Some(record) = facts.branch(repository, branch)? else {
-                    return Ok(Verdict::nothing("not a branch of ours"));
+                    return Ok(EventVerdict::nothing("not a branch of ours"));
                 };
                 let Some(ours) = &record.pull_request else {
                     let early = format!("the pull request of {branch} is not recorded yet");
-                    return Ok(Verdict::Early(early));
+                    return Ok(EventVerdict::Early(early));
                 };
                 let now = facts.pull_request(repository, &ours.number)?;
                 if now.head != self.head || is_closed(now) {
-                    return Ok(Verdict::nothing("not the open head of the pull request"));
+                    return Ok(EventVerdict::nothing("not the open head of the pull request"));
                 }
                 (&record.ticket, ours)
             }
         };
         let checks = facts.checks(&ours.repository, &self.head)?;
-        let conclusion = github::conclusion(checks);
+        let conclusion = github::conclude_checks(checks);
         // Workflow runs that await approval have no check runs. Without this read, one green check would pass for all.
-        if conclusion != Some(Conclusion::Failure) {
+        if conclusion != Some(ChecksConclusion::Failure) {
             let runs = facts.workflow_runs(&ours.repository, &self.head)?;
-            if runs.iter().any(|run| run.progress == RunProgress::AwaitsApproval) {
+            if runs.iter().any(|run| run.progress == WorkflowRunProgress::AwaitsApproval) {
                 return notify_waiting(ticket, ours, &self.head, facts);
             }
-            if conclusion.is_some() && runs.iter().any(|run| run.progress == RunProgress::UnderWay) {
-                return Ok(Verdict::nothing("a workflow run is not complete"));
+            if conclusion.is_some() && runs.iter().any(|run| run.progress == WorkflowRunProgress::UnderWay) {
+                return Ok(EventVerdict::nothing("a workflow run is not complete"));
             }
         }
         if checks.is_empty() {
-            return Ok(Verdict::NoChecks);
+            return Ok(EventVerdict::NoChecks);
         }
         let Some(conclusion) = conclusion else {
-            return Ok(Verdict::nothing("checks are not complete"));
+            return Ok(EventVerdict::nothing("checks are not complete"));
         };
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
         let key = follows_key(ours, &self.head, checks);
         if let Some(sequence) = facts.known(ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
-        if let Some(wait) = unsettled(ours, checks, facts)? {
+        if let Some(wait) = find_unsettled_reason(ours, checks, facts)? {
             return Ok(wait);
         }
         if is_left_alone(ours, facts)? {
-            return Ok(Verdict::nothing(skip::FORBIDDEN));
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
         let at = checks.iter().filter_map(|check| check.completed_at).max();
-        let follows = |reason| Follows {
+        let follows = |reason| NewTrigger {
             ticket: ticket.clone(),
             key: key.clone(),
             at: at.unwrap_or(facts.now),
             actor: None,
             reason,
         };
-        if conclusion == Conclusion::Failure {
-            let summary = failure(ours, &self.head, checks, facts)?;
-            return Ok(follows(repair::wanted(ticket, summary, facts)?).into());
+        if conclusion == ChecksConclusion::Failure {
+            let summary = summarize_failure(ours, &self.head, checks, facts)?;
+            return Ok(follows(repair::decide_repair(ticket, summary, facts)?).into());
         }
         let summary = ChecksSummary {
             pull_request: ours.clone(),
@@ -159,10 +159,10 @@ impl Kind for ChecksChanged {
             unrepaired: None,
             rerun: Vec::new(),
             asked: Vec::new(),
-            page: page(checks),
-            suspects: Suspects::default(),
+            page: find_checks_page(checks),
+            suspects: SuspectChanges::default(),
         };
-        Ok(follows(Reason::ChecksCompleted(summary)).into())
+        Ok(follows(TriggerReason::ChecksCompleted(summary)).into())
     }
 }
 
@@ -170,7 +170,7 @@ impl Kind for ChecksChanged {
 /// started.
 ///
 /// A completion time in the future beyond the settle time is ignored as a wrong clock.
-fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<Option<Verdict>, Need> {
+fn find_unsettled_reason(ours: &PullRequestRef, checks: &[CommitCheck], facts: &DecisionFacts) -> Result<Option<EventVerdict>, Need> {
     let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
         return Ok(None);
     };
@@ -179,7 +179,7 @@ fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<O
     if age < settle && ahead <= settle {
         let why = "the last check has ended just now: more may begin".to_owned();
         let after = (settle - age).max(SHORTEST_WAIT);
-        return Ok(Some(Verdict::Unsettled { why, after }));
+        return Ok(Some(EventVerdict::Unsettled { why, after }));
     }
     if settle.is_zero() || age >= facts.patience.required {
         return Ok(None);
@@ -189,49 +189,49 @@ fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<O
     let is_missing = |name: &&String| !checks.iter().any(|check| check.name == **name);
     // The end of that check is an event. If it never ends, a poll finds it after the waiting time.
     let missing = required.iter().find(is_missing);
-    Ok(missing.map(|name| Verdict::nothing(format!("the required check {name:?} has not reported"))))
+    Ok(missing.map(|name| EventVerdict::nothing(format!("the required check {name:?} has not reported"))))
 }
 
 /// True when a skip label excludes our pull request from all work.
-fn is_left_alone(ours: &PullRequestRef, facts: &Facts) -> Result<bool, Need> {
+fn is_left_alone(ours: &PullRequestRef, facts: &DecisionFacts) -> Result<bool, Need> {
     let Some(rules) = facts.book.for_repository(&ours.repository) else {
         return Ok(false);
     };
     let now = facts.pull_request(&ours.repository, &ours.number)?;
-    Ok(skip::of_ours(now, rules).is_some())
+    Ok(skip::find_own_skip(now, rules).is_some())
 }
 
 /// Summary of checks with at least one failure, with the details of each failure.
-pub(super) fn failure(
+pub(super) fn summarize_failure(
     ours: &PullRequestRef,
     head: &CommitId,
-    checks: &[Check],
-    facts: &Facts,
+    checks: &[CommitCheck],
+    facts: &DecisionFacts,
 ) -> Result<ChecksSummary, Need> {
     Ok(ChecksSummary {
         pull_request: ours.clone(),
         head: head.clone(),
-        conclusion: Conclusion::Failure,
-        failed: failed(checks, ours, facts)?,
+        conclusion: ChecksConclusion::Failure,
+        failed: list_failed_checks(checks, ours, facts)?,
         unrepaired: None,
         rerun: Vec::new(),
         asked: Vec::new(),
-        page: page(checks),
-        suspects: Suspects::default(),
+        page: find_checks_page(checks),
+        suspects: SuspectChanges::default(),
     })
 }
 
 /// Page of the CI run: a run of GitHub Actions before others, a failed check before a successful one.
-fn page(checks: &[Check]) -> String {
-    let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
+fn find_checks_page(checks: &[CommitCheck]) -> String {
+    let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
     let by_color = || checks.iter().filter(is_red).chain(checks.iter().filter(|check| !is_red(check)));
-    let of_actions = by_color().find(|check| github::actions_run(&check.url).is_some());
+    let of_actions = by_color().find(|check| github::parse_run_id(&check.url).is_some());
     let any = of_actions.or_else(|| by_color().find(|check| !check.url.is_empty()));
-    any.map(|check| pin::cut(&check.url, PAGE_CHARS)).unwrap_or_default()
+    any.map(|check| text_pin::truncate_text(&check.url, PAGE_CHARS)).unwrap_or_default()
 }
 
-fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[Check]) -> TriggerKey {
-    key(ours, head, &digest(checks))
+fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[CommitCheck]) -> TriggerKey {
+    build_checks_key(ours, head, &hash_checks(checks))
 }
 
 /// Absence of checks on the head of our pull request after the waiting time.
@@ -252,32 +252,32 @@ impl ChecksAbsent {
     }
 }
 
-impl Kind for ChecksAbsent {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ChecksAbsent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if is_left_alone(&self.ours, facts)? {
-            return Ok(Verdict::nothing(skip::FORBIDDEN));
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
         let runs = facts.workflow_runs(&self.ours.repository, &self.head)?;
-        if runs.iter().any(|run| run.progress != RunProgress::Ended) {
-            return Ok(Verdict::nothing("a workflow run is not complete"));
+        if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
+            return Ok(EventVerdict::nothing("a workflow run is not complete"));
         }
         let summary = ChecksSummary {
             pull_request: self.ours.clone(),
             head: self.head.clone(),
-            conclusion: domain::Conclusion::Absent,
+            conclusion: domain::ChecksConclusion::Absent,
             failed: Vec::new(),
             unrepaired: None,
             rerun: Vec::new(),
             asked: Vec::new(),
             page: String::new(),
-            suspects: Suspects::default(),
+            suspects: SuspectChanges::default(),
         };
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
-            key: key(&self.ours, &self.head, "absent"),
+            key: build_checks_key(&self.ours, &self.head, "absent"),
             at: facts.now,
             actor: None,
-            reason: Reason::ChecksCompleted(summary),
+            reason: TriggerReason::ChecksCompleted(summary),
         }))
     }
 }
@@ -300,8 +300,8 @@ impl ChecksPending {
     }
 }
 
-impl Kind for ChecksPending {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ChecksPending {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         notify_waiting(&self.ticket, &self.ours, &self.head, facts)
     }
 }
@@ -311,67 +311,67 @@ fn notify_waiting(
     ticket: &TicketKey,
     ours: &PullRequestRef,
     head: &CommitId,
-    facts: &Facts,
-) -> Result<Verdict, Need> {
+    facts: &DecisionFacts,
+) -> Result<EventVerdict, Need> {
     let checks = facts.checks(&ours.repository, head)?;
     let runs = facts.workflow_runs(&ours.repository, head)?;
-    let of = |progress: RunProgress| runs.iter().filter(move |run| run.progress == progress);
+    let of = |progress: WorkflowRunProgress| runs.iter().filter(move |run| run.progress == progress);
     // Waiting for approval takes precedence: no amount of time ends it without a user.
-    let needs_approval = of(RunProgress::AwaitsApproval).next().is_some();
+    let needs_approval = of(WorkflowRunProgress::AwaitsApproval).next().is_some();
     let (mut waiting, mut pages) = (BTreeSet::new(), Vec::new());
     if needs_approval {
-        waiting.extend(of(RunProgress::AwaitsApproval).map(|run| run.name.as_str()));
-        pages.extend(of(RunProgress::AwaitsApproval).map(|run| run.url.as_str()));
+        waiting.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.name.as_str()));
+        pages.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.url.as_str()));
     } else {
         let open = || checks.iter().filter(|check| check.conclusion.is_none());
         waiting.extend(open().map(|check| check.name.as_str()));
         pages.extend(open().map(|check| check.url.as_str()));
         if waiting.is_empty() {
-            waiting.extend(of(RunProgress::UnderWay).map(|run| run.name.as_str()));
-            pages.extend(of(RunProgress::UnderWay).map(|run| run.url.as_str()));
+            waiting.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.name.as_str()));
+            pages.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.url.as_str()));
         }
     }
     if waiting.is_empty() {
-        return Ok(Verdict::nothing("the checks have ended"));
+        return Ok(EventVerdict::nothing("the checks have ended"));
     }
-    let key = key(ours, head, if needs_approval { "approval" } else { "pending" });
+    let key = build_checks_key(ours, head, if needs_approval { "approval" } else { "pending" });
     if let Some(sequence) = facts.known(ticket, &key)? {
-        return Ok(Verdict::Known(*sequence));
+        return Ok(EventVerdict::Known(*sequence));
     }
     if is_left_alone(ours, facts)? {
-        return Ok(Verdict::nothing(skip::FORBIDDEN));
+        return Ok(EventVerdict::nothing(skip::FORBIDDEN));
     }
     let names = waiting.into_iter().filter(|name| !name.is_empty()).take(FAILED_CHECKS);
     let page = pages.into_iter().find(|page| !page.is_empty()).unwrap_or_default();
-    Ok(Verdict::from(Follows {
+    Ok(EventVerdict::from(NewTrigger {
         ticket: ticket.clone(),
         key,
         at: facts.now,
         actor: None,
-        reason: Reason::Skipped(SkipReason::ChecksWait {
+        reason: TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request: ours.clone(),
-            checks: names.map(|name| pin::cut(&pin::sanitise(name), 200)).collect(),
+            checks: names.map(|name| text_pin::truncate_text(&text_pin::sanitize_text(name), 200)).collect(),
             needs_approval,
-            page: pin::cut(page, PAGE_CHARS),
+            page: text_pin::truncate_text(page, PAGE_CHARS),
         }),
     }))
 }
 
 /// Trigger key of a result. It changes when a check is rerun or ends differently.
-fn key(ours: &PullRequestRef, head: &CommitId, result: &str) -> TriggerKey {
+fn build_checks_key(ours: &PullRequestRef, head: &CommitId, result: &str) -> TriggerKey {
     TriggerKey::new(format!("checks:{}:{head}:{result}", ours.repository))
 }
 
 /// Failed checks, each with its class and the essence of its log.
-fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<FailedCheck>, Need> {
-    let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
-    let (mut failed, mut room) = (Vec::new(), log::ALL_CHARS);
+fn list_failed_checks(checks: &[CommitCheck], ours: &PullRequestRef, facts: &DecisionFacts) -> Result<Vec<FailedCheck>, Need> {
+    let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
+    let (mut failed, mut room) = (Vec::new(), log_essence::ALL_CHARS);
     for check in checks.iter().filter(is_red).take(FAILED_CHECKS) {
         let raw = match failed.len() < READ_LOGS {
             true => facts.log(&ours.repository, &Box::new(check.clone()))?.as_deref(),
             false => None,
         };
-        let essence = raw.map(|raw| log::essence(raw, room));
+        let essence = raw.map(|raw| log_essence::extract_essence(raw, room));
         room -= essence.as_ref().map_or(0, |essence| essence.text.chars().count().min(room));
         failed.push(failed_check(check, essence));
     }
@@ -381,8 +381,8 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
         let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
         let before = facts.branch_checks(&ours.repository, base)?;
         for check in &mut failed {
-            let same = |other: &&Check| other.name == check.name;
-            let is_good = |other: &Check| other.conclusion.is_some_and(github::CheckConclusion::is_good);
+            let same = |other: &&CommitCheck| other.name == check.name;
+            let is_good = |other: &CommitCheck| other.conclusion.is_some_and(github::CheckConclusion::is_good);
             // A check that also passed on this commit is flaky, so its failure does not count against the change.
             if checks.iter().filter(same).any(is_good) {
                 check.class = FailureClass::Flaky;
@@ -402,20 +402,20 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
 ///
 /// A check without output on the head counts as failing in a known way.
 fn has_only_known_failures(
-    new: &Check,
-    old: &Check,
+    new: &CommitCheck,
+    old: &CommitCheck,
     repository: &RepositoryName,
-    facts: &Facts,
+    facts: &DecisionFacts,
 ) -> Result<bool, Need> {
-    let failures = |check: &Check| -> Result<BTreeSet<String>, Need> {
+    let failures = |check: &CommitCheck| -> Result<BTreeSet<String>, Need> {
         let log = facts.log(repository, &Box::new(check.clone()))?.as_deref();
         Ok(domain::list_failures(log.unwrap_or(&check.output_tail)))
     };
     Ok(failures(new)?.is_subset(&failures(old)?))
 }
 
-fn digest(checks: &[Check]) -> String {
-    let line = |check: &Check| {
+fn hash_checks(checks: &[CommitCheck]) -> String {
+    let line = |check: &CommitCheck| {
         let end = check.conclusion.map(github::CheckConclusion::as_str);
         format!(
             "{:?} {} {} {end:?} {:?}\n",
@@ -424,12 +424,12 @@ fn digest(checks: &[Check]) -> String {
     };
     let mut lines: Vec<_> = checks.iter().map(line).collect();
     lines.sort();
-    hex::sha256(lines.concat().as_bytes())
+    hex::hash_sha256(lines.concat().as_bytes())
 }
 
-fn failed_check(check: &Check, log: Option<log::Essence>) -> FailedCheck {
+fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> FailedCheck {
     // A log is not markup, so only hidden characters are removed and tags stay.
-    let clean = domain::text::without_hidden(&check.output_tail);
+    let clean = domain::text::remove_hidden(&check.output_tail);
     let mut start = clean.len().saturating_sub(LOG_TAIL_BYTES);
     while !clean.is_char_boundary(start) {
         start += 1;
@@ -437,10 +437,10 @@ fn failed_check(check: &Check, log: Option<log::Essence>) -> FailedCheck {
     let log = log.unwrap_or_default();
     let shown = if log.text.is_empty() { &clean } else { &log.text };
     FailedCheck {
-        name: pin::cut(&pin::sanitise(&check.name), 200),
+        name: text_pin::truncate_text(&text_pin::sanitize_text(&check.name), 200),
         url: check.url.clone(),
         log_tail: clean[start..].to_owned(),
-        class: domain::classify(
+        class: domain::classify_failure(
             &check.name,
             check.conclusion == Some(github::CheckConclusion::TimedOut),
             shown,

@@ -1,34 +1,34 @@
 //! Merge or close of our pull request.
 
-use domain::{PullRequestRecord, PullRequestRef, Reason, RepositoryName, TicketKey, Timestamp, TriggerKey};
+use domain::{PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, TicketKey, Timestamp, TriggerKey};
 use github::PullRequest;
 
-use super::{Follows, Kind, Verdict};
+use super::{NewTrigger, EventKind, EventVerdict};
 use crate::{
-    facts::{Facts, Need, Person},
-    payload::{Hook, Unreadable, github as wire},
-    pin,
+    facts::{DecisionFacts, Need, EventActor},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin,
 };
 
 /// Merge or close of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Closed {
+pub(crate) struct CloseEvent {
     repository: RepositoryName,
     number: u64,
-    of: Of,
+    of: CloseOrigin,
 }
 
 /// Origin of the pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Of {
+enum CloseOrigin {
     /// Pull request of a branch, closed by a user, from a webhook.
     Branch { branch: String, by: String },
     /// Pull request of ours, from a poll.
     Ours(TicketKey, PullRequestRef),
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Closed>, Unreadable> {
-    let Hook::GitHub { event: "pull_request", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CloseEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
         return Ok(None);
     };
     let wire::PullRequestPayload { action, pull_request, repository, sender } = hook.read()?;
@@ -44,34 +44,34 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Closed>, Unreadable
     }
     let is_merged = pull_request.merged.unwrap_or(false);
     let by = pull_request.merged_by.filter(|_| is_merged).unwrap_or(sender).login;
-    Ok(Some(Closed {
+    Ok(Some(CloseEvent {
         repository: hook.repository(repository),
         number: pull_request.number,
-        of: Of::Branch {
+        of: CloseOrigin::Branch {
             branch: pull_request.head.r#ref,
             by,
         },
     }))
 }
 
-impl Closed {
+impl CloseEvent {
     /// Pull request of ours that a listing shows as closed.
     pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
         let ours = record.pull_request.clone();
         Self {
             repository: ours.repository.clone(),
             number: ours.number,
-            of: Of::Ours(record.ticket.clone(), ours),
+            of: CloseOrigin::Ours(record.ticket.clone(), ours),
         }
     }
 }
 
-impl Kind for Closed {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for CloseEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let (ticket, ours, told) = match &self.of {
-            Of::Ours(ticket, ours) => (ticket, ours, None),
-            Of::Branch { branch, by } => {
-                let person = Person::GitHub {
+            CloseOrigin::Ours(ticket, ours) => (ticket, ours, None),
+            CloseOrigin::Branch { branch, by } => {
+                let person = EventActor::GitHub {
                     repository: self.repository.clone(),
                     login: by.clone(),
                     // The check only concerns our own account, whose login is known.
@@ -79,14 +79,14 @@ impl Kind for Closed {
                     is_bot: false,
                 };
                 if facts.is_ours(&person) {
-                    return Ok(Verdict::nothing("our own account did it"));
+                    return Ok(EventVerdict::nothing("our own account did it"));
                 }
                 let Some(record) = facts.branch(&self.repository, branch)? else {
-                    return Ok(Verdict::nothing("not a branch of ours"));
+                    return Ok(EventVerdict::nothing("not a branch of ours"));
                 };
                 let of_the_record = record.pull_request.as_ref();
                 let Some(ours) = of_the_record.filter(|ours| ours.number == self.number) else {
-                    return Ok(Verdict::nothing("another pull request of the branch"));
+                    return Ok(EventVerdict::nothing("another pull request of the branch"));
                 };
                 (&record.ticket, ours, Some(by))
             }
@@ -94,7 +94,7 @@ impl Kind for Closed {
         // The webhook may be late, and a listing does not contain the merging user. The current state counts.
         let now = facts.pull_request(&self.repository, &self.number)?;
         let Some(at) = now.closed_at else {
-            return Ok(Verdict::nothing("the pull request is open again"));
+            return Ok(EventVerdict::nothing("the pull request is open again"));
         };
         let merged_by = now.merged_by.as_ref();
         // Only the webhook names the user who closed a pull request without a merge.
@@ -103,8 +103,8 @@ impl Kind for Closed {
             false => told.or(merged_by),
         };
         let by = by.map_or("somebody", String::as_str);
-        let (key, reason) = closed(ours, now.merged, by, at);
-        Ok(Verdict::from(Follows {
+        let (key, reason) = build_close_reason(ours, now.merged, by, at);
+        Ok(EventVerdict::from(NewTrigger {
             ticket: ticket.clone(),
             key,
             at,
@@ -119,14 +119,14 @@ pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
     pull_request.closed_at.is_some()
 }
 
-fn closed(ours: &PullRequestRef, merged: bool, by: &str, at: Timestamp) -> (TriggerKey, Reason) {
+fn build_close_reason(ours: &PullRequestRef, merged: bool, by: &str, at: Timestamp) -> (TriggerKey, TriggerReason) {
     let PullRequestRef { repository, number, .. } = ours;
-    let (by, pull_request) = (pin::cut(&pin::sanitise(by), 100), ours.clone());
+    let (by, pull_request) = (text_pin::truncate_text(&text_pin::sanitize_text(by), 100), ours.clone());
     if merged {
         let key = TriggerKey::new(format!("merged:{repository}#{number}"));
-        return (key, Reason::PullRequestMerged { pull_request, by });
+        return (key, TriggerReason::PullRequestMerged { pull_request, by });
     }
     // Whole seconds: payloads and listings of GitHub differ in fractions of a second.
     let key = TriggerKey::new(format!("closed:{repository}#{number}:{}", at.unix_s()));
-    (key, Reason::PullRequestClosed { pull_request, by })
+    (key, TriggerReason::PullRequestClosed { pull_request, by })
 }

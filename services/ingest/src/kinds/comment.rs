@@ -1,26 +1,26 @@
 //! Comment of a user: a command, or text for active runs.
 
 use domain::{
-    News, PullRequestRef, Reactable, Reason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
+    TicketNews, PullRequestRef, ReactionSubject, TriggerReason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
 };
 
 use super::{
-    Follows, Kind, Verdict,
-    asked::Asked,
-    decided::Decided,
-    discussed::{Discussed, Order},
-    retry::Retry,
-    stopped::Stopped,
+    NewTrigger, EventKind, EventVerdict,
+    question::QuestionEvent,
+    decision::DecisionEvent,
+    discussed::{DiscussionEvent, DiscussionOrder},
+    retry::RetryEvent,
+    stop::StopEvent,
 };
 use crate::{
-    command::Command,
-    facts::{Facts, Need, PROGRAM, Person},
-    outside::account,
+    command::CommentCommand,
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    tracker_reader::convert_user,
     payload::{
-        Hook, Unreadable, github,
-        jira::{User, markdown},
+        WebhookPayload, UnreadablePayload, github,
+        jira::{JiraHookUser, convert_to_markdown},
     },
-    pin,
+    text_pin,
 };
 
 // Limit of feedback at a gate in characters, equal to that of the API.
@@ -31,11 +31,11 @@ const OUR_MARKER: &str = "<!-- journeyman:";
 
 /// New comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Comment {
-    place: Place,
+pub(crate) struct CommentEvent {
+    place: CommentLocation,
     key: TriggerKey,
     at: Timestamp,
-    author: Person,
+    author: EventActor,
     /// Text in Markdown.
     text: String,
     /// Ids of the accounts that the document mentions outside of quotations.
@@ -46,7 +46,7 @@ pub(crate) struct Comment {
 
 /// Location of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum CommentLocation {
     Ticket(TicketKey),
     /// Issue or pull request.
     GitHub(RepositoryName, u64),
@@ -54,57 +54,57 @@ enum Place {
     Discussion(RepositoryName, u64, String),
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadable> {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CommentEvent>, UnreadablePayload> {
     match hook {
-        Hook::Jira { instance, payload } => {
+        WebhookPayload::Jira { instance, payload } => {
             let (Some(comment), Some(_), Some(_)) = (payload.new_comment(), &payload.issue, payload.timestamp)
             else {
                 return Ok(None);
             };
             let (ticket, at) = payload.ticket_and_time(*instance)?;
             let author = comment.author.as_ref().map_or_else(|| payload.actor(), Into::into);
-            Ok(Some(Comment {
+            Ok(Some(CommentEvent {
                 key: comment_key(comment.id.text()),
                 at,
-                author: Person::on(&ticket, &author),
-                place: Place::Ticket(ticket),
-                text: markdown(&comment.body).unwrap_or_default(),
+                author: EventActor::on(&ticket, &author),
+                place: CommentLocation::Ticket(ticket),
+                text: convert_to_markdown(&comment.body).unwrap_or_default(),
                 mentioned: ::jira::adf::mentioned_accounts(&comment.body),
-                by_customer: comment.author.as_ref().or(payload.user.as_ref()).is_some_and(User::is_customer),
+                by_customer: comment.author.as_ref().or(payload.user.as_ref()).is_some_and(JiraHookUser::is_customer),
             }))
         }
-        Hook::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
-        Hook::GitHub { event: "discussion_comment", .. } => {
+        WebhookPayload::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
+        WebhookPayload::GitHub { event: "discussion_comment", .. } => {
             Ok(from_discussion(hook.read::<github::DiscussionCommentPayload>()?, hook))
         }
-        Hook::GitHub { .. } => Ok(None),
+        WebhookPayload::GitHub { .. } => Ok(None),
     }
 }
 
-fn from_discussion(payload: github::DiscussionCommentPayload, hook: &Hook<'_>) -> Option<Comment> {
+fn from_discussion(payload: github::DiscussionCommentPayload, hook: &WebhookPayload<'_>) -> Option<CommentEvent> {
     let at = Timestamp::parse(&payload.comment.created_at)?;
     let repository = hook.repository(payload.repository);
-    let author = github::User::or_ghost(payload.comment.user);
-    (payload.action == "created").then(|| Comment {
+    let author = github::GithubHookUser::or_ghost(payload.comment.user);
+    (payload.action == "created").then(|| CommentEvent {
         key: discussion_key(payload.comment.id),
         at,
         author: author.on(&repository),
-        place: Place::Discussion(repository, payload.discussion.number, payload.comment.node_id),
+        place: CommentLocation::Discussion(repository, payload.discussion.number, payload.comment.node_id),
         text: payload.comment.body,
         mentioned: Vec::new(),
         by_customer: false,
     })
 }
 
-fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comment> {
+fn from_github(payload: github::CommentPayload, hook: &WebhookPayload<'_>) -> Option<CommentEvent> {
     let at = Timestamp::parse(&payload.comment.created_at)?;
     let repository = hook.repository(payload.repository);
-    let author = github::User::or_ghost(payload.comment.user);
-    (payload.action == "created").then(|| Comment {
+    let author = github::GithubHookUser::or_ghost(payload.comment.user);
+    (payload.action == "created").then(|| CommentEvent {
         key: comment_key(payload.comment.id),
         at,
         author: author.on(&repository),
-        place: Place::GitHub(repository, payload.issue.number),
+        place: CommentLocation::GitHub(repository, payload.issue.number),
         text: payload.comment.body,
         mentioned: Vec::new(),
         by_customer: false,
@@ -121,16 +121,16 @@ fn discussion_key(id: impl std::fmt::Display) -> TriggerKey {
     TriggerKey::new(format!("discussion_comment:{id}"))
 }
 
-impl Comment {
+impl CommentEvent {
     /// Comment on a Jira ticket from a poll.
-    pub(crate) fn from_jira_poll(ticket: &TicketKey, comment: &jira::Comment) -> Self {
+    pub(crate) fn from_jira_poll(ticket: &TicketKey, comment: &jira::JiraComment) -> Self {
         Self {
-            place: Place::Ticket(ticket.clone()),
+            place: CommentLocation::Ticket(ticket.clone()),
             key: comment_key(&comment.id),
             at: comment.created,
-            author: Person::on(
+            author: EventActor::on(
                 ticket,
-                &domain::Account {
+                &domain::TrackerAccount {
                     id: comment.author_account_id.clone(),
                     display_name: comment.author.clone(),
                     is_bot: comment.by_bot,
@@ -146,14 +146,14 @@ impl Comment {
     pub(crate) fn from_github_poll(
         repository: &RepositoryName,
         number: u64,
-        comment: ::github::Comment,
+        comment: ::github::GitHubComment,
         now: Timestamp,
     ) -> Self {
         Self {
-            place: Place::GitHub(repository.clone(), number),
+            place: CommentLocation::GitHub(repository.clone(), number),
             key: comment_key(comment.id),
             at: comment.created_at.unwrap_or(now),
-            author: Person::GitHub {
+            author: EventActor::GitHub {
                 repository: repository.clone(),
                 login: comment.author,
                 id: comment.author_id,
@@ -171,12 +171,12 @@ impl Comment {
         number: u64,
         comment: ::github::DiscussionComment,
     ) -> Self {
-        let author = comment.author.map(account).unwrap_or_default();
+        let author = comment.author.map(convert_user).unwrap_or_default();
         Self {
-            place: Place::Discussion(repository.clone(), number, comment.node_id),
+            place: CommentLocation::Discussion(repository.clone(), number, comment.node_id),
             key: discussion_key(comment.id),
             at: comment.created_at,
-            author: Person::GitHub {
+            author: EventActor::GitHub {
                 repository: repository.clone(),
                 login: author.display_name,
                 id: author.id.parse().ok(),
@@ -191,10 +191,10 @@ impl Comment {
     /// Comment of an API caller on a ticket.
     pub(crate) fn from_api(ticket: TicketKey, key: TriggerKey, by: String, text: String) -> Self {
         Self {
-            place: Place::Ticket(ticket),
+            place: CommentLocation::Ticket(ticket),
             key,
-            at: bootstrap::now(),
-            author: Person::Api { name: by },
+            at: bootstrap::read_wall_clock(),
+            author: EventActor::Api { name: by },
             text,
             mentioned: Vec::new(),
             by_customer: false,
@@ -210,7 +210,7 @@ impl Comment {
     }
 
     /// True when the comment mentions an account of ours.
-    pub(crate) fn names_us(&self, facts: &Facts) -> bool {
+    pub(crate) fn names_us(&self, facts: &DecisionFacts) -> bool {
         facts.names_us(&self.text, &self.mentioned)
     }
 
@@ -218,24 +218,24 @@ impl Comment {
     /// comments count. A person who copies the marker only hides their own comment.
     fn has_our_marker(&self) -> bool {
         let last_line = self.text.trim_end().lines().next_back();
-        matches!(self.place, Place::GitHub(..) | Place::Discussion(..))
+        matches!(self.place, CommentLocation::GitHub(..) | CommentLocation::Discussion(..))
             && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
     }
 
     /// True for a command.
     pub(crate) fn is_order(&self) -> bool {
-        Command::of(&self.text).is_some()
+        CommentCommand::of(&self.text).is_some()
     }
 
     /// Target for reactions. Jira has no reactions, and a comment through the API exists nowhere else.
-    fn reactable(&self) -> Option<Reactable> {
+    fn reactable(&self) -> Option<ReactionSubject> {
         match &self.place {
-            Place::Ticket(_) => None,
-            Place::GitHub(repository, _) => {
+            CommentLocation::Ticket(_) => None,
+            CommentLocation::GitHub(repository, _) => {
                 let id = self.key.as_str().strip_prefix("comment:")?.parse().ok()?;
-                Some(Reactable::Comment { repository: repository.clone(), id })
+                Some(ReactionSubject::Comment { repository: repository.clone(), id })
             }
-            Place::Discussion(repository, number, comment) => Some(Reactable::Discussion {
+            CommentLocation::Discussion(repository, number, comment) => Some(ReactionSubject::Discussion {
                 repository: repository.clone(),
                 number: *number,
                 comment: Some(comment.clone()),
@@ -244,14 +244,14 @@ impl Comment {
     }
 
     /// Ticket of the comment, and our pull request if the comment is on one.
-    fn ticket(&self, facts: &Facts) -> Result<(TicketKey, Option<PullRequestRef>), Need> {
+    fn ticket(&self, facts: &DecisionFacts) -> Result<(TicketKey, Option<PullRequestRef>), Need> {
         match &self.place {
-            Place::Ticket(ticket) => Ok((ticket.clone(), None)),
-            Place::Discussion(repository, number, _) => {
+            CommentLocation::Ticket(ticket) => Ok((ticket.clone(), None)),
+            CommentLocation::Discussion(repository, number, _) => {
                 let (repository, number) = (repository.clone(), *number);
                 Ok((TicketKey::Discussion { repository, number }, None))
             }
-            Place::GitHub(repository, number) => Ok(match facts.record(repository, number)? {
+            CommentLocation::GitHub(repository, number) => Ok(match facts.record(repository, number)? {
                 Some(record) => (record.ticket.clone(), Some(record.pull_request.clone())),
                 None => {
                     let (repository, number) = (repository.clone(), *number);
@@ -263,10 +263,10 @@ impl Comment {
 
     /// Forwards text as news to the ticket's live runs. Without a live run it is not needed: a later run reads the
     /// ticket with all comments.
-    fn pass_on(&self, facts: &Facts) -> Result<Verdict, Need> {
+    fn pass_on(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
         if pull_request.is_none() && facts.place(&ticket)?.candidates().next().is_none() {
-            return Ok(Verdict::nothing("no rules for where it was said"));
+            return Ok(EventVerdict::nothing("no rules for where it was said"));
         }
         let progress = *facts.progress(&ticket)?;
         if !progress.is_live {
@@ -274,10 +274,10 @@ impl Comment {
             if progress.is_behind && is_question {
                 // The run that is about to start may not read news, and then the question would stay without an
                 // answer.
-                return Ok(Verdict::behind());
+                return Ok(EventVerdict::behind());
             }
             return match is_question {
-                true => Ok(Verdict::Becomes(Box::new(Asked {
+                true => Ok(EventVerdict::Becomes(Box::new(QuestionEvent {
                     ticket,
                     key: self.key.clone(),
                     at: self.at,
@@ -287,7 +287,7 @@ impl Comment {
                     pull_request,
                 }))),
                 false if progress.is_behind => self.as_news(ticket, pull_request, facts),
-                false => Ok(Verdict::nothing("no run is under way that could read it")),
+                false => Ok(EventVerdict::nothing("no run is under way that could read it")),
             };
         }
         self.as_news(ticket, pull_request, facts)
@@ -297,70 +297,70 @@ impl Comment {
         &self,
         ticket: TicketKey,
         pull_request: Option<PullRequestRef>,
-        facts: &Facts,
-    ) -> Result<Verdict, Need> {
+        facts: &DecisionFacts,
+    ) -> Result<EventVerdict, Need> {
         let may_instruct = !self.by_customer && *facts.authority(&self.author)?;
-        let news = News::Comment {
+        let news = TicketNews::Comment {
             comment: TicketComment {
-                author: pin::words(self.author.name()),
+                author: text_pin::pin_words(self.author.name()),
                 at: self.at,
-                text: pin::words(&self.text),
+                text: text_pin::pin_words(&self.text),
                 may_instruct,
                 is_new: false,
             },
             pull_request,
         };
-        Ok(self.follows(ticket, Reason::NewsArrived(news)))
+        Ok(self.follows(ticket, TriggerReason::NewsArrived(news)))
     }
 
-    fn obey(&self, command: Command, facts: &Facts) -> Result<Verdict, Need> {
+    fn obey(&self, command: CommentCommand, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if !*facts.authority(&self.author)? {
             tracing::info!(key = self.key.as_str(), "order refused: its author may not give any");
-            return Ok(Verdict::nothing("the author may not give orders"));
+            return Ok(EventVerdict::nothing("the author may not give orders"));
         }
         let (ticket, pull_request) = self.ticket(facts)?;
         match command {
-            Command::Cost => {
+            CommentCommand::Cost => {
                 let cost = facts.cost(&ticket)?;
                 if cost.runs.is_empty() {
-                    return Ok(Verdict::nothing("no run of the ticket has asked a model"));
+                    return Ok(EventVerdict::nothing("no run of the ticket has asked a model"));
                 }
                 let cost = cost.clone();
-                Ok(self.follows(ticket, Reason::CostAsked { on: pull_request, cost }))
+                Ok(self.follows(ticket, TriggerReason::CostAsked { on: pull_request, cost }))
             }
-            Command::Discuss(task) => Ok(Verdict::Becomes(Box::new(Discussed::ordered(
+            CommentCommand::Discuss(task) => Ok(EventVerdict::Becomes(Box::new(DiscussionEvent::ordered(
                 ticket,
                 task,
-                Order {
+                DiscussionOrder {
                     key: self.key.clone(),
                     at: self.at,
                     by: self.author.name().to_owned(),
                     comment: self.reactable(),
                 },
             )))),
-            Command::Stop => Ok(Verdict::Becomes(Box::new(Stopped {
+            CommentCommand::Stop => Ok(EventVerdict::Becomes(Box::new(StopEvent {
                 ticket,
                 key: self.key.clone(),
                 at: self.at,
                 by: self.author.name().to_owned(),
                 run: None,
             }))),
-            Command::Retry => Ok(Verdict::Becomes(Box::new(Retry {
+            CommentCommand::Retry => Ok(EventVerdict::Becomes(Box::new(RetryEvent {
                 ticket,
                 key: self.key.clone(),
                 at: self.at,
                 by: self.author.name().to_owned(),
             }))),
-            Command::Approve { head } => Ok(self.decided(ticket, domain::Verdict::Approve, &head, "")),
-            Command::Reject { head } => Ok(self.decided(ticket, domain::Verdict::Reject, &head, "")),
-            Command::Feedback { head, text } => {
-                Ok(self.decided(ticket, domain::Verdict::Revise, &head, &text))
+            CommentCommand::Approve { head } => Ok(self.decided(ticket, domain::DecisionVerdict::Approve, &head, "")),
+            CommentCommand::Reject { head } => Ok(self.decided(ticket, domain::DecisionVerdict::Reject, &head, "")),
+            CommentCommand::Feedback { head, text } => {
+                Ok(self.decided(ticket, domain::DecisionVerdict::Revise, &head, &text))
             }
         }
     }
 
-    fn decided(&self, ticket: TicketKey, verdict: domain::Verdict, head: &str, feedback: &str) -> Verdict {
-        Verdict::Becomes(Box::new(Decided {
+    fn decided(&self, ticket: TicketKey, verdict: domain::DecisionVerdict, head: &str, feedback: &str) -> EventVerdict {
+        EventVerdict::Becomes(Box::new(DecisionEvent {
             ticket,
             run: None,
             key: self.key.clone(),
@@ -368,12 +368,12 @@ impl Comment {
             by: self.author.name().to_owned(),
             verdict,
             head: head.to_owned(),
-            feedback: pin::cut(&pin::words(feedback), FEEDBACK_CHARS),
+            feedback: text_pin::truncate_text(&text_pin::pin_words(feedback), FEEDBACK_CHARS),
         }))
     }
 
-    fn follows(&self, ticket: TicketKey, reason: Reason) -> Verdict {
-        Verdict::from(Follows {
+    fn follows(&self, ticket: TicketKey, reason: TriggerReason) -> EventVerdict {
+        EventVerdict::from(NewTrigger {
             ticket,
             key: self.key.clone(),
             at: self.at,
@@ -383,21 +383,21 @@ impl Comment {
     }
 }
 
-impl Kind for Comment {
-    fn seen(&self) -> Option<Reactable> {
+impl EventKind for CommentEvent {
+    fn seen(&self) -> Option<ReactionSubject> {
         self.reactable().filter(|_| self.is_order())
     }
 
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         // Journeyman must not answer its own comments.
         if facts.is_ours(&self.author) || self.has_our_marker() {
-            return Ok(Verdict::nothing("our own account said it"));
+            return Ok(EventVerdict::nothing("our own account said it"));
         }
         if facts.is_program(&self.author) {
-            return Ok(Verdict::nothing(PROGRAM));
+            return Ok(EventVerdict::nothing(PROGRAM));
         }
-        match Command::of(&self.text) {
-            Some(_) if self.by_customer => Ok(Verdict::nothing("a customer of the service desk gives no orders")),
+        match CommentCommand::of(&self.text) {
+            Some(_) if self.by_customer => Ok(EventVerdict::nothing("a customer of the service desk gives no orders")),
             Some(command) => self.obey(command, facts),
             None => self.pass_on(facts),
         }

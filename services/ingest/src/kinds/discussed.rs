@@ -3,44 +3,44 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, DiscussionRequest, DiscussionTask, Job, JobRequest, Reactable, Reason, Rules,
+    JobSubject, TicketBackground, DiscussionRequest, DiscussionTask, Job, JobRequest, ReactionSubject, TriggerReason, RepositoryRules,
     SkipReason, TicketKey, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict};
+use super::{NewTrigger, EventKind, EventVerdict};
 use crate::{
-    facts::{Facts, Need, PROGRAM, Person},
-    outside::Issue,
-    payload::{Hook, Unreadable, github as wire},
-    pin, skip,
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    tracker_reader::TrackerIssue,
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin, skip,
 };
 
 /// Task in a discussion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Discussed {
+pub(crate) struct DiscussionEvent {
     ticket: TicketKey,
     task: DiscussionTask,
     /// Command of a user; absent for a new discussion.
-    order: Option<Order>,
+    order: Option<DiscussionOrder>,
 }
 
 /// Command of an authorized user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct DiscussionOrder {
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
     /// Comment with the command, as a target for reactions.
-    pub(crate) comment: Option<Reactable>,
+    pub(crate) comment: Option<ReactionSubject>,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Discussed>, Unreadable> {
-    let Hook::GitHub { event: "discussion", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<DiscussionEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "discussion", .. } = hook else {
         return Ok(None);
     };
     let payload: wire::DiscussionPayload = hook.read()?;
     Ok((payload.action == "created").then(|| {
-        Discussed::opened(TicketKey::Discussion {
+        DiscussionEvent::opened(TicketKey::Discussion {
             number: payload.discussion.number,
             repository: hook.repository(payload.repository),
         })
@@ -48,7 +48,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Discussed>, Unreada
 }
 
 /// True when the rules allow Journeyman to take part on the ticket. Only discussions can be excluded.
-pub(super) fn takes_part(ticket: &TicketKey, rules: &Rules, facts: &Facts) -> Result<bool, Need> {
+pub(super) fn can_take_part(ticket: &TicketKey, rules: &RepositoryRules, facts: &DecisionFacts) -> Result<bool, Need> {
     if !matches!(ticket, TicketKey::Discussion { .. }) {
         return Ok(true);
     }
@@ -59,14 +59,14 @@ pub(super) fn takes_part(ticket: &TicketKey, rules: &Rules, facts: &Facts) -> Re
     Ok(issue.as_ref().is_ok_and(|issue| rules.discussions.allow(&issue.kind)))
 }
 
-impl Discussed {
+impl DiscussionEvent {
     /// Research task for a new discussion, from a webhook or a poll.
     pub(crate) const fn opened(ticket: TicketKey) -> Self {
         Self { ticket, task: DiscussionTask::Research, order: None }
     }
 
     /// Task that an authorized user commands.
-    pub(crate) const fn ordered(ticket: TicketKey, task: DiscussionTask, order: Order) -> Self {
+    pub(crate) const fn ordered(ticket: TicketKey, task: DiscussionTask, order: DiscussionOrder) -> Self {
         Self { ticket, task, order: Some(order) }
     }
 
@@ -78,11 +78,11 @@ impl Discussed {
     }
 
     /// Reason against research in a new discussion.
-    fn unasked(&self, issue: &Issue, facts: &Facts) -> Result<Option<&'static str>, Need> {
+    fn unasked(&self, issue: &TrackerIssue, facts: &DecisionFacts) -> Result<Option<&'static str>, Need> {
         if issue.is_over {
             return Ok(Some("the discussion is closed"));
         }
-        let author = Person::on(&self.ticket, &issue.creator.clone().unwrap_or_default());
+        let author = EventActor::on(&self.ticket, &issue.creator.clone().unwrap_or_default());
         if facts.is_ours(&author) {
             return Ok(Some("our own account began it"));
         }
@@ -95,7 +95,7 @@ impl Discussed {
         })
     }
 
-    fn follows(&self, issue: &Issue, facts: &Facts, reason: Reason) -> Verdict {
+    fn follows(&self, issue: &TrackerIssue, facts: &DecisionFacts, reason: TriggerReason) -> EventVerdict {
         let (at, actor) = match &self.order {
             Some(order) => (order.at, Some(order.by.clone())),
             None => {
@@ -103,51 +103,51 @@ impl Discussed {
                 (issue.created.unwrap_or(facts.now), creator)
             }
         };
-        Verdict::from(Follows { ticket: self.ticket.clone(), key: self.key(), at, actor, reason })
+        EventVerdict::from(NewTrigger { ticket: self.ticket.clone(), key: self.key(), at, actor, reason })
     }
 }
 
-impl Kind for Discussed {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for DiscussionEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if !matches!(self.ticket, TicketKey::Discussion { .. }) {
-            return Ok(Verdict::nothing("it can be ordered in discussions alone"));
+            return Ok(EventVerdict::nothing("it can be ordered in discussions alone"));
         }
-        let is_wanted = |rules: &&Rules| {
+        let is_wanted = |rules: &&RepositoryRules| {
             rules.discussions.enabled && (self.order.is_some() || rules.discussions.research)
         };
         let Some(rules) = facts.rules(&self.ticket)?.filter(is_wanted) else {
-            return Ok(Verdict::nothing("the rules keep us out of discussions"));
+            return Ok(EventVerdict::nothing("the rules keep us out of discussions"));
         };
         if let Some(sequence) = facts.known(&self.ticket, &self.key())? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
         if !rules.discussions.allow(&issue.kind) {
-            return Ok(Verdict::nothing("the rules keep us out of this category"));
+            return Ok(EventVerdict::nothing("the rules keep us out of this category"));
         }
         if self.order.is_none()
             && let Some(why) = self.unasked(issue, facts)?
         {
-            return Ok(Verdict::nothing(why));
+            return Ok(EventVerdict::nothing(why));
         }
         if self.task == DiscussionTask::Complete && issue.is_over {
-            return Ok(Verdict::nothing("the discussion is closed already"));
+            return Ok(EventVerdict::nothing("the discussion is closed already"));
         }
         if self.task == DiscussionTask::Plan && rules.issues.most_planned == 0 {
-            return Ok(self.follows(issue, facts, Reason::Skipped(SkipReason::NoIssues)));
+            return Ok(self.follows(issue, facts, TriggerReason::Skipped(SkipReason::NoIssues)));
         }
         let repository = match rules.repository() {
             Ok(repository) => repository,
-            Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+            Err(problem) => return Ok(EventVerdict::Never(problem.to_string())),
         };
         // Our comments are kept, so that an existing plan is not made again. Nothing is approved here, so every
         // comment up to now counts: GitHub's times are whole seconds and cannot order comments around the command.
-        let text = pin::pin(skip::text_of(issue), &issue.comments, facts.now, &BTreeSet::new());
-        if let Some(reason) = skip::skip(&text, &[], rules, &[]) {
-            return Ok(self.follows(issue, facts, Reason::Skipped(reason)));
+        let text = text_pin::pin_text(skip::build_ticket_text(issue), &issue.comments, facts.now, &BTreeSet::new());
+        if let Some(reason) = skip::find_skip_reason(&text, &[], rules, &[]) {
+            return Ok(self.follows(issue, facts, TriggerReason::Skipped(reason)));
         }
         let discussion = DiscussionRequest {
             task: self.task,
@@ -158,9 +158,9 @@ impl Kind for Discussed {
             repository,
             text,
             rules: rules.clone(),
-            background: Background::default(),
-            about: About::Discussion(Box::new(discussion)),
+            background: TicketBackground::default(),
+            about: JobSubject::Discussion(Box::new(discussion)),
         };
-        Ok(self.follows(issue, facts, Reason::JobRequested(Box::new(request))))
+        Ok(self.follows(issue, facts, TriggerReason::JobRequested(Box::new(request))))
     }
 }

@@ -1,20 +1,20 @@
 //! Merge of a competing pull request that names a ticket of ours: the ticket is done without our
 //! change.
 
-use domain::{Reason, RepositoryName, TriggerKey};
+use domain::{TriggerReason, RepositoryName, TriggerKey};
 use github::PullRequest;
 
-use super::{Follows, Kind, Verdict};
+use super::{NewTrigger, EventKind, EventVerdict};
 use crate::{
-    facts::{Facts, Need},
-    named::{Texts, named},
-    payload::{Hook, Unreadable, github as wire},
-    pin,
+    facts::{DecisionFacts, Need},
+    ticket_mentions::{PullRequestTexts, find_named_ticket},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin,
 };
 
 /// Merge of a pull request of any author.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MergedElsewhere {
+pub(crate) struct CompetingMergeEvent {
     repository: RepositoryName,
     number: u64,
     title: String,
@@ -22,8 +22,8 @@ pub(crate) struct MergedElsewhere {
     body: String,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, Unreadable> {
-    let Hook::GitHub {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CompetingMergeEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub {
         event: "pull_request", ..
     } = hook
     else {
@@ -31,7 +31,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, U
     };
     let payload: wire::PullRequestPayload = hook.read()?;
     let is_merged = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false);
-    Ok(is_merged.then(|| MergedElsewhere {
+    Ok(is_merged.then(|| CompetingMergeEvent {
         number: payload.pull_request.number,
         title: payload.pull_request.title,
         body: payload.pull_request.body.unwrap_or_default(),
@@ -40,7 +40,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, U
     }))
 }
 
-impl MergedElsewhere {
+impl CompetingMergeEvent {
     /// Merged pull request from a listing.
     pub(crate) fn from_poll(repository: &RepositoryName, merged: &PullRequest) -> Self {
         Self {
@@ -53,47 +53,47 @@ impl MergedElsewhere {
     }
 }
 
-impl Kind for MergedElsewhere {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for CompetingMergeEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let Some(rules) = facts.book.for_repository(&self.repository) else {
-            return Ok(Verdict::nothing("no rules for the repository"));
+            return Ok(EventVerdict::nothing("no rules for the repository"));
         };
         // Most pull requests name no ticket. The check comes first, because it needs no read.
-        let texts = Texts {
+        let texts = PullRequestTexts {
             title: &self.title,
             branch: &self.branch,
             body: &self.body,
         };
-        let Some(ticket) = named(&texts, &self.repository, rules) else {
-            return Ok(Verdict::nothing("it names no ticket of the project"));
+        let Some(ticket) = find_named_ticket(&texts, &self.repository, rules) else {
+            return Ok(EventVerdict::nothing("it names no ticket of the project"));
         };
         let key = TriggerKey::new(format!("merged:{}#{}", self.repository, self.number));
         if let Some(sequence) = facts.known(&ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
         if facts.record(&self.repository, &self.number)?.is_some() {
-            return Ok(Verdict::nothing("a pull request of ours"));
+            return Ok(EventVerdict::nothing("a pull request of ours"));
         }
         // Tickets without any request for our work are ignored.
         if facts.row(&ticket)?.cursor == 0 {
-            return Ok(Verdict::nothing("nobody asked for work on the ticket that it names"));
+            return Ok(EventVerdict::nothing("nobody asked for work on the ticket that it names"));
         }
         let now = facts.pull_request(&self.repository, &self.number)?;
         let Some(at) = now.closed_at.filter(|_| now.merged) else {
-            return Ok(Verdict::nothing("the pull request is not merged"));
+            return Ok(EventVerdict::nothing("the pull request is not merged"));
         };
         if now.base_branch != rules.target_branch() {
-            return Ok(Verdict::nothing("it was merged into another branch"));
+            return Ok(EventVerdict::nothing("it was merged into another branch"));
         }
         let by = now.merged_by.as_deref().unwrap_or("somebody");
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket,
             key,
             at,
             actor: Some(by.to_owned()),
-            reason: Reason::MergedElsewhere {
+            reason: TriggerReason::MergedElsewhere {
                 pull_request: now.to_ref(&self.repository),
-                by: pin::cut(&pin::sanitise(by), 100),
+                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
             },
         }))
     }

@@ -1,49 +1,49 @@
 //! Assignment of a ticket to Journeyman: by assignee, or on GitHub by a label.
 
-use domain::{Account, Reason, Rules, SkipReason, TicketKey, TriggerKey};
+use domain::{TrackerAccount, TriggerReason, RepositoryRules, SkipReason, TicketKey, TriggerKey};
 
 use super::{
     returned::continue_pull_request,
-    Follows, Kind, Verdict, under_way,
+    NewTrigger, EventKind, EventVerdict, check_active_work,
 };
 use crate::{
-    approved::{actor, approved, name, refused_program},
-    facts::{Facts, Need, PROGRAM, Person},
-    outside::{Gift, How, Issue},
-    payload::{Hook, Unreadable, github as wire},
-    standing::Approval,
+    job_request::{name_approver, decide_after_approval, clean_account_name, refuse_program},
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    status_check::WorkApproval,
 };
 
 /// Change of a ticket that may request work. The ticket's history contains the entry, so a webhook and a poll find the same
 /// entry and the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct TicketAssignedEvent {
     ticket: TicketKey,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Given>, Unreadable> {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<TicketAssignedEvent>, UnreadablePayload> {
     let ticket = match hook {
-        Hook::GitHub { event: "issues", .. } => {
+        WebhookPayload::GitHub { event: "issues", .. } => {
             let payload: wire::IssuePayload = hook.read()?;
             let asks = matches!(payload.action.as_str(), "assigned" | "labeled" | "opened" | "reopened");
             asks.then(|| payload.ticket(hook))
         }
-        Hook::Jira { instance, payload } if payload.is_assignment() => {
+        WebhookPayload::Jira { instance, payload } if payload.is_assignment() => {
             Some(payload.ticket_and_time(*instance)?.0)
         }
-        Hook::GitHub { .. } | Hook::Jira { .. } => None,
+        WebhookPayload::GitHub { .. } | WebhookPayload::Jira { .. } => None,
     };
-    Ok(ticket.map(|ticket| Given { ticket }))
+    Ok(ticket.map(|ticket| TicketAssignedEvent { ticket }))
 }
 
-impl Given {
+impl TicketAssignedEvent {
     /// Ticket from a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
         Self { ticket }
     }
 
     /// Key of the entry. On Jira one changelog entry may contain a status change as well; the shared key makes it count once.
-    fn key(&self, gift: &Gift) -> TriggerKey {
+    fn key(&self, gift: &AssignmentEvent) -> TriggerKey {
         match &self.ticket {
             TicketKey::Jira { .. } => TriggerKey::new(format!("changelog:{}", gift.id)),
             TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
@@ -53,9 +53,9 @@ impl Given {
     }
 
     /// Reason for a requester without authority.
-    fn refused(&self, by: Option<&Account>, facts: &Facts) -> Reason {
-        let actor = name(by);
-        Reason::Skipped(match &self.ticket {
+    fn refused(&self, by: Option<&TrackerAccount>, facts: &DecisionFacts) -> TriggerReason {
+        let actor = clean_account_name(by);
+        TriggerReason::Skipped(match &self.ticket {
             TicketKey::Jira { .. } => SkipReason::NotAllowed {
                 actor,
                 group: facts.group.clone(),
@@ -69,7 +69,7 @@ impl Given {
 }
 
 /// True when the rules accept assignments of tickets of this kind.
-fn can_be_given(ticket: &TicketKey, rules: &Rules) -> bool {
+fn can_be_given(ticket: &TicketKey, rules: &RepositoryRules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => !rules.jira.assignee.is_empty(),
         TicketKey::GitHub { .. } => !rules.issues.is_empty(),
@@ -78,7 +78,7 @@ fn can_be_given(ticket: &TicketKey, rules: &Rules) -> bool {
 }
 
 /// True for the account to which tickets are assigned.
-fn is_us(account: &Account, ticket: &TicketKey, rules: &Rules) -> bool {
+fn is_us(account: &TrackerAccount, ticket: &TicketKey, rules: &RepositoryRules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => rules.jira.is_assignee(account),
         TicketKey::GitHub { .. } => rules.issues.is_assignee(&account.display_name),
@@ -87,68 +87,68 @@ fn is_us(account: &Account, ticket: &TicketKey, rules: &Rules) -> bool {
 }
 
 /// Last entry that requests work and still holds.
-fn asking<'a>(issue: &'a Issue, ticket: &TicketKey, rules: &Rules) -> Option<&'a Gift> {
+fn find_assignment<'a>(issue: &'a TrackerIssue, ticket: &TicketKey, rules: &RepositoryRules) -> Option<&'a AssignmentEvent> {
     let is_ours = || issue.assignees.iter().any(|account| is_us(account, ticket, rules));
     let has = |label: &str| issue.labels.iter().any(|known| known == label);
-    let asks = |gift: &&Gift| match &gift.how {
-        How::Assigned(account) => is_us(account, ticket, rules) && is_ours(),
-        How::Labeled(label) => rules.issues.is_label(label) && has(label),
+    let asks = |gift: &&AssignmentEvent| match &gift.how {
+        AssignmentKind::Assigned(account) => is_us(account, ticket, rules) && is_ours(),
+        AssignmentKind::Labeled(label) => rules.issues.is_label(label) && has(label),
     };
     issue.gifts.iter().rfind(asks)
 }
 
 /// True when the ticket is assigned to Journeyman.
-pub(super) fn is_given(issue: &Issue, ticket: &TicketKey, rules: &Rules) -> bool {
-    can_be_given(ticket, rules) && asking(issue, ticket, rules).is_some()
+pub(super) fn is_given(issue: &TrackerIssue, ticket: &TicketKey, rules: &RepositoryRules) -> bool {
+    can_be_given(ticket, rules) && find_assignment(issue, ticket, rules).is_some()
 }
 
-impl Kind for Given {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for TicketAssignedEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let place = facts.place(&self.ticket)?;
         let mut candidates = place.candidates();
         let Some(rules) = candidates.find(|rules| can_be_given(&self.ticket, rules)) else {
-            return Ok(Verdict::nothing("no rules that let tickets be given to us"));
+            return Ok(EventVerdict::nothing("no rules that let tickets be given to us"));
         };
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
         if issue.is_over {
-            return Ok(Verdict::nothing("the ticket is closed"));
+            return Ok(EventVerdict::nothing("the ticket is closed"));
         }
-        let Some(gift) = asking(issue, &self.ticket, rules) else {
-            return Ok(Verdict::nothing("the ticket is neither assigned to us nor has it a label that asks"));
+        let Some(gift) = find_assignment(issue, &self.ticket, rules) else {
+            return Ok(EventVerdict::nothing("the ticket is neither assigned to us nor has it a label that asks"));
         };
         let key = self.key(gift);
-        let approval = Approval {
+        let approval = WorkApproval {
             changelog: matches!(self.ticket, TicketKey::Jira { .. }).then(|| gift.id.clone()),
             at: gift.at,
             by: gift.by.clone(),
         };
-        let person = Person::on(&self.ticket, &approval.by.clone().unwrap_or_default());
+        let person = EventActor::on(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) {
-            return Ok(Verdict::nothing("our own account did it"));
+            return Ok(EventVerdict::nothing("our own account did it"));
         }
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
         // An assignment together with a label or a status change is one request.
-        if let Some(verdict) = under_way(&self.ticket, facts)? {
+        if let Some(verdict) = check_active_work(&self.ticket, facts)? {
             return Ok(verdict);
         }
         let reason = if facts.is_program(&person) {
-            match refused_program(&self.ticket, approval.by.as_ref(), facts)? {
+            match refuse_program(&self.ticket, approval.by.as_ref(), facts)? {
                 Some(refused) => refused,
-                None => return Ok(Verdict::nothing(PROGRAM)),
+                None => return Ok(EventVerdict::nothing(PROGRAM)),
             }
         } else if *facts.authority(&person)? {
             match place.problem() {
-                Some(unclear) => Reason::Skipped(unclear),
+                Some(unclear) => TriggerReason::Skipped(unclear),
                 None => match continue_pull_request(&self.ticket, issue, &approval, rules, facts)? {
                     Some(reason) => reason,
-                    None => match approved(&self.ticket, issue, &approval, rules, facts)? {
+                    None => match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
                         Ok(reason) => reason,
-                        Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+                        Err(problem) => return Ok(EventVerdict::Never(problem.to_string())),
                     },
                 },
             }
@@ -156,11 +156,11 @@ impl Kind for Given {
             tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");
             self.refused(approval.by.as_ref(), facts)
         };
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
             key,
             at: approval.at,
-            actor: actor(&approval),
+            actor: name_approver(&approval),
             reason,
         }))
     }

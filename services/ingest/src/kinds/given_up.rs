@@ -1,22 +1,22 @@
 //! Close of a competing pull request without a merge. It had blocked work on a ticket, so the request is repeated. A
 //! reopened pull request needs no event: each request checks the open ones.
 
-use domain::{Job, Reason, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey};
+use domain::{Job, TriggerReason, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey};
 use github::PullRequest;
 
-use super::{Follows, Kind, Verdict, given::is_given};
+use super::{NewTrigger, EventKind, EventVerdict, given::is_given};
 use crate::{
-    approved::approved,
-    facts::{Facts, Need},
-    named::{Texts, named},
-    outside::Issue,
-    payload::{Hook, Unreadable, github as wire},
-    standing::{Approval, asks_for_work},
+    job_request::decide_after_approval,
+    facts::{DecisionFacts, Need},
+    ticket_mentions::{PullRequestTexts, find_named_ticket},
+    tracker_reader::TrackerIssue,
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    status_check::{WorkApproval, asks_for_work},
 };
 
 /// Close of a pull request of any author without a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GivenUp {
+pub(crate) struct CompetingCloseEvent {
     repository: RepositoryName,
     number: u64,
     title: String,
@@ -24,8 +24,8 @@ pub(crate) struct GivenUp {
     body: String,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<GivenUp>, Unreadable> {
-    let Hook::GitHub {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CompetingCloseEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub {
         event: "pull_request",
         ..
     } = hook
@@ -34,7 +34,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<GivenUp>, Unreadabl
     };
     let payload: wire::PullRequestPayload = hook.read()?;
     let is_given_up = payload.action == "closed" && !payload.pull_request.merged.unwrap_or(false);
-    Ok(is_given_up.then(|| GivenUp {
+    Ok(is_given_up.then(|| CompetingCloseEvent {
         number: payload.pull_request.number,
         title: payload.pull_request.title,
         branch: payload.pull_request.head.r#ref,
@@ -43,7 +43,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<GivenUp>, Unreadabl
     }))
 }
 
-impl GivenUp {
+impl CompetingCloseEvent {
     /// Closed pull request from a listing.
     pub(crate) fn from_poll(repository: &RepositoryName, closed: &PullRequest) -> Self {
         Self {
@@ -57,56 +57,56 @@ impl GivenUp {
 }
 
 /// Request that the open pull request blocked, unless a later request exists.
-fn kept_back<'a>(history: &'a [Trigger], now: &PullRequest) -> Option<&'a Trigger> {
+fn find_blocked_request<'a>(history: &'a [Trigger], now: &PullRequest) -> Option<&'a Trigger> {
     let last = history.iter().rev().find(|trigger| {
-        trigger.reason.job() == Some(Job::Implement) || matches!(trigger.reason, Reason::Skipped(_))
+        trigger.reason.job() == Some(Job::Implement) || matches!(trigger.reason, TriggerReason::Skipped(_))
     })?;
     let is_it =
-        matches!(&last.reason, Reason::Skipped(SkipReason::PullRequestExists { url, .. }) if *url == now.url);
+        matches!(&last.reason, TriggerReason::Skipped(SkipReason::PullRequestExists { url, .. }) if *url == now.url);
     is_it.then_some(last)
 }
 
 /// Approval of that request: its actor and its time.
-fn approval(kept_back: &Trigger) -> Approval {
+fn recover_approval(kept_back: &Trigger) -> WorkApproval {
     let changelog = kept_back.key.as_str().strip_prefix("changelog:");
-    let by = kept_back.actor.as_ref().map(|name| domain::Account {
+    let by = kept_back.actor.as_ref().map(|name| domain::TrackerAccount {
         display_name: name.clone(),
-        ..domain::Account::default()
+        ..domain::TrackerAccount::default()
     });
-    Approval {
+    WorkApproval {
         changelog: changelog.map(str::to_owned),
         at: kept_back.at,
         by,
     }
 }
 
-impl Kind for GivenUp {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for CompetingCloseEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let Some(rules) = facts.book.for_repository(&self.repository) else {
-            return Ok(Verdict::nothing("no rules for the repository"));
+            return Ok(EventVerdict::nothing("no rules for the repository"));
         };
         // Most pull requests name no ticket. The check comes first, because it needs no read.
-        let texts = Texts {
+        let texts = PullRequestTexts {
             title: &self.title,
             branch: &self.branch,
             body: &self.body,
         };
-        let Some(ticket) = named(&texts, &self.repository, rules) else {
-            return Ok(Verdict::nothing("it names no ticket of the project"));
+        let Some(ticket) = find_named_ticket(&texts, &self.repository, rules) else {
+            return Ok(EventVerdict::nothing("it names no ticket of the project"));
         };
         let history = facts.history(&ticket)?;
         if history.is_empty() {
-            return Ok(Verdict::nothing(
+            return Ok(EventVerdict::nothing(
                 "nobody asked for work on the ticket that it names",
             ));
         }
         // A user who closes our pull request rejects the change. That is not a request for another one.
         if facts.record(&self.repository, &self.number)?.is_some() {
-            return Ok(Verdict::nothing("a pull request of ours"));
+            return Ok(EventVerdict::nothing("a pull request of ours"));
         }
         let now = facts.pull_request(&self.repository, &self.number)?;
         let Some(closed_at) = now.closed_at.filter(|_| !now.merged) else {
-            return Ok(Verdict::nothing("the pull request is open again, or merged"));
+            return Ok(EventVerdict::nothing("the pull request is open again, or merged"));
         };
         // The time of the close makes a second close a new event.
         let key = TriggerKey::new(format!(
@@ -116,33 +116,33 @@ impl Kind for GivenUp {
             closed_at.unix_s()
         ));
         if let Some(sequence) = facts.known(&ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
-        let Some(kept_back) = kept_back(history, now) else {
-            return Ok(Verdict::nothing("it kept us from no work"));
+        let Some(kept_back) = find_blocked_request(history, now) else {
+            return Ok(EventVerdict::nothing("it kept us from no work"));
         };
         let issue = match facts.issue(&ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
-        if !still_asks(&ticket, issue, rules) {
-            return Ok(Verdict::nothing("the ticket asks for no work any more"));
+        if !is_still_requested(&ticket, issue, rules) {
+            return Ok(EventVerdict::nothing("the ticket asks for no work any more"));
         }
-        let approval = approval(kept_back);
-        Ok(match approved(&ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => Verdict::from(Follows {
+        let approval = recover_approval(kept_back);
+        Ok(match decide_after_approval(&ticket, issue, &approval, rules, facts)? {
+            Ok(reason) => EventVerdict::from(NewTrigger {
                 ticket,
                 key,
                 at: approval.at,
                 actor: kept_back.actor.clone(),
                 reason,
             }),
-            Err(problem) => Verdict::Never(problem.to_string()),
+            Err(problem) => EventVerdict::Never(problem.to_string()),
         })
     }
 }
 
 /// True when the ticket still requests work.
-fn still_asks(ticket: &TicketKey, issue: &Issue, rules: &domain::Rules) -> bool {
+fn is_still_requested(ticket: &TicketKey, issue: &TrackerIssue, rules: &domain::RepositoryRules) -> bool {
     !issue.is_over && (asks_for_work(&issue.status, rules) || is_given(issue, ticket, rules))
 }

@@ -1,19 +1,19 @@
 //! "Green is green": runs that await approval and checks that never end are not a success, and known failures excuse no new
 //! one.
 
-use domain::{FailureClass, Reason, SkipReason, TriggerKey};
-use github::{Check, CheckConclusion, CommitRun, RunProgress};
+use domain::{FailureClass, SkipReason, TriggerKey, TriggerReason};
+use github::{CheckConclusion, CommitCheck, CommitRun, WorkflowRunProgress};
 
 use super::{
-    Verdict,
+    EventVerdict,
     checks::{ChecksAbsent, ChecksChanged, ChecksPending},
     tests::{
         check, checked, commit, decided, follows, nothing, ours, pull_request, record, repository, ticket,
     },
 };
-use crate::facts::Facts;
+use crate::facts::DecisionFacts;
 
-fn run(name: &str, progress: RunProgress) -> CommitRun {
+fn run(name: &str, progress: WorkflowRunProgress) -> CommitRun {
     CommitRun {
         name: name.to_owned(),
         url: format!("https://forge.example/acme/shop/actions/runs/{}", name.len()),
@@ -21,7 +21,7 @@ fn run(name: &str, progress: RunProgress) -> CommitRun {
     }
 }
 
-fn with_runs(checks: Vec<Check>, runs: Vec<CommitRun>) -> Facts {
+fn with_runs(checks: Vec<CommitCheck>, runs: Vec<CommitRun>) -> DecisionFacts {
     let mut facts = checked(pull_request(), checks);
     facts.put_workflow_runs(repository(), commit(), runs);
     facts
@@ -31,9 +31,9 @@ fn changed() -> ChecksChanged {
     ChecksChanged::from_poll(&record(), commit())
 }
 
-fn waiting(reason: Reason) -> (Vec<String>, bool, String) {
+fn waiting(reason: TriggerReason) -> (Vec<String>, bool, String) {
     match reason {
-        Reason::Skipped(SkipReason::ChecksWait {
+        TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request,
             checks,
             needs_approval,
@@ -52,9 +52,9 @@ fn runs_awaiting_approval_notify_once() {
     let pending = check(2, None);
     for checks in [vec![green()], vec![], vec![green(), pending]] {
         let runs = vec![
-            run("Tests", RunProgress::AwaitsApproval),
-            run("Lint", RunProgress::AwaitsApproval),
-            run("Docs", RunProgress::Ended),
+            run("Tests", WorkflowRunProgress::AwaitsApproval),
+            run("Lint", WorkflowRunProgress::AwaitsApproval),
+            run("Docs", WorkflowRunProgress::Ended),
         ];
         let mut facts = with_runs(checks, runs);
         let told = follows(&changed(), &facts);
@@ -69,21 +69,21 @@ fn runs_awaiting_approval_notify_once() {
         );
         assert_eq!(page, "https://forge.example/acme/shop/actions/runs/5");
         facts.put_known(ticket(), told.key, Some(7));
-        assert!(matches!(decided(&changed(), &facts), Verdict::Known(7)));
+        assert!(matches!(decided(&changed(), &facts), EventVerdict::Known(7)));
     }
 }
 
 #[test]
 fn active_workflow_runs_delay_green_checks() {
     let green = vec![check(1, Some(CheckConclusion::Success))];
-    let facts = with_runs(green.clone(), vec![run("Tests", RunProgress::UnderWay)]);
+    let facts = with_runs(green.clone(), vec![run("Tests", WorkflowRunProgress::UnderWay)]);
     assert_eq!(nothing(&changed(), &facts), "a workflow run is not complete");
-    let silent = with_runs(vec![], vec![run("Tests", RunProgress::UnderWay)]);
+    let silent = with_runs(vec![], vec![run("Tests", WorkflowRunProgress::UnderWay)]);
     let absent = ChecksAbsent::from_poll(&record(), commit());
     assert_eq!(nothing(&absent, &silent), "a workflow run is not complete");
-    let ended = with_runs(green, vec![run("Tests", RunProgress::Ended)]);
+    let ended = with_runs(green, vec![run("Tests", WorkflowRunProgress::Ended)]);
     let reason = follows(&changed(), &ended).reason;
-    assert!(matches!(reason, Reason::ChecksCompleted(_)), "{reason:?}");
+    assert!(matches!(reason, TriggerReason::ChecksCompleted(_)), "{reason:?}");
 }
 
 #[test]
@@ -100,7 +100,10 @@ fn endless_checks_are_reported_by_name() {
         waiting(told.reason),
         (vec!["test 2".to_owned()], false, String::new())
     );
-    let run = with_runs(vec![green.clone()], vec![run("Tests", RunProgress::UnderWay)]);
+    let run = with_runs(
+        vec![green.clone()],
+        vec![run("Tests", WorkflowRunProgress::UnderWay)],
+    );
     assert_eq!(waiting(follows(&pending, &run).reason).0, ["Tests"]);
     let ended = with_runs(vec![green], vec![]);
     assert_eq!(nothing(&pending, &ended), "the checks have ended");
@@ -108,7 +111,7 @@ fn endless_checks_are_reported_by_name() {
 
 /// Class of a failed check with one log that failed on the base with another.
 fn class(new: Option<&str>, old: Option<&str>) -> FailureClass {
-    let red = |id: u64| Check {
+    let red = |id: u64| CommitCheck {
         name: "test".to_owned(),
         output_tail: String::new(),
         ..check(id, Some(CheckConclusion::Failure))
@@ -118,9 +121,9 @@ fn class(new: Option<&str>, old: Option<&str>) -> FailureClass {
     facts.put_log(repository(), Box::new(red(1)), new.map(str::to_owned));
     facts.put_log(repository(), Box::new(red(2)), old.map(str::to_owned));
     let checks = match follows(&changed(), &facts).reason {
-        Reason::ChecksCompleted(checks) => checks,
-        Reason::JobRequested(job) => match job.about {
-            domain::About::Checks(checks) => *checks,
+        TriggerReason::ChecksCompleted(checks) => checks,
+        TriggerReason::JobRequested(job) => match job.about {
+            domain::JobSubject::Checks(checks) => *checks,
             other => panic!("no checks: {other:?}"),
         },
         other => panic!("no checks: {other:?}"),

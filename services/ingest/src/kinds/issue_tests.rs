@@ -1,18 +1,22 @@
 //! Verdicts about tickets that are assigned to us, and about the text of GitHub issues; webhook and poll are equal, because both read the
 //! issue.
 
-use domain::{Job, Reason, RepositoryName, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
+use domain::{
+    Job, RepositoryName, SkipReason, TicketKey, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
+};
 use serde_json::json;
 
 use super::{
-    Verdict,
-    given::Given,
+    EventVerdict,
+    given::TicketAssignedEvent,
     issue_text::IssueText,
     tests::{behind, decided, facts_with, follows, github, jira, live, nothing},
 };
 use crate::{
-    facts::{Facts, Person, RunProgress},
-    outside::{Comment, Edit, Gift, How, Issue, account},
+    facts::{DecisionFacts, EventActor, RunProgress},
+    tracker_reader::{
+        AssignmentEvent, AssignmentKind, TrackerComment, TrackerEdit, TrackerIssue, convert_user,
+    },
 };
 
 pub(super) const RULES: &str =
@@ -31,57 +35,57 @@ pub(super) fn ticket() -> TicketKey {
 }
 
 /// Each login has a separate id; `nobody` has none.
-fn user(login: &str) -> github::User {
-    github::User {
+fn user(login: &str) -> github::GitHubUser {
+    github::GitHubUser {
         is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
         login: login.to_owned(),
     }
 }
 
-fn event(id: &str, ms: i64, by: &str, how: How) -> Gift {
-    Gift {
+fn event(id: &str, ms: i64, by: &str, how: AssignmentKind) -> AssignmentEvent {
+    AssignmentEvent {
         id: id.to_owned(),
         at: at(ms),
-        by: Some(account(user(by))),
+        by: Some(convert_user(user(by))),
         how,
     }
 }
 
-fn agent() -> domain::Account {
-    account(user("Agent"))
+fn agent() -> domain::TrackerAccount {
+    convert_user(user("Agent"))
 }
 
 /// Issue of a guest that Rita assigned to us.
-fn issue() -> Issue {
-    Issue {
+fn issue() -> TrackerIssue {
+    TrackerIssue {
         summary: "Fix the cart".to_owned(),
         description: "It rounds".to_owned(),
         status: "open".to_owned(),
         created: Some(at(1)),
-        creator: Some(account(user("guest"))),
+        creator: Some(convert_user(user("guest"))),
         assignees: vec![agent()],
-        gifts: vec![event("E1", 50, "rita", How::Assigned(agent()))],
-        ..Issue::default()
+        gifts: vec![event("E1", 50, "rita", AssignmentKind::Assigned(agent()))],
+        ..TrackerIssue::default()
     }
 }
 
 /// Rita may request work, guests may not; `change` modifies the issue.
-pub(super) fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
-    let mut facts = facts_with(rules, Source::Webhook);
+pub(super) fn asked(rules: &str, change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
+    let mut facts = facts_with(rules, TriggerChannel::Webhook);
     let mut issue = issue();
     change(&mut issue);
     facts.put_issue(ticket(), Ok(issue));
     facts.put_open(shop(), ticket(), Vec::new());
     facts.put_progress(ticket(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
-        facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
+        facts.put_authority(EventActor::on(&ticket(), &convert_user(user(login))), may);
     }
     facts
 }
 
-fn given() -> Given {
-    Given::from_poll(ticket())
+fn given() -> TicketAssignedEvent {
+    TicketAssignedEvent::from_poll(ticket())
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn assignment_has_same_event_both_channels() {
 
 #[test]
 fn last_assignment_counts_unless_withdrawn() {
-    let label = || event("E2", 60, "rita", How::Labeled("ready".to_owned()));
+    let label = || event("E2", 60, "rita", AssignmentKind::Labeled("ready".to_owned()));
     let neither = "the ticket is neither assigned to us nor has it a label that asks";
     assert_eq!(
         nothing(&given(), &asked(RULES, |issue| issue.assignees.clear())),
@@ -140,7 +144,7 @@ fn last_assignment_counts_unless_withdrawn() {
 
 #[test]
 fn second_request_during_work_starts_nothing() {
-    let mut facts = facts_with(RULES, Source::Webhook);
+    let mut facts = facts_with(RULES, TriggerChannel::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
     facts.put_progress(ticket(), live());
     assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
@@ -148,23 +152,26 @@ fn second_request_during_work_starts_nothing() {
 
 #[test]
 fn request_before_handled_end_is_retried() {
-    let mut facts = facts_with(RULES, Source::Webhook);
+    let mut facts = facts_with(RULES, TriggerChannel::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
     facts.put_progress(ticket(), behind());
     let early = decided(&given(), &facts);
-    assert!(matches!(early, Verdict::Unsettled { .. }), "{early:?}");
+    assert!(matches!(early, EventVerdict::Unsettled { .. }), "{early:?}");
 }
 
 #[test]
 fn only_writers_request_work_by_assignment() {
     let by = |login: Option<&str>| {
-        let login = login.map(user).map(account);
+        let login = login.map(user).map(convert_user);
         asked(RULES, |issue| issue.gifts[0].by = login)
     };
     for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
         let actor = actor.to_owned();
         let reason = follows(&given(), &by(login)).reason;
-        assert_eq!(reason, Reason::Skipped(SkipReason::NoWritePermission { actor }));
+        assert_eq!(
+            reason,
+            TriggerReason::Skipped(SkipReason::NoWritePermission { actor })
+        );
     }
     assert_eq!(
         nothing(&given(), &by(Some("journeyman[bot]"))),
@@ -175,9 +182,9 @@ fn only_writers_request_work_by_assignment() {
 #[test]
 fn text_edited_after_approval_is_skipped() {
     let edited = |ms: i64, by: &str| {
-        let by = Some(account(user(by)));
+        let by = Some(convert_user(user(by)));
         asked(RULES, |issue| {
-            issue.edits.push(Edit {
+            issue.edits.push(TrackerEdit {
                 id: String::new(),
                 at: at(ms),
                 by,
@@ -193,15 +200,15 @@ fn text_edited_after_approval_is_skipped() {
         Some(Job::Implement)
     );
     let by = "guest".to_owned();
-    let changed = Reason::Skipped(SkipReason::TextChanged { by });
+    let changed = TriggerReason::Skipped(SkipReason::TextChanged { by });
     assert_eq!(follows(&given(), &edited(50, "guest")).reason, changed);
 }
 
 #[test]
 fn earlier_comments_carry_author_authority() {
-    let comment = |author: &str, ms: i64| Comment {
+    let comment = |author: &str, ms: i64| TrackerComment {
         author: author.to_owned(),
-        author_id: account(user(author)).id,
+        author_id: convert_user(user(author)).id,
         by_bot: false,
         created: at(ms),
         updated: at(ms),
@@ -215,7 +222,7 @@ fn earlier_comments_carry_author_authority() {
             comment("rita", 51),
         ];
     });
-    let Reason::JobRequested(job) = follows(&given(), &facts).reason else {
+    let TriggerReason::JobRequested(job) = follows(&given(), &facts).reason else {
         panic!("no job")
     };
     let said: Vec<_> = job
@@ -231,16 +238,16 @@ fn earlier_comments_carry_author_authority() {
 fn issue_is_triaged_once_per_text() {
     let rules = |anyone: bool| format!("{RULES}triage:\n  labels: [bug]\n  anyone: {anyone}\n");
     let text = IssueText::from_poll(ticket());
-    let open = |anyone: bool, edits: Vec<Edit>| {
+    let open = |anyone: bool, edits: Vec<TrackerEdit>| {
         asked(&rules(anyone), |issue| {
             issue.assignees.clear();
             issue.edits = edits;
         })
     };
-    let edit = |ms: i64, by: &str| Edit {
+    let edit = |ms: i64, by: &str| TrackerEdit {
         id: String::new(),
         at: at(ms),
-        by: Some(account(user(by))),
+        by: Some(convert_user(user(by))),
     };
     let not_asked = "who wrote the text may not ask for a triage";
     assert_eq!(nothing(&text, &open(false, Vec::new())), not_asked);
@@ -266,48 +273,55 @@ fn issue_is_triaged_once_per_text() {
 fn jira_assignment_uses_changelog_key() {
     let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: Agent\n";
     let ticket: TicketKey = "jira:ENG-12".parse().expect("ticket");
-    let ada = domain::Account {
+    let ada = domain::TrackerAccount {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
         is_bot: false,
     };
-    let us = domain::Account {
+    let us = domain::TrackerAccount {
         id: "712020:agent".to_owned(),
         display_name: "Agent".to_owned(),
         is_bot: false,
     };
-    let facts = |to: &domain::Account, may: bool| {
-        let mut facts = facts_with(rules, Source::Webhook);
-        let issue = Issue {
+    let facts = |to: &domain::TrackerAccount, may: bool| {
+        let mut facts = facts_with(rules, TriggerChannel::Webhook);
+        let issue = TrackerIssue {
             status: "To Do".to_owned(),
             assignees: vec![to.clone()],
-            gifts: vec![Gift {
+            gifts: vec![AssignmentEvent {
                 id: "9".to_owned(),
                 at: at(50),
                 by: Some(ada.clone()),
-                how: How::Assigned(to.clone()),
+                how: AssignmentKind::Assigned(to.clone()),
             }],
             ..issue()
         };
         facts.put_issue(ticket.clone(), Ok(issue));
         facts.put_open(shop(), ticket.clone(), Vec::new());
         facts.put_progress(ticket.clone(), RunProgress::default());
-        facts.put_authority(Person::on(&ticket, &ada), may);
+        facts.put_authority(EventActor::on(&ticket, &ada), may);
         facts
     };
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "assignee", "to": us.id, "toString": "Agent"}]}});
-    let polled = follows(&Given::from_poll(ticket.clone()), &facts(&us, true));
+    let polled = follows(&TicketAssignedEvent::from_poll(ticket.clone()), &facts(&us, true));
     assert_eq!(follows(&*jira(&payload)[0], &facts(&us, true)), polled);
     assert_eq!(polled.key, TriggerKey::new("changelog:9"));
     assert_eq!(polled.reason.job(), Some(Job::Implement));
-    let refused = follows(&Given::from_poll(ticket.clone()), &facts(&us, false)).reason;
+    let refused = follows(
+        &TicketAssignedEvent::from_poll(ticket.clone()),
+        &facts(&us, false),
+    )
+    .reason;
     assert!(
-        matches!(refused, Reason::Skipped(SkipReason::NotAllowed { .. })),
+        matches!(refused, TriggerReason::Skipped(SkipReason::NotAllowed { .. })),
         "{refused:?}"
     );
-    let other = nothing(&Given::from_poll(ticket.clone()), &facts(&ada, true));
+    let other = nothing(
+        &TicketAssignedEvent::from_poll(ticket.clone()),
+        &facts(&ada, true),
+    );
     assert!(
         other.starts_with("the ticket is neither assigned to us"),
         "{other}"

@@ -3,14 +3,14 @@
 use domain::{Timestamp, TicketKey, TriggerKey};
 
 use super::{
-    Kind, Verdict,
+    EventKind, EventVerdict,
     given::is_given,
-    text::{Written, triage},
+    text::{WrittenText, decide_triage},
 };
 use crate::{
-    facts::{Facts, Need},
-    outside::Issue,
-    payload::{Hook, Unreadable, github as wire},
+    facts::{DecisionFacts, Need},
+    tracker_reader::TrackerIssue,
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
 };
 
 /// New or edited text of an issue. The issue itself contains the last author and the time.
@@ -19,8 +19,8 @@ pub(crate) struct IssueText {
     ticket: TicketKey,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<IssueText>, Unreadable> {
-    let Hook::GitHub { event: "issues", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<IssueText>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "issues", .. } = hook else {
         return Ok(None);
     };
     let payload: wire::IssuePayload = hook.read()?;
@@ -38,7 +38,7 @@ impl IssueText {
 }
 
 /// Key, time and author of the last edit, or of the creation.
-fn last(issue: &Issue, now: Timestamp) -> (TriggerKey, Timestamp, domain::Account) {
+fn find_last_text(issue: &TrackerIssue, now: Timestamp) -> (TriggerKey, Timestamp, domain::TrackerAccount) {
     match issue.edits.last() {
         Some(edit) => (
             TriggerKey::new(format!("triage:{}", edit.at)),
@@ -53,29 +53,29 @@ fn last(issue: &Issue, now: Timestamp) -> (TriggerKey, Timestamp, domain::Accoun
     }
 }
 
-impl Kind for IssueText {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for IssueText {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.rules(&self.ticket)?;
         let Some(rules) = rules.filter(|rules| !rules.triage.is_off()) else {
-            return Ok(Verdict::nothing("nothing follows from the issue's text"));
+            return Ok(EventVerdict::nothing("nothing follows from the issue's text"));
         };
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
         if issue.is_over {
-            return Ok(Verdict::nothing("the issue is closed"));
+            return Ok(EventVerdict::nothing("the issue is closed"));
         }
         if is_given(issue, &self.ticket, rules) {
-            return Ok(Verdict::nothing("the issue asks for work"));
+            return Ok(EventVerdict::nothing("the issue asks for work"));
         }
-        let (key, at, by) = last(issue, facts.now);
-        let written = Written {
+        let (key, at, by) = find_last_text(issue, facts.now);
+        let written = WrittenText {
             ticket: &self.ticket,
             key,
             at,
             by: &by,
         };
-        triage(written, |_| true, rules, facts)
+        decide_triage(written, |_| true, rules, facts)
     }
 }

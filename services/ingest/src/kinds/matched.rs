@@ -1,27 +1,27 @@
 //! JQL condition of the rules: the first match of a ticket requests work.
 
-use domain::{Job, Row, TicketKey, Trigger, TriggerKey};
+use domain::{Job, TicketRow, TicketKey, Trigger, TriggerKey};
 
 use super::{
-    Follows, Kind, Verdict,
+    NewTrigger, EventKind, EventVerdict,
 };
 use crate::{
-    approved::{actor, approved},
-    facts::{Facts, Need, Person},
-    payload::{Hook, Unreadable},
-    standing::Approval,
+    job_request::{name_approver, decide_after_approval},
+    facts::{DecisionFacts, Need, EventActor},
+    payload::{WebhookPayload, UnreadablePayload},
+    status_check::WorkApproval,
 };
 
 /// Possible match of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Matched {
+pub(crate) struct ConditionMatchEvent {
     ticket: TicketKey,
     /// True when a search found the ticket, so that the condition needs no check.
     is_found: bool,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Matched>, Unreadable> {
-    let Hook::Jira { instance, payload } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ConditionMatchEvent>, UnreadablePayload> {
+    let WebhookPayload::Jira { instance, payload } = hook else {
         return Ok(None);
     };
     let mut items = payload.changelog.iter().flat_map(|changelog| &changelog.items);
@@ -33,19 +33,19 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Matched>, Unreadabl
     if !is_change {
         return Ok(None);
     }
-    Ok(Some(Matched {
+    Ok(Some(ConditionMatchEvent {
         ticket: payload.ticket_and_time(*instance)?.0,
         is_found: false,
     }))
 }
 
-impl Matched {
+impl ConditionMatchEvent {
     /// Ticket from the search of a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
         Self { ticket, is_found: true }
     }
 
-    fn holds(&self, condition: &str, facts: &Facts) -> Result<bool, Need> {
+    fn holds(&self, condition: &str, facts: &DecisionFacts) -> Result<bool, Need> {
         if self.is_found {
             return Ok(true);
         }
@@ -62,56 +62,56 @@ impl Matched {
 
 /// True when work on the ticket was requested before. The row outlives the log, whose records age
 /// out.
-fn is_old(history: &[Trigger], row: &Row) -> bool {
+fn has_earlier_request(history: &[Trigger], row: &TicketRow) -> bool {
     let worked_on = history.iter().any(|trigger| trigger.reason.job() == Some(Job::Implement));
     let ran = row.runs.iter().any(|run| run.job == Job::Implement);
     worked_on || ran || !row.pull_requests.is_empty()
 }
 
-impl Kind for Matched {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ConditionMatchEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.rules(&self.ticket)?;
         let Some(rules) = rules.filter(|rules| !rules.jira.jql.is_empty()) else {
-            return Ok(Verdict::nothing("no rules with a condition for tickets"));
+            return Ok(EventVerdict::nothing("no rules with a condition for tickets"));
         };
         // One key per ticket: only the first match requests work.
         let key = TriggerKey::new(format!("matched:{}", self.ticket));
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
-        if is_old(facts.history(&self.ticket)?, facts.row(&self.ticket)?) {
-            return Ok(Verdict::nothing("work on the ticket was asked for before"));
+        if has_earlier_request(facts.history(&self.ticket)?, facts.row(&self.ticket)?) {
+            return Ok(EventVerdict::nothing("work on the ticket was asked for before"));
         }
         if !self.holds(&rules.jira.jql, facts)? {
-            return Ok(Verdict::nothing("the condition of the rules does not hold"));
+            return Ok(EventVerdict::nothing("the condition of the rules does not hold"));
         }
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
         if issue.is_over {
-            return Ok(Verdict::nothing("the ticket is closed"));
+            return Ok(EventVerdict::nothing("the ticket is closed"));
         }
-        let approval = Approval {
+        let approval = WorkApproval {
             changelog: None,
             at: issue.created.unwrap_or(facts.now),
             by: issue.creator.clone(),
         };
-        let person = Person::on(&self.ticket, &approval.by.clone().unwrap_or_default());
+        let person = EventActor::on(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
             // No user asked, so Journeyman posts no refusal.
             tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");
-            return Ok(Verdict::nothing("who created the ticket may not ask for work"));
+            return Ok(EventVerdict::nothing("who created the ticket may not ask for work"));
         }
-        Ok(match approved(&self.ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => Verdict::from(Follows {
+        Ok(match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
+            Ok(reason) => EventVerdict::from(NewTrigger {
                 ticket: self.ticket.clone(),
                 key,
                 at: approval.at,
-                actor: actor(&approval),
+                actor: name_approver(&approval),
                 reason,
             }),
-            Err(problem) => Verdict::Never(problem.to_string()),
+            Err(problem) => EventVerdict::Never(problem.to_string()),
         })
     }
 }

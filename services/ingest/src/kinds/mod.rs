@@ -2,35 +2,35 @@
 
 use std::time::Duration;
 
-use domain::{Reactable, Reason, TicketKey, Timestamp, Trigger, TriggerKey};
+use domain::{ReactionSubject, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason};
 
 use crate::{
-    facts::{Facts, Need},
-    payload::{Hook, Unreadable},
+    facts::{DecisionFacts, Need},
+    payload::{UnreadablePayload, WebhookPayload},
 };
 
 /// Event outside of Journeyman.
-pub(crate) trait Kind: std::fmt::Debug + Send + Sync {
+pub(crate) trait EventKind: std::fmt::Debug + Send + Sync {
     /// Decides about the event.
     ///
     /// # Errors
     /// The fact that has to be read first. The router then calls again with that fact.
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need>;
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need>;
 
     /// Comment that the event is, when its author should get a reaction as a receipt.
-    fn seen(&self) -> Option<Reactable> {
+    fn seen(&self) -> Option<ReactionSubject> {
         None
     }
 }
 
 /// Events of one webhook; usually one or none.
-pub(crate) type Events = Vec<Box<dyn Kind>>;
+pub(crate) type WebhookEvents = Vec<Box<dyn EventKind>>;
 
 /// Decision about an event.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum EventVerdict {
     /// New trigger for a ticket's log.
-    Follows(Box<Follows>),
+    Follows(Box<NewTrigger>),
     /// Known in the ticket's log, at this sequence.
     Known(u64),
     /// No check has reported on the commit yet.
@@ -40,7 +40,7 @@ pub(crate) enum Verdict {
     /// Ignored, with the reason for the log.
     Nothing(String),
     /// Replaced by another event.
-    Becomes(Box<dyn Kind>),
+    Becomes(Box<dyn EventKind>),
     /// The record for the event is expected soon, or the event does not concern Journeyman.
     Early(String),
     /// The state may still change until then.
@@ -53,16 +53,16 @@ pub(crate) enum Verdict {
 
 /// Content of a new trigger.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Follows {
+pub(crate) struct NewTrigger {
     pub(crate) ticket: TicketKey,
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     /// Actor, as named by the tracker.
     pub(crate) actor: Option<String>,
-    pub(crate) reason: Reason,
+    pub(crate) reason: TriggerReason,
 }
 
-impl Verdict {
+impl EventVerdict {
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
         Self::Nothing(why.into())
     }
@@ -76,8 +76,8 @@ impl Verdict {
     }
 }
 
-impl From<Follows> for Verdict {
-    fn from(follows: Follows) -> Self {
+impl From<NewTrigger> for EventVerdict {
+    fn from(follows: NewTrigger) -> Self {
         Self::Follows(Box::new(follows))
     }
 }
@@ -88,18 +88,18 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 /// Verdict on another request while work is active: ignored, because simultaneous requests are one.
 ///
 /// While triggers are unhandled it is undecided: the work may just have ended, and the request would be new.
-fn under_way(ticket: &TicketKey, facts: &Facts) -> Result<Option<Verdict>, Need> {
+fn check_active_work(ticket: &TicketKey, facts: &DecisionFacts) -> Result<Option<EventVerdict>, Need> {
     let progress = facts.progress(ticket)?;
     if progress.is_behind {
-        return Ok(Some(Verdict::behind()));
+        return Ok(Some(EventVerdict::behind()));
     }
     Ok(progress
         .is_live
-        .then(|| Verdict::nothing("work on the ticket is under way")))
+        .then(|| EventVerdict::nothing("work on the ticket is under way")))
 }
 
-impl Follows {
-    pub(crate) fn into_trigger(self, source: domain::Source) -> Trigger {
+impl NewTrigger {
+    pub(crate) fn into_trigger(self, source: domain::TriggerChannel) -> Trigger {
         Trigger {
             ticket: self.ticket,
             key: self.key,
@@ -122,21 +122,21 @@ macro_rules! kinds {
         ///
         /// # Errors
         /// [`Unreadable`] when the payload does not match its event.
-        pub(crate) fn from_webhook(hook: &Hook<'_>) -> Result<Events, Unreadable> {
-            let mut events = Events::new();
-            $(events.extend($kind::from_webhook(hook)?.into_iter().map(|event| Box::new(event) as Box<dyn Kind>));)+
+        pub(crate) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<WebhookEvents, UnreadablePayload> {
+            let mut events = WebhookEvents::new();
+            $(events.extend($kind::from_webhook(hook)?.into_iter().map(|event| Box::new(event) as Box<dyn EventKind>));)+
             Ok(events)
         }
     };
 }
 
 // These kinds come from comments, the API or the passage of time, never directly from a webhook.
-pub(crate) mod asked;
-pub(crate) mod awaited;
-pub(crate) mod decided;
-pub(crate) mod dispatched;
+pub(crate) mod decision;
+pub(crate) mod dispatch;
+pub(crate) mod overdue_review;
+pub(crate) mod question;
 pub(crate) mod retry;
-pub(crate) mod stopped;
+pub(crate) mod stop;
 
 kinds! {
     work,
@@ -161,36 +161,36 @@ kinds! {
 #[cfg(test)]
 mod agents_tests;
 #[cfg(test)]
-mod asked_tests;
-#[cfg(test)]
 mod bots_tests;
 #[cfg(test)]
-mod discussed_tests;
+mod channels_tests;
 #[cfg(test)]
-mod dispatched_tests;
+mod checks_settle_tests;
 #[cfg(test)]
-mod doors_tests;
+mod competing_close_tests;
 #[cfg(test)]
-mod given_up_tests;
+mod condition_match_tests;
+#[cfg(test)]
+mod discussion_tests;
+#[cfg(test)]
+mod dispatch_tests;
 #[cfg(test)]
 mod green_tests;
 #[cfg(test)]
 mod issue_tests;
 #[cfg(test)]
-mod left_alone_tests;
-#[cfg(test)]
-mod matched_tests;
-#[cfg(test)]
-mod returned_tests;
+mod question_tests;
 #[cfg(test)]
 mod review_request_tests;
 #[cfg(test)]
-mod rounds_tests;
+mod review_withdrawal_tests;
 #[cfg(test)]
-mod settled_tests;
+mod rounds_tests;
 #[cfg(test)]
 mod shared_tests;
 #[cfg(test)]
+mod skip_label_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod withdrawn_tests;
+mod ticket_return_tests;

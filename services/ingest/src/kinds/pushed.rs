@@ -1,17 +1,17 @@
 //! Push of another author to our branch with an open pull request.
 
-use domain::{CommitId, PullRequestRecord, PullRequestRef, Reason, RepositoryName, Trigger, TriggerKey};
+use domain::{CommitId, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, Trigger, TriggerKey};
 
-use super::{Follows, Kind, Verdict, closed::is_closed};
+use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
 use crate::{
-    facts::{Facts, Need, Person},
-    payload::{Hook, Unreadable, github as wire},
-    pin,
+    facts::{DecisionFacts, Need, EventActor},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin,
 };
 
 /// Push to a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pushed {
+pub(crate) struct PushEvent {
     repository: RepositoryName,
     branch: String,
     head: CommitId,
@@ -19,13 +19,13 @@ pub(crate) struct Pushed {
     by: Option<String>,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Pushed>, Unreadable> {
-    let Hook::GitHub { event: "push", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<PushEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "push", .. } = hook else {
         return Ok(None);
     };
     let wire::PushPayload { r#ref, after, deleted, repository, sender } = hook.read()?;
     let branch = r#ref.strip_prefix("refs/heads/").filter(|_| !deleted);
-    Ok(branch.map(|branch| Pushed {
+    Ok(branch.map(|branch| PushEvent {
         repository: hook.repository(repository),
         branch: branch.to_owned(),
         head: after,
@@ -33,7 +33,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Pushed>, Unreadable
     }))
 }
 
-impl Pushed {
+impl PushEvent {
     /// Head of our open pull request from a listing.
     pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
         let PullRequestRef { repository, branch, .. } = record.pull_request.clone();
@@ -48,9 +48,9 @@ impl Pushed {
 
 // Skip rules do not apply here: the pull request waits for its checks as a draft, and the verdict
 // on the checks applies the rules.
-impl Kind for Pushed {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let person = self.by.as_ref().map(|login| Person::GitHub {
+impl EventKind for PushEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        let person = self.by.as_ref().map(|login| EventActor::GitHub {
             repository: self.repository.clone(),
             login: login.clone(),
             // The check only concerns our own account, whose login is known.
@@ -58,48 +58,48 @@ impl Kind for Pushed {
             is_bot: false,
         });
         if person.is_some_and(|person| facts.is_ours(&person)) {
-            return Ok(Verdict::nothing("our own account pushed it"));
+            return Ok(EventVerdict::nothing("our own account pushed it"));
         }
         let Some(record) = facts.branch(&self.repository, &self.branch)? else {
-            return Ok(Verdict::nothing("not a branch of ours"));
+            return Ok(EventVerdict::nothing("not a branch of ours"));
         };
         // The reporter writes the record before it pushes, so the record contains our own head.
         if record.head == self.head {
-            return Ok(Verdict::nothing("we pushed it"));
+            return Ok(EventVerdict::nothing("we pushed it"));
         }
         let Some(ours) = &record.pull_request else {
-            return Ok(Verdict::nothing("the branch has no pull request"));
+            return Ok(EventVerdict::nothing("the branch has no pull request"));
         };
         let key = TriggerKey::new(format!("pushed:{}:{}", ours.repository, self.head));
         if let Some(sequence) = facts.known(&record.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
         let now = facts.pull_request(&self.repository, &ours.number)?;
         if is_closed(now) || now.head != self.head {
-            return Ok(Verdict::nothing("not the open head of the pull request"));
+            return Ok(EventVerdict::nothing("not the open head of the pull request"));
         }
         // Listings lag behind pushes. A head on which our later work is based is not a push of
         // another author.
         let is_earlier = |trigger: &Trigger| match &trigger.reason {
-            Reason::JobRequested(request) => request.about.base() == Some(&self.head),
+            TriggerReason::JobRequested(request) => request.about.base() == Some(&self.head),
             _ => false,
         };
         let opened = facts.record(&self.repository, &ours.number)?.as_ref();
         if opened.is_some_and(|record| record.head.as_ref() == Some(&self.head))
             || facts.history(&record.ticket)?.iter().any(is_earlier)
         {
-            return Ok(Verdict::nothing("an earlier head of ours"));
+            return Ok(EventVerdict::nothing("an earlier head of ours"));
         }
         let by = self.by.as_deref().unwrap_or("somebody");
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket: record.ticket.clone(),
             key,
             at: facts.now,
             actor: self.by.clone(),
-            reason: Reason::HeadMoved {
+            reason: TriggerReason::HeadMoved {
                 pull_request: ours.clone(),
                 head: self.head.clone(),
-                by: pin::cut(&pin::sanitise(by), 100),
+                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
             },
         }))
     }

@@ -1,38 +1,38 @@
 //! Reopening of our closed pull request by a user.
 
 use domain::{
-    PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RepositoryName, Trigger, TriggerKey,
+    PullRequestRecord, PullRequestRef, PullRequestStatus, TriggerReason, RepositoryName, Trigger, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict, closed::is_closed};
+use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
 use crate::{
-    facts::{Facts, Need, Person},
-    payload::{Hook, Unreadable, github as wire},
-    pin,
+    facts::{DecisionFacts, Need, EventActor},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin,
 };
 
 /// Reopening of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reopened {
+pub(crate) struct ReopenEvent {
     repository: RepositoryName,
     number: u64,
     /// Actor; absent in a listing.
     by: Option<String>,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reopened>, Unreadable> {
-    let Hook::GitHub { event: "pull_request", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReopenEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
-    Ok((payload.action == "reopened").then(|| Reopened {
+    Ok((payload.action == "reopened").then(|| ReopenEvent {
         repository: hook.repository(payload.repository),
         number: payload.pull_request.number,
         by: Some(payload.sender.login),
     }))
 }
 
-impl Reopened {
+impl ReopenEvent {
     /// Pull request that a listing shows as open and our record as closed.
     pub(crate) fn from_poll(record: &PullRequestRecord) -> Self {
         Self {
@@ -43,10 +43,10 @@ impl Reopened {
     }
 }
 
-impl Kind for Reopened {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ReopenEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if let Some(by) = &self.by {
-            let person = Person::GitHub {
+            let person = EventActor::GitHub {
                 repository: self.repository.clone(),
                 login: by.clone(),
                 // The check only concerns our own account, whose login is known.
@@ -54,32 +54,32 @@ impl Kind for Reopened {
                 is_bot: false,
             };
             if facts.is_ours(&person) {
-                return Ok(Verdict::nothing("our own account did it"));
+                return Ok(EventVerdict::nothing("our own account did it"));
             }
         }
         let Some(record) = facts.record(&self.repository, &self.number)? else {
-            return Ok(Verdict::nothing("not a pull request of ours"));
+            return Ok(EventVerdict::nothing("not a pull request of ours"));
         };
         let (ticket, ours) = (&record.ticket, &record.pull_request);
-        let (ends, again) = told(facts.history(ticket)?, ours);
+        let (ends, again) = count_ends(facts.history(ticket)?, ours);
         // The record is updated shortly after the log, so the log counts too.
         if record.status != PullRequestStatus::Closed && ends <= again {
-            return Ok(Verdict::nothing("no closed pull request"));
+            return Ok(EventVerdict::nothing("no closed pull request"));
         }
         let now = facts.pull_request(&self.repository, &self.number)?;
         if is_closed(now) {
-            return Ok(Verdict::nothing("the pull request is closed again"));
+            return Ok(EventVerdict::nothing("the pull request is closed again"));
         }
         let by = self.by.as_deref().unwrap_or("somebody");
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket: ticket.clone(),
             key: TriggerKey::new(format!("reopened:{}#{}:{ends}", self.repository, self.number)),
             at: now.updated_at.unwrap_or(facts.now),
             actor: self.by.clone(),
-            reason: Reason::PullRequestReopened {
+            reason: TriggerReason::PullRequestReopened {
                 pull_request: ours.clone(),
                 head: now.head.clone(),
-                by: pin::cut(&pin::sanitise(by), 100),
+                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
             },
         }))
     }
@@ -87,10 +87,10 @@ impl Kind for Reopened {
 
 /// Number of closes and reopenings of a pull request in the ticket's log. Neither a webhook nor a listing has an id of
 /// the event, so the count identifies it.
-fn told(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
+fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
     let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
-        Reason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,
-        Reason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.number == ours.number,
+        TriggerReason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,
+        TriggerReason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.number == ours.number,
         _ => false,
     };
     let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();

@@ -1,36 +1,38 @@
 //! Retry request of a user.
 
-use domain::{Job, Reason, Row, RunStatus, StopReason, TicketKey, Timestamp, TriggerKey};
+use domain::{Job, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason};
 
-use super::{Follows, Kind, Verdict, work::Work};
-use crate::facts::{Facts, Need};
+use super::{EventKind, EventVerdict, NewTrigger, work::WorkRequestEvent};
+use crate::facts::{DecisionFacts, Need};
 
 /// Retry request of an authorized user: a waiting run continues at once, a failed job starts again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
+pub(crate) struct RetryEvent {
     pub(crate) ticket: TicketKey,
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
     pub(crate) by: String,
 }
 
-impl Kind for Retry {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        Ok(match left_to_do(facts.row(&self.ticket)?) {
-            Left::GoOn => Verdict::from(Follows {
+impl EventKind for RetryEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        Ok(match find_retry_effect(facts.row(&self.ticket)?) {
+            RetryEffect::GoOn => EventVerdict::from(NewTrigger {
                 ticket: self.ticket.clone(),
                 key: self.key.clone(),
                 at: self.at,
                 actor: Some(self.by.clone()),
-                reason: Reason::RetryRequested,
+                reason: TriggerReason::RetryRequested,
             }),
-            Left::Nothing => Verdict::nothing("nothing has failed that could be tried again"),
-            Left::Again if matches!(self.ticket, TicketKey::Folder { .. }) => {
-                Verdict::nothing("a ticket of a folder is started again with its text")
+            RetryEffect::Nothing => EventVerdict::nothing("nothing has failed that could be tried again"),
+            RetryEffect::Again if matches!(self.ticket, TicketKey::Folder { .. }) => {
+                EventVerdict::nothing("a ticket of a folder is started again with its text")
             }
-            Left::Again => {
+            RetryEffect::Again => {
                 let (ticket, key, by) = (self.ticket.clone(), self.key.clone(), self.by.clone());
-                Verdict::Becomes(Box::new(Work::ordered(ticket, key, None, self.at, by)))
+                EventVerdict::Becomes(Box::new(WorkRequestEvent::ordered(
+                    ticket, key, None, self.at, by,
+                )))
             }
         })
     }
@@ -38,7 +40,7 @@ impl Kind for Retry {
 
 /// Effect of a retry.
 #[derive(Debug, PartialEq, Eq)]
-enum Left {
+enum RetryEffect {
     /// A run waits, or the ticket is quarantined: it continues.
     GoOn,
     /// The last run failed: the job is requested again.
@@ -47,20 +49,20 @@ enum Left {
     Nothing,
 }
 
-fn left_to_do(row: &Row) -> Left {
+fn find_retry_effect(row: &TicketRow) -> RetryEffect {
     if row.quarantined.is_some() || row.waiting_for_retry().next().is_some() {
-        return Left::GoOn;
+        return RetryEffect::GoOn;
     }
     let last = row.runs.iter().rev().find(|run| run.job == Job::Implement);
     match last.map(|run| &run.status) {
-        Some(RunStatus::Finished { reason }) if *reason != StopReason::Completed => Left::Again,
-        Some(_) | None => Left::Nothing,
+        Some(RunStatus::Finished { reason }) if *reason != StopReason::Completed => RetryEffect::Again,
+        Some(_) | None => RetryEffect::Nothing,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{Lane, Pending, RunId, Timestamp, WaitsFor};
+    use domain::{Lane, PendingRun, RunId, Timestamp, WaitCondition};
 
     use super::*;
 
@@ -68,9 +70,9 @@ mod tests {
     fn retry_continues_restarts_or_does_nothing() {
         let run = RunId::new("jira:ENG-1".parse().unwrap(), 5);
         let with = |status: RunStatus| {
-            let mut row = Row::default();
+            let mut row = TicketRow::default();
             row.open(
-                Pending::new(run.clone(), Job::Implement, Lane::Talk),
+                PendingRun::new(run.clone(), Job::Implement, Lane::Talk),
                 Timestamp::default(),
             );
             row.run_mut(&run).unwrap().status = status;
@@ -78,19 +80,28 @@ mod tests {
         };
         let finished = |reason| with(RunStatus::Finished { reason });
         let parked = |waits_for| with(RunStatus::Parked { waits_for });
-        assert_eq!(left_to_do(&Row::default()), Left::Nothing);
-        assert_eq!(left_to_do(&with(RunStatus::Active)), Left::Nothing);
-        assert_eq!(left_to_do(&parked(WaitsFor::Report)), Left::Nothing);
-        assert_eq!(left_to_do(&finished(StopReason::Completed)), Left::Nothing);
-        assert_eq!(left_to_do(&parked(WaitsFor::Retry)), Left::GoOn);
+        assert_eq!(find_retry_effect(&TicketRow::default()), RetryEffect::Nothing);
+        assert_eq!(find_retry_effect(&with(RunStatus::Active)), RetryEffect::Nothing);
         assert_eq!(
-            left_to_do(&finished(StopReason::TurnLimit { turns: 50 })),
-            Left::Again
+            find_retry_effect(&parked(WaitCondition::Report)),
+            RetryEffect::Nothing
         );
-        let quarantined = Row {
+        assert_eq!(
+            find_retry_effect(&finished(StopReason::Completed)),
+            RetryEffect::Nothing
+        );
+        assert_eq!(
+            find_retry_effect(&parked(WaitCondition::Retry)),
+            RetryEffect::GoOn
+        );
+        assert_eq!(
+            find_retry_effect(&finished(StopReason::TurnLimit { turns: 50 })),
+            RetryEffect::Again
+        );
+        let quarantined = TicketRow {
             quarantined: Some("stuck".to_owned()),
-            ..Row::default()
+            ..TicketRow::default()
         };
-        assert_eq!(left_to_do(&quarantined), Left::GoOn);
+        assert_eq!(find_retry_effect(&quarantined), RetryEffect::GoOn);
     }
 }

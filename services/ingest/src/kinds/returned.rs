@@ -1,57 +1,57 @@
 //! Return of a ticket: a user moves it to a status of the rules after our work on it ended.
 
 use domain::{
-    About, Background, Job, JobRequest, PullRequestRecord, PullRequestStatus, Reason, ReviewRound, Rules,
+    JobSubject, TicketBackground, Job, JobRequest, PullRequestRecord, PullRequestStatus, TriggerReason, ReviewRound, RepositoryRules,
     SkipReason, TicketComment, TicketKey, TicketText, Timestamp, Trigger, TriggerKey,
 };
 
 use super::{
-    Follows, Kind, Verdict,
+    NewTrigger, EventKind, EventVerdict,
     closed::is_closed,
-    reviewed::changes,
-    under_way,
+    reviewed::list_own_changes,
+    check_active_work,
 };
 use crate::{
-    approved::{actor, approved, name, refused_program},
-    facts::{Facts, Need, PROGRAM, Person},
-    outside::Issue,
-    payload::{Hook, Unreadable},
-    pin, repair, skip,
-    standing::{Approval, asks_for_work},
+    job_request::{name_approver, decide_after_approval, clean_account_name, refuse_program},
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    tracker_reader::TrackerIssue,
+    payload::{WebhookPayload, UnreadablePayload},
+    text_pin, repair, skip,
+    status_check::{WorkApproval, asks_for_work},
 };
 
 /// Status change of a ticket. The ticket's history decides whether it is a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Returned {
+pub(crate) struct TicketReturnEvent {
     ticket: TicketKey,
     status: String,
     /// Status change from a signed webhook, because the changelog may lag behind it.
-    told: Option<Approval>,
+    told: Option<WorkApproval>,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Returned>, Unreadable> {
-    let Hook::Jira { instance, payload } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<TicketReturnEvent>, UnreadablePayload> {
+    let WebhookPayload::Jira { instance, payload } = hook else {
         return Ok(None);
     };
     let changelog = payload.changelog.as_ref();
     let moved = changelog.filter(|_| payload.webhook_event == "jira:issue_updated");
-    let Some((id, status)) = moved.and_then(crate::payload::jira::Changelog::status) else {
+    let Some((id, status)) = moved.and_then(crate::payload::jira::JiraHookChangelog::status) else {
         return Ok(None);
     };
     let (ticket, at) = payload.ticket_and_time(*instance)?;
-    let told = Approval {
+    let told = WorkApproval {
         changelog: Some(id),
         at,
         by: Some(payload.actor()).filter(|actor| !actor.id.is_empty()),
     };
-    Ok(Some(Returned {
+    Ok(Some(TicketReturnEvent {
         ticket,
         status,
         told: Some(told),
     }))
 }
 
-impl Returned {
+impl TicketReturnEvent {
     /// Ticket that a poll found in the status.
     pub(crate) const fn from_poll(ticket: TicketKey, status: String) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Returned {
 
     /// Status change that brought the ticket into its current status; `None` when the ticket has left the status or was
     /// created in it.
-    fn approval(&self, issue: &Issue) -> Option<Approval> {
+    fn approval(&self, issue: &TrackerIssue) -> Option<WorkApproval> {
         if !issue.status.eq_ignore_ascii_case(&self.status) {
             return None;
         }
@@ -76,19 +76,19 @@ impl Returned {
         }
         let last = issue.moves.last()?;
         let is_there = last.to.eq_ignore_ascii_case(&issue.status);
-        is_there.then(|| Approval {
+        is_there.then(|| WorkApproval {
             changelog: Some(last.id.0.clone()),
             at: last.at.unwrap_or_default(),
             by: last.by.clone(),
         })
     }
 
-    fn follows(&self, approval: &Approval, key: TriggerKey, reason: Reason) -> Verdict {
-        Verdict::from(Follows {
+    fn follows(&self, approval: &WorkApproval, key: TriggerKey, reason: TriggerReason) -> EventVerdict {
+        EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
             key,
             at: approval.at,
-            actor: actor(approval),
+            actor: name_approver(approval),
             reason,
         })
     }
@@ -96,24 +96,24 @@ impl Returned {
     /// Job for the return: continues the open pull request, else starts again.
     fn again(
         &self,
-        issue: &Issue,
-        approval: &Approval,
-        rules: &Rules,
-        facts: &Facts,
-    ) -> Result<Result<Reason, Verdict>, Need> {
+        issue: &TrackerIssue,
+        approval: &WorkApproval,
+        rules: &RepositoryRules,
+        facts: &DecisionFacts,
+    ) -> Result<Result<TriggerReason, EventVerdict>, Need> {
         if let Some(reason) = continue_pull_request(&self.ticket, issue, approval, rules, facts)? {
             return Ok(Ok(reason));
         }
-        let since = last_work(facts.history(&self.ticket)?);
-        Ok(match approved(&self.ticket, issue, approval, rules, facts)? {
+        let since = find_last_work(facts.history(&self.ticket)?);
+        Ok(match decide_after_approval(&self.ticket, issue, approval, rules, facts)? {
             Ok(mut reason) => {
-                if let Reason::JobRequested(job) = &mut reason {
+                if let TriggerReason::JobRequested(job) = &mut reason {
                     // Comments since the last request come first in the prompt.
-                    pin::mark_new(&mut job.text, since);
+                    text_pin::mark_new(&mut job.text, since);
                 }
                 Ok(reason)
             }
-            Err(problem) => Err(Verdict::Never(problem.to_string())),
+            Err(problem) => Err(EventVerdict::Never(problem.to_string())),
         })
     }
 }
@@ -122,35 +122,35 @@ impl Returned {
 /// request or without new instructions.
 pub(super) fn continue_pull_request(
     ticket: &TicketKey,
-    issue: &Issue,
-    approval: &Approval,
-    rules: &Rules,
-    facts: &Facts,
-) -> Result<Option<Reason>, Need> {
+    issue: &TrackerIssue,
+    approval: &WorkApproval,
+    rules: &RepositoryRules,
+    facts: &DecisionFacts,
+) -> Result<Option<TriggerReason>, Need> {
     let Some(record) = find_open_pull_request(ticket, rules, facts)? else {
         return Ok(None);
     };
     let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
     let history = facts.history(ticket)?;
-    let said = said_since(ticket, issue, approval, last_work(history), facts)?;
-    let Some(asked) = repair::asked_for(history) else {
+    let said = list_new_instructions(ticket, issue, approval, find_last_work(history), facts)?;
+    let Some(asked) = repair::find_last_request(history) else {
         return Ok(None);
     };
-    if said.is_empty() || is_closed(now) || skip::of_ours(now, rules).is_some() {
+    if said.is_empty() || is_closed(now) || skip::find_own_skip(now, rules).is_some() {
         return Ok(None);
     }
     let round = ReviewRound {
-        files: changes(record, facts)?,
-        ..round(record, now.head.clone(), &said)
+        files: list_own_changes(record, facts)?,
+        ..build_review_round(record, now.head.clone(), &said)
     };
-    Ok(Some(review(record, asked.text.clone(), rules, round)))
+    Ok(Some(build_review_request(record, asked.text.clone(), rules, round)))
 }
 
 /// Our open pull request in the repository of the rules.
 fn find_open_pull_request<'a>(
     ticket: &TicketKey,
-    rules: &Rules,
-    facts: &'a Facts,
+    rules: &RepositoryRules,
+    facts: &'a DecisionFacts,
 ) -> Result<Option<&'a PullRequestRecord>, Need> {
     for ours in facts.row(ticket)?.pull_requests.iter().rev() {
         if rules.repository().is_ok_and(|name| name == ours.repository)
@@ -164,39 +164,39 @@ fn find_open_pull_request<'a>(
 }
 
 /// Time of the last request for work on the ticket; the epoch without one.
-fn last_work(history: &[Trigger]) -> Timestamp {
-    last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default()
+fn find_last_work(history: &[Trigger]) -> Timestamp {
+    find_last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default()
 }
 
 /// Time of the last request for one of these jobs on the ticket.
-fn last_asked(history: &[Trigger], jobs: &[Job]) -> Option<Timestamp> {
+fn find_last_asked(history: &[Trigger], jobs: &[Job]) -> Option<Timestamp> {
     let mut asked = history.iter().rev();
     let last = asked.find(|trigger| trigger.reason.job().is_some_and(|job| jobs.contains(&job)));
     last.map(|trigger| trigger.at)
 }
 
 /// Pinned instructions of authorized users since then, oldest first.
-fn said_since(
+fn list_new_instructions(
     ticket: &TicketKey,
-    issue: &Issue,
-    approval: &Approval,
+    issue: &TrackerIssue,
+    approval: &WorkApproval,
     since: Timestamp,
-    facts: &Facts,
+    facts: &DecisionFacts,
 ) -> Result<Vec<TicketComment>, Need> {
-    let comments = crate::approved::of_people(issue, facts);
-    let recent = Issue {
+    let comments = crate::job_request::remove_own_comments(issue, facts);
+    let recent = TrackerIssue {
         comments: comments.into_iter().filter(|comment| comment.created > since).collect(),
-        ..Issue::default()
+        ..TrackerIssue::default()
     };
     // Only the authors of recent comments are checked, because each check may cost a request.
-    let may = crate::approved::instructors(ticket, &recent, approval, facts)?;
-    let pinned = pin::pin(TicketText::default(), &recent.comments, approval.at, &may);
+    let may = crate::job_request::list_instructors(ticket, &recent, approval, facts)?;
+    let pinned = text_pin::pin_text(TicketText::default(), &recent.comments, approval.at, &may);
     let instructions = pinned.comments.into_iter().filter(|comment| comment.may_instruct);
     Ok(instructions.collect())
 }
 
 /// Review round from the comments, as a review of the whole change.
-fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComment]) -> ReviewRound {
+fn build_review_round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComment]) -> ReviewRound {
     let texts: Vec<&str> = said.iter().map(|comment| comment.text.as_str()).collect();
     ReviewRound {
         pull_request: record.pull_request.clone(),
@@ -204,7 +204,7 @@ fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComme
         id: 0,
         author: said.last().map(|comment| comment.author.clone()).unwrap_or_default(),
         asks_for_changes: true,
-        body: pin::words(&texts.join("\n\n")),
+        body: text_pin::pin_words(&texts.join("\n\n")),
         threads: Vec::new(),
         left: None,
         deciders: Vec::new(),
@@ -213,62 +213,62 @@ fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComme
     }
 }
 
-fn review(record: &PullRequestRecord, text: TicketText, rules: &Rules, round: ReviewRound) -> Reason {
-    Reason::JobRequested(Box::new(JobRequest {
+fn build_review_request(record: &PullRequestRecord, text: TicketText, rules: &RepositoryRules, round: ReviewRound) -> TriggerReason {
+    TriggerReason::JobRequested(Box::new(JobRequest {
         job: Job::AddressReview,
         repository: record.pull_request.repository.clone(),
         text,
         rules: rules.clone(),
-        background: Background::default(),
-        about: About::Review(Box::new(round)),
+        background: TicketBackground::default(),
+        about: JobSubject::Review(Box::new(round)),
     }))
 }
 
-impl Kind for Returned {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for TicketReturnEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.rules(&self.ticket)?;
-        let asks = |rules: &&Rules| rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules);
+        let asks = |rules: &&RepositoryRules| rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules);
         let Some(rules) = rules.filter(asks) else {
-            return Ok(Verdict::nothing("the status brings no ticket back"));
+            return Ok(EventVerdict::nothing("the status brings no ticket back"));
         };
-        let Some(worked_on) = last_asked(facts.history(&self.ticket)?, &[Job::Implement]) else {
-            return Ok(Verdict::nothing("the ticket was not worked on"));
+        let Some(worked_on) = find_last_asked(facts.history(&self.ticket)?, &[Job::Implement]) else {
+            return Ok(EventVerdict::nothing("the ticket was not worked on"));
         };
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
-            Err(detail) => return Ok(Verdict::Never(detail.clone())),
+            Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
         };
         // A status change before the last request belongs to the earlier work.
         let approval = self.approval(issue).filter(|approval| approval.at > worked_on);
         let Some(approval) = approval else {
-            return Ok(Verdict::nothing("the ticket did not come back since it was worked on"));
+            return Ok(EventVerdict::nothing("the ticket did not come back since it was worked on"));
         };
         let by = approval.by.clone().unwrap_or_default();
-        let person = Person::on(&self.ticket, &by);
+        let person = EventActor::on(&self.ticket, &by);
         // The settings may not name the writer account. Its marked comments on the issue reveal it.
         if facts.is_ours(&person) || issue.our_accounts.contains(&by.id) {
-            return Ok(Verdict::nothing("our own account did it"));
+            return Ok(EventVerdict::nothing("our own account did it"));
         }
         let key = TriggerKey::new(format!("changelog:{}", approval.changelog.as_deref().unwrap_or_default()));
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
-        if let Some(verdict) = under_way(&self.ticket, facts)? {
+        if let Some(verdict) = check_active_work(&self.ticket, facts)? {
             return Ok(verdict);
         }
         if facts.is_program(&person) {
-            let refused = refused_program(&self.ticket, approval.by.as_ref(), facts)?;
+            let refused = refuse_program(&self.ticket, approval.by.as_ref(), facts)?;
             let refused = refused.map(|reason| self.follows(&approval, key, reason));
-            return Ok(refused.unwrap_or_else(|| Verdict::nothing(PROGRAM)));
+            return Ok(refused.unwrap_or_else(|| EventVerdict::nothing(PROGRAM)));
         }
         if !*facts.authority(&person)? {
             tracing::info!(ticket = %self.ticket, "no work: who brought the ticket back may not ask for it");
             let refused = SkipReason::NotAllowed {
-                actor: name(approval.by.as_ref()),
+                actor: clean_account_name(approval.by.as_ref()),
                 group: facts.group.clone(),
                 role: facts.role.clone(),
             };
-            return Ok(self.follows(&approval, key, Reason::Skipped(refused)));
+            return Ok(self.follows(&approval, key, TriggerReason::Skipped(refused)));
         }
         let again = self.again(issue, &approval, rules, facts)?;
         Ok(again.map_or_else(|verdict| verdict, |reason| self.follows(&approval, key, reason)))

@@ -1,18 +1,21 @@
 //! Verdicts about requests for our review; webhook and poll are equal, because both read the pull
 //! request.
 
-use domain::{About, ChangedFile, Job, Reason, RepositoryName, Source, TicketKey, Timestamp, TriggerKey};
+use domain::{
+    Job, JobSubject, PullRequestFile, RepositoryName, TicketKey, Timestamp, TriggerChannel, TriggerKey,
+    TriggerReason,
+};
 use github::{PullRequest, ReviewRequest};
 use serde_json::json;
 
 use super::{
-    Verdict,
-    review_requested::ReviewRequested,
+    EventVerdict,
+    review_requested::ReviewRequestEvent,
     tests::{decided, facts_with, follows, github, nothing, pull_request},
 };
 use crate::{
-    facts::{Facts, Person},
-    outside::account,
+    facts::{DecisionFacts, EventActor},
+    tracker_reader::convert_user,
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
@@ -22,8 +25,8 @@ fn shop() -> RepositoryName {
 }
 
 /// Each login has a separate id; `nobody` has none.
-fn user(login: &str) -> github::User {
-    github::User {
+fn user(login: &str) -> github::GitHubUser {
+    github::GitHubUser {
         is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
         login: login.to_owned(),
@@ -46,14 +49,14 @@ pub(super) fn waiting() -> PullRequest {
     }
 }
 
-pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
-    let mut facts = facts_with(RULES, Source::Webhook);
+pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> DecisionFacts {
+    let mut facts = facts_with(RULES, TriggerChannel::Webhook);
     facts.put_pull_request(shop(), 7, now);
     facts.put_record(shop(), 7, None);
     facts.put_review_requests(shop(), 7, requests);
     facts.put_reviews(shop(), 7, Vec::new());
     let patch = |chars: usize| format!("@@ -0,0 +1 @@\n+{}", "x".repeat(chars));
-    let file = |path: &str, chars: usize| ChangedFile {
+    let file = |path: &str, chars: usize| PullRequestFile {
         path: path.to_owned(),
         patch: patch(chars),
     };
@@ -61,13 +64,13 @@ pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
     facts.put_files(shop(), 7, files);
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         let ticket = "github:acme/shop#7".parse().expect("ticket");
-        facts.put_authority(Person::on(&ticket, &account(user(login))), may);
+        facts.put_authority(EventActor::on(&ticket, &convert_user(user(login))), may);
     }
     facts
 }
 
 /// Pull request with a review request of an authorized user.
-pub(super) fn waiting_for_review() -> Facts {
+pub(super) fn waiting_for_review() -> DecisionFacts {
     asked(waiting(), vec![request(4, Some("rita"), "agent")])
 }
 
@@ -80,34 +83,37 @@ fn next_review_contains_changes_since_last() {
         ..waiting()
     };
     let first = follows(&event(), &asked(before.clone(), request()));
-    let reviewed = github::Review {
+    let reviewed = github::PullRequestReview {
         id: 60,
         author: "journeyman[bot]".to_owned(),
         author_id: Some(9),
         by_bot: true,
-        state: github::ReviewState::Commented,
+        state: github::ReviewVerdict::Commented,
         body: String::new(),
         at: None,
         comments: Vec::new(),
         commit: Some(before.head.clone()),
     };
-    let since = |commits: Vec<domain::CommitId>, reviews: Vec<github::Review>| {
-        let mut facts = facts_with(RULES, Source::Webhook);
+    let since = |commits: Vec<domain::CommitId>, reviews: Vec<github::PullRequestReview>| {
+        let mut facts = facts_with(RULES, TriggerChannel::Webhook);
         facts.put_pull_request(shop(), 7, waiting());
         facts.put_record(shop(), 7, None);
         facts.put_review_requests(shop(), 7, request());
         facts.put_reviews(shop(), 7, reviews);
         facts.put_commits(shop(), 7, commits);
-        facts.put_history(ticket.clone(), vec![first.clone().into_trigger(Source::Webhook)]);
+        facts.put_history(
+            ticket.clone(),
+            vec![first.clone().into_trigger(TriggerChannel::Webhook)],
+        );
         let patch = format!("@@ -0,0 +1,2 @@\n+{}\n+new", "x".repeat(30_000));
-        let file = ChangedFile {
+        let file = PullRequestFile {
             path: "a".to_owned(),
             patch,
         };
         facts.put_files(shop(), 7, vec![file]);
-        let rita = Person::on(&ticket, &account(user("rita")));
+        let rita = EventActor::on(&ticket, &convert_user(user("rita")));
         facts.put_authority(rita, true);
-        let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+        let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
             panic!("no job")
         };
         job.about.change().expect("a change").since.clone()
@@ -118,15 +124,15 @@ fn next_review_contains_changes_since_last() {
     assert_eq!(told.files[0].patch, "@@ +2 @@\n+new\n");
     let pushed_over = vec![waiting().head];
     assert_eq!(since(pushed_over, vec![reviewed.clone()]), None, "no ancestor");
-    let by_another = github::Review {
+    let by_another = github::PullRequestReview {
         author: "ann".to_owned(),
         ..reviewed
     };
     assert_eq!(since(commits, vec![by_another]), None);
 }
 
-fn event() -> ReviewRequested {
-    ReviewRequested::from_poll(shop(), 7)
+fn event() -> ReviewRequestEvent {
+    ReviewRequestEvent::from_poll(shop(), 7)
 }
 
 #[test]
@@ -151,16 +157,16 @@ fn last_review_request_counts_both_channels() {
         assert!(
             told.iter().any(|event| matches!(
                 decided_quietly(&**event, &facts),
-                Some(Verdict::Follows(follows)) if *follows == polled
+                Some(EventVerdict::Follows(follows)) if *follows == polled
             )),
             "{action}"
         );
     }
-    let Reason::JobRequested(job) = polled.reason else {
+    let TriggerReason::JobRequested(job) = polled.reason else {
         panic!("no job")
     };
     assert_eq!(job.job, Job::Review);
-    let About::Change(change) = job.about else {
+    let JobSubject::Change(change) = job.about else {
         panic!("about something else")
     };
     assert!(change.is_here, "the head is in the repository itself");
@@ -173,7 +179,7 @@ fn last_review_request_counts_both_channels() {
 }
 
 /// Other kinds may need facts that are missing here, so their errors are ignored.
-fn decided_quietly(event: &dyn super::Kind, facts: &Facts) -> Option<Verdict> {
+fn decided_quietly(event: &dyn super::EventKind, facts: &DecisionFacts) -> Option<EventVerdict> {
     format!("{event:?}")
         .starts_with("ReviewRequested")
         .then(|| decided(event, facts))
@@ -192,7 +198,7 @@ fn only_writers_request_foreign_reviews() {
         "the pull request does not wait for our review"
     );
     let early = decided(&event(), &asked(waiting(), Vec::new()));
-    assert!(matches!(early, Verdict::Early(_)), "{early:?}");
+    assert!(matches!(early, EventVerdict::Early(_)), "{early:?}");
     let closed = PullRequest {
         closed_at: Some(Timestamp::default()),
         ..waiting()
@@ -211,7 +217,7 @@ fn fork_head_is_not_checked_out() {
         ..waiting()
     };
     let facts = asked(fork, vec![request(4, Some("rita"), "agent")]);
-    let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+    let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
         panic!("no job")
     };
     assert_eq!(job.about.base(), None);
@@ -225,24 +231,24 @@ fn named_tickets_come_with_review() {
         ..waiting()
     };
     let rules = format!("{RULES}jira:\n  project_key: ENG\n");
-    let mut facts = facts_with(&rules, Source::Webhook);
+    let mut facts = facts_with(&rules, TriggerChannel::Webhook);
     facts.put_pull_request(shop(), 7, now);
     facts.put_record(shop(), 7, None);
     facts.put_review_requests(shop(), 7, vec![request(4, Some("rita"), "agent")]);
     facts.put_reviews(shop(), 7, Vec::new());
     facts.put_files(shop(), 7, Vec::new());
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
-    facts.put_authority(Person::on(&ticket, &account(user("rita"))), true);
-    let issue = |text: &str| crate::outside::Issue {
+    facts.put_authority(EventActor::on(&ticket, &convert_user(user("rita"))), true);
+    let issue = |text: &str| crate::tracker_reader::TrackerIssue {
         summary: format!("Summary of {text}"),
         description: format!("## Acceptance criteria\n- {text} works\u{200b}"),
         status: "open".to_owned(),
-        ..crate::outside::Issue::default()
+        ..crate::tracker_reader::TrackerIssue::default()
     };
     facts.put_named(TicketKey::jira("ENG-4").expect("ticket"), Some(issue("four")));
     facts.put_named("github:acme/shop#5".parse().expect("ticket"), None);
     facts.put_named("github:acme/shop#6".parse().expect("ticket"), Some(issue("six")));
-    let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+    let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
         panic!("no job")
     };
     let linked = &job.background.linked;

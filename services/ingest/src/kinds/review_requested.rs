@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChangedFile, Job, JobRequest, LinkedTicket, Reason, RepositoryName, ReviewedChange, Rules, SinceReview, TicketKey,
+    JobSubject, TicketBackground, PullRequestFile, Job, JobRequest, LinkedTicket, TriggerReason, RepositoryName, ReviewedChange, RepositoryRules, SinceReview, TicketKey,
     TicketText, TriggerKey,
 };
-use github::{PullRequest, Review};
+use github::{PullRequest, PullRequestReview};
 
-use super::{Follows, Kind, Verdict, closed::is_closed};
+use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
 use crate::{
-    facts::{Facts, Need, Person},
-    named,
-    outside::account,
-    patches::{Room, bounded},
-    payload::{Hook, Unreadable, github as wire},
-    pin, since, skip,
+    facts::{DecisionFacts, Need, EventActor},
+    ticket_mentions,
+    tracker_reader::convert_user,
+    patches::{PatchLimits, limit_patches},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    text_pin, review_delta, skip,
 };
 
 /// Prefix of the keys of reviews that a user requested on the pull request.
@@ -27,25 +27,25 @@ const TICKET_CHARS: usize = 12_000;
 
 /// Possible request for our review. The pull request contains the requester and the commit, for webhooks and polls alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReviewRequested {
+pub(crate) struct ReviewRequestEvent {
     repository: RepositoryName,
     number: u64,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<ReviewRequested>, Unreadable> {
-    let Hook::GitHub { event: "pull_request", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewRequestEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
     // `synchronize` reports a new head, which is reviewed again while the review request is open.
     let asks = matches!(payload.action.as_str(), "review_requested" | "synchronize" | "opened" | "reopened" | "ready_for_review");
-    Ok(asks.then(|| ReviewRequested {
+    Ok(asks.then(|| ReviewRequestEvent {
         number: payload.pull_request.number,
         repository: hook.repository(payload.repository),
     }))
 }
 
-impl ReviewRequested {
+impl ReviewRequestEvent {
     /// Pull request from a poll.
     pub(crate) const fn from_poll(repository: RepositoryName, number: u64) -> Self {
         Self { repository, number }
@@ -63,11 +63,11 @@ impl ReviewRequested {
     pub(super) fn since(
         &self,
         now: &PullRequest,
-        files: &[ChangedFile],
-        facts: &Facts,
+        files: &[PullRequestFile],
+        facts: &DecisionFacts,
     ) -> Result<Option<SinceReview>, Need> {
-        let is_ours = |review: &&Review| {
-            facts.is_ours(&Person::GitHub {
+        let is_ours = |review: &&PullRequestReview| {
+            facts.is_ours(&EventActor::GitHub {
                 repository: self.repository.clone(),
                 login: review.author.clone(),
                 id: review.author_id,
@@ -82,26 +82,26 @@ impl ReviewRequested {
         if !facts.commits(&self.repository, &self.number)?.contains(last) {
             return Ok(None);
         }
-        Ok(since::since(last, facts.history(&self.ticket())?, files))
+        Ok(review_delta::find_changes_since(last, facts.history(&self.ticket())?, files))
     }
 
     /// Tickets that the pull request names. They describe its purpose, as information.
-    pub(super) fn named(&self, now: &PullRequest, rules: &Rules, facts: &Facts) -> Result<Background, Need> {
-        let keys = named::on_jira(&[&now.title, &now.branch], rules).into_iter();
-        let keys = keys.chain(named::closed_by(&now.title, &self.repository));
-        let keys = keys.chain(named::closed_by(&now.body, &self.repository));
-        let mut background = Background::default();
+    pub(super) fn named(&self, now: &PullRequest, rules: &RepositoryRules, facts: &DecisionFacts) -> Result<TicketBackground, Need> {
+        let keys = ticket_mentions::find_jira_ticket(&[&now.title, &now.branch], rules).into_iter();
+        let keys = keys.chain(ticket_mentions::list_closed_issues(&now.title, &self.repository));
+        let keys = keys.chain(ticket_mentions::list_closed_issues(&now.body, &self.repository));
+        let mut background = TicketBackground::default();
         for key in keys.take(TICKETS) {
             let Some(issue) = facts.named(&key)? else {
                 continue;
             };
-            let line = |text: &str, most| pin::cut(&pin::sanitise(text).replace('\n', " "), most);
+            let line = |text: &str, most| text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), most);
             let ticket = LinkedTicket {
                 key: key.short(),
                 relation: "named by the pull request".to_owned(),
                 summary: line(&issue.summary, 300),
                 status: line(&issue.status, 100),
-                description: pin::cut(&pin::sanitise(&issue.description), TICKET_CHARS),
+                description: text_pin::truncate_text(&text_pin::sanitize_text(&issue.description), TICKET_CHARS),
             };
             if !background.linked.contains(&ticket) {
                 background.linked.push(ticket);
@@ -114,10 +114,10 @@ impl ReviewRequested {
     pub(super) fn job(
         &self,
         now: &PullRequest,
-        files: &[ChangedFile],
+        files: &[PullRequestFile],
         since: Option<SinceReview>,
-        rules: &Rules,
-        background: Background,
+        rules: &RepositoryRules,
+        background: TicketBackground,
     ) -> JobRequest {
         let text = TicketText {
             summary: now.title.clone(),
@@ -131,64 +131,64 @@ impl ReviewRequested {
             head: now.head.clone(),
             is_here: now.head_repository.eq_ignore_ascii_case(&self.repository.path()),
             base_branch: now.base_branch.clone(),
-            author: pin::cut(&pin::sanitise(&now.author), 100),
-            files: bounded(files, Room::WHOLE),
+            author: text_pin::truncate_text(&text_pin::sanitize_text(&now.author), 100),
+            files: limit_patches(files, PatchLimits::WHOLE),
             since: since.map(|since| SinceReview {
-                files: bounded(&since.files, Room::WHOLE),
+                files: limit_patches(&since.files, PatchLimits::WHOLE),
                 ..since
             }),
         };
         JobRequest {
             job: Job::Review,
             repository: self.repository.clone(),
-            text: pin::pin(text, &[], domain::Timestamp::default(), &BTreeSet::new()),
+            text: text_pin::pin_text(text, &[], domain::Timestamp::default(), &BTreeSet::new()),
             rules: rules.clone(),
             background,
-            about: About::Change(Box::new(change)),
+            about: JobSubject::Change(Box::new(change)),
         }
     }
 }
 
 /// True when the pull request waits for the review of this account.
-pub(crate) fn waits_for(reviewer: &str, pull_request: &PullRequest) -> bool {
+pub(crate) fn is_waiting_for(reviewer: &str, pull_request: &PullRequest) -> bool {
     let mut asked = pull_request.requested_reviewers.iter();
     !reviewer.is_empty() && asked.any(|login| login.eq_ignore_ascii_case(reviewer))
 }
 
 /// Reason against a review of our own pull request.
-fn ours_is_left(now: &PullRequest, rules: &Rules) -> Option<&'static str> {
+fn find_own_refusal(now: &PullRequest, rules: &RepositoryRules) -> Option<&'static str> {
     if !rules.pull_request.self_review {
         Some("our own pull request: people review it")
     } else if now.draft {
         Some("our own pull request is a draft")
     } else {
-        skip::of_ours(now, rules).map(|_| skip::FORBIDDEN)
+        skip::find_own_skip(now, rules).map(|_| skip::FORBIDDEN)
     }
 }
 
-impl Kind for ReviewRequested {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ReviewRequestEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.book.for_repository(&self.repository);
         let Some(rules) = rules.filter(|rules| !rules.pull_request.reviewer.is_empty()) else {
-            return Ok(Verdict::nothing("no rules that name a reviewer"));
+            return Ok(EventVerdict::nothing("no rules that name a reviewer"));
         };
         let reviewer = &rules.pull_request.reviewer;
         let now = facts.pull_request(&self.repository, &self.number)?;
-        if is_closed(now) || !waits_for(reviewer, now) {
-            return Ok(Verdict::nothing("the pull request does not wait for our review"));
+        if is_closed(now) || !is_waiting_for(reviewer, now) {
+            return Ok(EventVerdict::nothing("the pull request does not wait for our review"));
         }
         let is_ours = facts.record(&self.repository, &self.number)?.is_some();
-        if let Some(why) = ours_is_left(now, rules).filter(|_| is_ours) {
-            return Ok(Verdict::nothing(why));
+        if let Some(why) = find_own_refusal(now, rules).filter(|_| is_ours) {
+            return Ok(EventVerdict::nothing(why));
         }
         let requests = facts.review_requests(&self.repository, &self.number)?;
         let asked = requests.iter().rfind(|asked| asked.reviewer.eq_ignore_ascii_case(reviewer));
         // GitHub's timeline may lag behind its webhook.
         let Some(asked) = asked else {
-            return Ok(Verdict::Early("who asked for the review is not told yet".to_owned()));
+            return Ok(EventVerdict::Early("who asked for the review is not told yet".to_owned()));
         };
         let ticket = self.ticket();
-        let by = asked.by.clone().map(account).unwrap_or_default();
+        let by = asked.by.clone().map(convert_user).unwrap_or_default();
         // A new head is reviewed again while the review request is open.
         let key = match is_ours {
             true => format!("review:own:{}", now.head.as_str()),
@@ -196,9 +196,9 @@ impl Kind for ReviewRequested {
         };
         let key = TriggerKey::new(key);
         if let Some(sequence) = facts.known(&ticket, &key)? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
-        let person = Person::on(&ticket, &by);
+        let person = EventActor::on(&ticket, &by);
         // Journeyman itself requests the review of its pull request.
         let by_us = facts.is_ours(&person) || (is_ours && by.display_name.eq_ignore_ascii_case(&now.author));
         let may = match by_us {
@@ -207,21 +207,21 @@ impl Kind for ReviewRequested {
         };
         if !may {
             tracing::info!(%ticket, "no review: who asks for it may not");
-            return Ok(Verdict::nothing("who asks for the review may not"));
+            return Ok(EventVerdict::nothing("who asks for the review may not"));
         }
-        if !is_ours && skip::of_pull_request(now, rules).is_some() {
-            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        if !is_ours && skip::find_pull_request_skip(now, rules).is_some() {
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
         let files = facts.files(&self.repository, &self.number)?;
         let since = self.since(now, files, facts)?;
         let background = self.named(now, rules, facts)?;
         let job = self.job(now, files, since, rules, background);
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket,
             key,
             at: asked.at,
             actor: Some(by.display_name),
-            reason: Reason::JobRequested(Box::new(job)),
+            reason: TriggerReason::JobRequested(Box::new(job)),
         }))
     }
 }

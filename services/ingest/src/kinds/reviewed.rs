@@ -1,18 +1,18 @@
 //! Review of our pull request by a user or a program.
 
 use domain::{
-    About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, Reason, RepositoryName, ReviewRound,
-    ReviewThread, Rules, ThreadRemark, TicketText, Trigger, TriggerKey,
+    JobSubject, TicketBackground, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, ReviewRound,
+    ReviewThread, RepositoryRules, ThreadRemark, TicketText, Trigger, TriggerKey,
 };
-use github::{LineComment, PullRequest, Review, ReviewState};
+use github::{ReviewLineComment, PullRequest, PullRequestReview, ReviewVerdict};
 
-use super::{Follows, Kind, Verdict, closed::is_closed};
+use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
 use crate::{
-    deciders::deciders,
-    facts::{Facts, Need, PROGRAM, Person},
-    payload::{Hook, Unreadable, github as wire},
-    patches::{Room, bounded},
-    pin, repair, skip,
+    deciders::list_deciders,
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    patches::{PatchLimits, limit_patches},
+    text_pin, repair, skip,
 };
 
 const THREADS: usize = 50;
@@ -24,7 +24,7 @@ const HUNK_CHARS: usize = 3_000;
 
 /// Submitted review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reviewed {
+pub(crate) struct ReviewEvent {
     repository: RepositoryName,
     number: u64,
     /// Id of the review.
@@ -34,13 +34,13 @@ pub(crate) struct Reviewed {
     by_bot: bool,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadable> {
-    let Hook::GitHub { event: "pull_request_review", .. } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub { event: "pull_request_review", .. } = hook else {
         return Ok(None);
     };
     let wire::ReviewPayload { action, review, pull_request, repository } = hook.read()?;
-    let author = wire::User::or_ghost(review.user);
-    Ok((action == "submitted").then(|| Reviewed {
+    let author = wire::GithubHookUser::or_ghost(review.user);
+    Ok((action == "submitted").then(|| ReviewEvent {
         repository: hook.repository(repository),
         number: pull_request.number,
         id: review.id,
@@ -50,9 +50,9 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadab
     }))
 }
 
-impl Reviewed {
+impl ReviewEvent {
     /// Review of our pull request from a poll.
-    pub(crate) fn from_poll(record: &PullRequestRecord, review: &Review) -> Self {
+    pub(crate) fn from_poll(record: &PullRequestRecord, review: &PullRequestReview) -> Self {
         Self {
             repository: record.pull_request.repository.clone(),
             number: record.pull_request.number,
@@ -68,8 +68,8 @@ impl Reviewed {
     }
 
     /// Author of the review.
-    pub(super) fn person(&self) -> Person {
-        Person::GitHub {
+    pub(super) fn person(&self) -> EventActor {
+        EventActor::GitHub {
             repository: self.repository.clone(),
             login: self.author.clone(),
             id: self.author_id,
@@ -80,30 +80,30 @@ impl Reviewed {
     /// Request of the review; `None` when it requests nothing. `all` contains all reviews of the pull request.
     pub(super) fn wish(
         &self,
-        review: &Review,
-        all: &[Review],
+        review: &PullRequestReview,
+        all: &[PullRequestReview],
         record: &PullRequestRecord,
         now: &PullRequest,
     ) -> Option<ReviewRound> {
         let round = self.round(review, all, record, now);
         let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
         let is_wish = match review.state {
-            ReviewState::ChangesRequested | ReviewState::Commented => says_something,
+            ReviewVerdict::ChangesRequested | ReviewVerdict::Commented => says_something,
             // A remark in the body of an approval is not a reason to change the approved code.
-            ReviewState::Approved => !round.threads.is_empty(),
-            ReviewState::Dismissed => false,
+            ReviewVerdict::Approved => !round.threads.is_empty(),
+            ReviewVerdict::Dismissed => false,
         };
         is_wish.then_some(round)
     }
 
     fn round(
         &self,
-        review: &Review,
-        all: &[Review],
+        review: &PullRequestReview,
+        all: &[PullRequestReview],
         record: &PullRequestRecord,
         now: &PullRequest,
     ) -> ReviewRound {
-        let text = |text: &str| pin::cut(&pin::words(text), TEXT_CHARS);
+        let text = |text: &str| text_pin::truncate_text(&text_pin::pin_words(text), TEXT_CHARS);
         // A reply belongs to the thread of the comment that it replies to. GitHub accepts replies only to the first
         // comment of a thread.
         let mut threads: Vec<ReviewThread> = Vec::new();
@@ -113,11 +113,11 @@ impl Reviewed {
                 Some(thread) => thread.text = format!("{}\n\n{}", thread.text, text(&comment.body)),
                 None => threads.push(ReviewThread {
                     id,
-                    path: pin::cut(&pin::sanitise(&comment.path), 300),
+                    path: text_pin::truncate_text(&text_pin::sanitize_text(&comment.path), 300),
                     line: comment.line,
                     text: text(&comment.body),
-                    earlier: earlier(id, review, all, &now.author),
-                    hunk: hunk(&comment.hunk),
+                    earlier: list_earlier_remarks(id, review, all, &now.author),
+                    hunk: truncate_hunk(&comment.hunk),
                 }),
             }
         }
@@ -126,8 +126,8 @@ impl Reviewed {
             pull_request: record.pull_request.clone(),
             head: now.head.clone(),
             id: self.id,
-            author: pin::cut(&pin::sanitise(&self.author), 100),
-            asks_for_changes: review.state == ReviewState::ChangesRequested,
+            author: text_pin::truncate_text(&text_pin::sanitize_text(&self.author), 100),
+            asks_for_changes: review.state == ReviewVerdict::ChangesRequested,
             body: text(&review.body),
             threads,
             left: None,
@@ -139,9 +139,9 @@ impl Reviewed {
 
     /// Reason against following the review. Followed are people with authority, programs that the rules name, and
     /// ourselves where the rules enable it.
-    fn may(&self, by: By, facts: &Facts) -> Result<Option<&'static str>, Need> {
+    fn may(&self, by: ReviewAuthor, facts: &DecisionFacts) -> Result<Option<&'static str>, Need> {
         let person = self.person();
-        if by != By::Person {
+        if by != ReviewAuthor::Person {
             return Ok(None);
         }
         if facts.is_program(&person) {
@@ -157,7 +157,7 @@ impl Reviewed {
 
 /// Author of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum ReviewAuthor {
     Person,
     /// Program that the rules name.
     Agent,
@@ -166,16 +166,16 @@ enum By {
 }
 
 /// True when our review contains more than replies. GitHub reports each reply as a review too.
-fn is_self_review(review: &Review, now: &PullRequest) -> bool {
-    let begins = |comment: &LineComment| comment.in_reply_to.is_none();
+fn is_self_review(review: &PullRequestReview, now: &PullRequest) -> bool {
+    let begins = |comment: &ReviewLineComment| comment.in_reply_to.is_none();
     review.commit.as_ref() == Some(&now.head) && review.comments.iter().any(begins)
 }
 
 /// Reason against working on another review of a program. Programs never tire, so all reviews of a program on the pull
 /// request count, and ours once per head.
-fn worn_out(round: &ReviewRound, by: By, history: &[Trigger], rules: &Rules) -> Option<&'static str> {
+fn find_round_limit(round: &ReviewRound, by: ReviewAuthor, history: &[Trigger], rules: &RepositoryRules) -> Option<&'static str> {
     let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
-        Reason::JobRequested(request) => request.about.round(),
+        TriggerReason::JobRequested(request) => request.about.round(),
         _ => None,
     });
     let of_program = |earlier: &&ReviewRound| {
@@ -188,19 +188,19 @@ fn worn_out(round: &ReviewRound, by: By, history: &[Trigger], rules: &Rules) -> 
         return Some("the program's reviews were worked on as often as the rules allow");
     }
     let is_same = |earlier: &&ReviewRound| earlier.head == round.head;
-    (by == By::Ourselves && earlier.iter().any(is_same)).then_some("a review of ours of this head was worked on")
+    (by == ReviewAuthor::Ourselves && earlier.iter().any(is_same)).then_some("a review of ours of this head was worked on")
 }
 
 /// Remarks of earlier reviews in a thread. GitHub stores a reply as a review too.
-fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<ThreadRemark> {
-    let of_it = |comment: &&LineComment| comment.id == thread || comment.in_reply_to == Some(thread);
+fn list_earlier_remarks(thread: u64, review: &PullRequestReview, all: &[PullRequestReview], us: &str) -> Vec<ThreadRemark> {
+    let of_it = |comment: &&ReviewLineComment| comment.id == thread || comment.in_reply_to == Some(thread);
     let before = all.iter().take_while(|known| known.id != review.id);
     let comments = before.flat_map(|known| &known.comments).filter(of_it);
-    let remark = |comment: &LineComment| ThreadRemark {
-        author: pin::cut(&pin::sanitise(&comment.author), 100),
+    let remark = |comment: &ReviewLineComment| ThreadRemark {
+        author: text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100),
         is_ours: comment.author.eq_ignore_ascii_case(us),
         is_stranger: false,
-        text: pin::cut(&pin::words(&comment.body), EARLIER_CHARS),
+        text: text_pin::truncate_text(&text_pin::pin_words(&comment.body), EARLIER_CHARS),
     };
     let said: Vec<ThreadRemark> = comments.map(remark).collect();
     // The first remark is kept, because it contains the subject of the thread.
@@ -214,9 +214,9 @@ fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<Thread
 /// Marks earlier remarks of accounts without authority.
 fn mark_strangers(
     round: &mut ReviewRound,
-    reviews: &[Review],
+    reviews: &[PullRequestReview],
     repository: &RepositoryName,
-    facts: &Facts,
+    facts: &DecisionFacts,
 ) -> Result<(), Need> {
     let rules = facts.book.for_repository(repository);
     let comments = || reviews.iter().flat_map(|review| &review.comments);
@@ -224,10 +224,10 @@ fn mark_strangers(
         if remark.is_ours || rules.is_some_and(|rules| rules.review.is_agent(&remark.author)) {
             continue;
         }
-        let said = comments().find(|comment| pin::cut(&pin::sanitise(&comment.author), 100) == remark.author);
+        let said = comments().find(|comment| text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100) == remark.author);
         remark.is_stranger = match said {
             Some(said) if !said.by_bot => {
-                let person = Person::GitHub {
+                let person = EventActor::GitHub {
                     repository: repository.clone(),
                     login: said.author.clone(),
                     id: said.author_id,
@@ -242,8 +242,8 @@ fn mark_strangers(
 }
 
 /// Last lines of a hunk within the limit. The comment is on the last line.
-fn hunk(whole: &str) -> String {
-    let clean = domain::text::without_hidden(whole);
+fn truncate_hunk(whole: &str) -> String {
+    let clean = domain::text::remove_hidden(whole);
     let mut room = HUNK_CHARS;
     let fits = |line: &&str| {
         let length = line.chars().count() + 1;
@@ -258,10 +258,10 @@ fn hunk(whole: &str) -> String {
 
 /// Leaves threads to people after the allowed number of rounds, with one notice per thread. `None` when nothing else is
 /// requested.
-fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> Option<ReviewRound> {
+fn leave_worn_threads(mut round: ReviewRound, history: &[Trigger], rules: &RepositoryRules) -> Option<ReviewRound> {
     let earlier = || {
         let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
-            Reason::JobRequested(request) => request.about.round(),
+            TriggerReason::JobRequested(request) => request.about.round(),
             _ => None,
         });
         rounds.filter(|earlier| earlier.pull_request == round.pull_request && earlier.id != round.id)
@@ -289,100 +289,100 @@ fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> O
 }
 
 /// Changed files of our pull request, as context for work on it.
-pub(super) fn changes(record: &PullRequestRecord, facts: &Facts) -> Result<Vec<domain::ChangedFile>, Need> {
+pub(super) fn list_own_changes(record: &PullRequestRecord, facts: &DecisionFacts) -> Result<Vec<domain::PullRequestFile>, Need> {
     let PullRequestRef { repository, number, .. } = &record.pull_request;
-    Ok(bounded(facts.files(repository, number)?, Room::BESIDE))
+    Ok(limit_patches(facts.files(repository, number)?, PatchLimits::BESIDE))
 }
 
-impl Reviewed {
-    fn request(&self, text: TicketText, rules: Rules, round: ReviewRound) -> JobRequest {
+impl ReviewEvent {
+    fn request(&self, text: TicketText, rules: RepositoryRules, round: ReviewRound) -> JobRequest {
         JobRequest {
             job: Job::AddressReview,
             repository: self.repository.clone(),
             text,
             rules,
-            background: Background::default(),
-            about: About::Review(Box::new(round)),
+            background: TicketBackground::default(),
+            about: JobSubject::Review(Box::new(round)),
         }
     }
 }
 
-impl Kind for Reviewed {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for ReviewEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.book.for_repository(&self.repository);
         let reviews_itself = rules.is_some_and(|rules| rules.pull_request.self_review);
         let is_ours = facts.is_ours(&self.person());
         if is_ours && !reviews_itself {
-            return Ok(Verdict::nothing("our own account said it"));
+            return Ok(EventVerdict::nothing("our own account said it"));
         }
         let Some(record) = facts.record(&self.repository, &self.number)? else {
-            return Ok(Verdict::nothing("not a pull request of ours"));
+            return Ok(EventVerdict::nothing("not a pull request of ours"));
         };
         if let Some(sequence) = facts.known(&record.ticket, &self.key())? {
-            return Ok(Verdict::Known(*sequence));
+            return Ok(EventVerdict::Known(*sequence));
         }
         let Some(rules) = rules else {
-            return Ok(Verdict::Unruled(record.ticket.clone()));
+            return Ok(EventVerdict::Unruled(record.ticket.clone()));
         };
         let by = match is_ours {
-            true => By::Ourselves,
-            false if rules.review.is_agent(&self.author) => By::Agent,
-            false => By::Person,
+            true => ReviewAuthor::Ourselves,
+            false if rules.review.is_agent(&self.author) => ReviewAuthor::Agent,
+            false => ReviewAuthor::Person,
         };
         if let Some(why) = self.may(by, facts)? {
-            return Ok(Verdict::nothing(why));
+            return Ok(EventVerdict::nothing(why));
         }
         let reviews = facts.reviews(&self.repository, &self.number)?;
         let Some(review) = reviews.iter().find(|review| review.id == self.id) else {
-            return Ok(Verdict::nothing("the review is gone"));
+            return Ok(EventVerdict::nothing("the review is gone"));
         };
         let now = facts.pull_request(&self.repository, &self.number)?;
         if is_closed(now) {
-            return Ok(Verdict::nothing("the pull request is over"));
+            return Ok(EventVerdict::nothing("the pull request is over"));
         }
-        if skip::of_ours(now, rules).is_some() {
-            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        if skip::find_own_skip(now, rules).is_some() {
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
         // A reply of ours is a review too, and the settings may not contain our account.
-        let is_own = by == By::Ourselves || now.author.eq_ignore_ascii_case(&self.author);
+        let is_own = by == ReviewAuthor::Ourselves || now.author.eq_ignore_ascii_case(&self.author);
         if is_own && !(reviews_itself && is_self_review(review, now)) {
-            return Ok(Verdict::nothing("the author of the pull request said it"));
+            return Ok(EventVerdict::nothing("the author of the pull request said it"));
         }
-        let by = if is_own { By::Ourselves } else { by };
+        let by = if is_own { ReviewAuthor::Ourselves } else { by };
         let Some(mut round) = self.wish(review, reviews, record, now) else {
-            return Ok(Verdict::nothing("the review asks for nothing"));
+            return Ok(EventVerdict::nothing("the review asks for nothing"));
         };
         let history = facts.history(&record.ticket)?;
-        round.by_program = by != By::Person;
+        round.by_program = by != ReviewAuthor::Person;
         if round.by_program
-            && let Some(why) = worn_out(&round, by, history, rules)
+            && let Some(why) = find_round_limit(&round, by, history, rules)
         {
             tracing::info!(ticket = %record.ticket, why, "review not followed");
-            return Ok(Verdict::nothing(why));
+            return Ok(EventVerdict::nothing(why));
         }
-        let Some(mut round) = without_worn(round, history, rules) else {
-            return Ok(Verdict::nothing("its threads were left to people before"));
+        let Some(mut round) = leave_worn_threads(round, history, rules) else {
+            return Ok(EventVerdict::nothing("its threads were left to people before"));
         };
         mark_strangers(&mut round, reviews, &self.repository, facts)?;
-        let Some(asked) = repair::asked_for(history) else {
-            return Ok(Verdict::nothing("what the ticket asked for is not kept any more"));
+        let Some(asked) = repair::find_last_request(history) else {
+            return Ok(EventVerdict::nothing("what the ticket asked for is not kept any more"));
         };
         let files = match round.only_left() {
             Some(_) => Vec::new(),
-            None => changes(record, facts)?,
+            None => list_own_changes(record, facts)?,
         };
         let round = ReviewRound {
-            deciders: deciders(&record.ticket, rules, history),
+            deciders: list_deciders(&record.ticket, rules, history),
             files,
             ..round
         };
         let request = self.request(asked.text.clone(), rules.clone(), round);
-        Ok(Verdict::from(Follows {
+        Ok(EventVerdict::from(NewTrigger {
             ticket: record.ticket.clone(),
             key: self.key(),
             at: review.at.unwrap_or(facts.now),
             actor: Some(self.author.clone()),
-            reason: Reason::JobRequested(Box::new(request)),
+            reason: TriggerReason::JobRequested(Box::new(request)),
         }))
     }
 }

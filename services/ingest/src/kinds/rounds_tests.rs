@@ -1,17 +1,18 @@
 //! Context of the work on our pull request besides the ticket.
 
 use domain::{
-    About, ChangedFile, ChecksSummary, CommitId, Conclusion, Reason, Source, Suspects, Trigger, TriggerKey,
+    ChecksConclusion, ChecksSummary, CommitId, JobSubject, PullRequestFile, SuspectChanges, Trigger,
+    TriggerChannel, TriggerKey, TriggerReason,
 };
-use github::{Check, CheckConclusion, Review, ReviewState};
+use github::{CheckConclusion, CommitCheck, PullRequestReview, ReviewVerdict};
 
 use super::tests::{
     asked_before, check, check_run, checked, commit, follows, ours, pull_request, record, repository, review,
     reviewed, rita, ticket,
 };
 
-fn changed(path: &str, patch: &str) -> ChangedFile {
-    ChangedFile {
+fn changed(path: &str, patch: &str) -> PullRequestFile {
+    PullRequestFile {
         path: path.to_owned(),
         patch: patch.to_owned(),
     }
@@ -19,17 +20,17 @@ fn changed(path: &str, patch: &str) -> ChangedFile {
 
 #[test]
 fn reply_includes_thread_history_and_change() {
-    let first = review(1, ReviewState::Commented, "", &[(30, None), (40, None)]);
-    let by_us = |mut review: Review| {
+    let first = review(1, ReviewVerdict::Commented, "", &[(30, None), (40, None)]);
+    let by_us = |mut review: PullRequestReview| {
         let us = pull_request().author;
         review.author.clone_from(&us);
         review.comments[0].author = us;
         review
     };
-    let answer = by_us(review(2, ReviewState::Commented, "", &[(31, Some(30))]));
-    let elsewhere = review(3, ReviewState::Commented, "", &[(41, Some(40))]);
-    let reply = review(4, ReviewState::Commented, "", &[(32, Some(30))]);
-    let later = review(5, ReviewState::Commented, "", &[(33, Some(30))]);
+    let answer = by_us(review(2, ReviewVerdict::Commented, "", &[(31, Some(30))]));
+    let elsewhere = review(3, ReviewVerdict::Commented, "", &[(41, Some(40))]);
+    let reply = review(4, ReviewVerdict::Commented, "", &[(32, Some(30))]);
+    let later = review(5, ReviewVerdict::Commented, "", &[(33, Some(30))]);
     let (told, _, _) = reviewed(reply.clone());
     let mut facts = super::tests::facts();
     facts.put_record(repository(), 7, Some(record()));
@@ -41,7 +42,7 @@ fn reply_includes_thread_history_and_change() {
         7,
         vec![changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")],
     );
-    let Reason::JobRequested(request) = follows(&*told[0], &facts).reason else {
+    let TriggerReason::JobRequested(request) = follows(&*told[0], &facts).reason else {
         panic!("no job")
     };
     let round = request.about.round().expect("a review");
@@ -67,26 +68,26 @@ fn green(head: char) -> Trigger {
         page: String::new(),
         pull_request: ours(),
         head: head.to_string().repeat(40).parse().expect("commit"),
-        conclusion: Conclusion::Success,
+        conclusion: ChecksConclusion::Success,
         failed: vec![],
         unrepaired: None,
         rerun: vec![],
-        suspects: Suspects::default(),
+        suspects: SuspectChanges::default(),
     };
     Trigger {
         ticket: ticket(),
         key: TriggerKey::new("checks"),
         at: domain::Timestamp::default(),
-        source: Source::Webhook,
+        source: TriggerChannel::Webhook,
         actor: None,
         seen: None,
-        reason: Reason::ChecksCompleted(summary),
+        reason: TriggerReason::ChecksCompleted(summary),
     }
 }
 
 /// Suspects of a repair after successful checks on these heads, with the given changes since the last of them.
-fn suspects(heads: &[char], since: Vec<ChangedFile>) -> Suspects {
-    let red = Check {
+fn suspects(heads: &[char], since: Vec<PullRequestFile>) -> SuspectChanges {
+    let red = CommitCheck {
         output_tail: "error: 1".to_owned(),
         ..check(1, Some(CheckConclusion::Failure))
     };
@@ -98,10 +99,10 @@ fn suspects(heads: &[char], since: Vec<ChangedFile>) -> Suspects {
         let base: CommitId = last.to_string().repeat(40).parse().expect("commit");
         facts.put_changed_since(repository(), base, commit(), since);
     }
-    let Reason::JobRequested(request) = follows(&*check_run()[0], &facts).reason else {
+    let TriggerReason::JobRequested(request) = follows(&*check_run()[0], &facts).reason else {
         panic!("no job")
     };
-    let About::Checks(checks) = request.about else {
+    let JobSubject::Checks(checks) = request.about else {
         panic!("no checks")
     };
     checks.suspects
@@ -113,7 +114,7 @@ fn repair_shows_changes_since_last_success() {
     let whole = [changed("whole", "@@ -0,0 +1 @@\n+x")];
     assert_eq!(
         suspects(&[], vec![]),
-        Suspects {
+        SuspectChanges {
             since: None,
             files: whole.to_vec()
         }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use bootstrap::rules::{Connections, RulesBook};
-use domain::{Reason, SkipReason, Source};
+use bootstrap::rules::{ConfiguredInstances, RulesBook};
+use domain::{SkipReason, TriggerChannel, TriggerReason};
 use serde_json::json;
 
 use super::{
-    Kind,
+    EventKind,
     tests::{ada, follows, jira, jira_person, nothing, ticket},
 };
 use crate::{
-    facts::{Facts, Need, RunProgress},
-    outside::{Gift, How, Issue},
+    facts::{DecisionFacts, Need, RunProgress},
+    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
 };
 
 const READY: &str = "Ready for Agent";
@@ -21,40 +21,40 @@ const CART: &str =
     "repo: {owner: acme, name: cart}\njira: {project_key: ENG, assignee: a9, components: [Cart]}\n";
 const DOCS: &str = "repo: {owner: acme, name: docs}\njira: {project_key: ENG, labels: [manual]}\nagent: {status: Write it}\n";
 
-fn facts(components: &[&str], labels: &[&str]) -> Facts {
+fn facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
     let files = [("cart.yaml", CART), ("docs.yaml", DOCS)];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let book = RulesBook::parse(&files, &Connections::default());
+    let book = RulesBook::parse(&files, &ConfiguredInstances::default());
     assert_eq!(book.problems(), []);
-    let mut facts = Facts::new(
-        Source::Webhook,
+    let mut facts = DecisionFacts::new(
+        TriggerChannel::Webhook,
         book.into(),
         BTreeSet::new().into(),
         "agents".to_owned(),
     );
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let gift = Gift {
+    let gift = AssignmentEvent {
         id: "8".to_owned(),
         at: domain::Timestamp::from_unix_ms(60),
         by: Some(ada()),
-        how: How::Assigned(domain::Account {
+        how: AssignmentKind::Assigned(domain::TrackerAccount {
             id: "a9".to_owned(),
             display_name: "Agent".to_owned(),
             is_bot: false,
         }),
     };
-    let issue = Issue {
+    let issue = TrackerIssue {
         summary: "Round the total".to_owned(),
         status: READY.to_owned(),
         components: owned(components),
         labels: owned(labels),
-        assignees: vec![domain::Account {
+        assignees: vec![domain::TrackerAccount {
             id: "a9".to_owned(),
             display_name: "Agent".to_owned(),
             is_bot: false,
         }],
         gifts: vec![gift],
-        ..Issue::default()
+        ..TrackerIssue::default()
     };
     facts.put_issue(ticket(), Ok(issue));
     facts.put_authority(jira_person(ada()), true);
@@ -65,7 +65,7 @@ fn facts(components: &[&str], labels: &[&str]) -> Facts {
     facts
 }
 
-fn moved(status: &str) -> Box<dyn Kind> {
+fn moved(status: &str) -> Box<dyn EventKind> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 50,
         "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
@@ -73,7 +73,7 @@ fn moved(status: &str) -> Box<dyn Kind> {
     jira(&body).remove(0)
 }
 
-fn assigned() -> Box<dyn Kind> {
+fn assigned() -> Box<dyn EventKind> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
@@ -81,10 +81,10 @@ fn assigned() -> Box<dyn Kind> {
     jira(&body).remove(0)
 }
 
-fn repository(reason: &Reason) -> String {
+fn repository(reason: &TriggerReason) -> String {
     match reason {
-        Reason::JobRequested(job) => job.repository.to_string(),
-        Reason::Skipped(SkipReason::UnclearRepository { choices }) => {
+        TriggerReason::JobRequested(job) => job.repository.to_string(),
+        TriggerReason::Skipped(SkipReason::UnclearRepository { choices }) => {
             let names: Vec<_> = choices.iter().map(|choice| choice.repository.as_str()).collect();
             names.join(" or ")
         }
@@ -119,8 +119,8 @@ fn ambiguous_request_explains_repository_marks() {
 #[test]
 fn only_shared_project_tickets_are_read() {
     let event = moved(READY);
-    let mut shared = Facts::new(
-        Source::Webhook,
+    let mut shared = DecisionFacts::new(
+        TriggerChannel::Webhook,
         facts(&[], &[]).book,
         BTreeSet::new().into(),
         String::new(),
@@ -132,10 +132,13 @@ fn only_shared_project_tickets_are_read() {
         "issue": {"id": "1", "key": "OPS-1", "fields": {"summary": "Other"}},
         "changelog": {"id": "7", "items": [{"field": "status", "toString": READY}]}});
     let unruled = jira(&other).remove(0);
-    let known = |facts: &mut Facts| {
+    let known = |facts: &mut DecisionFacts| {
         let ops = "jira:OPS-1".parse().expect("ticket");
         facts.put_known(ops, domain::TriggerKey::new("changelog:7"), None);
     };
     known(&mut shared);
-    assert!(matches!(unruled.decide(&shared), Ok(super::Verdict::Unruled(_))));
+    assert!(matches!(
+        unruled.decide(&shared),
+        Ok(super::EventVerdict::Unruled(_))
+    ));
 }

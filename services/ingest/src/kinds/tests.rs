@@ -2,52 +2,55 @@
 
 use std::collections::BTreeSet;
 
-use bootstrap::rules::{Connections, RulesBook};
+use bootstrap::rules::{ConfiguredInstances, RulesBook};
 use domain::{
-    About, BranchRecord, CommitId, Conclusion, Job, Origin, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, Reason, Receipt, RepairEnd, ReportOutcome, ReportSettled, RepositoryName, RunId,
-    SkipPlace, SkipReason, Source, TicketKey, Timestamp, Trigger, TriggerKey,
+    BranchRecord, ChecksConclusion, CommitId, Job, JobSubject, OutboundOutcome, OutboundReceipt,
+    OutboundSettled, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, RepositoryName, RunId,
+    ServiceOrigin, SkipPlace, SkipReason, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey,
+    TriggerReason,
 };
-use github::{Check, CheckConclusion, CheckKind, CheckStatus, PullRequest, Review, ReviewState};
+use github::{
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, PullRequest, PullRequestReview, ReviewVerdict,
+};
 use queue::WebhookDelivery;
 use serde_json::{Value, json};
 
 use super::{
-    Follows, Kind, Verdict,
+    EventKind, EventVerdict, NewTrigger,
     checks::{ChecksAbsent, ChecksChanged},
-    closed::Closed,
-    comment::Comment,
-    elsewhere::MergedElsewhere,
+    closed::CloseEvent,
+    comment::CommentEvent,
+    elsewhere::CompetingMergeEvent,
     from_webhook,
-    pushed::Pushed,
-    reopened::Reopened,
-    reviewed::Reviewed,
-    text::TextWritten,
-    work::Work,
+    pushed::PushEvent,
+    reopened::ReopenEvent,
+    reviewed::ReviewEvent,
+    text::TextEditEvent,
+    work::WorkRequestEvent,
 };
 use crate::{
-    facts::{Facts, Need, Person, RunProgress},
-    gates::Gate,
-    outside::{Edit, Issue},
-    payload::{Hook, Unreadable},
-    standing::Approval,
+    facts::{DecisionFacts, EventActor, Need, RunProgress},
+    gates::DecisionGate,
+    payload::{UnreadablePayload, WebhookPayload},
+    status_check::WorkApproval,
+    tracker_reader::{TrackerEdit, TrackerIssue},
 };
 
 pub(super) const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 pub(super) const READY: &str = "Ready for Agent";
 
-pub(super) fn facts_with(rules: &str, source: Source) -> Facts {
+pub(super) fn facts_with(rules: &str, source: TriggerChannel) -> DecisionFacts {
     let file = ("shop.yaml".to_owned(), rules.to_owned());
-    let book = RulesBook::parse(&[file], &Connections::default());
+    let book = RulesBook::parse(&[file], &ConfiguredInstances::default());
     assert!(book.problems().is_empty(), "{:?}", book.problems());
     let ours = BTreeSet::from(["journeyman[bot]".to_owned()]);
-    Facts::new(source, book.into(), ours.into(), "agents".to_owned())
+    DecisionFacts::new(source, book.into(), ours.into(), "agents".to_owned())
 }
 
-pub(super) fn facts() -> Facts {
+pub(super) fn facts() -> DecisionFacts {
     let rules =
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\ntriage:\n  labels: [bug, question]\n";
-    facts_with(rules, Source::Webhook)
+    facts_with(rules, TriggerChannel::Webhook)
 }
 
 /// Progress with a run that accepts news.
@@ -78,7 +81,11 @@ pub(super) fn commit() -> CommitId {
     SHA.parse().expect("commit")
 }
 
-fn events(source: &Origin, event: &str, body: &Value) -> Result<Vec<Box<dyn Kind>>, Unreadable> {
+fn events(
+    source: &ServiceOrigin,
+    event: &str,
+    body: &Value,
+) -> Result<Vec<Box<dyn EventKind>>, UnreadablePayload> {
     let delivery = WebhookDelivery {
         source: source.clone(),
         id: "d".to_owned(),
@@ -86,24 +93,24 @@ fn events(source: &Origin, event: &str, body: &Value) -> Result<Vec<Box<dyn Kind
         received_at: Timestamp::default(),
         body: body.to_string().into(),
     };
-    from_webhook(&Hook::open(&delivery)?)
+    from_webhook(&WebhookPayload::open(&delivery)?)
 }
 
-pub(super) fn github(event: &str, body: &Value) -> Vec<Box<dyn Kind>> {
-    events(&Origin::GitHub(None), event, body).expect("readable")
+pub(super) fn github(event: &str, body: &Value) -> Vec<Box<dyn EventKind>> {
+    events(&ServiceOrigin::GitHub(None), event, body).expect("readable")
 }
 
-pub(super) fn jira(body: &Value) -> Vec<Box<dyn Kind>> {
-    events(&Origin::Jira(None), "jira", body).expect("readable")
+pub(super) fn jira(body: &Value) -> Vec<Box<dyn EventKind>> {
+    events(&ServiceOrigin::Jira(None), "jira", body).expect("readable")
 }
 
 /// Verdict of an event. Known keys, logs, the target branch and the history are empty unless a test sets
 /// them.
-pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
+pub(super) fn decided(event: &dyn EventKind, facts: &DecisionFacts) -> EventVerdict {
     let mut facts = facts.clone();
     loop {
         match event.decide(&facts) {
-            Ok(Verdict::Becomes(other)) => return decided(&*other, &facts),
+            Ok(EventVerdict::Becomes(other)) => return decided(&*other, &facts),
             Ok(verdict) => return verdict,
             Err(Need::Known(ticket, key)) => facts.put_known(ticket, key, None),
             Err(Need::Log(repository, check)) => facts.put_log(repository, check, None),
@@ -113,7 +120,7 @@ pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
             Err(Need::History(ticket)) => facts.put_history(ticket, vec![asked_before()]),
             Err(Need::Named(ticket)) => facts.put_named(ticket, None),
             Err(Need::WorkflowRuns(repository, head)) => facts.put_workflow_runs(repository, head, vec![]),
-            Err(Need::Row(ticket)) => facts.put_row(ticket, domain::Row::default()),
+            Err(Need::Row(ticket)) => facts.put_row(ticket, domain::TicketRow::default()),
             Err(Need::ChangedFiles(repository, number)) => facts.put_files(repository, number, vec![]),
             Err(need) => panic!("{need:?} is missing"),
         }
@@ -122,33 +129,33 @@ pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
 
 /// Request that our pull request comes from.
 pub(super) fn asked_before() -> Trigger {
-    follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
+    follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(TriggerChannel::Webhook)
 }
 
-pub(super) fn follows(event: &dyn Kind, facts: &Facts) -> Follows {
+pub(super) fn follows(event: &dyn EventKind, facts: &DecisionFacts) -> NewTrigger {
     match decided(event, facts) {
-        Verdict::Follows(follows) => *follows,
+        EventVerdict::Follows(follows) => *follows,
         other => panic!("nothing follows: {other:?}"),
     }
 }
 
-pub(super) fn nothing(event: &dyn Kind, facts: &Facts) -> String {
+pub(super) fn nothing(event: &dyn EventKind, facts: &DecisionFacts) -> String {
     match decided(event, facts) {
-        Verdict::Nothing(why) => why,
+        EventVerdict::Nothing(why) => why,
         other => panic!("something follows: {other:?}"),
     }
 }
 
-pub(super) fn ada() -> domain::Account {
-    domain::Account {
+pub(super) fn ada() -> domain::TrackerAccount {
+    domain::TrackerAccount {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
         is_bot: false,
     }
 }
 
-pub(super) fn jira_person(account: domain::Account) -> Person {
-    Person::Jira {
+pub(super) fn jira_person(account: domain::TrackerAccount) -> EventActor {
+    EventActor::Jira {
         instance: None,
         project: "ENG".to_owned(),
         account,
@@ -162,8 +169,8 @@ pub(super) fn moved() -> Value {
             {"field": "status", "fromString": "To Do", "toString": READY}]}})
 }
 
-pub(super) fn issue() -> Issue {
-    Issue {
+pub(super) fn issue() -> TrackerIssue {
+    TrackerIssue {
         summary: "Fix the cart".to_owned(),
         description: "It rounds".to_owned(),
         status: READY.to_owned(),
@@ -173,19 +180,19 @@ pub(super) fn issue() -> Issue {
             at: Some(Timestamp::from_unix_ms(50)),
             by: Some(ada()),
         }],
-        ..Issue::default()
+        ..TrackerIssue::default()
     }
 }
 
 /// All facts for work on the ticket; `change` modifies them.
-pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> Facts {
+pub(super) fn asked(change: impl FnOnce(&mut TrackerIssue, &mut Vec<PullRequest>)) -> DecisionFacts {
     let (mut facts, mut issue, mut open) = (facts(), issue(), Vec::new());
     change(&mut issue, &mut open);
     facts.put_known(ticket(), TriggerKey::new("changelog:7"), None);
     facts.put_issue(ticket(), Ok(issue));
     facts.put_authority(jira_person(ada()), true);
     let nameless = |id: &str| {
-        jira_person(domain::Account {
+        jira_person(domain::TrackerAccount {
             id: id.to_owned(),
             display_name: String::new(),
             is_bot: false,
@@ -201,7 +208,7 @@ pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> F
 fn status_change_is_equal_in_both_channels() {
     let told = jira(&moved());
     let facts = asked(|_, _| {});
-    let polled = Work::from_poll(
+    let polled = WorkRequestEvent::from_poll(
         ticket(),
         READY.to_owned(),
         issue().moves.pop(),
@@ -216,7 +223,7 @@ fn status_change_is_equal_in_both_channels() {
         "it was assigned as well"
     );
     assert_eq!(both[0].actor.as_deref(), Some("Ada"));
-    let Reason::JobRequested(job) = &both[0].reason else {
+    let TriggerReason::JobRequested(job) = &both[0].reason else {
         panic!("no job")
     };
     assert_eq!(
@@ -241,7 +248,7 @@ fn created_issue_requests_work_or_triage() {
             .into_iter()
             .map(|event| decided(&*event, &facts));
         let follows = verdicts.filter_map(|verdict| match verdict {
-            Verdict::Follows(follows) => Some(follows.reason.job()),
+            EventVerdict::Follows(follows) => Some(follows.reason.job()),
             _ => None,
         });
         follows.collect()
@@ -261,10 +268,10 @@ fn uninteresting_status_needs_no_reads() {
     let mut ours = moved();
     ours["user"] = json!({"accountId": "j", "displayName": "journeyman[bot]"});
     assert_eq!(nothing(&*jira(&ours)[0], &facts()), "our own account did it");
-    let known = facts_with("repo:\n  owner: acme\n  name: shop\n", Source::Webhook);
+    let known = facts_with("repo:\n  owner: acme\n  name: shop\n", TriggerChannel::Webhook);
     assert!(matches!(
         decided(&*jira(&moved())[0], &known),
-        Verdict::Unruled(_)
+        EventVerdict::Unruled(_)
     ));
     assert_eq!(nothing(&*jira(&elsewhere)[0], &known), "no rules for the project");
 }
@@ -279,32 +286,34 @@ fn what_the_log_knows_costs_no_reads() {
         Need::Known(ticket(), key.clone())
     );
     facts.put_known(ticket(), key, Some(5));
-    assert!(matches!(decided(&**event, &facts), Verdict::Known(5)));
+    assert!(matches!(decided(&**event, &facts), EventVerdict::Known(5)));
 }
 
 #[test]
 fn forbidden_work_names_its_skip_rule() {
-    let reason =
-        |change: fn(&mut Issue, &mut Vec<PullRequest>)| match follows(&*jira(&moved())[0], &asked(change))
-            .reason
-        {
-            Reason::Skipped(reason) => reason,
-            other => panic!("not skipped: {other:?}"),
-        };
+    let reason = |change: fn(&mut TrackerIssue, &mut Vec<PullRequest>)| match follows(
+        &*jira(&moved())[0],
+        &asked(change),
+    )
+    .reason
+    {
+        TriggerReason::Skipped(reason) => reason,
+        other => panic!("not skipped: {other:?}"),
+    };
     let phrase = |place| SkipReason::Phrase {
         phrase: "[AGENT-SKIP]".to_owned(),
         place,
     };
-    let edit = |id: &str, at: i64, by: &str| Edit {
+    let edit = |id: &str, at: i64, by: &str| TrackerEdit {
         id: id.to_owned(),
         at: Timestamp::from_unix_ms(at),
-        by: Some(domain::Account {
+        by: Some(domain::TrackerAccount {
             id: by.to_owned(),
             display_name: by.to_uppercase(),
             is_bot: false,
         }),
     };
-    let comment = crate::outside::Comment {
+    let comment = crate::tracker_reader::TrackerComment {
         author: "Ada".to_owned(),
         author_id: "a1".to_owned(),
         by_bot: false,
@@ -332,8 +341,8 @@ fn forbidden_work_names_its_skip_rule() {
     let said = phrase(SkipPlace::Comment {
         author: "Ada".to_owned(),
     });
-    assert_eq!(verdict(vec![], vec![comment]), Reason::Skipped(said));
-    let is_job = |reason: &Reason| matches!(reason, Reason::JobRequested(_));
+    assert_eq!(verdict(vec![], vec![comment]), TriggerReason::Skipped(said));
+    let is_job = |reason: &TriggerReason| matches!(reason, TriggerReason::JobRequested(_));
     assert!(is_job(&verdict(vec![edit("6", 49, "eve")], vec![])), "before");
     assert!(
         is_job(&verdict(vec![edit("7", 50, "eve")], vec![])),
@@ -343,7 +352,7 @@ fn forbidden_work_names_its_skip_rule() {
         is_job(&verdict(vec![edit("8", 51, "a1")], vec![])),
         "by an instructor"
     );
-    let changed = Reason::Skipped(SkipReason::TextChanged { by: "EVE".to_owned() });
+    let changed = TriggerReason::Skipped(SkipReason::TextChanged { by: "EVE".to_owned() });
     assert_eq!(verdict(vec![edit("8", 51, "eve")], vec![]), changed);
     assert_eq!(verdict(vec![edit("8", 50, "eve")], vec![]), changed);
 }
@@ -352,9 +361,11 @@ fn forbidden_work_names_its_skip_rule() {
 fn left_status_notifies_after_webhook_only() {
     let facts = asked(|issue, _| issue.status = "Done".to_owned());
     let left = follows(&*jira(&moved())[0], &facts).reason;
-    assert!(matches!(left, Reason::Skipped(SkipReason::StatusLeft { status, .. }) if status == "Done"));
+    assert!(
+        matches!(left, TriggerReason::Skipped(SkipReason::StatusLeft { status, .. }) if status == "Done")
+    );
     let mut polled = facts;
-    polled.source = Source::Poll;
+    polled.source = TriggerChannel::Poll;
     assert_eq!(
         nothing(&*jira(&moved())[0], &polled),
         "the ticket has left the status"
@@ -367,7 +378,7 @@ fn unreadable_or_unauthorized_ticket_is_reported() {
     unreadable.put_known(ticket(), TriggerKey::new("changelog:7"), None);
     unreadable.put_issue(ticket(), Err("too deep".to_owned()));
     let reason = follows(&*jira(&moved())[0], &unreadable).reason;
-    assert_eq!(reason, Reason::Skipped(SkipReason::Unreadable));
+    assert_eq!(reason, TriggerReason::Skipped(SkipReason::Unreadable));
     let mut refused = facts();
     refused.put_known(ticket(), TriggerKey::new("changelog:7"), None);
     refused.put_issue(ticket(), Ok(issue()));
@@ -376,7 +387,7 @@ fn unreadable_or_unauthorized_ticket_is_reported() {
     let (actor, group) = ("Ada".to_owned(), "agents".to_owned());
     assert_eq!(
         reason,
-        Reason::Skipped(SkipReason::NotAllowed {
+        TriggerReason::Skipped(SkipReason::NotAllowed {
             actor,
             group,
             role: String::new()
@@ -389,7 +400,7 @@ fn last_text_edit_is_triaged_once() {
     let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
-    let edit = Edit {
+    let edit = TrackerEdit {
         id: "9".to_owned(),
         at: Timestamp::from_unix_ms(60),
         by: Some(ada()),
@@ -403,8 +414,8 @@ fn last_text_edit_is_triaged_once() {
         assignee: None,
     };
     let polled =
-        TextWritten::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
-    let with = |edits: Vec<Edit>, labels: Vec<String>| {
+        TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
+    let with = |edits: Vec<TrackerEdit>, labels: Vec<String>| {
         let mut facts = asked(|issue, _| (issue.edits, issue.labels) = (edits, labels));
         facts.put_known(ticket(), TriggerKey::new("triage:9"), None);
         facts
@@ -412,7 +423,7 @@ fn last_text_edit_is_triaged_once() {
     let facts = with(vec![edit.clone()], vec![]);
     assert_eq!(follows(&*told[0], &facts), follows(&polled, &facts));
     assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::Triage));
-    let later = Edit {
+    let later = TrackerEdit {
         id: "10".to_owned(),
         at: Timestamp::from_unix_ms(61),
         ..edit
@@ -425,10 +436,10 @@ fn last_text_edit_is_triaged_once() {
         nothing(&polled, &with(vec![], vec!["triaged".to_owned()])),
         "the ticket is triaged"
     );
-    assert!(TextWritten::from_poll(&changed, None, Timestamp::from_unix_ms(55)).is_none());
+    assert!(TextEditEvent::from_poll(&changed, None, Timestamp::from_unix_ms(55)).is_none());
 }
 
-pub(super) fn said(text: &str) -> Vec<Box<dyn Kind>> {
+pub(super) fn said(text: &str) -> Vec<Box<dyn EventKind>> {
     github(
         "issue_comment",
         &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
@@ -436,8 +447,8 @@ pub(super) fn said(text: &str) -> Vec<Box<dyn Kind>> {
     )
 }
 
-pub(super) fn rita() -> Person {
-    Person::GitHub {
+pub(super) fn rita() -> EventActor {
+    EventActor::GitHub {
         repository: repository(),
         login: "rita".to_owned(),
         id: Some(8),
@@ -454,14 +465,14 @@ fn command_needs_write_permission_and_finds_ticket() {
     refused.put_authority(rita(), false);
     let stop = follows(&*said("/stop")[0], &facts);
     assert_eq!((stop.ticket, stop.key), (ticket(), TriggerKey::new("comment:31")));
-    assert_eq!(stop.reason, Reason::StopRequested { run: None });
+    assert_eq!(stop.reason, TriggerReason::StopRequested { run: None });
     assert_eq!(
         nothing(&*said("/stop")[0], &refused),
         "the author may not give orders"
     );
     let at = Timestamp::parse("2026-11-21T10:00:00Z");
-    let comment = github::Comment {
-        id: github::CommentId(31),
+    let comment = github::GitHubComment {
+        id: github::GitHubCommentId(31),
         author: "rita".to_owned(),
         author_id: Some(8),
         created_at: at,
@@ -470,7 +481,7 @@ fn command_needs_write_permission_and_finds_ticket() {
         by_us: false,
         by_bot: false,
     };
-    let polled = Comment::from_github_poll(&repository(), 7, comment, Timestamp::default());
+    let polled = CommentEvent::from_github_poll(&repository(), 7, comment, Timestamp::default());
     assert_eq!(follows(&polled, &facts), follows(&*said("/stop")[0], &facts));
 }
 
@@ -482,7 +493,7 @@ fn words_become_news_for_runs_that_listen() {
     let mut alone = facts.clone();
     facts.put_progress(ticket(), live());
     alone.put_progress(ticket(), RunProgress::default());
-    let Reason::NewsArrived(domain::News::Comment {
+    let TriggerReason::NewsArrived(domain::TicketNews::Comment {
         comment,
         pull_request,
     }) = follows(&*said("Round up, please.")[0], &facts).reason
@@ -519,40 +530,40 @@ fn comment_with_our_marker_is_ours() {
     for theirs in theirs {
         assert!(matches!(
             follows(&*said(&theirs)[0], &facts).reason,
-            Reason::NewsArrived(_)
+            TriggerReason::NewsArrived(_)
         ));
     }
 }
 
 /// Comment on the Jira ticket from a webhook and from a poll.
-fn said_on_ticket(body: &Value) -> [Comment; 2] {
+fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
         "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
     let told = jira(&payload)
         .into_iter()
         .find(|event| format!("{event:?}").starts_with("Comment"));
     assert!(told.is_some(), "{body}");
-    let author = domain::Account {
+    let author = domain::TrackerAccount {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
         is_bot: false,
     };
     let at = Timestamp::from_unix_ms(90);
-    let comment = jira::Comment {
-        id: jira::CommentId("31".to_owned()),
+    let comment = jira::JiraComment {
+        id: jira::JiraCommentId("31".to_owned()),
         author: author.display_name,
         author_account_id: author.id,
         by_bot: false,
         by_customer: false,
         created: at,
         updated: at,
-        text: crate::payload::jira::markdown(body).unwrap_or_default(),
+        text: crate::payload::jira::convert_to_markdown(body).unwrap_or_default(),
         mentioned: jira::adf::mentioned_accounts(body),
         marker: String::new(),
         by_us: false,
     };
-    let polled = Comment::from_jira_poll(&ticket(), &comment);
-    let told = super::comment::from_webhook(&Hook::Jira {
+    let polled = CommentEvent::from_jira_poll(&ticket(), &comment);
+    let told = super::comment::from_webhook(&WebhookPayload::Jira {
         instance: None,
         payload: Box::new(serde_json::from_value(payload).expect("payload")),
     });
@@ -560,7 +571,7 @@ fn said_on_ticket(body: &Value) -> [Comment; 2] {
 }
 
 /// Facts with account ids alone, as the setup command writes them.
-fn facts_after_setup() -> Facts {
+fn facts_after_setup() -> DecisionFacts {
     let mut facts = facts();
     let own = ["712020:journeyman-reader", "712020:journeyman-writer"];
     facts.own_accounts = BTreeSet::from(own.map(str::to_owned)).into();
@@ -593,7 +604,7 @@ fn account_id_mention_asks_both_channels() {
     for body in bodies {
         for event in said_on_ticket(&body) {
             let verdict = event.decide(&facts).expect("decided");
-            let asks = matches!(&verdict, Verdict::Becomes(question) if format!("{question:?}").starts_with("Asked"));
+            let asks = matches!(&verdict, EventVerdict::Becomes(question) if format!("{question:?}").starts_with("Asked"));
             assert!(asks, "{body}: {verdict:?}");
         }
     }
@@ -631,7 +642,7 @@ fn data_center_mention_uses_user_name() {
     ] {
         for event in said_on_ticket(&json!(body)) {
             let verdict = event.decide(&facts).expect("decided");
-            assert_eq!(matches!(verdict, Verdict::Becomes(_)), asks, "{body}");
+            assert_eq!(matches!(verdict, EventVerdict::Becomes(_)), asks, "{body}");
         }
     }
 }
@@ -643,12 +654,12 @@ fn question_waits_for_late_planner() {
     facts.put_authority(rita(), true);
     facts.put_progress(ticket(), behind());
     let early = decided(&*said("@journeyman why does the total ignore it?")[0], &facts);
-    assert!(matches!(early, Verdict::Unsettled { .. }), "{early:?}");
+    assert!(matches!(early, EventVerdict::Unsettled { .. }), "{early:?}");
     let words = follows(&*said("Round up, please.")[0], &facts).reason;
-    assert!(matches!(words, Reason::NewsArrived(_)), "{words:?}");
+    assert!(matches!(words, TriggerReason::NewsArrived(_)), "{words:?}");
     let mut both = facts_with(
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n",
-        Source::Webhook,
+        TriggerChannel::Webhook,
     );
     both.put_record(repository(), 7, Some(record()));
     both.put_authority(rita(), true);
@@ -660,7 +671,7 @@ fn question_waits_for_late_planner() {
         },
     );
     let heard = follows(&*said("@journeyman why?")[0], &both).reason;
-    assert!(matches!(heard, Reason::NewsArrived(_)), "{heard:?}");
+    assert!(matches!(heard, TriggerReason::NewsArrived(_)), "{heard:?}");
 }
 
 pub(super) fn ours() -> PullRequestRef {
@@ -715,8 +726,8 @@ pub(super) fn pull_request() -> PullRequest {
     }
 }
 
-pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> Check {
-    Check {
+pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> CommitCheck {
+    CommitCheck {
         kind: CheckKind::Run,
         id,
         name: format!("test {id}"),
@@ -733,7 +744,7 @@ pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> Check {
     }
 }
 
-pub(super) fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
+pub(super) fn checked(now: PullRequest, checks: Vec<CommitCheck>) -> DecisionFacts {
     let mut facts = facts();
     facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(branch()));
     facts.put_pull_request(repository(), 7, now);
@@ -741,7 +752,7 @@ pub(super) fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
     facts
 }
 
-pub(super) fn check_run() -> Vec<Box<dyn Kind>> {
+pub(super) fn check_run() -> Vec<Box<dyn EventKind>> {
     github(
         "check_run",
         &json!({"action": "completed", "repository": {"full_name": "acme/shop"},
@@ -792,10 +803,10 @@ fn ci_event_kinds_and_poll_agree() {
 #[test]
 fn checks_count_when_complete_on_open_head() {
     let verdict = |now: PullRequest, checks| decided(&*check_run()[0], &checked(now, checks));
-    assert!(matches!(verdict(pull_request(), vec![]), Verdict::NoChecks));
+    assert!(matches!(verdict(pull_request(), vec![]), EventVerdict::NoChecks));
     let running = vec![check(1, Some(CheckConclusion::Success)), check(2, None)];
     assert!(
-        matches!(verdict(pull_request(), running), Verdict::Nothing(why) if why == "checks are not complete")
+        matches!(verdict(pull_request(), running), EventVerdict::Nothing(why) if why == "checks are not complete")
     );
     let old = PullRequest {
         head: "a".repeat(40).parse().expect("commit"),
@@ -807,7 +818,9 @@ fn checks_count_when_complete_on_open_head() {
     };
     for now in [old, over] {
         let verdict = verdict(now, vec![]);
-        assert!(matches!(verdict, Verdict::Nothing(why) if why == "not the open head of the pull request"));
+        assert!(
+            matches!(verdict, EventVerdict::Nothing(why) if why == "not the open head of the pull request")
+        );
     }
     let mut early = facts();
     let unrecorded = BranchRecord {
@@ -815,7 +828,10 @@ fn checks_count_when_complete_on_open_head() {
         ..branch()
     };
     early.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(unrecorded));
-    assert!(matches!(decided(&*check_run()[0], &early), Verdict::Early(_)));
+    assert!(matches!(
+        decided(&*check_run()[0], &early),
+        EventVerdict::Early(_)
+    ));
     let mut foreign = facts();
     foreign.put_branch(repository(), "feat/ENG-12-x".to_owned(), None);
     assert_eq!(nothing(&*check_run()[0], &foreign), "not a branch of ours");
@@ -827,9 +843,9 @@ fn failed_check_is_named_with_log_end() {
     let summary = |ends: &[CheckConclusion]| {
         let checks = (1..).zip(ends).map(|(id, end)| check(id, Some(*end))).collect();
         match follows(&*check_run()[0], &checked(pull_request(), checks)).reason {
-            Reason::ChecksCompleted(summary) => summary,
-            Reason::JobRequested(request) => match request.about {
-                About::Checks(summary) => *summary,
+            TriggerReason::ChecksCompleted(summary) => summary,
+            TriggerReason::JobRequested(request) => match request.about {
+                JobSubject::Checks(summary) => *summary,
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -837,10 +853,10 @@ fn failed_check_is_named_with_log_end() {
     };
     assert_eq!(
         summary(&[Success, Skipped, Neutral]).conclusion,
-        Conclusion::Success
+        ChecksConclusion::Success
     );
     let failed = summary(&[Success, TimedOut, Cancelled]);
-    assert_eq!(failed.conclusion, Conclusion::Failure);
+    assert_eq!(failed.conclusion, ChecksConclusion::Failure);
     let names: Vec<_> = failed.failed.iter().map(|failed| failed.name.as_str()).collect();
     assert_eq!(names, ["test 2", "test 3"]);
     assert!(
@@ -854,7 +870,7 @@ fn failed_check_is_named_with_log_end() {
 #[test]
 fn checks_key_ignores_order_changes_per_attempt() {
     use CheckConclusion::{Failure, Success};
-    let key = |checks: Vec<Check>| follows(&*check_run()[0], &checked(pull_request(), checks)).key;
+    let key = |checks: Vec<CommitCheck>| follows(&*check_run()[0], &checked(pull_request(), checks)).key;
     let (one, two) = (check(1, Some(Success)), check(2, Some(Failure)));
     let first = key(vec![one.clone(), two.clone()]);
     assert_eq!(first, key(vec![two, one.clone()]));
@@ -891,7 +907,7 @@ fn closed_pull_request_has_one_key() {
             &*github("pull_request", &closing(&json!(merged), "acme/shop"))[0],
             &facts,
         );
-        let polled = follows(&Closed::from_poll(&record()), &facts);
+        let polled = follows(&CloseEvent::from_poll(&record()), &facts);
         assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
         assert_eq!(
             (told.key, told.actor.as_deref()),
@@ -940,7 +956,7 @@ fn uninteresting_updates_make_no_events() {
 
 #[test]
 fn unreadable_payload_error_quotes_nothing() {
-    let github = |event: &str, body: &Value| events(&Origin::GitHub(None), event, body);
+    let github = |event: &str, body: &Value| events(&ServiceOrigin::GitHub(None), event, body);
     for (name, payload) in [
         ("check_run", json!({})),
         ("check_suite", json!([1, 2])),
@@ -975,7 +991,7 @@ fn unreadable_payload_error_quotes_nothing() {
         without("/timestamp", Value::Null),
     ] {
         assert!(
-            events(&Origin::Jira(None), "jira", &payload).is_err(),
+            events(&ServiceOrigin::Jira(None), "jira", &payload).is_err(),
             "{payload}"
         );
     }
@@ -992,12 +1008,12 @@ fn reopening_is_followed_once_per_close() {
         status: PullRequestStatus::Closed,
         ..record()
     };
-    let ended = Follows {
+    let ended = NewTrigger {
         ticket: ticket(),
         key: TriggerKey::new("closed"),
         at: Timestamp::default(),
         actor: None,
-        reason: Reason::PullRequestClosed {
+        reason: TriggerReason::PullRequestClosed {
             pull_request: closed.pull_request.clone(),
             by: "grace".to_owned(),
         },
@@ -1006,12 +1022,12 @@ fn reopening_is_followed_once_per_close() {
         let mut facts = facts();
         facts.put_record(repository(), 7, Some(record.clone()));
         facts.put_pull_request(repository(), 7, pull_request());
-        let history = vec![ended.clone().into_trigger(Source::Webhook); ends];
+        let history = vec![ended.clone().into_trigger(TriggerChannel::Webhook); ends];
         facts.put_history(ticket(), history);
         facts
     };
-    let polled = Reopened::from_poll(&closed);
-    let key = |event: &dyn Kind, ends| follows(event, &with(&closed, ends)).key;
+    let polled = ReopenEvent::from_poll(&closed);
+    let key = |event: &dyn EventKind, ends| follows(event, &with(&closed, ends)).key;
     assert_eq!(key(&*told, 1), TriggerKey::new("reopened:acme/shop#7:1"));
     assert_eq!(key(&*told, 2), TriggerKey::new("reopened:acme/shop#7:2"));
     assert_eq!(key(&polled, 1), key(&*told, 1));
@@ -1027,51 +1043,51 @@ fn reopening_is_followed_once_per_close() {
 fn jira_changelog_id_may_be_number() {
     let mut payload = moved();
     payload["changelog"]["id"] = json!(7);
-    let approval = Approval {
+    let approval = WorkApproval {
         changelog: Some("7".to_owned()),
         at: Timestamp::from_unix_ms(50),
         by: Some(ada()),
     };
-    let same = Work::entered(ticket(), READY.to_owned(), approval);
+    let same = WorkRequestEvent::entered(ticket(), READY.to_owned(), approval);
     assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
 }
 
 /// Verdict on red checks after repairs of earlier heads that failed with one of three mugs.
-fn repaired(heads: &[char], log: &str) -> Verdict {
+fn repaired(heads: &[char], log: &str) -> EventVerdict {
     let heads: Vec<(char, &str)> = heads.iter().map(|head| (*head, "error: 1 of 3")).collect();
     repaired_with(&heads, log)
 }
 
 /// Verdict on red checks after repairs of earlier heads, each with its failure.
-fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
+fn repaired_with(heads: &[(char, &str)], log: &str) -> EventVerdict {
     repaired_and(heads, log, Vec::new())
 }
 
 /// Variant of [`repaired_with`] with later events.
-fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
+fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> EventVerdict {
     repaired_under("", heads, log, after)
 }
 
 /// Variant of [`repaired_and`] with rules for CI.
-fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
-    let red = |log: &str| Check {
+fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> EventVerdict {
+    let red = |log: &str| CommitCheck {
         output_tail: log.to_owned(),
         ..check(1, Some(CheckConclusion::Failure))
     };
     let mut facts = checked(pull_request(), vec![red(log)]);
     let rules = format!("repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n{ci}");
-    facts.book = facts_with(&rules, Source::Webhook).book;
+    facts.book = facts_with(&rules, TriggerChannel::Webhook).book;
     let mut history = vec![asked_before()];
     for (head, earlier) in heads {
         let mut trigger = asked_before();
-        let Reason::JobRequested(request) = &mut trigger.reason else {
+        let TriggerReason::JobRequested(request) = &mut trigger.reason else {
             panic!("no job")
         };
         request.job = Job::FixCi;
-        request.about = About::Checks(Box::new(domain::ChecksSummary {
+        request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
             pull_request: ours(),
             head: head.to_string().repeat(40).parse().expect("commit"),
-            conclusion: Conclusion::Failure,
+            conclusion: ChecksConclusion::Failure,
             failed: vec![domain::FailedCheck {
                 name: "test 1".to_owned(),
                 url: String::new(),
@@ -1085,7 +1101,7 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
             rerun: Vec::new(),
             asked: Vec::new(),
             page: String::new(),
-            suspects: domain::Suspects::default(),
+            suspects: domain::SuspectChanges::default(),
         }));
         history.push(trigger);
     }
@@ -1095,7 +1111,7 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
 }
 
 fn pushed_by_ann() -> Trigger {
-    let reason = Reason::HeadMoved {
+    let reason = TriggerReason::HeadMoved {
         pull_request: ours(),
         head: "9".repeat(40).parse().expect("commit"),
         by: "ann".to_owned(),
@@ -1108,17 +1124,17 @@ fn pushed_by_ann() -> Trigger {
 
 fn pushed_by_us() -> Trigger {
     let run = RunId::new(ticket(), 2);
-    let receipt = Receipt::Pushed {
+    let receipt = OutboundReceipt::Pushed {
         branch: ours().branch,
         head: "8".repeat(40).parse().expect("commit"),
     };
-    let settled = ReportSettled {
+    let settled = OutboundSettled {
         report: run.call(9).into(),
         run,
-        outcome: ReportOutcome::Done(receipt),
+        outcome: OutboundOutcome::Done(receipt),
     };
     Trigger {
-        reason: Reason::ReportSettled(settled),
+        reason: TriggerReason::ReportSettled(settled),
         ..asked_before()
     }
 }
@@ -1133,11 +1149,11 @@ fn repair_interrupted_by_push_does_not_count() {
 }
 
 /// Reason against a repair of red checks.
-fn end(verdict: Verdict) -> Option<RepairEnd> {
+fn end(verdict: EventVerdict) -> Option<RepairEnd> {
     match verdict {
-        Verdict::Follows(follows) => match follows.reason {
-            Reason::JobRequested(request) if request.job == Job::FixCi => None,
-            Reason::ChecksCompleted(checks) => checks.unrepaired,
+        EventVerdict::Follows(follows) => match follows.reason {
+            TriggerReason::JobRequested(request) if request.job == Job::FixCi => None,
+            TriggerReason::ChecksCompleted(checks) => checks.unrepaired,
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -1184,20 +1200,20 @@ fn red_checks_are_repaired_until_useless() {
 
 #[test]
 fn failed_jobs_rerun_once_per_commit() {
-    let of_run = |id: u64, log: &str| Check {
+    let of_run = |id: u64, log: &str| CommitCheck {
         url: format!("https://github.example/acme/shop/actions/runs/{id}/job/9"),
         output_tail: log.to_owned(),
         ..check(id, Some(CheckConclusion::Failure))
     };
     let full = "write: No space left on device";
-    let summary = |checks: Vec<Check>, before: Option<Trigger>| {
+    let summary = |checks: Vec<CommitCheck>, before: Option<Trigger>| {
         let mut facts = checked(pull_request(), checks);
         facts.put_history(ticket(), [asked_before()].into_iter().chain(before).collect());
         let follows = follows(&*check_run()[0], &facts);
-        let Reason::ChecksCompleted(summary) = follows.reason.clone() else {
+        let TriggerReason::ChecksCompleted(summary) = follows.reason.clone() else {
             panic!("{follows:?}")
         };
-        (summary, follows.into_trigger(Source::Webhook))
+        (summary, follows.into_trigger(TriggerChannel::Webhook))
     };
     let (first, trigger) = summary(vec![of_run(1, full), of_run(2, "command not found")], None);
     assert_eq!(first.rerun, [1], "what does not exist fails each time");
@@ -1205,7 +1221,7 @@ fn failed_jobs_rerun_once_per_commit() {
     let (second, _) = summary(vec![of_run(1, full)], Some(trigger));
     assert_eq!(second.rerun, Vec::<u64>::new());
     assert_eq!(second.unrepaired, Some(RepairEnd::FailedAgain));
-    let elsewhere = Check {
+    let elsewhere = CommitCheck {
         url: "https://ci.example/42".to_owned(),
         ..of_run(1, full)
     };
@@ -1217,37 +1233,37 @@ fn failed_jobs_rerun_once_per_commit() {
 fn ended_repairs_notify_deciders_and_restart_later() {
     let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
     let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\npull_request:\n  reviewers: [grace]\n";
-    facts.book = facts_with(rules, Source::Webhook).book;
-    let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
+    facts.book = facts_with(rules, TriggerChannel::Webhook).book;
+    let first = follows(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
     let after = |history: Vec<Trigger>| {
         let mut facts = facts.clone();
         facts.put_history(ticket(), history);
         follows(&*check_run()[0], &facts).reason
     };
     let mut history = vec![asked_before(), first.clone(), first.clone(), first];
-    let Reason::ChecksCompleted(checks) = after(history.clone()) else {
+    let TriggerReason::ChecksCompleted(checks) = after(history.clone()) else {
         panic!("repaired again")
     };
     assert_eq!(checks.asked, ["grace"]);
     history.push(asked_before());
-    assert!(matches!(after(history), Reason::JobRequested(request) if request.job == Job::FixCi));
+    assert!(matches!(after(history), TriggerReason::JobRequested(request) if request.job == Job::FixCi));
 }
 
 #[test]
 fn one_commit_gets_three_repairs_at_most() {
     let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
-    let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
+    let first = follows(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
     facts.put_history(
         ticket(),
         vec![asked_before(), first.clone(), first.clone(), first],
     );
-    let Reason::ChecksCompleted(checks) = follows(&*check_run()[0], &facts).reason else {
+    let TriggerReason::ChecksCompleted(checks) = follows(&*check_run()[0], &facts).reason else {
         panic!("repaired again")
     };
     assert_eq!(checks.unrepaired, Some(RepairEnd::PerHead));
 }
 
-pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn Kind>> {
+pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn EventKind>> {
     github(
         "push",
         &json!({"ref": "refs/heads/feat/ENG-12-x", "after": after, "deleted": false,
@@ -1265,7 +1281,7 @@ fn foreign_push_returns_pull_request_to_draft() {
     let mut facts = checked(now, vec![]);
     facts.put_record(repository(), 7, Some(record()));
     let told = follows(&*pushed_by("rita", theirs.as_str())[0], &facts);
-    let polled = follows(&Pushed::from_poll(&record(), theirs.clone()), &facts);
+    let polled = follows(&PushEvent::from_poll(&record(), theirs.clone()), &facts);
     assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
     assert_eq!(told.reason.job(), Some(Job::BackToDraft));
     assert_eq!(nothing(&*pushed_by("rita", SHA)[0], &facts), "we pushed it");
@@ -1273,29 +1289,34 @@ fn foreign_push_returns_pull_request_to_draft() {
     assert_eq!(nothing(&*ours[0], &facts), "our own account pushed it");
     let mut lagging = facts.clone();
     let mut repair = asked_before();
-    if let Reason::JobRequested(request) = &mut repair.reason {
-        request.about = About::Checks(Box::new(domain::ChecksSummary {
+    if let TriggerReason::JobRequested(request) = &mut repair.reason {
+        request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
             pull_request: self::ours(),
             head: theirs.clone(),
-            conclusion: Conclusion::Failure,
+            conclusion: ChecksConclusion::Failure,
             failed: vec![],
             unrepaired: None,
             rerun: Vec::new(),
             asked: Vec::new(),
             page: String::new(),
-            suspects: domain::Suspects::default(),
+            suspects: domain::SuspectChanges::default(),
         }));
     }
     lagging.put_history(ticket(), vec![repair]);
-    let earlier = Pushed::from_poll(&record(), theirs.clone());
+    let earlier = PushEvent::from_poll(&record(), theirs.clone());
     assert_eq!(nothing(&earlier, &lagging), "an earlier head of ours");
     let deleted = json!({"ref": "refs/heads/feat/ENG-12-x", "after": "0".repeat(40), "deleted": true,
         "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}});
     assert!(github("push", &deleted).is_empty());
 }
 
-pub(super) fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)]) -> Review {
-    let comment = |&(id, in_reply_to): &(u64, Option<u64>)| github::LineComment {
+pub(super) fn review(
+    id: u64,
+    state: ReviewVerdict,
+    body: &str,
+    lines: &[(u64, Option<u64>)],
+) -> PullRequestReview {
+    let comment = |&(id, in_reply_to): &(u64, Option<u64>)| github::ReviewLineComment {
         id,
         author: "rita".to_owned(),
         author_id: Some(8),
@@ -1306,7 +1327,7 @@ pub(super) fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Opt
         in_reply_to,
         hunk: "@@ -1 +3 @@\n+x".to_owned(),
     };
-    Review {
+    PullRequestReview {
         id,
         author: "rita".to_owned(),
         author_id: Some(8),
@@ -1319,13 +1340,13 @@ pub(super) fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Opt
     }
 }
 
-pub(super) fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
+pub(super) fn reviewed(review: PullRequestReview) -> (Vec<Box<dyn EventKind>>, ReviewEvent, DecisionFacts) {
     let told = github(
         "pull_request_review",
         &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
             "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
     );
-    let polled = Reviewed::from_poll(&record(), &review);
+    let polled = ReviewEvent::from_poll(&record(), &review);
     let mut facts = facts();
     facts.put_record(repository(), 7, Some(record()));
     facts.put_authority(rita(), true);
@@ -1337,11 +1358,11 @@ pub(super) fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) 
 #[test]
 fn review_is_equal_in_both_channels() {
     let lines = [(41, None), (42, None), (43, Some(30)), (44, Some(30))];
-    let (told, polled, facts) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &lines));
+    let (told, polled, facts) = reviewed(review(9, ReviewVerdict::ChangesRequested, "No.", &lines));
     let told = follows(&*told[0], &facts);
     assert_eq!(told, follows(&polled, &facts));
     assert_eq!(told.key, TriggerKey::new("review:9"));
-    let Reason::JobRequested(request) = told.reason else {
+    let TriggerReason::JobRequested(request) = told.reason else {
         panic!("no job")
     };
     assert_eq!(
@@ -1369,14 +1390,14 @@ fn review_is_equal_in_both_channels() {
 fn repeated_thread_is_left_to_people_once() {
     let mut history = vec![asked_before()];
     let mut next = |id: u64, lines: &[(u64, Option<u64>)], body: &str| {
-        let (told, _, mut facts) = reviewed(review(id, ReviewState::Commented, body, lines));
+        let (told, _, mut facts) = reviewed(review(id, ReviewVerdict::Commented, body, lines));
         facts.put_history(ticket(), history.clone());
         let verdict = decided(&*told[0], &facts);
-        let Verdict::Follows(follows) = verdict else {
+        let EventVerdict::Follows(follows) = verdict else {
             return None;
         };
-        history.push((*follows).clone().into_trigger(Source::Webhook));
-        let Reason::JobRequested(request) = follows.reason else {
+        history.push((*follows).clone().into_trigger(TriggerChannel::Webhook));
+        let TriggerReason::JobRequested(request) = follows.reason else {
             panic!("no job")
         };
         let round = request.about.round().expect("a review").clone();
@@ -1395,7 +1416,7 @@ fn repeated_thread_is_left_to_people_once() {
 
 #[test]
 fn empty_or_unauthorized_review_is_ignored() {
-    use ReviewState::{Approved, ChangesRequested, Commented, Dismissed};
+    use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
     let why = |state, body: &str, lines: &[(u64, Option<u64>)]| {
         let (told, _, facts) = reviewed(review(9, state, body, lines));
         nothing(&*told[0], &facts)
@@ -1406,9 +1427,9 @@ fn empty_or_unauthorized_review_is_ignored() {
     let author = pull_request().author;
     let mut by_author = review(9, Commented, "", &[(43, Some(41))]);
     by_author.author.clone_from(&author);
-    let own = Reviewed::from_poll(&record(), &by_author);
+    let own = ReviewEvent::from_poll(&record(), &by_author);
     let (_, _, mut facts) = reviewed(by_author);
-    let person = Person::GitHub {
+    let person = EventActor::GitHub {
         repository: repository(),
         login: author,
         id: Some(8),
@@ -1427,14 +1448,14 @@ fn empty_or_unauthorized_review_is_ignored() {
 
 #[test]
 fn comment_decides_about_named_commit() {
-    let gate = |digit: &str| Gate {
+    let gate = |digit: &str| DecisionGate {
         position: 9,
         head: digit.repeat(40).parse().expect("commit"),
         report: RunId::new(ticket(), 3).call(2).into(),
         is_plan: false,
     };
     let run = |sequence| RunId::new(ticket(), sequence);
-    let with = |gates: Vec<(RunId, Gate)>| {
+    let with = |gates: Vec<(RunId, DecisionGate)>| {
         let mut facts = facts();
         facts.put_record(repository(), 7, Some(record()));
         facts.put_authority(rita(), true);
@@ -1443,14 +1464,14 @@ fn comment_decides_about_named_commit() {
     };
     let one = with(vec![(run(3), gate("a"))]);
     let two = with(vec![(run(3), gate("a")), (run(4), gate("b"))]);
-    let decided = |text: &str, facts: &Facts| match follows(&*said(text)[0], facts) {
-        Follows {
-            reason: Reason::Decided(decision),
+    let decided = |text: &str, facts: &DecisionFacts| match follows(&*said(text)[0], facts) {
+        NewTrigger {
+            reason: TriggerReason::Decided(decision),
             key,
             ..
         } => Some((key.as_str().to_owned(), decision.verdict, decision.feedback)),
-        Follows {
-            reason: Reason::Skipped(SkipReason::UnclearDecision { heads }),
+        NewTrigger {
+            reason: TriggerReason::Skipped(SkipReason::UnclearDecision { heads }),
             key,
             ..
         } => {
@@ -1464,7 +1485,7 @@ fn comment_decides_about_named_commit() {
         let key = format!("decision:{}:9", run(3));
         Some((key, verdict, feedback.to_owned()))
     };
-    use domain::Verdict::{Approve, Reject, Revise};
+    use domain::DecisionVerdict::{Approve, Reject, Revise};
     assert_eq!(decided("/approve aaaaaaaaaaaa", &one), first(Approve, ""));
     assert_eq!(decided("/approve aaaaaaaaaaaa", &two), first(Approve, ""));
     assert_eq!(decided("/approve", &one), None, "it has to name the commit");
@@ -1503,9 +1524,9 @@ fn competing_merge_finishes_named_ticket() {
         let mut facts = facts();
         facts.put_record(repository(), 9, None);
         facts.put_pull_request(repository(), 9, now);
-        let row = domain::Row {
+        let row = domain::TicketRow {
             cursor,
-            ..domain::Row::default()
+            ..domain::TicketRow::default()
         };
         facts.put_row(ticket(), row);
         facts
@@ -1514,7 +1535,7 @@ fn competing_merge_finishes_named_ticket() {
     told["pull_request"]["number"] = json!(9);
     for (title, branch) in [("ENG-12: Round", "x"), ("Round", "mia/eng-12-round")] {
         let facts = with(merged(title, branch, "main"), 4);
-        let polled = MergedElsewhere::from_poll(&repository(), &merged(title, branch, "main"));
+        let polled = CompetingMergeEvent::from_poll(&repository(), &merged(title, branch, "main"));
         told["pull_request"]["title"] = json!(title);
         told["pull_request"]["head"]["ref"] = json!(branch);
         let told = github("pull_request", &told);
@@ -1528,7 +1549,7 @@ fn competing_merge_finishes_named_ticket() {
         assert_eq!(found.key, TriggerKey::new("merged:acme/shop#9"));
     }
     let why = |now: PullRequest, cursor| {
-        let polled = MergedElsewhere::from_poll(&repository(), &now);
+        let polled = CompetingMergeEvent::from_poll(&repository(), &now);
         nothing(&polled, &with(now, cursor))
     };
     assert_eq!(

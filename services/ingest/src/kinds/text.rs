@@ -3,32 +3,32 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, Job, JobRequest, Reason, Rules, RulesProblem, TicketKey, TicketText, Timestamp, TriggerKey,
+    JobSubject, TicketBackground, Job, JobRequest, TriggerReason, RepositoryRules, RulesProblem, TicketKey, TicketText, Timestamp, TriggerKey,
 };
 
-use super::{Follows, Kind, Verdict};
+use super::{NewTrigger, EventKind, EventVerdict};
 use crate::{
-    facts::{Facts, Need, PROGRAM, Person},
-    outside::{Edit, Issue},
-    payload::{Hook, Unreadable, jira::nobody},
-    pin, skip,
-    standing::asks_for_work,
+    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    tracker_reader::{TrackerEdit, TrackerIssue},
+    payload::{WebhookPayload, UnreadablePayload, jira::build_unknown_account},
+    text_pin, skip,
+    status_check::asks_for_work,
 };
 
 /// Creation of a ticket, or edit of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TextWritten {
+pub(crate) struct TextEditEvent {
     ticket: TicketKey,
     /// Changelog id of the edit; absent: the ticket was created, in this status.
     changelog: Option<String>,
     status: String,
     at: Timestamp,
     /// Author; without an id when Jira does not report the account.
-    by: domain::Account,
+    by: domain::TrackerAccount,
 }
 
-pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unreadable> {
-    let Hook::Jira { instance, payload } = hook else {
+pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<TextEditEvent>, UnreadablePayload> {
+    let WebhookPayload::Jira { instance, payload } = hook else {
         return Ok(None);
     };
     let (status, changelog) = match payload.webhook_event.as_str() {
@@ -46,7 +46,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unrea
         _ => return Ok(None),
     };
     let (ticket, at) = payload.ticket_and_time(*instance)?;
-    Ok(Some(TextWritten {
+    Ok(Some(TextEditEvent {
         ticket,
         changelog,
         status,
@@ -55,19 +55,19 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<TextWritten>, Unrea
     }))
 }
 
-impl TextWritten {
+impl TextEditEvent {
     /// Last edit of a ticket's text from a poll, or its creation; `None` when both are before `since`.
     pub(crate) fn from_poll(
         issue: &jira::ChangedIssue,
-        last_edit: Option<Edit>,
+        last_edit: Option<TrackerEdit>,
         since: Timestamp,
     ) -> Option<Self> {
-        let written = |changelog: Option<String>, at: Timestamp, by: Option<domain::Account>| Self {
+        let written = |changelog: Option<String>, at: Timestamp, by: Option<domain::TrackerAccount>| Self {
             ticket: issue.key.clone(),
             changelog,
             status: issue.status.clone(),
             at,
-            by: by.unwrap_or_else(nobody),
+            by: by.unwrap_or_else(build_unknown_account),
         };
         match last_edit {
             Some(edit) => Some(written(Some(edit.id), edit.at, edit.by)),
@@ -81,99 +81,99 @@ impl TextWritten {
     }
 }
 
-impl Kind for TextWritten {
-    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+impl EventKind for TextEditEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let Some(rules) = facts.rules(&self.ticket)? else {
-            return Ok(Verdict::nothing("no rules for the project"));
+            return Ok(EventVerdict::nothing("no rules for the project"));
         };
         if rules.triage.is_off() {
-            return Ok(Verdict::nothing("nothing follows from the ticket's text"));
+            return Ok(EventVerdict::nothing("nothing follows from the ticket's text"));
         }
         if self.changelog.is_none() && asks_for_work(&self.status, rules) {
-            return Ok(Verdict::nothing("the new ticket asks for work at once"));
+            return Ok(EventVerdict::nothing("the new ticket asks for work at once"));
         }
-        let written = Written {
+        let written = WrittenText {
             ticket: &self.ticket,
             key: self.key(),
             at: self.at,
             by: &self.by,
         };
-        let is_last = |issue: &Issue| !has_later_text(issue, self.changelog.as_deref(), self.at);
-        triage(written, is_last, rules, facts)
+        let is_last = |issue: &TrackerIssue| !has_later_text(issue, self.changelog.as_deref(), self.at);
+        decide_triage(written, is_last, rules, facts)
     }
 }
 
 /// Text of a ticket with its last author.
-pub(super) struct Written<'a> {
+pub(super) struct WrittenText<'a> {
     pub(super) ticket: &'a TicketKey,
     pub(super) key: TriggerKey,
     pub(super) at: Timestamp,
-    pub(super) by: &'a domain::Account,
+    pub(super) by: &'a domain::TrackerAccount,
 }
 
 /// Verdict on the triage of a ticket.
-pub(super) fn triage(
-    written: Written<'_>,
-    is_last: impl Fn(&Issue) -> bool,
-    rules: &Rules,
-    facts: &Facts,
-) -> Result<Verdict, Need> {
-    let Written { ticket, key, at, by } = written;
-    let person = Person::on(ticket, by);
+pub(super) fn decide_triage(
+    written: WrittenText<'_>,
+    is_last: impl Fn(&TrackerIssue) -> bool,
+    rules: &RepositoryRules,
+    facts: &DecisionFacts,
+) -> Result<EventVerdict, Need> {
+    let WrittenText { ticket, key, at, by } = written;
+    let person = EventActor::on(ticket, by);
     if facts.is_ours(&person) {
-        return Ok(Verdict::nothing("our own account did it"));
+        return Ok(EventVerdict::nothing("our own account did it"));
     }
     if facts.is_program(&person) {
-        return Ok(Verdict::nothing(PROGRAM));
+        return Ok(EventVerdict::nothing(PROGRAM));
     }
     if let Some(sequence) = facts.known(ticket, &key)? {
-        return Ok(Verdict::Known(*sequence));
+        return Ok(EventVerdict::Known(*sequence));
     }
     if !rules.triage.anyone && !*facts.authority(&person)? {
         tracing::info!(%ticket, "no triage: who wrote the text may not ask for it");
-        return Ok(Verdict::nothing("who wrote the text may not ask for a triage"));
+        return Ok(EventVerdict::nothing("who wrote the text may not ask for a triage"));
     }
     let issue = match facts.issue(ticket)? {
         Ok(issue) => issue,
-        Err(detail) => return Ok(Verdict::Never(detail.clone())),
+        Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
     };
     if issue.labels.contains(&rules.triage.done_label) {
-        return Ok(Verdict::nothing("the ticket is triaged"));
+        return Ok(EventVerdict::nothing("the ticket is triaged"));
     }
     if !is_last(issue) {
-        return Ok(Verdict::nothing("a later edit of the text stands for it"));
+        return Ok(EventVerdict::nothing("a later edit of the text stands for it"));
     }
-    let raw = skip::text_of(issue);
-    if skip::skip(&raw, &[], rules, &[]).is_some() {
-        return Ok(Verdict::nothing("a skip rule forbids work on the ticket"));
+    let raw = skip::build_ticket_text(issue);
+    if skip::find_skip_reason(&raw, &[], rules, &[]).is_some() {
+        return Ok(EventVerdict::nothing("a skip rule forbids work on the ticket"));
     }
-    let request = match request(pin::pin(raw, &[], at, &BTreeSet::new()), rules) {
+    let request = match build_triage_request(text_pin::pin_text(raw, &[], at, &BTreeSet::new()), rules) {
         Ok(request) => request,
-        Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+        Err(problem) => return Ok(EventVerdict::Never(problem.to_string())),
     };
-    Ok(Verdict::from(Follows {
+    Ok(EventVerdict::from(NewTrigger {
         key,
         ticket: ticket.clone(),
         at,
         actor: Some(by.display_name.clone()).filter(|name| !name.is_empty()),
-        reason: Reason::JobRequested(Box::new(request)),
+        reason: TriggerReason::JobRequested(Box::new(request)),
     }))
 }
 
 /// Triage job for a text.
-pub(super) fn request(text: TicketText, rules: &Rules) -> Result<JobRequest, RulesProblem> {
+pub(super) fn build_triage_request(text: TicketText, rules: &RepositoryRules) -> Result<JobRequest, RulesProblem> {
     Ok(JobRequest {
         job: Job::Triage,
         repository: rules.repository()?,
         text,
         rules: rules.clone(),
-        background: Background::default(),
-        about: About::default(),
+        background: TicketBackground::default(),
+        about: JobSubject::default(),
     })
 }
 
 /// True when the text was edited after the edit `changelog`, or after the creation, at `at`.
-fn has_later_text(issue: &Issue, changelog: Option<&str>, at: Timestamp) -> bool {
+fn has_later_text(issue: &TrackerIssue, changelog: Option<&str>, at: Timestamp) -> bool {
     match (changelog, issue.edits.last()) {
         (Some(id), Some(last)) => last.id != id && last.at >= at,
         (None, Some(last)) => last.at >= at,

@@ -3,11 +3,11 @@
 use domain::{CommitId, RepositoryName, TicketKey};
 use serde::Deserialize;
 
-use super::Hook;
-use crate::facts::Person;
+use super::WebhookPayload;
+use crate::facts::EventActor;
 
 #[derive(Deserialize)]
-pub(crate) struct Repository {
+pub(crate) struct GithubHookRepository {
     pub(crate) full_name: RepositoryName,
 }
 
@@ -15,7 +15,7 @@ pub(crate) struct Repository {
 pub(crate) struct CheckRunPayload {
     pub(crate) action: String,
     pub(crate) check_run: CheckRun,
-    pub(crate) repository: Repository,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
@@ -24,11 +24,11 @@ pub(crate) struct CheckRun {
     pub(crate) name: String,
     pub(crate) external_id: Option<String>,
     pub(crate) head_sha: CommitId,
-    pub(crate) check_suite: Suite,
+    pub(crate) check_suite: GithubHookSuite,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Suite {
+pub(crate) struct GithubHookSuite {
     pub(crate) head_branch: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Suite {
 pub(crate) struct CheckSuitePayload {
     pub(crate) action: String,
     pub(crate) check_suite: CheckSuite,
-    pub(crate) repository: Repository,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
@@ -49,19 +49,19 @@ pub(crate) struct CheckSuite {
 pub(crate) struct WorkflowRunPayload {
     pub(crate) action: String,
     pub(crate) workflow_run: CheckSuite,
-    pub(crate) repository: Repository,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct StatusPayload {
     pub(crate) sha: CommitId,
     pub(crate) state: String,
-    pub(crate) branches: Vec<Branch>,
-    pub(crate) repository: Repository,
+    pub(crate) branches: Vec<GithubHookBranch>,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Branch {
+pub(crate) struct GithubHookBranch {
     pub(crate) name: String,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct Branch {
 pub(crate) struct PullRequestPayload {
     pub(crate) action: String,
     pub(crate) pull_request: PullRequest,
-    pub(crate) repository: Repository,
-    pub(crate) sender: User,
+    pub(crate) repository: GithubHookRepository,
+    pub(crate) sender: GithubHookUser,
 }
 
 #[derive(Deserialize)]
@@ -80,41 +80,41 @@ pub(crate) struct PullRequest {
     pub(crate) title: String,
     /// Null when it is empty.
     pub(crate) body: Option<String>,
-    pub(crate) head: Head,
+    pub(crate) head: GithubHookHead,
     /// GitHub omits it or sends null in some events.
     pub(crate) merged: Option<bool>,
-    pub(crate) merged_by: Option<User>,
+    pub(crate) merged_by: Option<GithubHookUser>,
     pub(crate) closed_at: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct GithubHookHead {
     pub(crate) r#ref: String,
-    pub(crate) repo: Option<Repository>,
+    pub(crate) repo: Option<GithubHookRepository>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct CommentPayload {
     pub(crate) action: String,
-    pub(crate) issue: Issue,
-    pub(crate) comment: Comment,
-    pub(crate) repository: Repository,
+    pub(crate) issue: GithubHookIssue,
+    pub(crate) comment: GithubHookComment,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Issue {
+pub(crate) struct GithubHookIssue {
     pub(crate) number: u64,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct IssuePayload {
     pub(crate) action: String,
-    pub(crate) issue: Issue,
-    pub(crate) repository: Repository,
+    pub(crate) issue: GithubHookIssue,
+    pub(crate) repository: GithubHookRepository,
 }
 
 impl IssuePayload {
-    pub(crate) fn ticket(self, hook: &Hook<'_>) -> TicketKey {
+    pub(crate) fn ticket(self, hook: &WebhookPayload<'_>) -> TicketKey {
         TicketKey::GitHub {
             repository: hook.repository(self.repository),
             number: self.issue.number,
@@ -125,32 +125,32 @@ impl IssuePayload {
 #[derive(Deserialize)]
 pub(crate) struct DiscussionPayload {
     pub(crate) action: String,
-    pub(crate) discussion: Numbered,
-    pub(crate) repository: Repository,
+    pub(crate) discussion: NumberedSubject,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct DiscussionCommentPayload {
     pub(crate) action: String,
-    pub(crate) discussion: Numbered,
-    pub(crate) comment: Comment,
-    pub(crate) repository: Repository,
+    pub(crate) discussion: NumberedSubject,
+    pub(crate) comment: GithubHookComment,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Comment {
+pub(crate) struct GithubHookComment {
     pub(crate) id: u64,
     /// GraphQL id of the comment.
     #[serde(default)]
     pub(crate) node_id: String,
     pub(crate) body: String,
     /// Null when the account was deleted.
-    pub(crate) user: Option<User>,
+    pub(crate) user: Option<GithubHookUser>,
     pub(crate) created_at: String,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct User {
+pub(crate) struct GithubHookUser {
     pub(crate) login: String,
     pub(crate) id: Option<u64>,
     /// `User` or `Bot`.
@@ -158,10 +158,10 @@ pub(crate) struct User {
     pub(crate) r#type: String,
 }
 
-impl User {
+impl GithubHookUser {
     /// Actor on a repository.
-    pub(crate) fn on(self, repository: &RepositoryName) -> Person {
-        Person::GitHub {
+    pub(crate) fn on(self, repository: &RepositoryName) -> EventActor {
+        EventActor::GitHub {
             repository: repository.clone(),
             is_bot: self.r#type == "Bot",
             login: self.login,
@@ -186,26 +186,26 @@ pub(crate) struct PushPayload {
     pub(crate) after: CommitId,
     #[serde(default)]
     pub(crate) deleted: bool,
-    pub(crate) repository: Repository,
-    pub(crate) sender: User,
+    pub(crate) repository: GithubHookRepository,
+    pub(crate) sender: GithubHookUser,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct ReviewPayload {
     pub(crate) action: String,
-    pub(crate) review: Review,
-    pub(crate) pull_request: Numbered,
-    pub(crate) repository: Repository,
+    pub(crate) review: GithubHookReview,
+    pub(crate) pull_request: NumberedSubject,
+    pub(crate) repository: GithubHookRepository,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Review {
+pub(crate) struct GithubHookReview {
     pub(crate) id: u64,
     /// Null when the account was deleted.
-    pub(crate) user: Option<User>,
+    pub(crate) user: Option<GithubHookUser>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Numbered {
+pub(crate) struct NumberedSubject {
     pub(crate) number: u64,
 }

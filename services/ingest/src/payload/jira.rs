@@ -1,36 +1,36 @@
 //! Payload of Jira's webhooks: one shape for all events.
 
-use domain::{Instance, TicketKey, Timestamp};
+use domain::{InstanceName, TicketKey, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Unreadable;
+use super::UnreadablePayload;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Payload {
+pub(crate) struct JiraHookPayload {
     pub(crate) webhook_event: String,
     /// Type of a `jira:issue_updated` event, such as `issue_commented`.
     #[serde(rename = "issue_event_type_name", default)]
     pub(crate) issue_event: Option<String>,
     pub(crate) timestamp: Option<i64>,
-    pub(crate) user: Option<User>,
-    pub(crate) issue: Option<Issue>,
-    pub(crate) changelog: Option<Changelog>,
-    pub(crate) comment: Option<Comment>,
+    pub(crate) user: Option<JiraHookUser>,
+    pub(crate) issue: Option<JiraHookIssue>,
+    pub(crate) changelog: Option<JiraHookChangelog>,
+    pub(crate) comment: Option<JiraHookComment>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Comment {
-    pub(crate) id: Id,
-    pub(crate) author: Option<User>,
+pub(crate) struct JiraHookComment {
+    pub(crate) id: TextOrNumber,
+    pub(crate) author: Option<JiraHookUser>,
     #[serde(default)]
     pub(crate) body: Value,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct User {
+pub(crate) struct JiraHookUser {
     pub(crate) account_id: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) display_name: Option<String>,
@@ -40,53 +40,53 @@ pub(crate) struct User {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Issue {
+pub(crate) struct JiraHookIssue {
     pub(crate) key: String,
     #[serde(default)]
-    pub(crate) fields: Fields,
+    pub(crate) fields: JiraHookFields,
 }
 
 #[derive(Default, Deserialize)]
-pub(crate) struct Fields {
-    pub(crate) status: Option<Named>,
+pub(crate) struct JiraHookFields {
+    pub(crate) status: Option<NamedStatus>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct NamedStatus {
     pub(crate) name: String,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Changelog {
-    pub(crate) id: Id,
+pub(crate) struct JiraHookChangelog {
+    pub(crate) id: TextOrNumber,
     #[serde(default)]
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<ChangelogItem>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Id {
+pub(crate) enum TextOrNumber {
     Text(String),
     Number(u64),
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Item {
+pub(crate) struct ChangelogItem {
     pub(crate) field: String,
     #[serde(rename = "toString")]
     pub(crate) to: Option<String>,
 }
 
-impl Payload {
+impl JiraHookPayload {
     /// Issue and time of the event.
     ///
     /// # Errors
     /// [`Unreadable`] when one of them is missing or invalid.
     pub(crate) fn ticket_and_time(
         &self,
-        instance: Option<&Instance>,
-    ) -> Result<(TicketKey, Timestamp), Unreadable> {
-        let broken = |problem: &str| Unreadable {
+        instance: Option<&InstanceName>,
+    ) -> Result<(TicketKey, Timestamp), UnreadablePayload> {
+        let broken = |problem: &str| UnreadablePayload {
             // The name comes from the payload and goes into the log, so its length is limited.
             event: self.webhook_event.chars().take(60).collect(),
             problem: problem.to_owned(),
@@ -114,7 +114,7 @@ impl Payload {
 
     /// New comment of the event. The comment event of a Data Center does not contain the issue; its issue event contains
     /// both.
-    pub(crate) fn new_comment(&self) -> Option<&Comment> {
+    pub(crate) fn new_comment(&self) -> Option<&JiraHookComment> {
         let is_new = match self.webhook_event.as_str() {
             "comment_created" => true,
             "jira:issue_updated" => self.issue_event.as_deref() == Some("issue_commented"),
@@ -124,12 +124,12 @@ impl Payload {
     }
 
     /// Account that caused the event.
-    pub(crate) fn actor(&self) -> domain::Account {
-        self.user.as_ref().map_or_else(nobody, Into::into)
+    pub(crate) fn actor(&self) -> domain::TrackerAccount {
+        self.user.as_ref().map_or_else(build_unknown_account, Into::into)
     }
 }
 
-impl Changelog {
+impl JiraHookChangelog {
     pub(crate) fn id(&self) -> String {
         self.id.text()
     }
@@ -149,7 +149,7 @@ impl Changelog {
     }
 }
 
-impl Id {
+impl TextOrNumber {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -158,15 +158,15 @@ impl Id {
     }
 }
 
-impl User {
+impl JiraHookUser {
     /// True for a customer of a service desk.
     pub(crate) fn is_customer(&self) -> bool {
         self.account_type.as_deref() == Some("customer")
     }
 }
 
-impl From<&User> for domain::Account {
-    fn from(user: &User) -> Self {
+impl From<&JiraHookUser> for domain::TrackerAccount {
+    fn from(user: &JiraHookUser) -> Self {
         Self {
             // A Data Center identifies accounts by name and sends no account id.
             id: user
@@ -181,8 +181,8 @@ impl From<&User> for domain::Account {
 }
 
 /// Account that Jira does not name.
-pub(crate) const fn nobody() -> domain::Account {
-    domain::Account {
+pub(crate) const fn build_unknown_account() -> domain::TrackerAccount {
+    domain::TrackerAccount {
         id: String::new(),
         display_name: String::new(),
         is_bot: false,
@@ -190,7 +190,7 @@ pub(crate) const fn nobody() -> domain::Account {
 }
 
 /// Markdown of a text that is either wiki markup (Data Center) or an Atlassian document (Cloud).
-pub(crate) fn markdown(text: &Value) -> Option<String> {
+pub(crate) fn convert_to_markdown(text: &Value) -> Option<String> {
     match text {
         Value::String(text) => Some(jira::wiki::to_markdown(text)),
         document @ Value::Object(_) => Some(jira::adf::to_markdown(document)),

@@ -3,37 +3,37 @@
 pub(crate) mod github;
 pub(crate) mod jira;
 
-use domain::{Instance, Origin, RepositoryName, json};
+use domain::{InstanceName, RepositoryName, ServiceOrigin, json};
 use queue::WebhookDelivery;
 
 /// Webhook in the form that every kind of event needs.
-pub(crate) enum Hook<'a> {
+pub(crate) enum WebhookPayload<'a> {
     /// Webhook of a Jira site.
     Jira {
-        instance: Option<&'a Instance>,
-        payload: Box<jira::Payload>,
+        instance: Option<&'a InstanceName>,
+        payload: Box<jira::JiraHookPayload>,
     },
     /// Webhook of a GitHub instance; `event` is its `X-GitHub-Event`.
     GitHub {
-        instance: Option<&'a Instance>,
+        instance: Option<&'a InstanceName>,
         event: &'a str,
         body: &'a [u8],
     },
 }
 
-impl<'a> Hook<'a> {
+impl<'a> WebhookPayload<'a> {
     /// Opens a delivery.
     ///
     /// # Errors
     /// [`Unreadable`] when the body of a Jira webhook is invalid.
-    pub(crate) fn open(delivery: &'a WebhookDelivery) -> Result<Self, Unreadable> {
+    pub(crate) fn open(delivery: &'a WebhookDelivery) -> Result<Self, UnreadablePayload> {
         let instance = delivery.source.instance();
         Ok(match &delivery.source {
-            Origin::Jira(_) => Self::Jira {
+            ServiceOrigin::Jira(_) => Self::Jira {
                 instance,
-                payload: Box::new(read("jira", &delivery.body)?),
+                payload: Box::new(parse_payload("jira", &delivery.body)?),
             },
-            Origin::GitHub(_) => Self::GitHub {
+            ServiceOrigin::GitHub(_) => Self::GitHub {
                 instance,
                 event: &delivery.event,
                 body: &delivery.body,
@@ -54,22 +54,22 @@ impl<'a> Hook<'a> {
     ///
     /// # Errors
     /// [`Unreadable`] when it has another shape.
-    pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Unreadable> {
+    pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, UnreadablePayload> {
         match self {
-            Self::GitHub { event, body, .. } => read(event, body),
+            Self::GitHub { event, body, .. } => parse_payload(event, body),
             Self::Jira { .. } => Err(self.broken("not of GitHub")),
         }
     }
 
     /// Repository of the payload, on the webhook's instance.
-    pub(crate) fn repository(&self, named: github::Repository) -> RepositoryName {
+    pub(crate) fn repository(&self, named: github::GithubHookRepository) -> RepositoryName {
         let (Self::Jira { instance, .. } | Self::GitHub { instance, .. }) = self;
         named.full_name.on(instance.cloned())
     }
 
     /// Error about the payload.
-    pub(crate) fn broken(&self, problem: &str) -> Unreadable {
-        Unreadable {
+    pub(crate) fn broken(&self, problem: &str) -> UnreadablePayload {
+        UnreadablePayload {
             event: self.name(),
             problem: problem.to_owned(),
         }
@@ -79,30 +79,32 @@ impl<'a> Hook<'a> {
 /// Body that is JSON but does not match its event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{event} event is not readable: {problem}")]
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadablePayload {
     event: String,
     problem: String,
 }
 
 /// Parses a payload. The error names the position, never the content.
-fn read<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, Unreadable> {
-    let unreadable = |problem: String| Unreadable {
+fn parse_payload<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, UnreadablePayload> {
+    let unreadable = |problem: String| UnreadablePayload {
         event: event.chars().take(60).collect(),
         problem,
     };
     let body = json::replace_broken_characters(body);
-    let mut deserializer = json::deserializer(&body).map_err(|error| unreadable(error.to_string()))?;
+    let mut deserializer = json::create_deserializer(&body).map_err(|error| unreadable(error.to_string()))?;
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let place = place(&error.path().to_string());
-        unreadable(format!("{place}{}", problem(error.inner())))
+        let place = render_position(&error.path().to_string());
+        unreadable(format!("{place}{}", describe_problem(error.inner())))
     })?;
-    deserializer.end().map_err(|error| unreadable(problem(&error)))?;
+    deserializer
+        .end()
+        .map_err(|error| unreadable(describe_problem(&error)))?;
     Ok(value)
 }
 
 /// Position in the payload for the operator: field names and indexes. Other characters come from keys of the payload and
 /// are dropped.
-fn place(path: &str) -> String {
+fn render_position(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
     let plain: String = path.chars().filter(|c| is_plain(*c)).take(120).collect();
     if plain.chars().any(char::is_alphanumeric) {
@@ -112,7 +114,7 @@ fn place(path: &str) -> String {
     }
 }
 
-fn problem(error: &serde_json::Error) -> String {
+fn describe_problem(error: &serde_json::Error) -> String {
     // Other messages of the parser quote the content.
     let text = error.to_string();
     let what = if text.starts_with("missing field") {

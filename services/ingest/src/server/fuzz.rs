@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::Value;
 
 use super::*;
-use crate::{kinds, payload::Hook};
+use crate::{kinds, payload::WebhookPayload};
 
 const SECRET: &str = "secret-number-one";
 /// Marker in every recorded body. No error may repeat it.
@@ -69,45 +69,50 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     let (sender, named) = match event {
         "" => (
             &JIRA,
-            Named {
+            DeliveryHeaders {
                 id: None,
                 event: None,
             },
         ),
         event => {
             let (id, event) = (Some("d".to_owned()), Some(event.to_owned()));
-            (&GITHUB, Named { id, event })
+            (&GITHUB, DeliveryHeaders { id, event })
         }
     };
     let verified = verified(body);
-    let looked = Body::look(verified.body()).map_err(|Unfit(reason)| reason.to_owned())?;
+    let looked = WebhookBody::look(verified.body()).map_err(|InvalidBody(reason)| reason.to_owned())?;
     let is_object =
         domain::json::from_slice::<Value>(&domain::json::replace_broken_characters(verified.body()))
             .is_ok_and(|value| value.is_object());
     assert!(is_object, "the door took what nobody can read");
-    looked.must_be(event).map_err(|Unfit(reason)| reason.to_owned())?;
+    looked
+        .must_be(event)
+        .map_err(|InvalidBody(reason)| reason.to_owned())?;
     let delivery = named.delivery(sender, None, &verified);
-    let hook = Hook::open(&delivery).map_err(|error| error.to_string())?;
+    let hook = WebhookPayload::open(&delivery).map_err(|error| error.to_string())?;
     kinds::from_webhook(&hook).map_err(|error| error.to_string())?;
     Ok(())
 }
 
-fn keys() -> Keys {
-    Keys::new(&SecretList::new([SECRET.to_owned()]))
+fn keys() -> WebhookKeys {
+    WebhookKeys::new(&SecretList::new([SECRET.to_owned()]))
 }
 
 fn sign(body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
-    format!("sha256={}", hex::encode(ring::hmac::sign(&key, body).as_ref()))
+    format!(
+        "sha256={}",
+        hex::encode_hex(ring::hmac::sign(&key, body).as_ref())
+    )
 }
 
-fn claimed(signature: &str) -> Claimed {
+fn claimed(signature: &str) -> ClaimedSignature {
     let value = HeaderValue::from_str(signature).expect("header");
     let headers = HeaderMap::from_iter([(HeaderName::from_static(GITHUB.signature), value)]);
-    Claimed::read(&headers, GITHUB.signature).expect("well formed")
+    ClaimedSignature::read(&headers, GITHUB.signature).expect("well formed")
 }
 
-fn verified(body: Vec<u8>) -> Verified {
+fn verified(body: Vec<u8>) -> VerifiedBody {
     let claimed = claimed(&sign(&body));
     keys().verify(&claimed, Bytes::from(body)).expect("signed")
 }
@@ -232,10 +237,10 @@ proptest! {
 
     #[test]
     fn fuzz_mutated_body_error_quotes_nothing(
-        which in 0..RECORDED.len(), edits in vec(any::<testkit::Edit>(), 0..6)
+        which in 0..RECORDED.len(), edits in vec(any::<testkit::InputEdit>(), 0..6)
     ) {
         let (event, body) = RECORDED[which];
-        if let Err(reason) = take_in(event, testkit::mutated(body.as_bytes(), &edits)) {
+        if let Err(reason) = take_in(event, testkit::apply_edits(body.as_bytes(), &edits)) {
             prop_assert!(!reason.contains("canary"), "{}", reason);
         }
     }
@@ -243,10 +248,10 @@ proptest! {
     #[test]
     fn fuzz_random_headers_never_authenticate(headers in any_headers(), body in vec(any::<u8>(), 0..60)) {
         for sender in [&GITHUB, &JIRA] {
-            if let Ok(claimed) = Claimed::read(&headers, sender.signature) {
+            if let Ok(claimed) = ClaimedSignature::read(&headers, sender.signature) {
                 prop_assert!(keys().verify(&claimed, Bytes::from(body.clone())).is_err());
             }
-            if let Ok(named) = Named::read(sender, &headers) {
+            if let Ok(named) = DeliveryHeaders::read(sender, &headers) {
                 let delivery = named.delivery(sender, None, &verified(body.clone()));
                 prop_assert!(!delivery.id.is_empty() && delivery.id.len() <= ID_CHARS);
                 prop_assert!(delivery.event.len() <= EVENT_CHARS);

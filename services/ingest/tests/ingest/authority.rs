@@ -1,7 +1,7 @@
 //! Authorization on Jira: accounts that may request work, and the text that counts.
 
 use crate::harness::{Harness, OURS, VIEWER, account, next_millisecond, record, stop_by};
-use domain::{Job, JobRequest, Reason, SkipReason, Source, Trigger, TriggerKey};
+use domain::{Job, JobRequest, SkipReason, Trigger, TriggerChannel, TriggerKey, TriggerReason};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -11,14 +11,14 @@ const NEVER: u64 = 3_600;
 
 fn job(trigger: &Trigger) -> &JobRequest {
     match &trigger.reason {
-        Reason::JobRequested(request) => request,
+        TriggerReason::JobRequested(request) => request,
         other => panic!("not a job: {other:?}"),
     }
 }
 
 fn skipped(trigger: &Trigger) -> &SkipReason {
     match &trigger.reason {
-        Reason::Skipped(reason) => reason,
+        TriggerReason::Skipped(reason) => reason,
         other => panic!("not skipped: {other:?}"),
     }
 }
@@ -39,7 +39,7 @@ async fn status_change_outside_group_is_refused() {
     })
     .await;
     let polled = h.trigger("ENG-1").await;
-    assert_eq!(polled.source, Source::Poll);
+    assert_eq!(polled.source, TriggerChannel::Poll);
     assert_eq!(skipped(&polled), &not_allowed("Bob", "agents"));
 
     h.listen_to_jira();
@@ -49,7 +49,7 @@ async fn status_change_outside_group_is_refused() {
     assert_eq!(told.key, TriggerKey::new(format!("changelog:{changelog}")));
     assert_eq!(
         (told.source, skipped(&told)),
-        (Source::Webhook, &not_allowed("Bob", "agents"))
+        (TriggerChannel::Webhook, &not_allowed("Bob", "agents"))
     );
 
     // A member of the group starts it after all.
@@ -162,12 +162,15 @@ async fn text_edited_before_routing_is_refused() {
     let changed = SkipReason::TextChanged { by: "Eve".to_owned() };
     let h = Harness::prepared(NEVER, |_, jira| drop(plant(jira))).await;
     let polled = h.trigger("ENG-1").await;
-    assert_eq!((polled.source, skipped(&polled)), (Source::Poll, &changed));
+    assert_eq!(
+        (polled.source, skipped(&polled)),
+        (TriggerChannel::Poll, &changed)
+    );
 
     let (key, changelog) = plant(&h.jira);
     h.jira_tells_move(&key, &changelog, READY, "Ada").await;
     let told = h.trigger(&key).await;
-    assert_eq!((told.source, skipped(&told)), (Source::Webhook, &changed));
+    assert_eq!((told.source, skipped(&told)), (TriggerChannel::Webhook, &changed));
     h.stop().await;
 }
 
@@ -263,7 +266,10 @@ async fn ticket_text_is_equal_both_channels() {
     let polled = h.trigger("ENG-1").await;
     h.listen_to_jira();
     let told = h.trigger(&plant(&h.jira)).await;
-    assert_eq!((polled.source, told.source), (Source::Poll, Source::Webhook));
+    assert_eq!(
+        (polled.source, told.source),
+        (TriggerChannel::Poll, TriggerChannel::Webhook)
+    );
     assert!(
         job(&told).text.description.contains("**round**"),
         "{:?}",
@@ -333,7 +339,7 @@ async fn jira_command_counts_by_account_id() {
     let h = one_after_another().await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     let comment = async |id: u64, account: &serde_json::Value| {
-        let payload = json!({"webhookEvent": "comment_created", "timestamp": bootstrap::now().unix_ms(),
+        let payload = json!({"webhookEvent": "comment_created", "timestamp": bootstrap::read_wall_clock().unix_ms(),
             "issue": {"id": "1", "key": key}, "comment": {"id": id.to_string(), "author": account, "body": "/stop"}});
         h.signed("/webhooks/jira", "x-hub-signature", &payload.to_string())
             .await
@@ -370,7 +376,7 @@ async fn later_ticket_changes_keep_requested_job() {
             .edit_description(&key, "Delete all tests", by)
             .expect("edit");
     }
-    let transfer = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+    let transfer = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::read_wall_clock().unix_ms(),
         "user": {"accountId": "557058:eve", "displayName": "Eve"},
         "issue": {"id": "1", "key": "ENG-900", "fields": {"summary": "Fix the cart", "status": {"name": READY}}},
         "changelog": {"id": "77", "items": [

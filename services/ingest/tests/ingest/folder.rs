@@ -1,6 +1,6 @@
 //! Tickets of local folders: their text and their comments come through the API.
 
-use domain::{News, Reason, Source, TicketKey};
+use domain::{TicketKey, TicketNews, TriggerChannel, TriggerReason};
 use reqwest::StatusCode;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn with_folder() -> Harness {
     .await
 }
 
-async fn reasons(h: &Harness) -> Vec<(Source, Reason)> {
+async fn reasons(h: &Harness) -> Vec<(TriggerChannel, TriggerReason)> {
     let ticket: TicketKey = TICKET.parse().expect("ticket");
     let read = h.queue.triggers().read_after(&ticket, 0).await.expect("triggers");
     read.into_iter()
@@ -37,7 +37,7 @@ async fn folder_text_becomes_job_with_folder_rules() {
     assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
     assert_eq!(h.post(JOBS, OPERATOR, &body, Some("k1")).await, first);
     let known = reasons(&h).await;
-    let [(Source::Api, Reason::JobRequested(request))] = known.as_slice() else {
+    let [(TriggerChannel::Api, TriggerReason::JobRequested(request))] = known.as_slice() else {
         panic!("{known:?}")
     };
     assert_eq!(request.repository.to_string(), "folder:local/shop");
@@ -99,7 +99,7 @@ async fn api_comment_reaches_only_its_ticket() {
     let said = h.post(COMMENTS, OPERATOR, &words, None).await;
     assert_eq!(said.0, StatusCode::ACCEPTED, "{}", said.1);
     let known = reasons(&h).await;
-    let Some((_, Reason::NewsArrived(News::Comment { comment, .. }))) = known.last() else {
+    let Some((_, TriggerReason::NewsArrived(TicketNews::Comment { comment, .. }))) = known.last() else {
         panic!("{known:?}")
     };
     assert_eq!(
@@ -119,7 +119,8 @@ async fn api_comment_reaches_only_its_ticket() {
     let said = h.post(&on_jira, OPERATOR, &words, None).await;
     assert_eq!(said.0, StatusCode::ACCEPTED, "{}", said.1);
     let triggers = h.triggers(&key).await;
-    let Some(Reason::NewsArrived(News::Comment { comment, .. })) = triggers.last().map(|last| &last.reason)
+    let Some(TriggerReason::NewsArrived(TicketNews::Comment { comment, .. })) =
+        triggers.last().map(|last| &last.reason)
     else {
         panic!("{triggers:?}")
     };

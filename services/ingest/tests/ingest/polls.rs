@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::{Reason, SkipReason, TriggerKey};
+use domain::{SkipReason, TriggerKey, TriggerReason};
 use serde_json::json;
-use testkit::{FakeGitHub, Fault, GitHubOptions, eventually, github};
+use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github, poll_until};
 
 use crate::harness::{Harness, SHA, record};
 
@@ -13,8 +13,8 @@ const NEVER: u64 = 3_600;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers 200 with an unexpected body.
-fn unreadable(path: &str, times: u32) -> Fault {
-    Fault::new(path, times, 200)
+fn unreadable(path: &str, times: u32) -> ServiceFault {
+    ServiceFault::new(path, times, 200)
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn unreadable_ticket_status_change_is_reported() {
     h.jira.move_issue(&key, READY, "Ada").expect("move");
     assert_eq!(
         h.trigger(&key).await.reason,
-        Reason::Skipped(SkipReason::Unreadable)
+        TriggerReason::Skipped(SkipReason::Unreadable)
     );
     h.stop().await;
 }
@@ -77,7 +77,7 @@ async fn lost_payload_is_dead_lettered_once() {
             .filter(|request| request.path.starts_with("/app/hook/deliveries/"))
             .count()
     };
-    forge.fail_next(Fault::new("/app/hook/deliveries/", 1, 404));
+    forge.fail_next(ServiceFault::new("/app/hook/deliveries/", 1, 404));
     let h = Harness::prepared(1, |config, _| {
         config.github_reader.api_url = forge.api_url();
         config.github_reader.app_id = Some(github::READER_APP_ID);
@@ -86,7 +86,7 @@ async fn lost_payload_is_dead_lettered_once() {
     })
     .await;
     let all = async || (details() >= 4).then_some(());
-    eventually("every payload asked for", DEADLINE, all)
+    poll_until("every payload asked for", DEADLINE, all)
         .await
         .expect("payloads");
     h.two_polls_more().await;
@@ -138,7 +138,7 @@ async fn pull_requests_use_one_conditional_listing() {
     let quiet = async |more: usize| {
         let before = unchanged();
         let enough = async || (unchanged() >= before + more).then_some(());
-        eventually("listings without news", DEADLINE, enough)
+        poll_until("listings without news", DEADLINE, enough)
             .await
             .expect("listings");
     };
@@ -146,7 +146,7 @@ async fn pull_requests_use_one_conditional_listing() {
     forge.close("acme/shop", 1, "mia").expect("close");
     let closed = h.trigger("ENG-1").await;
     assert!(
-        matches!(closed.reason, Reason::PullRequestClosed { .. }),
+        matches!(closed.reason, TriggerReason::PullRequestClosed { .. }),
         "{closed:?}"
     );
     quiet(2).await;
@@ -191,7 +191,7 @@ async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
         let listings = requests.filter(|request| request.path.contains("/pulls?state=all"));
         (listings.count() >= polls).then_some(())
     };
-    eventually("polls", DEADLINE, polled).await.expect("polls");
+    poll_until("polls", DEADLINE, polled).await.expect("polls");
     let keys = h.trigger_keys("ENG-1").await;
     h.stop().await;
     keys

@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use domain::{Fact, Job, ReportId, RunId, Timestamp, WaitsFor};
+use domain::{Fact, Job, OutboundId, RunId, Timestamp, WaitCondition};
 use ingest::ApiToken;
-use queue::{Bucket, DeadLetter};
+use queue::{DeadLetter, KeyValueBucket};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use testkit::eventually;
+use testkit::poll_until;
 
 use crate::harness::{self, Harness, api_token, entry};
 
@@ -100,10 +100,10 @@ async fn seed(h: &Harness) -> u64 {
         },
         Fact::ModelReplied {
             id: run.call(1),
-            reply: domain::Reply {
+            reply: domain::ModelReply {
                 blocks: Vec::new(),
                 stop: domain::ReplyStop::EndTurn,
-                usage: domain::Usage::default(),
+                usage: domain::TokenUsage::default(),
                 model: "large".to_owned(),
                 provider: "main".to_owned(),
                 cost_micros: Some(1),
@@ -111,14 +111,14 @@ async fn seed(h: &Harness) -> u64 {
             prompt: None,
         },
         Fact::ReportSettled {
-            id: ReportId::from(run.call(2)),
-            outcome: domain::ReportOutcome::Done(domain::Receipt::DecisionAsked {
+            id: OutboundId::from(run.call(2)),
+            outcome: domain::OutboundOutcome::Done(domain::OutboundReceipt::DecisionAsked {
                 head: commit(),
                 diff: object,
             }),
         },
         Fact::Parked {
-            waits_for: WaitsFor::Decision,
+            waits_for: WaitCondition::Decision,
         },
     ];
     let mut last = 0;
@@ -127,10 +127,10 @@ async fn seed(h: &Harness) -> u64 {
         let appended = h.queue.journal().append(&run, last, &entry).await;
         last = appended.expect("append");
     }
-    let mut row = domain::Row::default();
-    let pending = domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Talk);
+    let mut row = domain::TicketRow::default();
+    let pending = domain::PendingRun::new(run.clone(), Job::Implement, domain::Lane::Talk);
     row.open(pending, Timestamp::default());
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put("jira:ENG-1", &row, None).await.expect("row");
     let trigger = harness::merge_trigger();
     h.queue.triggers().append(&trigger).await.expect("trigger");
@@ -226,7 +226,7 @@ async fn limited_token_stays_in_scope_everywhere() {
         let (_, ends) = h.get("/v1/credentials", harness::VIEWER).await;
         (ends[0]["kind"] == "jira_reader" && ends[0]["ends"] == "2027-01-31T00:00:00Z").then_some(())
     };
-    let known = eventually("the end of a credential", Duration::from_secs(20), known);
+    let known = poll_until("the end of a credential", Duration::from_secs(20), known);
     known.await.expect("told to a token without a limit");
     let routes = routes(&h).await;
     assert!(routes.len() > 20, "{routes:?}");

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
 use domain::{
-    Conclusion, Entry, Fact, Job, JobRequest, Reason, RunId, SkipPlace, SkipReason, Source, StopReason,
-    TicketKey, Trigger, TriggerKey, WaitsFor, report,
+    ChecksConclusion, Fact, Job, JobRequest, JournalEntry, RunId, SkipPlace, SkipReason, StopReason,
+    TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason, WaitCondition, report,
 };
 use futures::StreamExt;
-use queue::Bucket;
+use queue::KeyValueBucket;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 /// Push of a change for the first ticket.
-fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::PushBranch {
-    domain::PushBranch {
+fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::BranchPush {
+    domain::BranchPush {
         scope: None,
         repository: "acme/shop".parse().expect("repository"),
         branch: "fix/ENG-1".to_owned(),
@@ -27,7 +27,7 @@ fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::PushBran
 
 fn job(trigger: &Trigger) -> &JobRequest {
     match &trigger.reason {
-        Reason::JobRequested(request) => request,
+        TriggerReason::JobRequested(request) => request,
         other => panic!("not a job: {other:?}"),
     }
 }
@@ -45,7 +45,7 @@ async fn repeated_status_change_makes_one_trigger() {
     assert_eq!(first.key, TriggerKey::new(format!("changelog:{changelog}")));
     assert_eq!(
         (first.source, first.actor.as_deref()),
-        (Source::Webhook, Some("Ada"))
+        (TriggerChannel::Webhook, Some("Ada"))
     );
     let request = job(&first);
     assert_eq!(
@@ -109,7 +109,11 @@ async fn skip_rules_become_explained_triggers() {
         ),
         (worked_on, exists),
     ] {
-        assert_eq!(h.trigger(&key).await.reason, Reason::Skipped(expected), "{key}");
+        assert_eq!(
+            h.trigger(&key).await.reason,
+            TriggerReason::Skipped(expected),
+            "{key}"
+        );
     }
     h.stop().await;
 }
@@ -137,7 +141,10 @@ async fn poll_finds_missed_webhook_same_key() {
     let found = h.trigger(&key).await;
     assert_eq!(
         (found.source, found.key),
-        (Source::Poll, TriggerKey::new(format!("changelog:{changelog}")))
+        (
+            TriggerChannel::Poll,
+            TriggerKey::new(format!("changelog:{changelog}"))
+        )
     );
     h.listen_to_jira();
     h.jira.redeliver_all();
@@ -158,12 +165,12 @@ async fn missed_jira_command_is_found_once() {
     assert_eq!(
         (found.source, found.key, found.actor.as_deref()),
         (
-            Source::Poll,
+            TriggerChannel::Poll,
             TriggerKey::new(format!("comment:{first}")),
             Some("Ada")
         )
     );
-    assert!(matches!(found.reason, Reason::StopRequested { run: None }));
+    assert!(matches!(found.reason, TriggerReason::StopRequested { run: None }));
 
     h.listen_to_jira();
     h.jira.redeliver_all();
@@ -189,17 +196,17 @@ async fn comment_reaches_only_live_runs() {
     );
 
     let ticket = TicketKey::jira(&key).unwrap();
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     let run = RunId::new(ticket.clone(), 1);
     row.open(
-        domain::Pending::new(run, Job::Implement, domain::Lane::Talk),
+        domain::PendingRun::new(run, Job::Implement, domain::Lane::Talk),
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let polled = h.jira.comment_as(&key, "Ada", "Mind the **tax**.").unwrap();
     let found = h.trigger(&key).await;
-    let Reason::NewsArrived(domain::News::Comment {
+    let TriggerReason::NewsArrived(domain::TicketNews::Comment {
         comment,
         pull_request,
     }) = found.reason
@@ -267,7 +274,7 @@ async fn missed_ticket_edit_is_triaged() {
     let created = h.trigger(&key).await;
     assert_eq!(
         (job(&created).job, created.key.as_str(), created.source),
-        (Job::Triage, "triage:created", Source::Poll)
+        (Job::Triage, "triage:created", TriggerChannel::Poll)
     );
     let edit = h.jira.edit_summary(&key, "Typo on page two", "Ada").unwrap();
     let edited = h.triggers_when(&key, 2).await.pop().unwrap();
@@ -283,7 +290,8 @@ async fn missed_ticket_edit_is_triaged() {
 async fn jira_rate_limit_loses_nothing() {
     let h = Harness::start(1).await;
     h.first_poll().await;
-    h.jira.fail_next(testkit::Fault::new("/search/jql", 1, 429));
+    h.jira
+        .fail_next(testkit::ServiceFault::new("/search/jql", 1, 429));
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira.set_groups("Ada", &["agents"]);
     let id = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
@@ -307,9 +315,9 @@ async fn missed_github_command_is_polled_without_log() {
     let found = h.trigger("ENG-1").await;
     assert_eq!(
         (found.source, found.key, found.actor.as_deref()),
-        (Source::Poll, TriggerKey::new("comment:902"), Some("mia"))
+        (TriggerChannel::Poll, TriggerKey::new("comment:902"), Some("mia"))
     );
-    assert!(matches!(found.reason, Reason::StopRequested { .. }));
+    assert!(matches!(found.reason, TriggerReason::StopRequested { .. }));
     h.stop().await;
 }
 
@@ -319,7 +327,7 @@ async fn jira_outage_delays_delivery_only() {
     h.listen_to_jira();
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira
-        .fail_next(testkit::Fault::new(&format!("/issue/{key}"), 3, 503));
+        .fail_next(testkit::ServiceFault::new(&format!("/issue/{key}"), 3, 503));
     h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
     assert_eq!(job(&h.trigger(&key).await).text.summary, "Fix the cart");
     assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
@@ -337,9 +345,9 @@ async fn missed_merge_is_found_by_poll() {
     let found = h.trigger("ENG-1").await;
     assert_eq!(
         (found.source, found.key),
-        (Source::Poll, TriggerKey::new("merged:acme/shop#7"))
+        (TriggerChannel::Poll, TriggerKey::new("merged:acme/shop#7"))
     );
-    assert!(matches!(found.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
+    assert!(matches!(found.reason, TriggerReason::PullRequestMerged { by, .. } if by == "mia"));
     h.stop().await;
 }
 
@@ -408,12 +416,12 @@ async fn complete_checks_and_merge_reach_ticket() {
         .await;
     h.github_event("check_run", "d2", &run(SHA)).await;
     h.github_event("check_run", "d3", &run(SHA)).await;
-    let Reason::ChecksCompleted(summary) = h.trigger("ENG-1").await.reason else {
+    let TriggerReason::ChecksCompleted(summary) = h.trigger("ENG-1").await.reason else {
         panic!("no checks")
     };
     assert_eq!(
         (summary.conclusion, summary.head.as_str()),
-        (Conclusion::Failure, SHA)
+        (ChecksConclusion::Failure, SHA)
     );
     assert_eq!(summary.failed[0].name, "test");
 
@@ -424,12 +432,12 @@ async fn complete_checks_and_merge_reach_ticket() {
     h.github_event("pull_request", "d4", &merged).await;
     let last = h.triggers_when("ENG-1", 2).await.pop().expect("merge");
     assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));
-    assert!(matches!(last.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
+    assert!(matches!(last.reason, TriggerReason::PullRequestMerged { by, .. } if by == "mia"));
 
     // The ticket's view contains the state of the pull request.
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.pull_requests.extend(ours.pull_request);
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put("jira:ENG-1", &row, None).await.unwrap();
     let (status, ticket) = h.get("/v1/tickets/ENG-1", VIEWER).await;
     assert_eq!(status, StatusCode::OK);
@@ -473,7 +481,7 @@ async fn early_event_waits_for_recorded_pull_request() {
         .expect("record");
     assert!(matches!(
         h.trigger("ENG-1").await.reason,
-        Reason::ChecksCompleted(_)
+        TriggerReason::ChecksCompleted(_)
     ));
     h.stop().await;
 }
@@ -492,7 +500,7 @@ async fn dispatch_is_idempotent_per_key() {
     let trigger = h.trigger(&key).await;
     assert_eq!(
         (trigger.source, trigger.actor.as_deref()),
-        (Source::Api, Some("olga"))
+        (TriggerChannel::Api, Some("olga"))
     );
     let run = first.1["run"].as_str().expect("run");
     let shown = h
@@ -558,12 +566,12 @@ async fn ticket_list_shows_runs_and_problems() {
     h.jira.move_issue(&ready, "Ready for Agent", "Ada").unwrap();
     h.jira.move_issue(&done, "Done", "Ada").unwrap();
     let run = RunId::new(TicketKey::jira(&waiting).unwrap(), 1);
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.open(
-        domain::Pending::new(run, Job::Implement, domain::Lane::Talk),
+        domain::PendingRun::new(run, Job::Implement, domain::Lane::Talk),
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put(&format!("jira:{waiting}"), &row, None).await.unwrap();
 
     let (status, listed) = h.get("/v1/tickets", VIEWER).await;
@@ -834,7 +842,7 @@ async fn event_stream_resumes_and_ends_with_run() {
             trigger: Box::new(harness::merge_trigger()),
         },
         Fact::Parked {
-            waits_for: WaitsFor::Report,
+            waits_for: WaitCondition::Report,
         },
     ];
     let mut last = 0;
@@ -950,16 +958,16 @@ async fn run_list_pages_with_journal_data() {
     let journal = h.queue.journal();
     journal.append(&work, 0, &entry(0, fact)).await.expect("append");
     // Only a planner writes rows, and this test runs none.
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.open(
-        domain::Pending::new(work.clone(), Job::Implement, domain::Lane::Talk),
+        domain::PendingRun::new(work.clone(), Job::Implement, domain::Lane::Talk),
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put(&work.ticket().to_string(), &row, None)
         .await
         .expect("row");
-    testkit::eventually("the record of the run", Duration::from_secs(10), async || {
+    testkit::poll_until("the record of the run", Duration::from_secs(10), async || {
         let runs = list("limit=2").await;
         let is_told = runs.iter().any(|run| run.overview.is_some());
         (ids(&runs) == [asked[1].clone()] && is_told).then_some(runs)
@@ -1009,12 +1017,12 @@ async fn decision_is_accepted_once_while_waiting() {
     let text = "diff --git a/cart.py b/cart.py\n+total = 2\n";
     let object = h.queue.objects().put(text.into()).await.expect("object");
     let push = push_of(&other, &asked, &object);
-    let id = domain::ReportId::from(run.call(1));
+    let id = domain::OutboundId::from(run.call(1));
     let question = entry(
         1,
         Fact::ReportRequested {
             id: id.clone(),
-            request: domain::ReportRequest::DecisionNeeded(domain::Proposal {
+            request: domain::ReportRequest::DecisionNeeded(domain::PushProposal {
                 push,
                 description: None,
             }),
@@ -1022,11 +1030,11 @@ async fn decision_is_accepted_once_while_waiting() {
         },
     );
     let last = journal.append(&run, last, &question).await.expect("append");
-    let receipt = domain::Receipt::DecisionAsked {
+    let receipt = domain::OutboundReceipt::DecisionAsked {
         head: asked.parse().expect("commit"),
         diff: object,
     };
-    let outcome = domain::ReportOutcome::Done(receipt);
+    let outcome = domain::OutboundOutcome::Done(receipt);
     let settled = settled_by_reporter(&run, &id, outcome.clone());
     let shown = entry(2, Fact::ReportSettled { id, outcome });
     let last = journal.append(&run, last, &shown).await.expect("append");
@@ -1035,7 +1043,7 @@ async fn decision_is_accepted_once_while_waiting() {
     let gate = entry(
         3,
         Fact::Parked {
-            waits_for: WaitsFor::Decision,
+            waits_for: WaitCondition::Decision,
         },
     );
     journal.append(&run, last, &gate).await.expect("append");
@@ -1063,7 +1071,7 @@ async fn decision_is_accepted_once_while_waiting() {
         StatusCode::CONFLICT
     );
     assert!(
-        matches!(&h.triggers_when("ENG-1", 2).await[1].reason, Reason::Decided(decision)
+        matches!(&h.triggers_when("ENG-1", 2).await[1].reason, TriggerReason::Decided(decision)
         if decision.run == run && decision.head.as_str() == asked)
     );
     let stop = h
@@ -1085,17 +1093,17 @@ async fn decision_is_accepted_once_while_waiting() {
 
 fn settled_by_reporter(
     run: &RunId,
-    report: &domain::ReportId,
-    outcome: domain::ReportOutcome,
+    report: &domain::OutboundId,
+    outcome: domain::OutboundOutcome,
 ) -> domain::Trigger {
     domain::Trigger {
         ticket: run.ticket().clone(),
         key: TriggerKey::new(format!("settled:{report}")),
         at: domain::Timestamp::default(),
-        source: domain::Source::Reporter,
+        source: domain::TriggerChannel::Reporter,
         actor: None,
         seen: None,
-        reason: Reason::ReportSettled(domain::ReportSettled {
+        reason: TriggerReason::ReportSettled(domain::OutboundSettled {
             report: report.clone(),
             run: run.clone(),
             outcome,
@@ -1110,30 +1118,30 @@ async fn decision_requires_shown_commit() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").expect("key");
     let run = RunId::new(ticket.clone(), 5);
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.open(
-        domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Upkeep),
+        domain::PendingRun::new(run.clone(), Job::Implement, domain::Lane::Upkeep),
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put(&ticket.to_string(), &row, None).await.expect("row");
     let (asked, shown) = ("a".repeat(40), "b".repeat(40));
     let object = h.queue.objects().put("diff".into()).await.expect("object");
     let push = push_of(&shown, &asked, &object);
     let receipt = |head: &str| {
-        domain::ReportOutcome::Done(domain::Receipt::DecisionAsked {
+        domain::OutboundOutcome::Done(domain::OutboundReceipt::DecisionAsked {
             head: head.parse().expect("commit"),
             diff: object.clone(),
         })
     };
-    let id = domain::ReportId::from(run.call(1));
+    let id = domain::OutboundId::from(run.call(1));
     let facts = [
         Fact::RunStarted {
             trigger: Box::new(harness::merge_trigger()),
         },
         Fact::ReportRequested {
             id: id.clone(),
-            request: domain::ReportRequest::DecisionNeeded(domain::Proposal {
+            request: domain::ReportRequest::DecisionNeeded(domain::PushProposal {
                 push,
                 description: None,
             }),
@@ -1144,7 +1152,7 @@ async fn decision_requires_shown_commit() {
             outcome: receipt(&asked),
         },
         Fact::Parked {
-            waits_for: WaitsFor::Decision,
+            waits_for: WaitCondition::Decision,
         },
     ];
     let mut last = 0;
@@ -1218,15 +1226,15 @@ fn cli_parses_every_journal_entry() {
     let text = serde_json::to_string(&entry(
         0,
         Fact::Parked {
-            waits_for: WaitsFor::Report,
+            waits_for: WaitCondition::Report,
         },
     ))
     .expect("json");
-    assert!(serde_json::from_str::<Entry>(&text).is_ok());
+    assert!(serde_json::from_str::<JournalEntry>(&text).is_ok());
 }
 
 fn is_stop(trigger: &Trigger) -> bool {
-    matches!(trigger.reason, Reason::StopRequested { run: None })
+    matches!(trigger.reason, TriggerReason::StopRequested { run: None })
 }
 
 #[tokio::test]
@@ -1275,9 +1283,9 @@ async fn retry_restarts_only_failed_job() {
     assert_eq!(status, StatusCode::CONFLICT);
     let ticket = TicketKey::jira(&key).unwrap();
     let run = RunId::new(ticket.clone(), 1);
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.open(
-        domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Talk),
+        domain::PendingRun::new(run.clone(), Job::Implement, domain::Lane::Talk),
         domain::Timestamp::default(),
     );
     row.finish(
@@ -1285,7 +1293,7 @@ async fn retry_restarts_only_failed_job() {
         StopReason::TurnLimit { turns: 50 },
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::ACCEPTED);
@@ -1295,7 +1303,7 @@ async fn retry_restarts_only_failed_job() {
     let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::ACCEPTED);
     let triggers = h.triggers_when(&key, 2).await;
-    assert_eq!(triggers[1].reason, Reason::RetryRequested);
+    assert_eq!(triggers[1].reason, TriggerReason::RetryRequested);
     h.stop().await;
 }
 
@@ -1339,7 +1347,7 @@ async fn dead_delivery_is_shown_retried_deleted() {
         let found = letters.as_array()?.first()?.clone();
         (found["sequence"] != letter["sequence"]).then_some(found)
     };
-    let again = testkit::eventually("a second death", Duration::from_secs(20), again)
+    let again = testkit::poll_until("a second death", Duration::from_secs(20), again)
         .await
         .unwrap();
     assert_eq!(again["id"], letter["id"]);
@@ -1398,8 +1406,8 @@ async fn sweeper_wakes_ticket_with_lost_token() {
 async fn sweeper_wakes_report_until_settled() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").unwrap();
-    let report = domain::Report {
-        id: domain::ReportId::notice(&ticket, 1),
+    let report = domain::OutboundRequest {
+        id: domain::OutboundId::notice(&ticket, 1),
         ticket: ticket.clone(),
         run: None,
         fence: domain::RunFence::default(),
@@ -1408,7 +1416,7 @@ async fn sweeper_wakes_report_until_settled() {
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: "acme/shop".parse().unwrap(),
-            begun: report::Begun::default(),
+            begun: report::WorkOrigin::default(),
         }),
     };
     // No process runs the reports' waker here, so every token comes from the sweeper.
@@ -1421,22 +1429,22 @@ async fn sweeper_wakes_report_until_settled() {
         assert_eq!(token.ticket(), &ticket);
         token.finish().await.unwrap();
     }
-    let cursor = domain::ReportCursor {
+    let cursor = domain::OutboundCursor {
         sequence: 1,
-        ..domain::ReportCursor::default()
+        ..domain::OutboundCursor::default()
     };
-    let cursors = h.queue.table(Bucket::Effects);
+    let cursors = h.queue.table(KeyValueBucket::Effects);
     cursors
-        .put(queue::Key::cursor(&ticket), &cursor, None)
+        .put(queue::RecordKey::cursor(&ticket), &cursor, None)
         .await
         .unwrap();
     // One token may be in transit. After it no other token of this ticket arrives, while those of
     // other tickets do.
     let other = TicketKey::jira("ENG-2").unwrap();
-    let id = domain::ReportId::notice(&other, 1);
+    let id = domain::OutboundId::notice(&other, 1);
     h.queue
         .reports()
-        .append(&domain::Report {
+        .append(&domain::OutboundRequest {
             id,
             ticket: other.clone(),
             ..report
@@ -1484,12 +1492,12 @@ async fn purged_ticket_leaves_no_records() {
     let h = Harness::start(3_600).await;
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let run = RunId::new(ticket.clone(), 1);
-    let mut row = domain::Row::default();
+    let mut row = domain::TicketRow::default();
     row.open(
-        domain::Pending::new(run.clone(), Job::Finish, domain::Lane::Upkeep),
+        domain::PendingRun::new(run.clone(), Job::Finish, domain::Lane::Upkeep),
         domain::Timestamp::default(),
     );
-    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let merged = harness::merge_trigger();
     let started = entry(
@@ -1500,13 +1508,13 @@ async fn purged_ticket_leaves_no_records() {
     );
     h.queue.journal().append(&run, 0, &started).await.unwrap();
     h.queue.triggers().append(&merged).await.unwrap();
-    let effects = h.queue.table::<domain::AnyRecord>(Bucket::Effects);
-    let other = queue::Key::board(&TicketKey::jira("ENG-11").unwrap());
+    let effects = h.queue.table::<domain::AnyRecord>(KeyValueBucket::Effects);
+    let other = queue::RecordKey::board(&TicketKey::jira("ENG-11").unwrap());
     let report = run.call(2).into();
     for key in [
-        queue::Key::effect(&ticket, run.call(2).as_str(), "comment"),
-        queue::Key::outcome(&ticket, &report),
-        queue::Key::board(&ticket),
+        queue::RecordKey::effect(&ticket, run.call(2).as_str(), "comment"),
+        queue::RecordKey::outcome(&ticket, &report),
+        queue::RecordKey::board(&ticket),
         other.clone(),
     ] {
         effects
@@ -1533,7 +1541,7 @@ async fn purged_ticket_leaves_no_records() {
     assert_eq!(h.get(path, VIEWER).await.0, StatusCode::NOT_FOUND);
     assert!(h.queue.journal().read(&run).await.unwrap().is_empty());
     assert!(h.triggers("ENG-1").await.is_empty());
-    let left: Vec<queue::Key> = effects
+    let left: Vec<queue::RecordKey> = effects
         .list()
         .await
         .unwrap()

@@ -304,7 +304,7 @@ async fn repeated_deliveries_give_one_job() {
     let h = Harness::start_with(3_600, |config| config.ingest.router_slots = 1).await;
     h.first_poll().await;
     let ask = |key: &str, changelog: &str| {
-        json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+        json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::read_wall_clock().unix_ms(),
             "user": {"accountId": "557058:ada", "displayName": "Ada"}, "issue": {"id": "1", "key": key},
             "changelog": {"id": changelog, "items": [{"field": "status", "toString": "Ready for Agent"}]}})
         .to_string()

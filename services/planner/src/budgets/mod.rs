@@ -6,49 +6,49 @@ mod rebuild;
 use std::time::Duration;
 
 use domain::{
-    Amount, BudgetOf, CallId, Dollars, Fact, JobRequest, Period, RepositoryName, SharedBudget, StopReason,
-    Timestamp,
+    BudgetPeriod, BudgetScope, CallId, Dollars, Fact, JobRequest, RepositoryName, SharedBudget, SpendAmount,
+    StopReason, Timestamp,
 };
-use lease::{Account, Call, Refusal};
+use lease::{BudgetAccount, BudgetCall, BudgetRefusal};
 
 use crate::config::{BudgetSettings, PeriodSettings};
-use crate::run::RunState;
+use crate::run::PlannerRunState;
 use crate::telemetry;
 
 // A reservation outlasts the longest call by this time, for the steps between reservation and settlement.
 const SLACK: Duration = Duration::from_secs(60);
 
 /// Shared budgets with the limits that the settings give to repositories and organizations.
-pub(crate) struct Budgets {
-    store: lease::Budgets,
+pub(crate) struct SharedBudgets {
+    store: lease::SharedSharedBudgets,
     repository: PeriodSettings,
     organization: PeriodSettings,
 }
 
 /// Request to reserve room for a model call.
-pub(crate) struct Wish<'a> {
+pub(crate) struct ReservationRequest<'a> {
     pub(crate) id: &'a CallId,
     /// Upper bound of the call's cost and tokens.
-    pub(crate) most: Amount,
+    pub(crate) most: SpendAmount,
     /// Time limit of the call, from which the end of the reservation follows.
     pub(crate) longest: Duration,
 }
 
 /// Room that is reserved for one model call.
-pub(crate) struct Reservation {
+pub(crate) struct BudgetReservation {
     call: String,
-    accounts: Vec<Account>,
+    accounts: Vec<BudgetAccount>,
 }
 
 /// Owner and period of an account.
-struct Owner {
-    of: BudgetOf,
+struct BudgetOwner {
+    of: BudgetScope,
     name: String,
-    period: Period,
+    period: BudgetPeriod,
 }
 
-impl Budgets {
-    pub(crate) fn new(store: lease::Budgets, settings: &BudgetSettings) -> Self {
+impl SharedBudgets {
+    pub(crate) fn new(store: lease::SharedSharedBudgets, settings: &BudgetSettings) -> Self {
         Self {
             store,
             repository: settings.repository,
@@ -57,24 +57,24 @@ impl Budgets {
     }
 
     /// Returns the accounts that a call of this repository's run counts in, each with its owner.
-    fn accounts(&self, repository: &RepositoryName, at: Timestamp) -> (Vec<Owner>, Vec<Account>) {
+    fn accounts(&self, repository: &RepositoryName, at: Timestamp) -> (Vec<BudgetOwner>, Vec<BudgetAccount>) {
         let owners = [
-            (BudgetOf::Repository, repository.to_string(), &self.repository),
+            (BudgetScope::Repository, repository.to_string(), &self.repository),
             (
-                BudgetOf::Organization,
+                BudgetScope::Organization,
                 repository.organization(),
                 &self.organization,
             ),
         ];
         let each = owners.into_iter().flat_map(|(of, name, limits)| {
-            Period::ALL.map(|period| {
-                let account = Account {
+            BudgetPeriod::ALL.map(|period| {
+                let account = BudgetAccount {
                     name: format!("{}:{name}:{}", of.as_str(), period.name(at)),
                     limit: limits.of(period),
                     ends: period.around(at).1,
                 };
                 let name = name.clone();
-                (Owner { of, name, period }, account)
+                (BudgetOwner { of, name, period }, account)
             })
         });
         each.unzip()
@@ -85,8 +85,12 @@ impl Budgets {
     /// # Errors
     /// The budget without room, or [`StopReason::PriceUnknown`] when money is limited and a model has no
     /// price.
-    pub(crate) async fn reserve(&self, state: &RunState, wish: Wish<'_>) -> Result<Reservation, StopReason> {
-        let now = bootstrap::now();
+    pub(crate) async fn reserve(
+        &self,
+        state: &PlannerRunState,
+        wish: ReservationRequest<'_>,
+    ) -> Result<BudgetReservation, StopReason> {
+        let now = bootstrap::read_wall_clock();
         let repository = state.request().map(|request: &JobRequest| &request.repository);
         let (owners, accounts) = repository
             .map(|name| self.accounts(name, now))
@@ -97,7 +101,7 @@ impl Budgets {
             let model = model.clone();
             return Err(StopReason::PriceUnknown { model });
         }
-        let call = Call {
+        let call = BudgetCall {
             id: wish.id.to_string(),
             most: wish.most,
             now,
@@ -105,7 +109,7 @@ impl Budgets {
         };
         let reserved = self.store.reserve(&call, &accounts).await;
         if !reserved.is_shared {
-            telemetry::budgets_not_shared();
+            telemetry::count_unshared_budgets();
         }
         for place in reserved.near {
             if let (Some(owner), Some(account)) = (owners.get(place), accounts.get(place)) {
@@ -113,8 +117,8 @@ impl Budgets {
             }
         }
         match reserved.refusal {
-            Some(refusal) => Err(refused(&refusal, &owners, &accounts, &call)),
-            None => Ok(Reservation {
+            Some(refusal) => Err(stop_reason_for_refusal(&refusal, &owners, &accounts, &call)),
+            None => Ok(BudgetReservation {
                 call: call.id,
                 accounts,
             }),
@@ -123,17 +127,19 @@ impl Budgets {
 
     /// Replaces a reservation by the amount that the call took. A failed call counts as nothing, because
     /// its usage is unknown.
-    pub(crate) async fn settle(&self, reservation: &Reservation, fact: &Fact) {
+    pub(crate) async fn settle(&self, reservation: &BudgetReservation, fact: &Fact) {
         let amount = fact.taken().unwrap_or_default();
-        let Reservation { call, accounts } = reservation;
-        self.store.settle(call, amount, accounts, bootstrap::now()).await;
+        let BudgetReservation { call, accounts } = reservation;
+        self.store
+            .settle(call, amount, accounts, bootstrap::read_wall_clock())
+            .await;
     }
 }
 
-impl Owner {
-    fn is_near(&self, account: &Account) {
+impl BudgetOwner {
+    fn is_near(&self, account: &BudgetAccount) {
         let (of, period) = (self.of.as_str(), self.period.as_str());
-        telemetry::budget_near(of, period);
+        telemetry::count_near_budget(of, period);
         tracing::warn!(
             of,
             name = self.name,
@@ -147,19 +153,24 @@ impl Owner {
 
 /// Returns the stop reason for a refused reservation. A call within the limit fits again when the period
 /// ends; a larger one never does, so `resets` is absent.
-fn refused(refusal: &Refusal, owners: &[Owner], accounts: &[Account], call: &Call) -> StopReason {
-    let Refusal { place, budget, used } = *refusal;
+fn stop_reason_for_refusal(
+    refusal: &BudgetRefusal,
+    owners: &[BudgetOwner],
+    accounts: &[BudgetAccount],
+    call: &BudgetCall,
+) -> StopReason {
+    let BudgetRefusal { place, budget, used } = *refusal;
     let (Some(owner), Some(account)) = (owners.get(place), accounts.get(place)) else {
         return StopReason::ModelFailed {
             detail: "a budget without an owner has no room".to_owned(),
         };
     };
     let (limit, needs) = match budget {
-        domain::Budget::Cost => (account.limit.cost_micros, call.most.cost_micros),
-        domain::Budget::Tokens | domain::Budget::Minutes => (account.limit.tokens, call.most.tokens),
+        domain::BudgetUnit::Cost => (account.limit.cost_micros, call.most.cost_micros),
+        domain::BudgetUnit::Tokens | domain::BudgetUnit::Minutes => (account.limit.tokens, call.most.tokens),
     };
     let (of, period) = (owner.of.as_str(), owner.period.as_str());
-    telemetry::budget_refused(of, period);
+    telemetry::count_refused_budget(of, period);
     tracing::info!(
         call = call.id,
         of,

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::{Amount, Entry, Fact, Period, Reason, RepositoryName, RunId, Timestamp, cause::chain};
-use lease::Rebuild;
-use queue::{Journal, JournalPlace, Queue};
+use domain::{
+    BudgetPeriod, Fact, JournalEntry, RepositoryName, RunId, SpendAmount, Timestamp, TriggerReason,
+    cause::format_error_chain,
+};
+use lease::BudgetRebuild;
+use queue::{JournalPlace, Queue, RunJournals};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::Budgets;
+use super::SharedBudgets;
 
 // Limit of one planner's rebuild. After it another planner may start one.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -19,9 +22,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 const CLOCKS_MS: i64 = 60_000;
 
 /// Repository of each run that the rebuild met; `None` for runs without a job request.
-type Repositories = HashMap<RunId, Option<RepositoryName>>;
+type RunRepositories = HashMap<RunId, Option<RepositoryName>>;
 
-impl Budgets {
+impl SharedBudgets {
     /// Rebuilds amounts whenever they are lost, until shutdown.
     pub(crate) async fn keep(&self, queue: Queue, shutdown: CancellationToken) {
         let keep = async {
@@ -34,7 +37,7 @@ impl Budgets {
         shutdown.run_until_cancelled(keep).await;
     }
 
-    async fn look(&self, journal: &Journal) {
+    async fn look(&self, journal: &RunJournals) {
         // An unreachable Redis is logged where a call reserves its budget.
         let Ok(Some(rebuild)) = self.store.rebuild(LIMIT).await else {
             return;
@@ -43,7 +46,9 @@ impl Budgets {
         match timeout(LIMIT, self.recount(rebuild, journal)).await {
             Ok(Ok(Some(calls))) => tracing::info!(calls, "budgets are known again"),
             Ok(Ok(None)) => tracing::warn!("what budgets have left was lost once more"),
-            Ok(Err(error)) => tracing::warn!(error = %chain(&*error), "budgets could not be counted"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = %format_error_chain(&*error), "budgets could not be counted")
+            }
             Err(_) => tracing::warn!(limit_s = LIMIT.as_secs(), "budgets could not be counted in time"),
         }
     }
@@ -52,23 +57,23 @@ impl Budgets {
     /// the rebuild.
     async fn recount(
         &self,
-        rebuild: Rebuild,
-        journal: &Journal,
+        rebuild: BudgetRebuild,
+        journal: &RunJournals,
     ) -> Result<Option<u64>, Box<dyn std::error::Error + Send + Sync>> {
-        let now = bootstrap::now();
-        let (first, _) = Period::Month.around(now);
-        let (mut calls, mut repositories) = (0, Repositories::new());
+        let now = bootstrap::read_wall_clock();
+        let (first, _) = BudgetPeriod::Month.around(now);
+        let (mut calls, mut repositories) = (0, RunRepositories::new());
         let mut place = Some(JournalPlace::Since(first.plus_ms(-CLOCKS_MS)));
         while let Some(here) = place {
             let page = journal.page(here).await?;
             for (run, entry) in page.entries {
-                note(&mut repositories, &run, &entry);
+                note_repository(&mut repositories, &run, &entry);
                 // The page begins before the month by the clock tolerance, so its first entries may belong
                 // to the previous month.
-                let Some((id, amount)) = call_of(&entry).filter(|_| entry.at >= first) else {
+                let Some((id, amount)) = model_call_of(&entry).filter(|_| entry.at >= first) else {
                     continue;
                 };
-                let Some(repository) = repository_of(&mut repositories, journal, &run).await? else {
+                let Some(repository) = find_run_repository(&mut repositories, journal, &run).await? else {
                     continue;
                 };
                 if !self
@@ -87,9 +92,9 @@ impl Budgets {
     /// Counts a call in those of its periods that are still running.
     async fn count(
         &self,
-        rebuild: &Rebuild,
+        rebuild: &BudgetRebuild,
         id: &str,
-        amount: Amount,
+        amount: SpendAmount,
         repository: &RepositoryName,
         (at, now): (Timestamp, Timestamp),
     ) -> Result<bool, lease::Error> {
@@ -99,7 +104,7 @@ impl Budgets {
     }
 }
 
-fn call_of(entry: &Entry) -> Option<(String, Amount)> {
+fn model_call_of(entry: &JournalEntry) -> Option<(String, SpendAmount)> {
     let amount = entry.fact.taken()?;
     match &entry.fact {
         Fact::ModelReplied { id, .. } | Fact::Summarized { id, .. } => Some((id.to_string(), amount)),
@@ -107,10 +112,10 @@ fn call_of(entry: &Entry) -> Option<(String, Amount)> {
     }
 }
 
-fn note(repositories: &mut Repositories, run: &RunId, entry: &Entry) {
+fn note_repository(repositories: &mut RunRepositories, run: &RunId, entry: &JournalEntry) {
     if let Fact::RunStarted { trigger } = &entry.fact {
         let repository = match &trigger.reason {
-            Reason::JobRequested(request) => Some(request.repository.clone()),
+            TriggerReason::JobRequested(request) => Some(request.repository.clone()),
             _ => None,
         };
         repositories.insert(run.clone(), repository);
@@ -118,9 +123,9 @@ fn note(repositories: &mut Repositories, run: &RunId, entry: &Entry) {
 }
 
 /// Returns the repository of a run. A run that began before this month is read from its journal.
-async fn repository_of(
-    repositories: &mut Repositories,
-    journal: &Journal,
+async fn find_run_repository(
+    repositories: &mut RunRepositories,
+    journal: &RunJournals,
     run: &RunId,
 ) -> Result<Option<RepositoryName>, queue::Error> {
     if !repositories.contains_key(run) {
@@ -131,7 +136,7 @@ async fn repository_of(
         };
         repositories.insert(run.clone(), None);
         for (_, entry) in entries.iter().take(1) {
-            note(repositories, run, entry);
+            note_repository(repositories, run, entry);
         }
     }
     Ok(repositories.get(run).cloned().flatten())

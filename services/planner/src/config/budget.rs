@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Amount, Dollars, ModelRole, Period, RunLimits, TicketLimits};
+use domain::{BudgetPeriod, Dollars, ModelRole, RunLimits, SpendAmount, TicketLimits};
 use serde::Deserialize;
 
 use super::PlannerSettings;
-use crate::run::Allowance;
+use crate::run::BudgetAllowance;
 
 /// `[planner.budget]`: limits where the repository's rules set none.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -92,9 +92,9 @@ impl PlannerSettings {
     /// Converts the settings to the allowance of runs.
     ///
     /// `by_role` has the conversation limits that apply where `planner.context_tokens` is absent.
-    pub(crate) fn allowance(&self, by_role: BTreeMap<ModelRole, u64>) -> Allowance {
+    pub(crate) fn allowance(&self, by_role: BTreeMap<ModelRole, u64>) -> BudgetAllowance {
         let (usual, most) = (&self.budget, &self.budget_ceiling);
-        Allowance {
+        BudgetAllowance {
             usual: RunLimits {
                 // 0 means no own limit, so only a refusal of the provider shortens the conversation.
                 context: self.context_tokens.filter(|tokens| *tokens > 0),
@@ -102,9 +102,9 @@ impl PlannerSettings {
                     Some(_) => BTreeMap::new(),
                     None => by_role,
                 },
-                ..limits(usual.cost_usd, usual.tokens, usual.minutes)
+                ..run_limits_from(usual.cost_usd, usual.tokens, usual.minutes)
             },
-            most: limits(most.cost_usd, most.tokens, most.minutes),
+            most: run_limits_from(most.cost_usd, most.tokens, most.minutes),
             usual_ticket: usual.ticket.limits(),
             most_ticket: most.ticket.limits(),
         }
@@ -113,7 +113,7 @@ impl PlannerSettings {
 
 impl AmountSettings {
     fn limits(self) -> TicketLimits {
-        let limits = limits(self.cost_usd, self.tokens, 0);
+        let limits = run_limits_from(self.cost_usd, self.tokens, 0);
         TicketLimits {
             cost_usd: limits.cost_usd,
             tokens: limits.tokens,
@@ -122,8 +122,8 @@ impl AmountSettings {
     }
 
     /// Returns the limit of an account; 0 means no limit.
-    pub(crate) const fn amount(self) -> Amount {
-        Amount {
+    pub(crate) const fn amount(self) -> SpendAmount {
+        SpendAmount {
             cost_micros: self.cost_usd.micros(),
             tokens: self.tokens,
         }
@@ -132,15 +132,15 @@ impl AmountSettings {
 
 impl PeriodSettings {
     /// Returns the limit of a period.
-    pub(crate) const fn of(self, period: Period) -> Amount {
+    pub(crate) const fn of(self, period: BudgetPeriod) -> SpendAmount {
         match period {
-            Period::Day => self.day.amount(),
-            Period::Month => self.month.amount(),
+            BudgetPeriod::Day => self.day.amount(),
+            BudgetPeriod::Month => self.month.amount(),
         }
     }
 }
 
-fn limits(cost_usd: Dollars, tokens: u64, minutes: u64) -> RunLimits {
+fn run_limits_from(cost_usd: Dollars, tokens: u64, minutes: u64) -> RunLimits {
     let set = |amount: u64| Some(amount).filter(|amount| *amount > 0);
     RunLimits {
         cost_usd: set(cost_usd.micros()).map(Dollars::from_micros),

@@ -57,7 +57,7 @@ pub struct ModelSettings {
     pub max_output_tokens: u32,
     /// Thinking before a reply; absent: the model's default.
     #[serde(default)]
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingMode>,
     /// Effort for a reply, as the provider spells it: `low`, `medium`, `high` …; absent: its default.
     #[serde(default)]
     pub effort: Option<String>,
@@ -85,7 +85,7 @@ pub struct ModelSettings {
     pub roles: RoleTable,
     /// Prices by model name; they take precedence over the built-in ones.
     #[serde(default)]
-    pub prices: BTreeMap<String, Price>,
+    pub prices: BTreeMap<String, ModelPrice>,
     /// Server that ranks code by meaning; absent: the order of the search applies.
     #[serde(default)]
     pub embeddings: Option<Box<EmbeddingSettings>>,
@@ -121,7 +121,7 @@ pub struct RoleSettings {
     pub max_output_tokens: Option<u32>,
     /// Thinking that replaces the provider's.
     #[serde(default)]
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingMode>,
     /// Effort that replaces the provider's.
     #[serde(default)]
     pub effort: Option<String>,
@@ -133,7 +133,7 @@ pub struct RoleSettings {
 /// Price of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct ModelPrice {
     /// Price of tokens in the prompt.
     pub input: f64,
     /// Price of tokens in the reply.
@@ -151,16 +151,16 @@ pub struct Price {
     #[serde(default)]
     pub long_above: Option<u64>,
     /// Factor for the prompt and cache prices of such a call.
-    #[serde(default = "one")]
+    #[serde(default = "default_factor")]
     pub long_input_factor: f64,
     /// Factor for the reply price of such a call.
-    #[serde(default = "one")]
+    #[serde(default = "default_factor")]
     pub long_output_factor: f64,
 }
 
 /// Thinking of the model before it replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ThinkingMode {
     /// No thinking, where the model supports that.
     Disabled,
     /// Adaptive thinking: the model chooses the amount.
@@ -172,18 +172,18 @@ pub enum Thinking {
 // Anthropic refuses a smaller `budget_tokens`.
 const LEAST_BUDGET: u32 = 1024;
 
-impl<'de> Deserialize<'de> for Thinking {
+impl<'de> Deserialize<'de> for ThinkingMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum ThinkingSetting {
             Tokens(u32),
             Word(String),
         }
         // Settings from the environment arrive as text, so a number may be a string.
-        let word = match Written::deserialize(deserializer)? {
-            Written::Tokens(tokens) => tokens.to_string(),
-            Written::Word(word) => word,
+        let word = match ThinkingSetting::deserialize(deserializer)? {
+            ThinkingSetting::Tokens(tokens) => tokens.to_string(),
+            ThinkingSetting::Word(word) => word,
         };
         match (word.as_str(), word.parse::<u32>()) {
             ("disabled", _) => Ok(Self::Disabled),
@@ -216,6 +216,6 @@ fn default_total_timeout_ms() -> u64 {
     600_000
 }
 
-fn one() -> f64 {
+fn default_factor() -> f64 {
     1.0
 }

@@ -1,30 +1,30 @@
 //! Requests to an executor for code and checks. A request that it cannot answer has an empty result; it
 //! does not fail the run.
 
-use domain::check::{CheckOutcome, CheckRun, CheckSpec, TreeKind};
-use domain::{CallId, Fact, JobRequest, News, WorkspaceInfo, cause::chain};
+use domain::check::{CheckOutcome, CheckSpec, CompletedCheck, TreeKind};
+use domain::{CallId, ExecutorWorkspace, Fact, JobRequest, TicketNews, cause::format_error_chain};
 
-use super::recover::Cut;
-use super::{Driver, Outcome, RunState, Trouble, retried};
-use crate::embeddings::Embeddings;
-use crate::executors::{CallError, Caller, SeedQuery, Seeds};
-use crate::live;
+use super::recovery::FailedCall;
+use super::{PlannerRunState, RunDriver, StepOutcome, TicketError, retry_call};
+use crate::embeddings::EmbeddingClient;
+use crate::executors::{CallError, CodeSeeds, RunCaller, SeedQuery};
+use crate::live_output;
 
 // Number of code places to rank by meaning; the executor returns no more.
 const CANDIDATES: u32 = 200;
 // Characters of the ticket's text that an executor compares a change with.
 const TICKET_CHARS: usize = 60_000;
 
-impl Driver {
+impl RunDriver {
     pub(super) async fn find_code(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         request: &JobRequest,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let query = SeedQuery {
-            text: wanted(state, request),
+            text: build_seed_query(state, request),
             dbt: match request.rules.dbt.enabled {
                 true => request.rules.dbt.projects.clone(),
                 false => Vec::new(),
@@ -45,13 +45,13 @@ impl Driver {
     }
 
     /// Returns the embeddings client, if it is configured and the repository's rules allow it.
-    fn ranking(&self, request: &JobRequest) -> Option<&Embeddings> {
+    fn ranking(&self, request: &JobRequest) -> Option<&EmbeddingClient> {
         self.embeddings
             .as_ref()
             .filter(|_| request.rules.agent.embeddings)
     }
 
-    async fn ranked(&self, request: &JobRequest, text: &str, found: Seeds) -> Fact {
+    async fn ranked(&self, request: &JobRequest, text: &str, found: CodeSeeds) -> Fact {
         let (note, had_none) = (found.note.clone(), found.chunks.is_empty());
         let seeds = match self.ranking(request) {
             Some(embeddings) => embeddings.rank(text, found, &request.rules).await,
@@ -68,13 +68,13 @@ impl Driver {
 
     pub(super) async fn find_checks(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         request: &JobRequest,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         let given = &request.rules.agent.checks;
-        let found = retried(|| self.executors.find_checks(caller, info, given)).await;
+        let found = retry_call(|| self.executors.find_checks(caller, info, given)).await;
         self.or_nothing(
             caller,
             state,
@@ -88,13 +88,13 @@ impl Driver {
 
     pub(super) async fn inspect_change(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         request: &JobRequest,
-    ) -> Result<Outcome, Trouble> {
-        let asked = ticket_text(state, request);
-        let seen = retried(|| self.executors.inspect_change(caller, info, asked.clone())).await;
+    ) -> Result<StepOutcome, TicketError> {
+        let asked = collect_ticket_text(state, request);
+        let seen = retry_call(|| self.executors.inspect_change(caller, info, asked.clone())).await;
         let seen = seen.map(|report| Fact::ChangeInspected {
             report: Some(Box::new(report)),
         });
@@ -104,20 +104,24 @@ impl Driver {
 
     pub(super) async fn run_check(
         &self,
-        caller: &Caller,
-        state: &RunState,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
         (id, check): (CallId, CheckSpec),
-    ) -> Result<Outcome, Trouble> {
-        let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
-        let ran = retried(|| self.executors.run_check(caller, info, &id, &check, &output)).await;
+    ) -> Result<StepOutcome, TicketError> {
+        let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
+        let ran = retry_call(|| self.executors.run_check(caller, info, &id, &check, &output)).await;
         // Kept for the report, because `or_nothing` consumes the error.
-        let reason = ran.as_ref().err().map(|error| chain(error)).unwrap_or_default();
+        let reason = ran
+            .as_ref()
+            .err()
+            .map(|error| format_error_chain(error))
+            .unwrap_or_default();
         let ran = ran.map(|run| Fact::CheckRan {
             id: id.clone(),
-            run: Box::new(without_names(run)),
+            run: Box::new(clear_passing_names(run)),
         });
-        let run = Box::new(not_run(&check, reason, info));
+        let run = Box::new(unrun_check(&check, reason, info));
         self.or_nothing(caller, state, ran, Fact::CheckRan { id, run })
             .await
     }
@@ -125,11 +129,11 @@ impl Driver {
     /// Recovers a lost workspace. Every other failure has the result `nothing`.
     async fn or_nothing(
         &self,
-        caller: &Caller,
-        state: &RunState,
+        caller: &RunCaller,
+        state: &PlannerRunState,
         answered: Result<Fact, CallError>,
         nothing: Fact,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<StepOutcome, TicketError> {
         match answered {
             Ok(fact) => Ok(fact.into()),
             Err(
@@ -139,7 +143,7 @@ impl Driver {
                 | CallError::Unkeepable(_),
             ) => Ok(nothing.into()),
             Err(error) => {
-                self.recover(caller, state, error, Cut::Check(Box::new(nothing)))
+                self.recover(caller, state, error, FailedCall::Check(Box::new(nothing)))
                     .await
             }
         }
@@ -147,7 +151,7 @@ impl Driver {
 }
 
 /// Wording of the ticket: its text and the comments of users who may instruct, new ones included.
-fn ticket_text(state: &RunState, request: &JobRequest) -> String {
+fn collect_ticket_text(state: &PlannerRunState, request: &JobRequest) -> String {
     let mut text = format!("{}\n\n{}", request.text.summary, request.text.description);
     let comments = request
         .text
@@ -155,24 +159,24 @@ fn ticket_text(state: &RunState, request: &JobRequest) -> String {
         .iter()
         .filter(|comment| comment.may_instruct);
     let said = state.news.iter().map(|heard| {
-        let News::Comment { comment, .. } = &heard.news;
+        let TicketNews::Comment { comment, .. } = &heard.news;
         comment
     });
     for comment in comments.chain(said.filter(|comment| comment.may_instruct)) {
         text.push_str("\n\n");
         text.push_str(&comment.text);
     }
-    truncate(&text, TICKET_CHARS).to_owned()
+    truncate_chars(&text, TICKET_CHARS).to_owned()
 }
 
 /// Truncates a text to its first `most` characters.
-fn truncate(text: &str, most: usize) -> &str {
+fn truncate_chars(text: &str, most: usize) -> &str {
     let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default()
 }
 
 /// Query for code: the ticket's text, and the files that its triage expects to change.
-fn wanted(state: &RunState, request: &JobRequest) -> String {
+fn build_seed_query(state: &PlannerRunState, request: &JobRequest) -> String {
     let expected = state.intake().flatten().map(|intake| intake.files.join("\n"));
     format!(
         "{}\n\n{}\n\n{}",
@@ -184,7 +188,7 @@ fn wanted(state: &RunState, request: &JobRequest) -> String {
 
 /// Clears the names of passing tests from a run without a part of the change: only its failures matter, and
 /// the names would fill the journal.
-fn without_names(mut run: CheckRun) -> CheckRun {
+fn clear_passing_names(mut run: CompletedCheck) -> CompletedCheck {
     if let (TreeKind::HeadWithout { .. }, Some(tests)) = (&run.tree_kind, &mut run.tests) {
         tests.passing.clear();
         tests.skipping.clear();
@@ -193,8 +197,8 @@ fn without_names(mut run: CheckRun) -> CheckRun {
 }
 
 /// Result of a check that did not run.
-fn not_run(check: &CheckSpec, reason: String, info: &WorkspaceInfo) -> CheckRun {
-    CheckRun {
+fn unrun_check(check: &CheckSpec, reason: String, info: &ExecutorWorkspace) -> CompletedCheck {
+    CompletedCheck {
         command: check.command.clone(),
         directory: check.directory.clone(),
         tree: None,

@@ -1,19 +1,21 @@
 //! Effort of earlier runs by repository, and the forecast for the next one. A forecast is an estimate:
 //! nothing waits for it, and its failure is only logged.
 
-use domain::{Fact, Forecast, History, Job, PastRun, RepositoryName, StopReason, cause::chain};
-use queue::{Bucket, Error};
+use domain::{
+    EffortEstimate, EffortHistory, Fact, Job, PastRun, RepositoryName, StopReason, cause::format_error_chain,
+};
+use queue::{Error, KeyValueBucket};
 
-use super::Driver;
-use crate::run::{RunState, effort};
+use super::RunDriver;
+use crate::run::{PlannerRunState, effort_so_far};
 
 // Attempts to add a run to the history. Other planners add at the same time, and each one makes the others'
 // compare-and-set fail.
 const TRIES: u32 = 20;
 
-impl Driver {
+impl RunDriver {
     /// Forecasts the effort of the run.
-    pub(super) async fn forecast(&self, state: &RunState) -> Fact {
+    pub(super) async fn forecast(&self, state: &PlannerRunState) -> Fact {
         let forecast = match state.request() {
             Some(request) => self.look_up(state, &request.repository).await,
             None => None,
@@ -21,20 +23,20 @@ impl Driver {
         Fact::EffortForecast { forecast }
     }
 
-    async fn look_up(&self, state: &RunState, repository: &RepositoryName) -> Option<Forecast> {
-        let table = self.queue.table::<History>(Bucket::History);
+    async fn look_up(&self, state: &PlannerRunState, repository: &RepositoryName) -> Option<EffortEstimate> {
+        let table = self.queue.table::<EffortHistory>(KeyValueBucket::History);
         let key = repository.to_string();
         match table.get(key.as_str()).await {
             Ok(found) => found.and_then(|(history, _)| history.forecast(state.class())),
             Err(error) => {
-                tracing::warn!(run = %state.run, error = %chain(&error), "no forecast: the history is not read");
+                tracing::warn!(run = %state.run, error = %format_error_chain(&error), "no forecast: the history is not read");
                 None
             }
         }
     }
 
     /// Adds the effort of a run that ends with a pull request to the history.
-    pub(super) async fn remember(&self, fact: &Fact, state: &RunState) {
+    pub(super) async fn remember(&self, fact: &Fact, state: &PlannerRunState) {
         let is_done = matches!(
             fact,
             Fact::RunFinished {
@@ -50,15 +52,15 @@ impl Driver {
         let past = PastRun {
             run: state.run.clone(),
             class: state.class(),
-            effort: effort(state),
+            effort: effort_so_far(state),
         };
         if let Err(error) = self.add(&request.repository, past).await {
-            tracing::warn!(run = %state.run, error = %chain(&error), "what the run took is not kept");
+            tracing::warn!(run = %state.run, error = %format_error_chain(&error), "what the run took is not kept");
         }
     }
 
     async fn add(&self, repository: &RepositoryName, past: PastRun) -> Result<(), Error> {
-        let table = self.queue.table::<History>(Bucket::History);
+        let table = self.queue.table::<EffortHistory>(KeyValueBucket::History);
         let key = repository.to_string();
         for _ in 0..TRIES {
             let (known, revision) = table

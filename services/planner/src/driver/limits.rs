@@ -1,29 +1,34 @@
 //! Limits of a run, and reservations for model calls.
 
-use domain::{Amount, CallId, Dollars, Fact, ModelRole, Phase, StopReason, TicketLimits, cause::chain};
+use domain::{
+    CallId, Dollars, Fact, ModelRole, RunPhase, SpendAmount, StopReason, TicketLimits,
+    cause::format_error_chain,
+};
 
-use super::{Driver, Outcome, Trouble};
-use crate::budgets::{Reservation, Wish};
-use crate::model::Choice;
-use crate::run::{DialogSpec, RunState, dialogs, known_length, no_room, tokens_of};
-use crate::transcript::Transcript;
+use super::{RunDriver, StepOutcome, TicketError};
+use crate::budgets::{BudgetReservation, ReservationRequest};
+use crate::model::ModelSelection;
+use crate::run::{
+    DialogSpec, PlannerRunState, counted_length, estimate_tokens, job_dialogs, ticket_room_refusal,
+};
+use crate::transcript::ModelTranscript;
 
 /// Returns the model of a conversation: the role's, unless the rules name another for its phase.
-pub(super) fn choice(state: &RunState, phase: Phase, role: ModelRole) -> Choice {
+pub(super) fn choose_model(state: &PlannerRunState, phase: RunPhase, role: ModelRole) -> ModelSelection {
     let models = state.request().map(|request| &request.rules.agent.models);
-    Choice {
+    ModelSelection {
         role,
         model: models.and_then(|models| models.get(&phase)).cloned(),
     }
 }
 
 /// Returns the model that summarizes: the one of the work phase, whatever model the conversation uses.
-pub(super) fn summing_up(state: &RunState) -> Choice {
-    choice(state, Phase::Work, ModelRole::Default)
+pub(super) fn choose_summary_model(state: &PlannerRunState) -> ModelSelection {
+    choose_model(state, RunPhase::Work, ModelRole::Default)
 }
 
-impl Driver {
-    pub(super) async fn set_limits(&self, state: &RunState) -> Result<Outcome, Trouble> {
+impl RunDriver {
+    pub(super) async fn set_limits(&self, state: &PlannerRunState) -> Result<StepOutcome, TicketError> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "a run without a request has no limits"));
         };
@@ -33,9 +38,9 @@ impl Driver {
         };
         let mut limits = self.allowance.limits(request);
         // A model that the rules name may have a smaller context window than its role's.
-        for dialog in dialogs(state) {
+        for dialog in job_dialogs(state) {
             if let Some(limit) = limits.context_by_role.get_mut(&dialog.role) {
-                let choice = choice(state, dialog.phase, dialog.role);
+                let choice = choose_model(state, dialog.phase, dialog.role);
                 *limit = self.models.conversation_limit(&choice).min(*limit);
             }
         }
@@ -44,9 +49,13 @@ impl Driver {
 
     /// Adds the spending of the ticket's other runs to its limits. A run with an unreadable journal counts
     /// as nothing.
-    async fn with_spent(&self, state: &RunState, limits: TicketLimits) -> Result<TicketLimits, Trouble> {
+    async fn with_spent(
+        &self,
+        state: &PlannerRunState,
+        limits: TicketLimits,
+    ) -> Result<TicketLimits, TicketError> {
         let journal = self.queue.journal();
-        let mut spent = Amount::default();
+        let mut spent = SpendAmount::default();
         for run in journal.runs_of(state.run.ticket()).await? {
             if run == state.run {
                 continue;
@@ -54,13 +63,13 @@ impl Driver {
             let entries = match journal.read(&run).await {
                 // One unreadable journal must not block the ticket's other runs.
                 Err(error @ queue::Error::Corrupt { .. }) => {
-                    tracing::warn!(%run, error = %chain(&error), "run not counted in its ticket's budget");
+                    tracing::warn!(%run, error = %format_error_chain(&error), "run not counted in its ticket's budget");
                     continue;
                 }
                 entries => entries?,
             };
             let amounts = entries.iter().filter_map(|(_, entry)| entry.fact.taken());
-            spent = amounts.fold(spent, Amount::plus);
+            spent = amounts.fold(spent, SpendAmount::plus);
         }
         Ok(TicketLimits {
             spent_usd: Dollars::from_micros(spent.cost_micros),
@@ -75,42 +84,44 @@ impl Driver {
     /// The budget without room.
     pub(super) async fn reserve(
         &self,
-        state: &RunState,
+        state: &PlannerRunState,
         id: &CallId,
         dialog: &DialogSpec,
-        transcript: &Transcript,
-    ) -> Result<Reservation, StopReason> {
+        transcript: &ModelTranscript,
+    ) -> Result<BudgetReservation, StopReason> {
         // The larger of estimate and the provider's last count, so that the reservation is an upper bound.
-        let input = tokens_of(transcript.bytes()).max(known_length(state, dialog));
-        let choice = choice(state, dialog.phase, dialog.role);
+        let input = estimate_tokens(transcript.bytes()).max(counted_length(state, dialog));
+        let choice = choose_model(state, dialog.phase, dialog.role);
         self.reserve_for(state, id, (dialog.phase, &choice), input).await
     }
 
     /// Reserves the upper bound of a summary's call.
     pub(super) async fn reserve_summary(
         &self,
-        state: &RunState,
+        state: &PlannerRunState,
         id: &CallId,
-        phase: Phase,
-        transcript: &Transcript,
-    ) -> Result<Reservation, StopReason> {
-        let input = tokens_of(transcript.bytes());
-        let choice = summing_up(state);
+        phase: RunPhase,
+        transcript: &ModelTranscript,
+    ) -> Result<BudgetReservation, StopReason> {
+        let input = estimate_tokens(transcript.bytes());
+        let choice = choose_summary_model(state);
         self.reserve_for(state, id, (phase, &choice), input).await
     }
 
     async fn reserve_for(
         &self,
-        state: &RunState,
+        state: &PlannerRunState,
         id: &CallId,
-        (phase, choice): (Phase, &Choice),
+        (phase, choice): (RunPhase, &ModelSelection),
         input: u64,
-    ) -> Result<Reservation, StopReason> {
+    ) -> Result<BudgetReservation, StopReason> {
         let most = self.models.most(choice, input);
-        if let Some(reason) = no_room(state, phase, most) {
+        if let Some(reason) = ticket_room_refusal(state, phase, most) {
             return Err(reason);
         }
         let longest = self.models.longest(choice);
-        self.budgets.reserve(state, Wish { id, most, longest }).await
+        self.budgets
+            .reserve(state, ReservationRequest { id, most, longest })
+            .await
     }
 }

@@ -2,18 +2,18 @@
 //! changes nothing.
 
 use domain::{
-    CallId, Dollars, Report, ReportId, ReportRequest, RunFence,
-    report::{Progress, Progressed},
+    CallId, Dollars, OutboundId, OutboundRequest, ReportRequest, RunFence,
+    report::{JobProgress, ProgressUpdate},
 };
 
-use super::{Driver, Trouble};
-use crate::run::{Action, RunState};
+use super::{RunDriver, TicketError};
+use crate::run::{PlannerRunState, RunAction};
 
 /// Returns the progress of a run; absent for notices, which do no work.
-pub(super) fn of(state: &RunState) -> Option<Progress> {
+pub(super) fn progress_of_run(state: &PlannerRunState) -> Option<JobProgress> {
     let job = state.request()?.job;
     let spending = &state.spending;
-    Some(Progress {
+    Some(JobProgress {
         job,
         phase: state.dialog().map(|dialog| dialog.phase),
         clone_percent: None,
@@ -26,8 +26,8 @@ pub(super) fn of(state: &RunState) -> Option<Progress> {
 
 /// Returns the first call of a conversation, if the status comment already shows the run. Later turns have
 /// no news for it.
-fn begun<'a>(action: &'a Action, state: &RunState) -> Option<&'a CallId> {
-    let Action::AskModel { id } = action else {
+fn first_call_of_dialog<'a>(action: &'a RunAction, state: &PlannerRunState) -> Option<&'a CallId> {
+    let RunAction::AskModel { id } = action else {
         return None;
     };
     let first = state.dialog()?.turns.first()?;
@@ -35,28 +35,28 @@ fn begun<'a>(action: &'a Action, state: &RunState) -> Option<&'a CallId> {
     (first.id == *id && state.last_report(is_announced).is_some()).then_some(id)
 }
 
-impl Driver {
+impl RunDriver {
     /// Shows the progress of the first clone in the status comment.
     pub(super) async fn show_clone(
         &self,
-        state: &RunState,
+        state: &PlannerRunState,
         fence: RunFence,
         id: &CallId,
         percent: u8,
-    ) -> Result<(), Trouble> {
-        let progress = of(state).map(|progress| Progress {
+    ) -> Result<(), TicketError> {
+        let progress = progress_of_run(state).map(|progress| JobProgress {
             phase: None,
             clone_percent: Some(percent),
             ..progress
         });
-        let report = Report {
+        let report = OutboundRequest {
             progress,
-            ..Report::notice(
-                ReportId::first_clone(id, percent),
+            ..OutboundRequest::notice(
+                OutboundId::first_clone(id, percent),
                 state.run.ticket().clone(),
                 fence,
-                bootstrap::now(),
-                ReportRequest::Progressed(Progressed {}),
+                bootstrap::read_wall_clock(),
+                ReportRequest::Progressed(ProgressUpdate {}),
             )
         };
         Ok(self.queue.reports().append(&report).await.map(drop)?)
@@ -65,21 +65,21 @@ impl Driver {
     /// Shows the progress of the run in the status comment, if this action changes it.
     pub(super) async fn show_progress(
         &self,
-        action: &Action,
-        state: &RunState,
+        action: &RunAction,
+        state: &PlannerRunState,
         fence: RunFence,
-    ) -> Result<(), Trouble> {
-        let Some(id) = begun(action, state) else {
+    ) -> Result<(), TicketError> {
+        let Some(id) = first_call_of_dialog(action, state) else {
             return Ok(());
         };
-        let report = Report {
-            progress: of(state),
-            ..Report::notice(
+        let report = OutboundRequest {
+            progress: progress_of_run(state),
+            ..OutboundRequest::notice(
                 id.clone().into(),
                 state.run.ticket().clone(),
                 fence,
-                bootstrap::now(),
-                ReportRequest::Progressed(Progressed {}),
+                bootstrap::read_wall_clock(),
+                ReportRequest::Progressed(ProgressUpdate {}),
             )
         };
         Ok(self.queue.reports().append(&report).await.map(drop)?)

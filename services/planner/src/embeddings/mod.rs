@@ -1,7 +1,7 @@
 //! Ranking of code places by meaning with an optional embeddings server. Its limit and its failures never
 //! delay or fail a run: the order of the search applies instead.
 
-mod rank;
+mod ranking;
 mod wire;
 
 use std::{
@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use domain::{CodeSeed, Rules, cause::chain};
+use domain::{CodeSeed, RepositoryRules, cause::format_error_chain};
 use futures::future::try_join_all;
 use lru::LruCache;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
 
 use crate::config::EmbeddingSettings;
-use crate::executors::{Candidate, Seeds};
+use crate::executors::{CodeSeeds, SeedCandidate};
 use crate::telemetry;
 
 // Vectors in memory. With 1,536 numbers each they take 50 MB.
@@ -26,14 +26,14 @@ const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 const QUERY_CHARS: usize = 8_000;
 const AT_ONCE: usize = 4;
 
-type Vector = Arc<[f32]>;
+type EmbeddingVector = Arc<[f32]>;
 
 /// Content and lines of a chunk.
-type Chunk = (String, Option<(u32, u32)>);
+type ChunkKey = (String, Option<(u32, u32)>);
 
 /// Failure of the embeddings server.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum EmbeddingError {
     /// The connection failed or broke.
     #[error("the server for embeddings cannot be reached")]
     Http(#[from] reqwest::Error),
@@ -49,14 +49,14 @@ pub(crate) enum Trouble {
 }
 
 /// Client of an embeddings server, with a cache of vectors.
-pub(crate) struct Embeddings {
+pub(crate) struct EmbeddingClient {
     http: reqwest::Client,
     url: String,
     settings: EmbeddingSettings,
-    known: Mutex<LruCache<Chunk, Vector>>,
+    known: Mutex<LruCache<ChunkKey, EmbeddingVector>>,
 }
 
-impl Embeddings {
+impl EmbeddingClient {
     /// Creates a client without sending a request.
     ///
     /// # Errors
@@ -90,31 +90,35 @@ impl Embeddings {
 
     /// Ranks the places that the search found by their similarity to a text. Returns the order of the
     /// search if the server fails.
-    pub(crate) async fn rank(&self, text: &str, found: Seeds, rules: &Rules) -> Vec<CodeSeed> {
+    pub(crate) async fn rank(&self, text: &str, found: CodeSeeds, rules: &RepositoryRules) -> Vec<CodeSeed> {
         if found.candidates.is_empty() {
             return found.chunks;
         }
         let limit = Duration::from_millis(self.settings.timeout_ms);
         let compared = tokio::time::timeout(limit, self.vectors(text, &found.candidates)).await;
-        let compared = compared.unwrap_or(Err(Trouble::Late(self.settings.timeout_ms)));
-        telemetry::embedded(compared.is_ok());
+        let compared = compared.unwrap_or(Err(EmbeddingError::Late(self.settings.timeout_ms)));
+        telemetry::count_ranking(compared.is_ok());
         match compared {
-            Ok((query, vectors)) => rank::best(&query, &found, &vectors, rules),
+            Ok((query, vectors)) => ranking::rank_places(&query, &found, &vectors, rules),
             Err(trouble) => {
-                tracing::warn!(error = %chain(&trouble), "places of the code are not ranked by meaning");
+                tracing::warn!(error = %format_error_chain(&trouble), "places of the code are not ranked by meaning");
                 found.chunks
             }
         }
     }
 
     /// Returns the vector of a text and one for each candidate.
-    async fn vectors(&self, text: &str, candidates: &[Candidate]) -> Result<(Vector, Vec<Vector>), Trouble> {
+    async fn vectors(
+        &self,
+        text: &str,
+        candidates: &[SeedCandidate],
+    ) -> Result<(EmbeddingVector, Vec<EmbeddingVector>), EmbeddingError> {
         let query: String = text.chars().take(QUERY_CHARS).collect();
-        let new: Vec<&Candidate> = {
+        let new: Vec<&SeedCandidate> = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             candidates
                 .iter()
-                .filter(|one| known.get(&key(one)).is_none())
+                .filter(|one| known.get(&chunk_key(one)).is_none())
                 .collect()
         };
         let mut texts = vec![query];
@@ -126,24 +130,24 @@ impl Embeddings {
             vectors.extend(try_join_all(asked).await?.into_iter().flatten());
         }
         let mut vectors = vectors.into_iter();
-        let query = vectors.next().ok_or(Trouble::Unreadable("no vector"))?;
+        let query = vectors.next().ok_or(EmbeddingError::Unreadable("no vector"))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (one, vector) in new.into_iter().zip(vectors) {
-            known.put(key(one), vector);
+            known.put(chunk_key(one), vector);
         }
         // A cache entry may be evicted meanwhile or have the length of another model; both count as
         // unusable.
-        let all = candidates.iter().map(|one| known.get(&key(one)).cloned());
-        let all: Option<Vec<Vector>> = all.collect();
+        let all = candidates.iter().map(|one| known.get(&chunk_key(one)).cloned());
+        let all: Option<Vec<EmbeddingVector>> = all.collect();
         let all = all.filter(|all| all.iter().all(|vector| vector.len() == query.len()));
         Ok((
             query,
-            all.ok_or(Trouble::Unreadable("vectors of different lengths"))?,
+            all.ok_or(EmbeddingError::Unreadable("vectors of different lengths"))?,
         ))
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vector>, Trouble> {
-        let body = wire::Request {
+    async fn embed(&self, texts: &[String]) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
+        let body = wire::EmbeddingRequest {
             model: &self.settings.name,
             input: texts,
             encoding_format: "float",
@@ -151,12 +155,12 @@ impl Embeddings {
         };
         let response = self.http.post(&self.url).json(&body).send().await?;
         if !response.status().is_success() {
-            return Err(Trouble::Status(response.status().as_u16()));
+            return Err(EmbeddingError::Status(response.status().as_u16()));
         }
-        wire::read(response, texts.len()).await
+        wire::read_response(response, texts.len()).await
     }
 }
 
-fn key(candidate: &Candidate) -> Chunk {
+fn chunk_key(candidate: &SeedCandidate) -> ChunkKey {
     (candidate.blob.clone(), candidate.seed.lines)
 }

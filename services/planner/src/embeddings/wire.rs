@@ -3,13 +3,13 @@
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 
-use super::{Trouble, Vector};
+use super::{EmbeddingError, EmbeddingVector};
 
 // Maximum size of a response in bytes: 2,048 vectors of 3,072 numbers with 10 digits.
 const MOST: usize = 64 << 20;
 
 #[derive(Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct EmbeddingRequest<'a> {
     pub(super) model: &'a str,
     pub(super) input: &'a [String],
     pub(super) encoding_format: &'static str,
@@ -18,40 +18,43 @@ pub(super) struct Request<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Embedding>,
+struct EmbeddingResponse {
+    data: Vec<EmbeddingEntry>,
 }
 
 #[derive(Deserialize)]
-struct Embedding {
+struct EmbeddingEntry {
     index: usize,
     embedding: Vec<f32>,
 }
 
 /// Reads a response. The vectors have the order of the texts.
-pub(super) async fn read(response: reqwest::Response, texts: usize) -> Result<Vec<Vector>, Trouble> {
+pub(super) async fn read_response(
+    response: reqwest::Response,
+    texts: usize,
+) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         body.extend_from_slice(&chunk?);
         if body.len() > MOST {
-            return Err(Trouble::Unreadable("it is too large"));
+            return Err(EmbeddingError::Unreadable("it is too large"));
         }
     }
-    let answer = serde_json::from_slice(&body).map_err(|_| Trouble::Unreadable("no such JSON"))?;
-    ordered(answer, texts)
+    let answer = serde_json::from_slice(&body).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+    order_vectors(answer, texts)
 }
 
-fn ordered(answer: Answer, texts: usize) -> Result<Vec<Vector>, Trouble> {
+fn order_vectors(answer: EmbeddingResponse, texts: usize) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
     let mut data = answer.data;
     data.sort_by_key(|one| one.index);
     let is_whole = data.len() == texts && data.iter().enumerate().all(|(at, one)| one.index == at);
     if !is_whole {
-        return Err(Trouble::Unreadable("not one vector for each text"));
+        return Err(EmbeddingError::Unreadable("not one vector for each text"));
     }
     let is_number = |vector: &[f32]| !vector.is_empty() && vector.iter().all(|number| number.is_finite());
     if !data.iter().all(|one| is_number(&one.embedding)) {
-        return Err(Trouble::Unreadable("a vector without numbers"));
+        return Err(EmbeddingError::Unreadable("a vector without numbers"));
     }
     Ok(data.into_iter().map(|one| one.embedding.into()).collect())
 }
@@ -62,9 +65,9 @@ mod tests {
 
     /// Some builds of the parser refuse a number beyond the range of `f32`; `ordered` refuses it in the
     /// others.
-    fn given(json: &str, texts: usize) -> Result<usize, Trouble> {
-        let answer = serde_json::from_str(json).map_err(|_| Trouble::Unreadable("no such JSON"))?;
-        ordered(answer, texts).map(|all| all.len())
+    fn given(json: &str, texts: usize) -> Result<usize, EmbeddingError> {
+        let answer = serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+        order_vectors(answer, texts).map(|all| all.len())
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The caller of an executor, and the errors of a call.
 
-use domain::{Cause, RepositoryName, RunFence, RunId, cause::chain};
+use domain::{ErrorCause, RepositoryName, RunFence, RunId, cause::format_error_chain};
 use tonic::{Code, Status};
 
 /// Who asks: the run, its repository and its fence.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct RunCaller {
     pub(crate) run: RunId,
     pub(crate) repository: RepositoryName,
     pub(crate) fence: RunFence,
@@ -26,7 +26,7 @@ pub(crate) enum CallError {
         /// The status, or what is wrong with the answer.
         words: String,
         /// What broke, when it was the connection.
-        source: Option<Cause>,
+        source: Option<ErrorCause>,
     },
     /// The request itself cannot be understood, as the model's arguments may cause.
     #[error("the executor cannot understand the request: {0}")]
@@ -76,7 +76,7 @@ impl From<Status> for CallError {
             | Code::Ok => Self::Trouble {
                 words,
                 // A status cannot be taken apart, but its causes can be said.
-                source: std::error::Error::source(&status).map(|cause| chain(cause).into()),
+                source: std::error::Error::source(&status).map(|cause| format_error_chain(cause).into()),
             },
         }
     }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use domain::{
-    CallId, WorkspaceInfo,
-    check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec},
+    CallId, ExecutorWorkspace,
+    check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
 };
 use proto::executor as wire;
 use tokio::sync::mpsc;
 
 use super::{
-    call::{CallError, Caller},
-    client::Executors,
+    call::{CallError, RunCaller},
+    client::ExecutorFleet,
 };
 
 // A little longer than the executor's limit for a check, so that its own result arrives first.
@@ -19,19 +19,19 @@ const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
 // Reading the files of a large workspace takes time.
 const LOOK_LIMIT: Duration = Duration::from_secs(120);
 
-impl Executors {
+impl ExecutorFleet {
     /// Runs a check in a scratch tree and waits for its result. Its output goes to `output` meanwhile.
     ///
     /// # Errors
     /// [`CallError`]; the check may still be running. A call with the same id returns its result.
     pub(crate) async fn run_check(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         id: &CallId,
         check: &CheckSpec,
         output: &mpsc::Sender<Vec<u8>>,
-    ) -> Result<CheckRun, CallError> {
+    ) -> Result<CompletedCheck, CallError> {
         let message = wire::RunCheckRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
@@ -70,8 +70,8 @@ impl Executors {
     /// [`CallError`]
     pub(crate) async fn find_checks(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         given: &[String],
     ) -> Result<Vec<CheckCandidate>, CallError> {
         let message = wire::FindChecksRequest {
@@ -95,8 +95,8 @@ impl Executors {
     /// [`CallError`]
     pub(crate) async fn inspect_change(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         ticket_text: String,
     ) -> Result<ChangeReport, CallError> {
         let message = wire::InspectChangeRequest {

@@ -8,10 +8,10 @@ use std::{
 
 use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
-    CallId, CommitAuthor, CommitId, HostPattern, Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo,
-    cause::chain, text::legible,
+    CallId, CommitAuthor, CommitId, ExecutorWorkspace, HostPattern, Timestamp, ToolCall, ToolResult,
+    ToolStatus, cause::format_error_chain, text::sanitize_output,
 };
-use grant::{Audience, Grant, Signer};
+use grant::{Grant, GrantAudience, GrantSigner};
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
 use secrecy::{ExposeSecret, SecretString};
@@ -21,9 +21,9 @@ use tonic::{Request, Streaming, transport::Channel};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use super::{
-    call::{CallError, Caller},
-    dial::{CONNECT_LIMIT, Dial},
-    directory::{Directory, HeldWorkspace},
+    call::{CallError, RunCaller},
+    connector::{CONNECT_LIMIT, ExecutorConnector},
+    directory::{ExecutorDirectory, HeldWorkspace},
     span_questions::SpanRelay,
 };
 use crate::config::PlannerSettings;
@@ -36,32 +36,32 @@ const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-pub(super) type Client = ExecutorServiceClient<Channel>;
+pub(super) type ExecutorClient = ExecutorServiceClient<Channel>;
 
 /// Client of every executor in the configured pools.
-pub(crate) struct Executors {
+pub(crate) struct ExecutorFleet {
     pub(super) settings: PlannerSettings,
-    pub(super) signer: Signer,
-    pub(super) dial: Dial,
-    pub(super) directory: Directory,
+    pub(super) signer: GrantSigner,
+    pub(super) dial: ExecutorConnector,
+    pub(super) directory: ExecutorDirectory,
     channels: Mutex<HashMap<String, Channel>>,
     /// Absent: this planner exports no traces.
     pub(super) relay: Option<SpanRelay>,
 }
 
 /// Description of a snapshot, and its pack in the object store.
-pub(crate) struct Taken {
+pub(crate) struct TakenSnapshot {
     pub(crate) info: wire::SnapshotInfo,
     pub(crate) pack: StoredObject,
 }
 
-impl Executors {
+impl ExecutorFleet {
     /// Watches the executors of every pool until shutdown. With a forwarder it also fetches their spans,
     /// until [`Executors::finish_spans`].
     pub(crate) fn start(
         settings: PlannerSettings,
-        signer: Signer,
-        dial: Dial,
+        signer: GrantSigner,
+        dial: ExecutorConnector,
         forwarder: Option<SpanForwarder>,
         shutdown: &CancellationToken,
     ) -> Arc<Self> {
@@ -75,7 +75,7 @@ impl Executors {
             settings,
             signer,
             dial,
-            directory: Directory::new(),
+            directory: ExecutorDirectory::new(),
             channels: Mutex::default(),
             relay,
         });
@@ -102,7 +102,7 @@ impl Executors {
     }
 
     /// Returns a client for one address. Its channel is shared and connects by itself.
-    pub(super) fn client(&self, address: &str) -> Result<Client, CallError> {
+    pub(super) fn client(&self, address: &str) -> Result<ExecutorClient, CallError> {
         let mut channels = self
             .channels
             .lock()
@@ -115,7 +115,7 @@ impl Executors {
                 channel
             }
         };
-        Ok(Client::new(channel)
+        Ok(ExecutorClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES))
     }
@@ -156,14 +156,14 @@ impl Executors {
         channels.remove(address);
         drop(channels);
         self.directory
-            .lose(address, "it does not answer", bootstrap::now());
+            .lose(address, "it does not answer", bootstrap::read_wall_clock());
     }
 
     /// Signs a grant for a call.
     pub(super) fn grant(
         &self,
-        caller: &Caller,
-        audience: Audience,
+        caller: &RunCaller,
+        audience: GrantAudience,
         workspace: Option<&str>,
         network: Vec<HostPattern>,
     ) -> Result<SecretString, CallError> {
@@ -176,29 +176,29 @@ impl Executors {
             network,
         };
         self.signer
-            .sign(&grant, bootstrap::now())
+            .sign(&grant, bootstrap::read_wall_clock())
             .map_err(|refused| CallError::Refused(refused.to_string()))
     }
 
     /// Adds grant, deadline and trace context to a request.
     pub(super) fn request<T>(
         &self,
-        caller: &Caller,
+        caller: &RunCaller,
         workspace: Option<&str>,
         limit: Duration,
         message: T,
     ) -> Result<Request<T>, CallError> {
-        let token = self.grant(caller, Audience::Executor, workspace, Vec::new())?;
-        let mut request = granted(&token, message)?;
+        let token = self.grant(caller, GrantAudience::Executor, workspace, Vec::new())?;
+        let mut request = authorize_request(&token, message)?;
         request.set_timeout(limit);
-        telemetry::inject(request.metadata_mut());
+        telemetry::inject_trace(request.metadata_mut());
         Ok(request)
     }
 
     /// Creates a request for an executor's own status, without a deadline.
     pub(super) fn status_request<T>(&self, message: T) -> Result<Request<T>, CallError> {
-        let token = self.signer.sign_status(bootstrap::now());
-        granted(
+        let token = self.signer.sign_status(bootstrap::read_wall_clock());
+        authorize_request(
             &token.map_err(|refused| CallError::Refused(refused.to_string()))?,
             message,
         )
@@ -210,8 +210,8 @@ impl Executors {
     /// [`CallError`]; the call may still be running. A call with the same id returns its result.
     pub(crate) async fn call_tool(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         id: &CallId,
         call: &ToolCall,
         (at, author): (Timestamp, &CommitAuthor),
@@ -236,7 +236,9 @@ impl Executors {
             .into_inner();
         while let Some(event) = events.message().await? {
             match event.event {
-                Some(wire::call_tool_response::Event::Result(result)) => return Ok(tool_result(result)),
+                Some(wire::call_tool_response::Event::Result(result)) => {
+                    return Ok(convert_tool_result(result));
+                }
                 Some(wire::call_tool_response::Event::Output(chunk)) => {
                     // A viewer misses chunks that arrive too fast; the journal has the whole result.
                     let _ = output.try_send(chunk.data);
@@ -253,11 +255,11 @@ impl Executors {
     /// [`CallError`]
     pub(crate) async fn snapshot(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         at: Timestamp,
         room: &SnapshotRoom,
-    ) -> Result<Taken, CallError> {
+    ) -> Result<TakenSnapshot, CallError> {
         let message = wire::SnapshotWorkspaceRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
@@ -271,7 +273,7 @@ impl Executors {
             .into_inner();
         let mut upload = room.upload();
         match receive_snapshot(&mut events, &mut upload, room).await {
-            Ok(info) => Ok(Taken {
+            Ok(info) => Ok(TakenSnapshot {
                 info,
                 pack: upload.finish().await.map_err(CallError::Store)?,
             }),
@@ -284,7 +286,7 @@ impl Executors {
     }
 
     /// Extends the life of the workspace by five minutes. A failure shows at the next call.
-    pub(crate) async fn keep_alive(&self, caller: &Caller, info: &WorkspaceInfo) {
+    pub(crate) async fn keep_alive(&self, caller: &RunCaller, info: &ExecutorWorkspace) {
         let message = wire::KeepAliveRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
@@ -297,12 +299,12 @@ impl Executors {
                 .map_err(CallError::from)
         };
         if let Err(error) = sent.await {
-            tracing::debug!(run = %caller.run, error = %chain(&error), "keepalive failed");
+            tracing::debug!(run = %caller.run, error = %format_error_chain(&error), "keepalive failed");
         }
     }
 
     /// Closes the workspace. After a failure the slot maintenance finds it open and closes it later.
-    pub(crate) async fn close(&self, caller: &Caller, executor: &str, workspace: &str) {
+    pub(crate) async fn close(&self, caller: &RunCaller, executor: &str, workspace: &str) {
         // Requests the spans that ended with the workspace.
         let _noted = self.note_call(executor, caller);
         let message = wire::CloseWorkspaceRequest {
@@ -320,7 +322,7 @@ impl Executors {
         match failpoint::around("planner.executor.close", sent).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::debug!(run = %caller.run, error = %chain(&error), "workspace could not be closed")
+                tracing::debug!(run = %caller.run, error = %format_error_chain(&error), "workspace could not be closed")
             }
             Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
         }
@@ -351,7 +353,7 @@ async fn receive_snapshot(
 }
 
 /// Creates a request with a grant in its metadata.
-pub(super) fn granted<T>(token: &SecretString, message: T) -> Result<Request<T>, CallError> {
+pub(super) fn authorize_request<T>(token: &SecretString, message: T) -> Result<Request<T>, CallError> {
     let mut bearer: tonic::metadata::MetadataValue<_> =
         format!("Bearer {}", token.expose_secret())
             .parse()
@@ -362,7 +364,7 @@ pub(super) fn granted<T>(token: &SecretString, message: T) -> Result<Request<T>,
     Ok(request)
 }
 
-fn tool_result(result: wire::ToolResult) -> ToolResult {
+fn convert_tool_result(result: wire::ToolResult) -> ToolResult {
     let status = match wire::ToolStatus::try_from(result.status) {
         Ok(wire::ToolStatus::Ok) => ToolStatus::Ok,
         Ok(wire::ToolStatus::Interrupted) => ToolStatus::Interrupted,
@@ -371,10 +373,10 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
     ToolResult {
         status,
         // Executors are less trusted: one may run an earlier release or be compromised.
-        content: legible(&result.content).into_owned(),
+        content: sanitize_output(&result.content).into_owned(),
         changed: result.changed,
         branch: Some(result.branch).filter(|branch| !branch.is_empty()),
-        head: commit(&result.head_commit),
+        head: parse_commit_id(&result.head_commit),
         duration_ms: result.duration_ms,
         exit_code: result.exit_code,
         truncated: result.truncated,
@@ -383,6 +385,6 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
 }
 
 /// Parses a commit id; `None` for an empty or invalid one.
-pub(crate) fn commit(text: &str) -> Option<CommitId> {
+pub(crate) fn parse_commit_id(text: &str) -> Option<CommitId> {
     text.parse().ok()
 }

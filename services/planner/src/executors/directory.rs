@@ -8,7 +8,8 @@ use std::{
 };
 
 use domain::{
-    ExecutorMake, ExecutorSeen, ExecutorState, RepositoryName, RunId, SandboxLevel, Timestamp, text::capped,
+    ExecutorMake, ExecutorState, ObservedExecutor, RepositoryName, RunId, SandboxLevel, Timestamp,
+    text::truncate_text,
 };
 use proto::executor as wire;
 use tokio::sync::watch;
@@ -31,7 +32,7 @@ pub(super) struct OpenRun {
 
 /// Last status of one executor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct LastStatus {
     pub(super) free: u32,
     pub(super) total: u32,
     pub(super) warm: BTreeSet<String>,
@@ -49,7 +50,7 @@ pub(super) struct Status {
     pub(super) keeps_spans: bool,
 }
 
-impl Status {
+impl LastStatus {
     /// Converts a message. An open run whose id this release cannot parse is omitted.
     pub(super) fn new(message: wire::WatchStatusResponse) -> Self {
         let open = message.open_runs.into_iter().filter_map(|open| {
@@ -66,23 +67,23 @@ impl Status {
             draining: message.draining,
             open: open.collect(),
             started_at: message.started_at,
-            unready: capped(&message.unready, WORDS),
-            version: capped(&message.version, WORDS),
-            system: capped(&message.system, WORDS),
+            unready: truncate_text(&message.unready, WORDS),
+            version: truncate_text(&message.version, WORDS),
+            system: truncate_text(&message.system, WORDS),
             programs: message
                 .programs
                 .iter()
                 .take(PROGRAMS)
-                .map(|name| capped(name, WORDS))
+                .map(|name| truncate_text(name, WORDS))
                 .collect(),
-            sandbox: Some(sandbox(message.sandbox_level)),
+            sandbox: Some(sandbox_level_of(message.sandbox_level)),
             keeps_spans: message.keeps_spans,
         }
     }
 
     /// Returns the part of the status that outlives its stream.
-    fn past(&self) -> Past {
-        Past {
+    fn past(&self) -> LostExecutor {
+        LostExecutor {
             make: Some(ExecutorMake {
                 version: self.version.clone(),
                 sandbox: self.sandbox.unwrap_or(SandboxLevel::L0),
@@ -91,11 +92,11 @@ impl Status {
             }),
             started_at: (self.started_at > 0)
                 .then(|| Timestamp::from_unix_ms(self.started_at.saturating_mul(1000))),
-            ..Past::default()
+            ..LostExecutor::default()
         }
     }
 
-    fn seen(&self, address: &str) -> ExecutorSeen {
+    fn seen(&self, address: &str) -> ObservedExecutor {
         let (state, why) = if self.draining {
             (ExecutorState::Draining, String::new())
         } else if self.unready.is_empty() {
@@ -104,7 +105,7 @@ impl Status {
             (ExecutorState::Unready, self.unready.clone())
         };
         let past = self.past();
-        ExecutorSeen {
+        ObservedExecutor {
             address: address.to_owned(),
             state,
             why,
@@ -129,16 +130,16 @@ impl Status {
 
 /// Last known properties of an executor that does not respond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Past {
+struct LostExecutor {
     make: Option<ExecutorMake>,
     started_at: Option<Timestamp>,
     heard_at: Option<Timestamp>,
     why: String,
 }
 
-impl Past {
-    fn seen(&self, address: &str) -> ExecutorSeen {
-        ExecutorSeen {
+impl LostExecutor {
+    fn seen(&self, address: &str) -> ObservedExecutor {
+        ObservedExecutor {
             address: address.to_owned(),
             state: ExecutorState::Silent,
             why: self.why.clone(),
@@ -157,8 +158,8 @@ impl Past {
 /// The order: executors that already hold the workspace (a crashed planner opened it), then those with a
 /// free slot; of these the ones with a warm repository, then those with more room, then the older ones. An
 /// autoscaler removes the youngest pods first, and so finds them idle.
-pub(super) fn ranked<'a>(
-    executors: impl IntoIterator<Item = (&'a str, &'a Status)>,
+pub(super) fn rank_executors<'a>(
+    executors: impl IntoIterator<Item = (&'a str, &'a LastStatus)>,
     repository: &RepositoryName,
     run: &RunId,
 ) -> Vec<String> {
@@ -185,32 +186,32 @@ pub(crate) struct HeldWorkspace {
 }
 
 #[derive(Default)]
-struct Known {
+struct DirectoryState {
     /// Addresses of each pool, as last resolved.
     pools: BTreeMap<String, BTreeSet<String>>,
-    statuses: HashMap<String, Status>,
+    statuses: HashMap<String, LastStatus>,
     /// Addresses that have responded or failed at least once.
     heard: HashSet<String>,
     /// Executors that do not respond, by address.
-    past: HashMap<String, Past>,
+    past: HashMap<String, LostExecutor>,
     /// DNS names of pools that currently have no address.
     unresolved: BTreeSet<String>,
 }
 
-impl Known {
-    fn of_pool<'a>(&'a self, pool: &str) -> impl Iterator<Item = (&'a str, &'a Status)> {
+impl DirectoryState {
+    fn of_pool<'a>(&'a self, pool: &str) -> impl Iterator<Item = (&'a str, &'a LastStatus)> {
         let addresses = self.pools.get(pool).into_iter().flatten();
         addresses.filter_map(|address| Some((address.as_str(), self.statuses.get(address)?)))
     }
 }
 
 /// Every executor that the planner found, with its last status.
-pub(super) struct Directory {
-    known: Mutex<Known>,
+pub(super) struct ExecutorDirectory {
+    known: Mutex<DirectoryState>,
     changed: watch::Sender<()>,
 }
 
-impl Directory {
+impl ExecutorDirectory {
     pub(super) fn new() -> Self {
         Self {
             known: Mutex::default(),
@@ -218,7 +219,7 @@ impl Directory {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, DirectoryState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,7 +255,7 @@ impl Directory {
     }
 
     /// Records the status that an executor sent.
-    pub(super) fn hear(&self, address: &str, status: Status) {
+    pub(super) fn hear(&self, address: &str, status: LastStatus) {
         let mut known = self.known();
         known.heard.insert(address.to_owned());
         known.past.remove(address);
@@ -272,14 +273,14 @@ impl Directory {
         known.heard.insert(address.to_owned());
         let lost = known.statuses.remove(address);
         let past = match &lost {
-            Some(status) => Past {
+            Some(status) => LostExecutor {
                 heard_at: Some(now),
                 ..status.past()
             },
             None => known.past.get(address).cloned().unwrap_or_default(),
         };
-        let past = Past {
-            why: capped(why, WORDS),
+        let past = LostExecutor {
+            why: truncate_text(why, WORDS),
             ..past
         };
         let before = known.past.insert(address.to_owned(), past.clone());
@@ -305,7 +306,7 @@ impl Directory {
 
     /// Returns every executor of a pool that has responded or failed, ready ones last, and those of `names`
     /// that have no address.
-    pub(super) fn seen(&self, pool: &str, names: &[String]) -> (Vec<ExecutorSeen>, Vec<String>) {
+    pub(super) fn seen(&self, pool: &str, names: &[String]) -> (Vec<ObservedExecutor>, Vec<String>) {
         let known = self.known();
         let addresses = known.pools.get(pool).into_iter().flatten();
         let one = |address: &String| match (known.statuses.get(address), known.past.get(address)) {
@@ -344,7 +345,7 @@ impl Directory {
 
     /// Ranks the executors of one pool, see [`ranked`].
     pub(super) fn ranked(&self, pool: &str, repository: &RepositoryName, run: &RunId) -> Vec<String> {
-        ranked(self.known().of_pool(pool), repository, run)
+        rank_executors(self.known().of_pool(pool), repository, run)
     }
 
     /// Returns true if an executor already holds the run's workspace, so that the run need not wait for a
@@ -385,7 +386,7 @@ impl Directory {
 }
 
 /// The level as the executor states it; the lowest when it states none.
-pub(super) fn sandbox(level: i32) -> SandboxLevel {
+pub(super) fn sandbox_level_of(level: i32) -> SandboxLevel {
     match wire::SandboxLevel::try_from(level) {
         Ok(wire::SandboxLevel::L3) => SandboxLevel::L3,
         Ok(wire::SandboxLevel::L2) => SandboxLevel::L2,
@@ -398,12 +399,12 @@ pub(super) fn sandbox(level: i32) -> SandboxLevel {
 mod tests {
     use super::*;
 
-    fn status(free: u32, warm: &[&str]) -> Status {
-        Status {
+    fn status(free: u32, warm: &[&str]) -> LastStatus {
+        LastStatus {
             free,
             total: 4,
             warm: warm.iter().map(|&name| name.to_owned()).collect(),
-            ..Status::default()
+            ..LastStatus::default()
         }
     }
 
@@ -423,17 +424,17 @@ mod tests {
             workspace: "w1".to_owned(),
         };
         let full = status(0, &["acme/shop"]);
-        let holder = Status {
+        let holder = LastStatus {
             open: vec![held],
             draining: true,
             ..status(0, &[])
         };
-        let draining = Status {
+        let draining = LastStatus {
             draining: true,
             ..status(4, &["acme/shop"])
         };
         let (roomy, small, warm) = (status(3, &[]), status(1, &[]), status(1, &["acme/shop"]));
-        let young = Status {
+        let young = LastStatus {
             started_at: 1_800_000_000,
             ..status(1, &[])
         };
@@ -447,14 +448,14 @@ mod tests {
             ("holder", &holder),
         ];
         assert_eq!(
-            ranked(executors, &shop(), &run()),
+            rank_executors(executors, &shop(), &run()),
             ["holder", "warm", "roomy", "small", "young"]
         );
     }
 
     #[test]
     fn pool_slots_exclude_silent_and_draining_executors() {
-        let directory = Directory::new();
+        let directory = ExecutorDirectory::new();
         let addresses = ["a", "b", "c"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
         let held = OpenRun {
@@ -464,14 +465,14 @@ mod tests {
         };
         directory.hear(
             "a",
-            Status {
+            LastStatus {
                 open: vec![held],
                 ..status(2, &[])
             },
         );
         directory.hear(
             "b",
-            Status {
+            LastStatus {
                 draining: true,
                 ..status(3, &[])
             },
@@ -491,10 +492,10 @@ mod tests {
 
     #[test]
     fn silent_executor_keeps_reason_without_slots() {
-        let directory = Directory::new();
+        let directory = ExecutorDirectory::new();
         let addresses = ["a", "b", "new"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
-        let told = Status {
+        let told = LastStatus {
             version: "1.2.0".to_owned(),
             unready: "the network is open".to_owned(),
             started_at: 7,
@@ -503,7 +504,7 @@ mod tests {
         directory.hear("a", told);
         directory.hear("b", status(2, &[]));
         let (gone, later) = (Timestamp::from_unix_ms(50_000), Timestamp::from_unix_ms(60_000));
-        let states = |directory: &Directory| {
+        let states = |directory: &ExecutorDirectory| {
             let (seen, _) = directory.seen("default", &[]);
             Vec::from_iter(
                 seen.into_iter()

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ExecutorRules, JobRequest, RunId, Snapshot, ToolSpec, WorkspaceInfo};
-use grant::Audience;
+use domain::{ExecutorRules, ExecutorWorkspace, JobRequest, RunId, ToolSpec, WorkspaceSnapshot};
+use grant::GrantAudience;
 use proto::executor as wire;
 use secrecy::ExposeSecret;
 use tokio::time::Instant;
 use tonic::Code;
 
 use super::{
-    call::{CallError, Caller},
-    client::{Executors, commit},
-    directory::sandbox,
+    call::{CallError, RunCaller},
+    client::{ExecutorFleet, parse_commit_id},
+    directory::sandbox_level_of,
 };
 
 const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -50,13 +50,13 @@ pub(crate) enum OpenError {
 }
 
 /// Snapshot to restore, with its pack.
-pub(crate) struct Restore {
-    pub(crate) snapshot: Snapshot,
+pub(crate) struct PlannerSnapshotRestore {
+    pub(crate) snapshot: WorkspaceSnapshot,
     pub(crate) pack: bytes::Bytes,
 }
 
 /// Refusal of one executor to open a workspace.
-enum Refusal {
+enum OpenRefusal {
     Full,
     Trouble(String),
     /// The executor did not respond, or the connection broke.
@@ -64,18 +64,18 @@ enum Refusal {
     Final(OpenError),
 }
 
-impl Executors {
+impl ExecutorFleet {
     /// Opens the run's workspace at the best executor of the repository's pool.
     ///
     /// # Errors
     /// [`OpenError`]
     pub(crate) async fn open(
         &self,
-        caller: &Caller,
+        caller: &RunCaller,
         request: &JobRequest,
         base: Option<&domain::CommitId>,
-        restore: Option<&Restore>,
-    ) -> Result<WorkspaceInfo, OpenError> {
+        restore: Option<&PlannerSnapshotRestore>,
+    ) -> Result<ExecutorWorkspace, OpenError> {
         let pool = &request.rules.executor.pool;
         if !self.settings.pools.contains_key(pool) {
             let words = format!("there is no pool of executors with the name {pool:?}");
@@ -89,10 +89,10 @@ impl Executors {
             for address in ranked {
                 match self.open_at(&address, caller, request, base, restore).await {
                     Ok(info) => return Ok(info),
-                    Err(Refusal::Final(error)) => return Err(error),
-                    Err(Refusal::Full) => {}
-                    Err(Refusal::Trouble(detail)) => trouble = Some(detail),
-                    Err(Refusal::Silent(detail)) => {
+                    Err(OpenRefusal::Final(error)) => return Err(error),
+                    Err(OpenRefusal::Full) => {}
+                    Err(OpenRefusal::Trouble(detail)) => trouble = Some(detail),
+                    Err(OpenRefusal::Silent(detail)) => {
                         // Leaves it first, so that the next round ranks the others without it.
                         self.leave(&address);
                         trouble = Some(detail);
@@ -128,7 +128,7 @@ impl Executors {
     ///
     /// The executor grants network only if the setup files come from the history of the base branch,
     /// because it alone has the history.
-    fn way_out(&self, caller: &Caller, rules: &ExecutorRules) -> Result<(String, String), Refusal> {
+    fn way_out(&self, caller: &RunCaller, rules: &ExecutorRules) -> Result<(String, String), OpenRefusal> {
         if rules.setup.is_empty() {
             return Ok((String::new(), String::new()));
         }
@@ -136,25 +136,25 @@ impl Executors {
             return if rules.network.is_empty() {
                 Ok((String::new(), String::new()))
             } else {
-                Err(Refusal::Final(OpenError::Setup(NO_PROXY.to_owned())))
+                Err(OpenRefusal::Final(OpenError::Setup(NO_PROXY.to_owned())))
             };
         };
-        let grant = self.grant(caller, Audience::Egress, None, rules.network.clone());
-        let grant = grant.map_err(|error| Refusal::Trouble(error.to_string()))?;
+        let grant = self.grant(caller, GrantAudience::Egress, None, rules.network.clone());
+        let grant = grant.map_err(|error| OpenRefusal::Trouble(error.to_string()))?;
         Ok((url.clone(), grant.expose_secret().to_owned()))
     }
 
     async fn open_at(
         &self,
         address: &str,
-        caller: &Caller,
+        caller: &RunCaller,
         request: &JobRequest,
         base: Option<&domain::CommitId>,
-        restore: Option<&Restore>,
-    ) -> Result<WorkspaceInfo, Refusal> {
-        let refused = |error: CallError| Refusal::Trouble(error.to_string());
+        restore: Option<&PlannerSnapshotRestore>,
+    ) -> Result<ExecutorWorkspace, OpenRefusal> {
+        let refused = |error: CallError| OpenRefusal::Trouble(error.to_string());
         let gate_grant = self
-            .grant(caller, Audience::Gate, None, Vec::new())
+            .grant(caller, GrantAudience::Gate, None, Vec::new())
             .map_err(refused)?;
         let (egress_url, egress_grant) = self.way_out(caller, &request.rules.executor)?;
         let spec = wire::WorkspaceSpec {
@@ -165,7 +165,7 @@ impl Executors {
             gate_grant: gate_grant.expose_secret().to_owned(),
             base_commit: base.map(ToString::to_string).unwrap_or_default(),
             base_branch: request.rules.repo.default_branch.clone(),
-            restore: restore.map(snapshot_ref),
+            restore: restore.map(snapshot_reference),
             setup: request.rules.executor.setup.clone(),
             programs: request.rules.executor.programs.clone(),
             egress_url,
@@ -179,8 +179,8 @@ impl Executors {
         let mut client = self.client(address).map_err(refused)?;
         let opened = client.open_workspace(message);
         let answer = failpoint::around("planner.executor.open", opened).await;
-        let opened = answer.map_err(|status| refusal(&status))?.into_inner();
-        let info = info(address, &opened)?;
+        let opened = answer.map_err(|status| refusal_of_status(&status))?.into_inner();
+        let info = workspace_info_from(address, &opened)?;
         if let Some(setup) = opened.setup.as_ref().filter(|setup| setup.without_network) {
             tracing::info!(
                 run = %caller.run,
@@ -194,7 +194,7 @@ impl Executors {
             Some(setup) => {
                 // A workspace with a failed setup is useless, and its slot is needed.
                 self.close(caller, &info.executor, &info.id).await;
-                Err(Refusal::Final(OpenError::Setup(setup.log_tail)))
+                Err(OpenRefusal::Final(OpenError::Setup(setup.log_tail)))
             }
         }
     }
@@ -204,24 +204,24 @@ impl Executors {
 const NO_PROXY: &str = "The rules name hosts for the setup (executor.network), and this installation has no egress proxy: \
                         planner.egress_url is not set.\n";
 
-fn refusal(status: &tonic::Status) -> Refusal {
+fn refusal_of_status(status: &tonic::Status) -> OpenRefusal {
     let words = status.message().to_owned();
     match status.code() {
         Code::Unavailable if status.metadata().contains_key(wire::NOT_READY) => {
             let told = status.metadata().get(wire::NOT_READY);
             let percent = told.and_then(|told| told.to_str().ok()?.parse().ok());
-            Refusal::Final(OpenError::NotReady { percent })
+            OpenRefusal::Final(OpenError::NotReady { percent })
         }
-        Code::DataLoss => Refusal::Final(OpenError::Permanent(words)),
-        Code::ResourceExhausted => Refusal::Full,
-        Code::FailedPrecondition => Refusal::Final(OpenError::Stale),
+        Code::DataLoss => OpenRefusal::Final(OpenError::Permanent(words)),
+        Code::ResourceExhausted => OpenRefusal::Full,
+        Code::FailedPrecondition => OpenRefusal::Final(OpenError::Stale),
         // A source means that the connection failed, not that an executor sent this status.
         Code::Unavailable | Code::Unknown | Code::Cancelled
             if std::error::Error::source(status).is_some() =>
         {
-            Refusal::Silent(words)
+            OpenRefusal::Silent(words)
         }
-        Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Aborted => Refusal::Trouble(words),
+        Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Aborted => OpenRefusal::Trouble(words),
         Code::NotFound
         | Code::InvalidArgument
         | Code::PermissionDenied
@@ -231,13 +231,16 @@ fn refusal(status: &tonic::Status) -> Refusal {
         | Code::AlreadyExists
         | Code::OutOfRange
         | Code::Unimplemented
-        | Code::Ok => Refusal::Final(OpenError::Unavailable(words)),
+        | Code::Ok => OpenRefusal::Final(OpenError::Unavailable(words)),
     }
 }
 
-fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<WorkspaceInfo, Refusal> {
-    let base = commit(&opened.base_commit)
-        .ok_or_else(|| Refusal::Trouble("the executor named no base commit".to_owned()))?;
+fn workspace_info_from(
+    address: &str,
+    opened: &wire::OpenWorkspaceResponse,
+) -> Result<ExecutorWorkspace, OpenRefusal> {
+    let base = parse_commit_id(&opened.base_commit)
+        .ok_or_else(|| OpenRefusal::Trouble("the executor named no base commit".to_owned()))?;
     let tools = opened.tools.iter().filter_map(|tool| {
         let input_schema = serde_json::from_str(&tool.input_schema_json).ok()?;
         Some(ToolSpec {
@@ -247,11 +250,11 @@ fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<Workspace
             read_only: tool.read_only,
         })
     });
-    Ok(WorkspaceInfo {
+    Ok(ExecutorWorkspace {
         executor: address.to_owned(),
         id: opened.workspace_id.clone(),
         base,
-        sandbox: sandbox(opened.sandbox_level),
+        sandbox: sandbox_level_of(opened.sandbox_level),
         tools: tools.collect(),
         instructions: opened.instructions.clone(),
         template: opened.template.clone(),
@@ -260,7 +263,7 @@ fn info(address: &str, opened: &wire::OpenWorkspaceResponse) -> Result<Workspace
     })
 }
 
-fn snapshot_ref(restore: &Restore) -> wire::SnapshotRef {
+fn snapshot_reference(restore: &PlannerSnapshotRestore) -> wire::SnapshotRef {
     let snapshot = &restore.snapshot;
     wire::SnapshotRef {
         branch: snapshot.branch.clone().unwrap_or_default(),

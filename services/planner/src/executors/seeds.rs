@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use domain::{CodeSeed, DbtProject, WorkspaceInfo};
+use domain::{CodeSeed, DbtProject, ExecutorWorkspace};
 use proto::executor as wire;
 
 use super::{
-    call::{CallError, Caller},
-    client::Executors,
+    call::{CallError, RunCaller},
+    client::ExecutorFleet,
 };
 
 // Longer than the executor's fallback search without an index.
@@ -30,7 +30,7 @@ pub(crate) struct SeedQuery {
 
 /// Code place with its text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Candidate {
+pub(crate) struct SeedCandidate {
     /// The place, without a reason.
     pub(crate) seed: CodeSeed,
     /// Id of the file's content.
@@ -41,49 +41,49 @@ pub(crate) struct Candidate {
 
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Seeds {
+pub(crate) struct CodeSeeds {
     /// Confident matches, best first; may be empty.
     pub(crate) chunks: Vec<CodeSeed>,
     /// All candidates, best first; includes the confident matches.
-    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) candidates: Vec<SeedCandidate>,
     /// Additional information, such as the reason that the index was not used; may be empty.
     pub(crate) note: String,
 }
 
-impl Executors {
+impl ExecutorFleet {
     /// Searches for code that matches a text. It never waits until an index is built.
     ///
     /// # Errors
     /// [`CallError`]; an executor of an earlier release refuses the call.
     pub(crate) async fn seed_context(
         &self,
-        caller: &Caller,
-        info: &WorkspaceInfo,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
         query: SeedQuery,
-    ) -> Result<Seeds, CallError> {
+    ) -> Result<CodeSeeds, CallError> {
         let message = wire::SeedContextRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
-            query: first(query.text),
+            query: truncate_query(query.text),
             modules: query.modules,
             candidates: query.candidates,
-            dbt: query.dbt.into_iter().map(project).collect(),
+            dbt: query.dbt.into_iter().map(convert_project).collect(),
         };
         let request = self.request(caller, Some(&info.id), LIMIT, message)?;
         let mut client = self.client(&info.executor)?;
         let answer = client.seed_context(request).await?;
-        Ok(seeds(answer.into_inner()))
+        Ok(convert_seeds(answer.into_inner()))
     }
 }
 
-fn project(project: DbtProject) -> wire::DbtProject {
+fn convert_project(project: DbtProject) -> wire::DbtProject {
     wire::DbtProject {
         path: project.path,
         manifest_path: project.manifest_path,
     }
 }
 
-fn first(mut text: String) -> String {
+fn truncate_query(mut text: String) -> String {
     let end = (0..=MAX_QUERY.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end));
@@ -91,23 +91,23 @@ fn first(mut text: String) -> String {
     text
 }
 
-fn seeds(answer: wire::SeedContextResponse) -> Seeds {
-    Seeds {
-        chunks: answer.chunks.into_iter().map(seed).collect(),
-        candidates: answer.candidates.into_iter().map(candidate).collect(),
+fn convert_seeds(answer: wire::SeedContextResponse) -> CodeSeeds {
+    CodeSeeds {
+        chunks: answer.chunks.into_iter().map(convert_chunk).collect(),
+        candidates: answer.candidates.into_iter().map(convert_candidate).collect(),
         note: answer.note,
     }
 }
 
-fn candidate(mut chunk: wire::SeedChunk) -> Candidate {
-    Candidate {
+fn convert_candidate(mut chunk: wire::SeedChunk) -> SeedCandidate {
+    SeedCandidate {
         blob: std::mem::take(&mut chunk.blob),
         text: std::mem::take(&mut chunk.text),
-        seed: seed(chunk),
+        seed: convert_chunk(chunk),
     }
 }
 
-fn seed(chunk: wire::SeedChunk) -> CodeSeed {
+fn convert_chunk(chunk: wire::SeedChunk) -> CodeSeed {
     CodeSeed {
         // Line 0 means a whole file.
         lines: (chunk.start_line > 0).then_some((chunk.start_line, chunk.end_line)),
@@ -143,7 +143,7 @@ mod tests {
             candidates: vec![chunk(1, 2)],
             note: "Some words.".to_owned(),
         };
-        let seeds = seeds(answer);
+        let seeds = convert_seeds(answer);
         assert_eq!(seeds.note, "Some words.");
         let lines: Vec<_> = seeds.chunks.iter().map(|seed| seed.lines).collect();
         assert_eq!(lines, [Some((3, 9)), None]);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn query_is_truncated_at_character_boundary() {
-        let cut = first("é".repeat(MAX_QUERY));
+        let cut = truncate_query("é".repeat(MAX_QUERY));
         assert!(cut.len() <= MAX_QUERY && cut.chars().all(|c| c == 'é'));
     }
 }

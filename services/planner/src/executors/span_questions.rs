@@ -11,7 +11,7 @@ use opentelemetry::trace::{SpanId, TraceId};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::call::Caller;
+use super::call::RunCaller;
 
 /// The span of a call ends a little after its answer; calls in quick succession are asked for together.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) struct WantedSpans {
     pub(super) executor: String,
     pub(super) version: String,
     pub(super) trace: TraceId,
-    pub(super) caller: Caller,
+    pub(super) caller: RunCaller,
 }
 
 impl WantedSpans {

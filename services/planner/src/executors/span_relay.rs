@@ -12,7 +12,7 @@ use bootstrap::{
     span_buffer::KeptSpan,
     span_forwarder::{SpanForwarder, SpanOrigin},
 };
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
@@ -20,8 +20,8 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
-    call::{CallError, Caller},
-    client::Executors,
+    call::{CallError, RunCaller},
+    client::ExecutorFleet,
     span_check::{SpanTerms, check_span},
     span_questions::{CallNote, DueQuestions, LONGEST_WAIT, WantedSpans},
 };
@@ -37,10 +37,10 @@ const ANSWER_SPANS: usize = 256;
 const MOST_ANSWERS: usize = 16;
 // Executors that serve a request at the same time.
 const MOST_AT_ONCE: usize = 16;
-impl Executors {
+impl ExecutorFleet {
     /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
     /// is traced, or if the executor exports its spans itself.
-    pub(super) fn note_call(&self, executor: &str, caller: &Caller) -> Option<CallNote<'_>> {
+    pub(super) fn note_call(&self, executor: &str, caller: &RunCaller) -> Option<CallNote<'_>> {
         // Without a relay, reading the context would only cost time.
         self.relay.as_ref()?;
         let context = Span::current().context();
@@ -51,7 +51,7 @@ impl Executors {
     pub(crate) fn note_beneath(
         &self,
         executor: &str,
-        caller: &Caller,
+        caller: &RunCaller,
         span: &SpanContext,
     ) -> Option<CallNote<'_>> {
         let relay = self.relay.as_ref().filter(|_| span.is_sampled())?;
@@ -129,7 +129,7 @@ impl Executors {
             let answer = match tokio::time::timeout(TAKE_LIMIT, self.ask_for_spans(wanted)).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) => {
-                    tracing::debug!(executor = wanted.executor, error = %chain(&error), "spans were not handed over");
+                    tracing::debug!(executor = wanted.executor, error = %format_error_chain(&error), "spans were not handed over");
                     break;
                 }
                 Err(_) => {
@@ -148,7 +148,7 @@ impl Executors {
         if refused > 0 {
             let executor = &wanted.executor;
             tracing::warn!(%executor, refused, "an executor handed over spans that it may not make");
-            telemetry::executor_spans("refused", refused);
+            telemetry::count_executor_spans("refused", refused);
         }
         passed
     }
@@ -182,10 +182,10 @@ async fn forward_spans(forwarder: &mut SpanForwarder, origin: SpanOrigin, spans:
     }
     let count = spans.len();
     match forwarder.send(origin, spans).await {
-        Ok(()) => telemetry::executor_spans("sent", count),
+        Ok(()) => telemetry::count_executor_spans("sent", count),
         Err(error) => {
-            tracing::debug!(error = %chain(&error), "the collector does not take spans of executors");
-            telemetry::executor_spans("lost", count);
+            tracing::debug!(error = %format_error_chain(&error), "the collector does not take spans of executors");
+            telemetry::count_executor_spans("lost", count);
         }
     }
 }

@@ -29,7 +29,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use tokio::sync::{Mutex, OnceCell};
 
-use super::{ClientError, dialect::Sign, failure::Failure};
+use super::{ClientError, dialect::RequestSigner, failure::AttemptFailure};
 use crate::config::ModelSettings;
 
 const SERVICE: &str = "bedrock";
@@ -41,29 +41,29 @@ const LOOK_AGAIN: Duration = Duration::from_secs(300);
 const FETCH_LIMIT: Duration = Duration::from_secs(10);
 
 /// Signer of requests to Bedrock.
-pub(super) struct Signer {
+pub(super) struct BedrockSigner {
     region: String,
-    source: Source,
-    held: Mutex<Option<Held>>,
+    source: CredentialSource,
+    held: Mutex<Option<CachedCredentials>>,
 }
 
 /// Factory of the credential chain.
-type Loader = Box<dyn Fn() -> ConfigLoader + Send + Sync>;
+type ChainLoader = Box<dyn Fn() -> ConfigLoader + Send + Sync>;
 
-enum Source {
+enum CredentialSource {
     Fixed(Credentials),
     Chain {
-        loader: Loader,
+        loader: ChainLoader,
         provider: OnceCell<SharedCredentialsProvider>,
     },
 }
 
-struct Held {
+struct CachedCredentials {
     credentials: Credentials,
     until: SystemTime,
 }
 
-impl Signer {
+impl BedrockSigner {
     /// Creates a signer with the key of the settings or with the standard chain. It fetches nothing yet.
     ///
     /// # Errors
@@ -74,20 +74,20 @@ impl Signer {
             let session = settings.aws_session_token.as_ref();
             let session = session.map(|token| token.expose_secret().to_owned());
             let credentials = Credentials::new(id, secret.expose_secret(), session, None, "settings");
-            return Ok(Self::from(region, Source::Fixed(credentials)));
+            return Ok(Self::from(region, CredentialSource::Fixed(credentials)));
         }
-        let (connector, profile) = (Connector::new()?, settings.aws_profile.clone());
-        let loader = standard(connector, region.clone(), profile);
+        let (connector, profile) = (AwsHttpConnector::new()?, settings.aws_profile.clone());
+        let loader = standard_chain(connector, region.clone(), profile);
         Ok(Self::chain(region, loader))
     }
 
     /// Creates a signer whose credentials come from a chain.
-    fn chain(region: String, loader: Loader) -> Self {
+    fn chain(region: String, loader: ChainLoader) -> Self {
         let provider = OnceCell::new();
-        Self::from(region, Source::Chain { loader, provider })
+        Self::from(region, CredentialSource::Chain { loader, provider })
     }
 
-    fn from(region: String, source: Source) -> Self {
+    fn from(region: String, source: CredentialSource) -> Self {
         Self {
             region,
             source,
@@ -96,10 +96,10 @@ impl Signer {
     }
 
     /// Returns credentials that are valid for this request.
-    async fn credentials(&self) -> Result<Credentials, Failure> {
+    async fn credentials(&self) -> Result<Credentials, AttemptFailure> {
         let (loader, provider) = match &self.source {
-            Source::Fixed(credentials) => return Ok(credentials.clone()),
-            Source::Chain { loader, provider } => (loader, provider),
+            CredentialSource::Fixed(credentials) => return Ok(credentials.clone()),
+            CredentialSource::Chain { loader, provider } => (loader, provider),
         };
         // The lock is held over the fetch, so that concurrent calls share one fetch.
         let mut held = self.held.lock().await;
@@ -114,22 +114,22 @@ impl Signer {
             })
             .await?;
         let credentials = provider.provide_credentials().await.map_err(|error| {
-            tracing::error!(error = %domain::cause::chain(&error), "no AWS credentials");
+            tracing::error!(error = %domain::cause::format_error_chain(&error), "no AWS credentials");
             no_credentials()
         })?;
         let until = match credentials.expiry() {
             Some(expiry) => expiry - BEFORE_EXPIRY,
             None => now + LOOK_AGAIN,
         };
-        *held = Some(Held {
+        *held = Some(CachedCredentials {
             credentials: credentials.clone(),
             until,
         });
         Ok(credentials)
     }
 
-    fn signed(&self, request: &mut reqwest::Request, credentials: Credentials) -> Result<(), Failure> {
-        let unsigned = |_| Failure::unsent(ModelFault::Refused, "the request could not be signed");
+    fn signed(&self, request: &mut reqwest::Request, credentials: Credentials) -> Result<(), AttemptFailure> {
+        let unsigned = |_| AttemptFailure::unsent(ModelFault::Refused, "the request could not be signed");
         let identity = credentials.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
@@ -138,7 +138,7 @@ impl Signer {
             .time(SystemTime::now())
             .settings(SigningSettings::default())
             .build()
-            .map_err(|_| Failure::unsent(ModelFault::Refused, "the request could not be signed"))?
+            .map_err(|_| AttemptFailure::unsent(ModelFault::Refused, "the request could not be signed"))?
             .into();
         let headers = request
             .headers()
@@ -157,7 +157,7 @@ impl Signer {
         for header in added {
             let value = HeaderValue::from_str(header.value());
             let mut value = value.map_err(|_| {
-                Failure::unsent(
+                AttemptFailure::unsent(
                     ModelFault::CredentialsRefused,
                     "credentials that no header can carry",
                 )
@@ -172,7 +172,7 @@ impl Signer {
 }
 
 /// Returns the factory of the standard chain over our HTTP client.
-fn standard(connector: Connector, region: String, profile: Option<String>) -> Loader {
+fn standard_chain(connector: AwsHttpConnector, region: String, profile: Option<String>) -> ChainLoader {
     Box::new(move || {
         let connector = connector.clone();
         let client = http_client_fn(move |_, _| SharedHttpConnector::new(connector.clone()));
@@ -186,8 +186,8 @@ fn standard(connector: Connector, region: String, profile: Option<String>) -> Lo
     })
 }
 
-impl Sign for Signer {
-    fn sign<'a>(&'a self, request: &'a mut reqwest::Request) -> BoxFuture<'a, Result<(), Failure>> {
+impl RequestSigner for BedrockSigner {
+    fn sign<'a>(&'a self, request: &'a mut reqwest::Request) -> BoxFuture<'a, Result<(), AttemptFailure>> {
         Box::pin(async move {
             let credentials = self.credentials().await?;
             self.signed(request, credentials)
@@ -195,20 +195,20 @@ impl Sign for Signer {
     }
 }
 
-fn no_credentials() -> Failure {
-    Failure::unsent(ModelFault::CredentialsRefused, "no AWS credentials were found")
+fn no_credentials() -> AttemptFailure {
+    AttemptFailure::unsent(ModelFault::CredentialsRefused, "no AWS credentials were found")
 }
 
 /// HTTP client that replaces the one of the AWS libraries.
 #[derive(Clone, Debug)]
-struct Connector {
+struct AwsHttpConnector {
     /// Client for AWS services.
     outside: reqwest::Client,
     /// Client for the metadata of a container or an instance, which no proxy reaches.
     beside: reqwest::Client,
 }
 
-impl Connector {
+impl AwsHttpConnector {
     fn new() -> Result<Self, ClientError> {
         let client = || {
             reqwest::Client::builder()
@@ -238,11 +238,11 @@ impl Connector {
             .body(body)
             .send()
             .await
-            .map_err(broken)?;
+            .map_err(connector_error)?;
         let status = StatusCode::try_from(sent.status().as_u16())
             .map_err(|error| ConnectorError::other(error.into(), None))?;
         let headers = sent.headers().clone();
-        let body = sent.bytes().await.map_err(broken)?;
+        let body = sent.bytes().await.map_err(connector_error)?;
         let mut response = HttpResponse::new(status, SdkBody::from(body));
         for (name, value) in &headers {
             if let Ok(value) = value.to_str() {
@@ -255,7 +255,7 @@ impl Connector {
     }
 }
 
-fn broken(error: reqwest::Error) -> ConnectorError {
+fn connector_error(error: reqwest::Error) -> ConnectorError {
     if error.is_timeout() {
         ConnectorError::timeout(error.into())
     } else {
@@ -263,7 +263,7 @@ fn broken(error: reqwest::Error) -> ConnectorError {
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for AwsHttpConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         HttpConnectorFuture::new(self.clone().fetch(request))
     }
@@ -277,13 +277,13 @@ mod tests {
 
     use super::*;
 
-    fn connector() -> Connector {
+    fn connector() -> AwsHttpConnector {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Connector::new().unwrap()
+        AwsHttpConnector::new().unwrap()
     }
 
     /// Creates a signer whose profile runs a program that notes each of its calls.
-    fn asking_a_program(folder: &Path, expiry: &str) -> Signer {
+    fn asking_a_program(folder: &Path, expiry: &str) -> BedrockSigner {
         let credentials = serde_json::json!({
             "Version": 1, "AccessKeyId": "AKIAPROGRAM", "SecretAccessKey": "secret", "SessionToken": "session",
             "Expiration": expiry,
@@ -295,14 +295,14 @@ mod tests {
             asked.display(),
             answer.display()
         );
-        let loader = standard(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let loader = standard_chain(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
         let with_profile = move || {
             let files = EnvConfigFiles::builder()
                 .with_contents(EnvConfigFileKind::Config, profile.clone())
                 .build();
             loader().profile_files(files)
         };
-        Signer::chain("eu-central-1".to_owned(), Box::new(with_profile))
+        BedrockSigner::chain("eu-central-1".to_owned(), Box::new(with_profile))
     }
 
     fn request() -> reqwest::Request {
@@ -311,7 +311,7 @@ mod tests {
         reqwest::Client::new().post(url).body("{}").build().unwrap()
     }
 
-    async fn authorization(signer: &Signer) -> String {
+    async fn authorization(signer: &BedrockSigner) -> String {
         let mut request = request();
         signer.sign(&mut request).await.unwrap();
         assert_eq!(request.headers()["x-amz-security-token"], "session");
@@ -363,8 +363,8 @@ mod tests {
                 )
                 .build()
         };
-        let loader = standard(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
-        let signer = Signer::chain(
+        let loader = standard_chain(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let signer = BedrockSigner::chain(
             "eu-central-1".to_owned(),
             Box::new(move || loader().profile_files(files())),
         );

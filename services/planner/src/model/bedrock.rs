@@ -8,10 +8,13 @@ use serde_json::{Value, json};
 
 use super::{
     ClientError,
-    anthropic::{self, Collector},
-    aws::Signer,
-    dialect::{Ask, Dialect, Misfit, Sign, base, extra_headers, is_set, secret_header},
-    stream::{Collect, Framing},
+    anthropic::{self, MessageCollector},
+    aws::BedrockSigner,
+    dialect::{
+        ModelDialect, ModelRequest, RequestSigner, SettingProblem, base_address, extra_headers, is_set,
+        secret_header,
+    },
+    stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
 };
 use crate::config::ModelSettings;
@@ -25,14 +28,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Dialect for the operation `InvokeModelWithResponseStream`.
-pub(super) struct Bedrock;
+pub(super) struct BedrockDialect;
 
-impl Dialect for Bedrock {
+impl ModelDialect for BedrockDialect {
     fn name(&self) -> &'static str {
         "bedrock"
     }
 
-    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+    fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
         if settings.region.as_deref().unwrap_or_default().is_empty() {
             return Err(("region", "must be set"));
         }
@@ -54,7 +57,7 @@ impl Dialect for Bedrock {
             "amazonaws.com"
         };
         let default = format!("https://bedrock-runtime.{region}.{domain}");
-        let base = base(settings, &default);
+        let base = base_address(settings, &default);
         let model = utf8_percent_encode(&settings.name, SEGMENT);
         format!("{base}/model/{model}/invoke-with-response-stream")
     }
@@ -68,26 +71,26 @@ impl Dialect for Bedrock {
         Ok(headers)
     }
 
-    fn signer(&self, settings: &ModelSettings) -> Result<Option<Arc<dyn Sign>>, ClientError> {
+    fn signer(&self, settings: &ModelSettings) -> Result<Option<Arc<dyn RequestSigner>>, ClientError> {
         // A Bedrock API key is a bearer token and replaces the signature.
         if settings.api_key.is_some() {
             return Ok(None);
         }
-        Ok(Some(Arc::new(Signer::new(settings)?)))
+        Ok(Some(Arc::new(BedrockSigner::new(settings)?)))
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
+    fn body(&self, ask: &ModelRequest<'_>) -> Value {
         // Not every model on Bedrock supports the cache of an hour.
-        let mut body = anthropic::request(ask, false);
+        let mut body = anthropic::build_request(ask, false);
         body.insert("anthropic_version".to_owned(), json!(VERSION));
         Value::Object(body)
     }
 
-    fn framing(&self) -> Framing {
-        Framing::AwsEventStream
+    fn framing(&self) -> StreamFraming {
+        StreamFraming::AwsEventStream
     }
 
-    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
-        Box::new(Collector::new(tools))
+    fn collector(&self, tools: ToolNames) -> Box<dyn ReplyCollector> {
+        Box::new(MessageCollector::new(tools))
     }
 }

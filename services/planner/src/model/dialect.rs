@@ -9,32 +9,36 @@ use serde_json::Value;
 
 use super::{
     ClientError, anthropic, bedrock,
-    failure::Failure,
+    failure::AttemptFailure,
     openai,
-    stream::{Collect, Framing},
+    stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
 };
 use crate::config::ModelSettings;
-use crate::transcript::{Message, Transcript};
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 
 /// Registry of all dialects.
-pub(super) static DIALECTS: [&dyn Dialect; 3] = [&anthropic::Anthropic, &openai::OpenAi, &bedrock::Bedrock];
+pub(super) static DIALECTS: [&dyn ModelDialect; 3] = [
+    &anthropic::AnthropicDialect,
+    &openai::OpenAiDialect,
+    &bedrock::BedrockDialect,
+];
 
 /// Returns the dialect with this name.
-pub(super) fn named(name: &str) -> Option<&'static dyn Dialect> {
+pub(super) fn find_dialect(name: &str) -> Option<&'static dyn ModelDialect> {
     DIALECTS.into_iter().find(|dialect| dialect.name() == name)
 }
 
 /// Invalid setting: its key within the section, and the problem.
-pub(super) type Misfit = (&'static str, &'static str);
+pub(super) type SettingProblem = (&'static str, &'static str);
 
 /// API of one kind of provider.
-pub(super) trait Dialect: Sync {
+pub(super) trait ModelDialect: Sync {
     /// Name in settings and telemetry.
     fn name(&self) -> &'static str;
 
     /// Validates the settings that this dialect needs.
-    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit>;
+    fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem>;
 
     /// URL that replies are requested from.
     fn url(&self, settings: &ModelSettings) -> String;
@@ -43,38 +47,38 @@ pub(super) trait Dialect: Sync {
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError>;
 
     /// Signer of each request, where headers alone are not enough.
-    fn signer(&self, _settings: &ModelSettings) -> Result<Option<Arc<dyn Sign>>, ClientError> {
+    fn signer(&self, _settings: &ModelSettings) -> Result<Option<Arc<dyn RequestSigner>>, ClientError> {
         Ok(None)
     }
 
     /// Body of the request.
-    fn body(&self, ask: &Ask<'_>) -> Value;
+    fn body(&self, ask: &ModelRequest<'_>) -> Value;
 
     /// Framing of the events in a response.
-    fn framing(&self) -> Framing {
-        Framing::ServerSentEvents
+    fn framing(&self) -> StreamFraming {
+        StreamFraming::ServerSentEvents
     }
 
     /// Collector of the reply to a request with these tools.
-    fn collector(&self, tools: ToolNames) -> Box<dyn Collect>;
+    fn collector(&self, tools: ToolNames) -> Box<dyn ReplyCollector>;
 }
 
 /// Signs a request before it is sent.
-pub(super) trait Sign: Send + Sync {
+pub(super) trait RequestSigner: Send + Sync {
     /// Adds the signature to the request.
-    fn sign<'a>(&'a self, request: &'a mut reqwest::Request) -> BoxFuture<'a, Result<(), Failure>>;
+    fn sign<'a>(&'a self, request: &'a mut reqwest::Request) -> BoxFuture<'a, Result<(), AttemptFailure>>;
 }
 
 /// One request to one model.
-pub(super) struct Ask<'a> {
+pub(super) struct ModelRequest<'a> {
     pub(super) settings: &'a ModelSettings,
     pub(super) provider: &'a str,
-    pub(super) transcript: &'a Transcript,
+    pub(super) transcript: &'a ModelTranscript,
     /// False after the provider refused the thinking of its earlier reply.
     pub(super) keep_thinking: bool,
 }
 
-impl Ask<'_> {
+impl ModelRequest<'_> {
     /// Returns true if this provider and model wrote a block that only they understand. Records of earlier
     /// releases name neither.
     pub(super) fn owns(&self, dialect: &str, wanted: &str, provider: &str, model: &str) -> bool {
@@ -90,15 +94,15 @@ pub(super) fn wire_id(reply: usize, call: usize) -> String {
 }
 
 /// Returns true from the second turn of a conversation on.
-pub(super) fn goes_on(transcript: &Transcript) -> bool {
+pub(super) fn is_continued(transcript: &ModelTranscript) -> bool {
     transcript
         .messages
         .iter()
-        .any(|message| matches!(message, Message::Assistant(_)))
+        .any(|message| matches!(message, TranscriptMessage::Assistant(_)))
 }
 
 /// Returns the base address without a version at its end.
-pub(super) fn base<'a>(settings: &'a ModelSettings, default: &'a str) -> &'a str {
+pub(super) fn base_address<'a>(settings: &'a ModelSettings, default: &'a str) -> &'a str {
     let base = settings
         .base_url
         .as_deref()
@@ -126,7 +130,7 @@ pub(super) fn extra_headers(settings: &ModelSettings, headers: &mut HeaderMap) -
 }
 
 /// Returns the error for a missing key, with the key that a user would search for.
-pub(super) fn missing_key(settings: &ModelSettings) -> Misfit {
+pub(super) fn missing_key_problem(settings: &ModelSettings) -> SettingProblem {
     match &settings.api_key {
         None => ("api_key", "is missing"),
         Some(_) => ("api_key", "must be set"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::ModelFault;
 use serde::Deserialize;
 
-use super::{addressee::Addressee, quotation::quote};
+use super::{quotation::quote_message, target::ModelTarget};
 
 /// Returns true if the same call may succeed later.
 pub(crate) const fn is_transient(kind: ModelFault) -> bool {
@@ -13,12 +13,12 @@ pub(crate) const fn is_transient(kind: ModelFault) -> bool {
 }
 
 /// Returns true if another provider may answer the same request.
-pub(super) const fn is_of_the_provider(kind: ModelFault) -> bool {
+pub(super) const fn is_provider_fault(kind: ModelFault) -> bool {
     !matches!(kind, ModelFault::ContextTooLong | ModelFault::Refused)
 }
 
 /// Returns the name in telemetry.
-pub(super) const fn name(kind: ModelFault) -> &'static str {
+pub(super) const fn fault_name(kind: ModelFault) -> &'static str {
     match kind {
         ModelFault::Unavailable => "unavailable",
         ModelFault::Unreadable => "unreadable",
@@ -41,7 +41,7 @@ pub(crate) struct ModelError {
 
 /// Failure of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum AttemptFailure {
     /// A retry may succeed, not before `after` if the provider names a time.
     Transient {
         what: String,
@@ -54,12 +54,12 @@ pub(super) enum Failure {
     /// The provider refuses the thinking of its earlier reply.
     StaleThinking,
     /// A retry never succeeds.
-    Final(Refusal),
+    Final(ProviderRefusal),
 }
 
 /// Refusal: its kind, and the provider's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ProviderRefusal {
     pub(super) cause: RefusalCause,
     /// Status and error class.
     pub(super) class: String,
@@ -98,7 +98,7 @@ impl RefusalCause {
     }
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Creates a failure that a retry may heal.
     pub(super) fn transient(what: &str) -> Self {
         Self::Transient {
@@ -110,7 +110,7 @@ impl Failure {
 
     /// Creates the failure of a request that cannot be sent.
     pub(super) fn unsent(kind: ModelFault, problem: &str) -> Self {
-        Self::Final(Refusal {
+        Self::Final(ProviderRefusal {
             cause: RefusalCause::Unsent(kind),
             class: problem.to_owned(),
             quote: String::new(),
@@ -128,7 +128,7 @@ impl Failure {
     }
 
     /// Renders the failure for users.
-    pub(super) fn told(&self, asked: &Addressee) -> ModelError {
+    pub(super) fn told(&self, asked: &ModelTarget) -> ModelError {
         let (host, model) = (&asked.host, &asked.model);
         let words = match self {
             Self::Transient { what, .. } => format!("the model provider at {host} {what}"),
@@ -177,7 +177,7 @@ impl Failure {
             }
         };
         let limit = match self {
-            Self::Final(Refusal {
+            Self::Final(ProviderRefusal {
                 cause: RefusalCause::AboveRateLimit { limit, .. },
                 ..
             }) => Some(*limit),
@@ -191,7 +191,7 @@ impl Failure {
     }
 }
 
-impl From<reqwest::Error> for Failure {
+impl From<reqwest::Error> for AttemptFailure {
     fn from(error: reqwest::Error) -> Self {
         // The text of the error would contain the URL, which may carry a gateway's key. Its causes go to
         // the operator's log.
@@ -212,7 +212,7 @@ impl From<reqwest::Error> for Failure {
 
 /// Error as the provider words it, in any dialect.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ProviderError {
     class: Option<String>,
     message: String,
 }
@@ -223,12 +223,12 @@ struct ErrorBody {
     error: ErrorDetail,
     #[serde(default, alias = "Message")]
     message: Option<String>,
-    #[serde(default, deserialize_with = "text_only")]
+    #[serde(default, deserialize_with = "deserialize_text")]
     detail: Option<String>,
 }
 
 /// Deserializes a text; any other type counts as absent.
-fn text_only<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn deserialize_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_str().map(str::to_owned))
 }
@@ -252,11 +252,11 @@ enum ErrorDetail {
 const CLASS_CHARS: usize = 64;
 
 /// Returns true if a class is a name, not a sentence.
-fn is_plain(class: &str) -> bool {
+fn is_class_name(class: &str) -> bool {
     class.len() <= CLASS_CHARS && class.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-impl Said {
+impl ProviderError {
     /// Reads an error body. `named` is a class from elsewhere, such as a header.
     pub(super) fn read(body: &[u8], named: Option<&str>) -> Self {
         let parsed = serde_json::from_slice::<ErrorBody>(body);
@@ -275,7 +275,10 @@ impl Said {
             (!is_json && !text.starts_with('<')).then_some(text)
         };
         Self {
-            class: named.map(str::to_owned).or(class).filter(|class| is_plain(class)),
+            class: named
+                .map(str::to_owned)
+                .or(class)
+                .filter(|class| is_class_name(class)),
             message: message
                 .or(parsed.message)
                 .or(parsed.detail)
@@ -287,7 +290,7 @@ impl Said {
     /// Creates an error from an event.
     pub(super) fn new(class: &str, message: &str) -> Self {
         Self {
-            class: Some(class.to_owned()).filter(|class| is_plain(class)),
+            class: Some(class.to_owned()).filter(|class| is_class_name(class)),
             message: message.to_owned(),
         }
     }
@@ -305,18 +308,18 @@ impl Said {
     }
 
     /// Creates the refusal for a cause.
-    pub(super) fn refusal(&self, cause: RefusalCause, status: Option<u16>) -> Failure {
-        Failure::Final(Refusal {
+    pub(super) fn refusal(&self, cause: RefusalCause, status: Option<u16>) -> AttemptFailure {
+        AttemptFailure::Final(ProviderRefusal {
             cause,
             class: self.words(status),
-            quote: quote(&self.message),
+            quote: quote_message(&self.message),
         })
     }
 
     /// Creates a transient failure with the provider's message.
-    pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> Failure {
-        let quote = quote(&self.message);
-        Failure::Transient {
+    pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> AttemptFailure {
+        let quote = quote_message(&self.message);
+        AttemptFailure::Transient {
             what: match quote.is_empty() {
                 true => what.to_owned(),
                 false => format!("{what}; it says \"{quote}\""),
@@ -327,28 +330,28 @@ impl Said {
     }
 
     /// Converts an error in the middle of a stream. It is final only if the request itself causes it.
-    pub(super) fn in_stream(&self) -> Failure {
+    pub(super) fn in_stream(&self) -> AttemptFailure {
         match self.kind() {
-            Some(Kind::Final(cause)) => self.refusal(cause, None),
-            Some(Kind::StaleThinking) => Failure::StaleThinking,
+            Some(ProviderErrorKind::Final(cause)) => self.refusal(cause, None),
+            Some(ProviderErrorKind::StaleThinking) => AttemptFailure::StaleThinking,
             None => self.passing("reported an error in the middle of its reply", None),
         }
     }
 
     /// Classifies the error, if more than a plain refusal is known.
-    pub(super) fn kind(&self) -> Option<Kind> {
+    pub(super) fn kind(&self) -> Option<ProviderErrorKind> {
         let class = self.class.as_deref().unwrap_or_default().to_ascii_lowercase();
         let message = self.message.to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let is = |classes: &[&str]| classes.iter().any(|known| class == *known);
-        if let Some(cause) = above_rate_limit(&message) {
-            Some(Kind::Final(cause))
+        if let Some(cause) = parse_rate_limit(&message) {
+            Some(ProviderErrorKind::Final(cause))
         } else if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(&TOO_LONG) {
-            Some(Kind::Final(RefusalCause::ContextTooLong))
+            Some(ProviderErrorKind::Final(RefusalCause::ContextTooLong))
         } else if says(&STALE_THINKING) {
-            Some(Kind::StaleThinking)
+            Some(ProviderErrorKind::StaleThinking)
         } else if is(&NO_CREDIT_CLASSES) || says(&NO_CREDIT) {
-            Some(Kind::Final(RefusalCause::NoCredit))
+            Some(ProviderErrorKind::Final(RefusalCause::NoCredit))
         } else if is(&[
             "not_found_error",
             "model_not_found",
@@ -356,7 +359,7 @@ impl Said {
             "resourcenotfoundexception",
         ]) || says(&NO_MODEL)
         {
-            Some(Kind::Final(RefusalCause::NoModel))
+            Some(ProviderErrorKind::Final(RefusalCause::NoModel))
         } else if is(&[
             "authentication_error",
             "permission_error",
@@ -366,9 +369,9 @@ impl Said {
             "invalidsignatureexception",
             "expiredtokenexception",
         ]) {
-            Some(Kind::Final(RefusalCause::CredentialsRefused))
+            Some(ProviderErrorKind::Final(RefusalCause::CredentialsRefused))
         } else if is(&["invalid_request_error", "validationexception"]) {
-            Some(Kind::Final(RefusalCause::Request))
+            Some(ProviderErrorKind::Final(RefusalCause::Request))
         } else {
             None
         }
@@ -377,14 +380,14 @@ impl Said {
 
 /// Class of an error, as far as its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProviderErrorKind {
     Final(RefusalCause),
     StaleThinking,
 }
 
 /// Parses the numbers of a rate limit that one request exceeds: "Limit 30000, Requested 40000". If the
 /// request is below the limit, waiting helps and the result is `None`.
-fn above_rate_limit(message: &str) -> Option<RefusalCause> {
+fn parse_rate_limit(message: &str) -> Option<RefusalCause> {
     let is_rate = [
         "per min",
         "per-min",
@@ -398,14 +401,14 @@ fn above_rate_limit(message: &str) -> Option<RefusalCause> {
         return None;
     }
     let (limit, requested) = (
-        number_after(message, "limit")?,
-        number_after(message, "requested")?,
+        parse_number_after(message, "limit")?,
+        parse_number_after(message, "requested")?,
     );
     (requested > limit).then_some(RefusalCause::AboveRateLimit { limit, requested })
 }
 
 /// Returns the number that follows a word directly, as in `limit: 30,000`.
-fn number_after(message: &str, word: &str) -> Option<u64> {
+fn parse_number_after(message: &str, word: &str) -> Option<u64> {
     message.match_indices(word).find_map(|(at, _)| {
         let rest = message[at + word.len()..].trim_start_matches([' ', ':', '=', '`', '"', '\'', '*']);
         let digits: String = rest
@@ -465,8 +468,8 @@ const STALE_THINKING: [&str; 3] = [
 mod tests {
     use super::*;
 
-    fn cause(message: &str) -> Option<Kind> {
-        Said::new("rate_limit_exceeded", message).kind()
+    fn cause(message: &str) -> Option<ProviderErrorKind> {
+        ProviderError::new("rate_limit_exceeded", message).kind()
     }
 
     #[test]
@@ -480,7 +483,11 @@ mod tests {
                 limit: 30_000,
                 requested: 40_000,
             };
-            assert_eq!(cause(message), Some(Kind::Final(wanted)), "{message}");
+            assert_eq!(
+                cause(message),
+                Some(ProviderErrorKind::Final(wanted)),
+                "{message}"
+            );
         }
         for message in [
             "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 25000, Requested 8000. Please try again \
@@ -516,8 +523,8 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Said::new(class, message).kind(),
-                Some(Kind::Final(wanted)),
+                ProviderError::new(class, message).kind(),
+                Some(ProviderErrorKind::Final(wanted)),
                 "{message}"
             );
         }

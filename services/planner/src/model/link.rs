@@ -5,37 +5,37 @@ use std::{
     time::Duration,
 };
 
-use domain::{Block, Reply};
+use domain::{ModelReply, ReplyBlock};
 use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     ClientError,
-    addressee::Addressee,
-    dialect::{self, Ask, Dialect, Sign},
-    failure::{self, Failure},
+    dialect::{self, ModelDialect, ModelRequest, RequestSigner},
+    failure::{self, AttemptFailure},
     prices,
-    retry::{self, Patience},
-    roles::Place,
+    retry::{self, RetryPatience},
+    roles::ChainEntry,
     stream,
+    target::ModelTarget,
     tool_name::ToolNames,
 };
-use crate::config::{ModelSettings, Price};
-use crate::transcript::Transcript;
+use crate::config::{ModelPrice, ModelSettings};
+use crate::transcript::ModelTranscript;
 
 // Time in which a provider that failed is tried after the others.
 const REST: Duration = Duration::from_secs(60);
 
 /// Provider: a connection with its credentials, shared by all roles.
-pub(super) struct Provider {
-    dialect: &'static dyn Dialect,
+pub(super) struct ProviderClient {
+    dialect: &'static dyn ModelDialect,
     http: reqwest::Client,
-    signer: Option<Arc<dyn Sign>>,
+    signer: Option<Arc<dyn RequestSigner>>,
     resting: Mutex<Option<Instant>>,
 }
 
-impl Provider {
+impl ProviderClient {
     /// Creates a client without sending a request.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Provider {
     pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
         // Fails if another service of the same process installed a provider first, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dialect = dialect::named(&settings.dialect)
+        let dialect = dialect::find_dialect(&settings.dialect)
             .ok_or_else(|| ClientError::Dialect(settings.dialect.clone()))?;
         let http = reqwest::Client::builder()
             .default_headers(dialect.headers(settings)?)
@@ -73,30 +73,34 @@ impl Provider {
 
 /// Model of a provider.
 #[derive(Clone)]
-pub(super) struct Link {
-    pub(super) provider: Arc<Provider>,
-    pub(super) place: Place,
-    pub(super) price: Option<Price>,
+pub(super) struct ModelLink {
+    pub(super) provider: Arc<ProviderClient>,
+    pub(super) place: ChainEntry,
+    pub(super) price: Option<ModelPrice>,
 }
 
-impl Link {
+impl ModelLink {
     /// Returns the name of the dialect.
     pub(super) fn dialect(&self) -> &'static str {
         self.provider.dialect.name()
     }
 
     /// Returns the model as messages name it.
-    pub(super) fn addressee(&self) -> Addressee {
-        Addressee::of(&self.place.provider, &self.place.settings)
+    pub(super) fn addressee(&self) -> ModelTarget {
+        ModelTarget::of(&self.place.provider, &self.place.settings)
     }
 
     /// Requests a reply, with retries.
     ///
     /// # Errors
     /// The failure of the last attempt.
-    pub(super) async fn chat(&self, transcript: &Transcript, patience: Patience) -> Result<Reply, Failure> {
+    pub(super) async fn chat(
+        &self,
+        transcript: &ModelTranscript,
+        patience: RetryPatience,
+    ) -> Result<ModelReply, AttemptFailure> {
         let outcome = match self.asked(transcript, patience, true).await {
-            Err(Failure::StaleThinking) => {
+            Err(AttemptFailure::StaleThinking) => {
                 tracing::warn!(
                     provider = self.place.provider,
                     "the provider refused its own thinking; it is asked without"
@@ -107,51 +111,53 @@ impl Link {
             }
             outcome => outcome,
         };
-        let of_the_provider = |failure: &Failure| failure::is_of_the_provider(failure.kind());
+        let of_the_provider = |failure: &AttemptFailure| failure::is_provider_fault(failure.kind());
         self.provider.rest(outcome.as_ref().is_err_and(of_the_provider));
         outcome.map(|reply| self.stamped(reply))
     }
 
     async fn asked(
         &self,
-        transcript: &Transcript,
-        patience: Patience,
+        transcript: &ModelTranscript,
+        patience: RetryPatience,
         keep_thinking: bool,
-    ) -> Result<Reply, Failure> {
-        let body = self.provider.dialect.body(&Ask {
+    ) -> Result<ModelReply, AttemptFailure> {
+        let body = self.provider.dialect.body(&ModelRequest {
             settings: &self.place.settings,
             provider: &self.place.provider,
             transcript,
             keep_thinking,
         });
         let tools = ToolNames::of(&transcript.tools);
-        retry::run(patience, &self.addressee(), || self.attempt(&body, &tools)).await
+        retry::run_with_retries(patience, &self.addressee(), || self.attempt(&body, &tools)).await
     }
 
-    async fn attempt(&self, body: &Value, tools: &ToolNames) -> Result<Reply, Failure> {
+    async fn attempt(&self, body: &Value, tools: &ToolNames) -> Result<ModelReply, AttemptFailure> {
         let settings = &self.place.settings;
         let total = Duration::from_millis(settings.total_timeout_ms);
         let idle = Duration::from_millis(settings.idle_timeout_ms);
         let attempt = async {
             let request = self.request(body).await?;
             let sent = tokio::time::timeout(idle, self.provider.http.execute(request)).await;
-            let response = sent.map_err(|_| Failure::transient("did not answer in time"))??;
-            let response = retry::accepted(response, idle).await?;
+            let response = sent.map_err(|_| AttemptFailure::transient("did not answer in time"))??;
+            let response = retry::accept_response(response, idle).await?;
             let (framing, collector) = (
                 self.provider.dialect.framing(),
                 self.provider.dialect.collector(tools.clone()),
             );
             let is_named = framing.is_named_by(&response);
-            let chunks = response.bytes_stream().map(|chunk| chunk.map_err(Failure::from));
-            stream::collect(framing, is_named, Box::pin(chunks), idle, collector).await
+            let chunks = response
+                .bytes_stream()
+                .map(|chunk| chunk.map_err(AttemptFailure::from));
+            stream::collect_reply(framing, is_named, Box::pin(chunks), idle, collector).await
         };
         match tokio::time::timeout(total, attempt).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Failure::transient("did not finish its reply in time")),
+            Err(_) => Err(AttemptFailure::transient("did not finish its reply in time")),
         }
     }
 
-    async fn request(&self, body: &Value) -> Result<reqwest::Request, Failure> {
+    async fn request(&self, body: &Value) -> Result<reqwest::Request, AttemptFailure> {
         let url = self.provider.dialect.url(&self.place.settings);
         let mut request = self.provider.http.post(url).json(body).build()?;
         if let Some(signer) = &self.provider.signer {
@@ -161,19 +167,19 @@ impl Link {
     }
 
     /// Adds provider, model and cost to a reply.
-    pub(super) fn stamped(&self, mut reply: Reply) -> Reply {
+    pub(super) fn stamped(&self, mut reply: ModelReply) -> ModelReply {
         let asked = &self.place.settings.name;
         reply.provider.clone_from(&self.place.provider);
         if reply.model.is_empty() {
             reply.model.clone_from(asked);
         }
         // A deployment may have any name; the reply has the name of the real model.
-        let price = self.price.or_else(|| prices::known(&reply.model));
+        let price = self.price.or_else(|| prices::known_price(&reply.model));
         // A reply without token counts is not free: its cost is unknown.
         let price = price.filter(|_| is_counted(&reply));
         reply.cost_micros = price.map(|price| price.cost_micros(&reply.usage));
         for block in &mut reply.blocks {
-            if let Block::Opaque { provider, model, .. } = block {
+            if let ReplyBlock::Opaque { provider, model, .. } = block {
                 provider.clone_from(&self.place.provider);
                 model.clone_from(asked);
             }
@@ -183,7 +189,7 @@ impl Link {
 }
 
 /// Returns true if the provider counted the tokens of a reply. No prompt is empty.
-fn is_counted(reply: &Reply) -> bool {
+fn is_counted(reply: &ModelReply) -> bool {
     let usage = &reply.usage;
     usage.input_tokens > 0 && (usage.output_tokens > 0 || reply.blocks.is_empty())
 }

@@ -1,20 +1,20 @@
 //! Models: one request, one reply, from any provider.
 
-mod addressee;
 mod anthropic;
 mod aws;
 mod bedrock;
 mod dialect;
-mod ending;
+mod end_reason;
 mod failure;
-mod halves;
 mod link;
 mod openai;
 mod prices;
 mod quotation;
 mod retry;
 mod roles;
+mod split_characters;
 mod stream;
+mod target;
 mod tool_name;
 mod trial;
 
@@ -23,17 +23,17 @@ pub(crate) mod tests;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{Amount, ModelFault, ModelRole, Reply};
+use domain::{ModelFault, ModelReply, ModelRole, SpendAmount};
 
 use crate::config::ModelSettings;
 use crate::telemetry;
-use crate::transcript::Transcript;
+use crate::transcript::ModelTranscript;
 pub(crate) use failure::{ModelError, is_transient};
-use link::{Link, Provider};
-use retry::Patience;
-use roles::{MAIN, Place, ROLES, role_name};
-pub(crate) use roles::{check, conversation_limits};
-pub use trial::{Tried, try_model};
+use link::{ModelLink, ProviderClient};
+use retry::RetryPatience;
+use roles::{ChainEntry, MAIN, ROLES, role_name};
+pub(crate) use roles::{check_models, conversation_limits};
+pub use trial::{TrialResult, try_configured_model};
 
 /// Error when a client is created.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub(crate) enum ClientError {
 
 /// Choice of a model for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct ModelSelection {
     /// Role of the model.
     pub(crate) role: ModelRole,
     /// Model instead of the role's own: its name, `provider`, or `provider:model`. The role's models follow
@@ -65,30 +65,30 @@ pub(crate) struct Choice {
     pub(crate) model: Option<String>,
 }
 
-impl From<ModelRole> for Choice {
+impl From<ModelRole> for ModelSelection {
     fn from(role: ModelRole) -> Self {
         Self { role, model: None }
     }
 }
 
 /// All models of the settings.
-pub(crate) struct Models {
+pub(crate) struct ModelClients {
     settings: ModelSettings,
-    providers: BTreeMap<String, Arc<Provider>>,
-    chains: BTreeMap<ModelRole, Vec<Place>>,
+    providers: BTreeMap<String, Arc<ProviderClient>>,
+    chains: BTreeMap<ModelRole, Vec<ChainEntry>>,
 }
 
-impl Models {
+impl ModelClients {
     /// Creates clients for the configured models without sending a request.
     ///
     /// # Errors
     /// [`ClientError`] when settings are not usable or TLS setup fails.
     pub(crate) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
-        let mut providers = BTreeMap::from([(MAIN.to_owned(), Arc::new(Provider::new(settings)?))]);
+        let mut providers = BTreeMap::from([(MAIN.to_owned(), Arc::new(ProviderClient::new(settings)?))]);
         for (name, provider) in &settings.providers {
-            providers.insert(name.clone(), Arc::new(Provider::new(provider)?));
+            providers.insert(name.clone(), Arc::new(ProviderClient::new(provider)?));
         }
-        let chain = |role| Ok((role, roles::chain(settings, role)?));
+        let chain = |role| Ok((role, roles::build_chain(settings, role)?));
         let chains: Result<_, ClientError> = ROLES.into_iter().map(chain).collect();
         Ok(Self {
             settings: settings.clone(),
@@ -104,37 +104,37 @@ impl Models {
     /// [`ModelError`] when none of them replies, or when the request itself fails.
     pub(crate) async fn chat(
         &self,
-        choice: &Choice,
+        choice: &ModelSelection,
         run: &str,
-        transcript: &Transcript,
-    ) -> Result<Reply, ModelError> {
+        transcript: &ModelTranscript,
+    ) -> Result<ModelReply, ModelError> {
         let links = self.links(choice);
-        let mut failed: Vec<(Link, ModelError)> = Vec::new();
+        let mut failed: Vec<(ModelLink, ModelError)> = Vec::new();
         for (place, link) in links.iter().enumerate() {
             // Only the last provider is worth a long wait; before it, the next one may reply at once.
             let patience = if place + 1 == links.len() {
-                Patience::LONG
+                RetryPatience::LONG
             } else {
-                Patience::SHORT
+                RetryPatience::SHORT
             };
             let settings = &link.place.settings;
-            let call = telemetry::ChatCall::start(&telemetry::Asked {
+            let call = telemetry::ChatCall::start(&telemetry::ChatLabels {
                 role: role_name(choice.role),
                 provider: &link.place.provider,
                 dialect: link.dialect(),
                 model: &settings.name,
                 max_output_tokens: settings.max_output_tokens,
                 run,
-                goes_on: dialect::goes_on(transcript),
+                goes_on: dialect::is_continued(transcript),
             });
             let outcome = link
                 .chat(transcript, patience)
                 .await
                 .map_err(|failure| failure.told(&link.addressee()));
-            call.end(outcome.as_ref().map_err(|error| failure::name(error.kind)));
+            call.end(outcome.as_ref().map_err(|error| failure::fault_name(error.kind)));
             match outcome {
                 Ok(reply) => return Ok(reply),
-                Err(error) if failure::is_of_the_provider(error.kind) => {
+                Err(error) if failure::is_provider_fault(error.kind) => {
                     tracing::warn!(
                         provider = link.place.provider,
                         model = settings.name,
@@ -147,32 +147,32 @@ impl Models {
                 Err(error) => return Err(error),
             }
         }
-        Err(told(&failed))
+        Err(combine_failures(&failed))
     }
 
     /// Returns the upper bound of a call with this many input tokens: the longest reply, at the price of
     /// the most expensive model of the chain. A model without a price counts only tokens.
-    pub(crate) fn most(&self, choice: &Choice, input: u64) -> Amount {
+    pub(crate) fn most(&self, choice: &ModelSelection, input: u64) -> SpendAmount {
         let each = self.links(choice).into_iter().map(|link| {
             let output = u64::from(link.place.settings.max_output_tokens);
             let cost = link.price.map(|price| price.most_micros(input, output));
             (cost.unwrap_or_default(), input.saturating_add(output))
         });
-        each.fold(Amount::default(), |most, (cost, tokens)| Amount {
+        each.fold(SpendAmount::default(), |most, (cost, tokens)| SpendAmount {
             cost_micros: most.cost_micros.max(cost),
             tokens: most.tokens.max(tokens),
         })
     }
 
     /// Returns the longest duration of a call, with every retry of every model.
-    pub(crate) fn longest(&self, choice: &Choice) -> Duration {
+    pub(crate) fn longest(&self, choice: &ModelSelection) -> Duration {
         let links = self.links(choice);
         let last = links.len().saturating_sub(1);
         let each = links.iter().enumerate().map(|(place, link)| {
             let patience = if place == last {
-                Patience::LONG
+                RetryPatience::LONG
             } else {
-                Patience::SHORT
+                RetryPatience::SHORT
             };
             patience.longest(Duration::from_millis(link.place.settings.total_timeout_ms))
         });
@@ -181,39 +181,39 @@ impl Models {
 
     /// Returns the tokens from which on a conversation is shortened: the limit of the chain's smallest
     /// model.
-    pub(crate) fn conversation_limit(&self, choice: &Choice) -> u64 {
+    pub(crate) fn conversation_limit(&self, choice: &ModelSelection) -> u64 {
         let names = self.places(choice).into_iter().map(|place| place.settings.name);
         let limits = names.map(|name| prices::conversation_limit(&self.settings, &name));
         limits.min().unwrap_or_default()
     }
 
     /// Returns the chain of a choice; providers that failed recently come last.
-    fn links(&self, choice: &Choice) -> Vec<Link> {
-        let link = |place: Place| {
-            Some(Link {
+    fn links(&self, choice: &ModelSelection) -> Vec<ModelLink> {
+        let link = |place: ChainEntry| {
+            Some(ModelLink {
                 provider: self.providers.get(&place.provider)?.clone(),
-                price: prices::price(&self.settings.prices, &place.settings.name),
+                price: prices::find_price(&self.settings.prices, &place.settings.name),
                 place,
             })
         };
-        let mut links: Vec<Link> = self.places(choice).into_iter().filter_map(link).collect();
+        let mut links: Vec<ModelLink> = self.places(choice).into_iter().filter_map(link).collect();
         // A stable sort: the order of the chain stays within each group.
         links.sort_by_key(|link| link.provider.is_resting());
         links
     }
 
-    fn places(&self, choice: &Choice) -> Vec<Place> {
+    fn places(&self, choice: &ModelSelection) -> Vec<ChainEntry> {
         let own = self.chains.get(&choice.role);
         let own = own.map(Vec::as_slice).unwrap_or_default();
         match &choice.model {
-            Some(model) => roles::overridden(&self.settings, own, model),
+            Some(model) => roles::override_chain(&self.settings, own, model),
             None => own.to_vec(),
         }
     }
 }
 
 /// Combines all failures into one error, which is transient if one of them is.
-fn told(failed: &[(Link, ModelError)]) -> ModelError {
+fn combine_failures(failed: &[(ModelLink, ModelError)]) -> ModelError {
     let words = match failed {
         [(_, only)] => only.words.clone(),
         _ => {

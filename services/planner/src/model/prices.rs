@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::Usage;
+use domain::TokenUsage;
 
-use crate::config::{ModelSettings, Price};
+use crate::config::{ModelPrice, ModelSettings};
 
 /// Row of a price table: name, input, output, cache read, cache write for five minutes, cache write for an
 /// hour.
-type Line = (&'static str, f64, f64, f64, f64, f64);
+type PriceRow = (&'static str, f64, f64, f64, f64, f64);
 
 /// US dollars per million tokens, from Anthropic's price list of 2026-11-22.
-const ANTHROPIC: [Line; 18] = [
+const ANTHROPIC: [PriceRow; 18] = [
     ("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, 20.0),
     ("claude-fable-5", 10.0, 50.0, 1.0, 12.5, 20.0),
     ("claude-mythos-5-1", 10.0, 50.0, 0.25, 12.5, 20.0),
@@ -34,7 +34,7 @@ const ANTHROPIC: [Line; 18] = [
 
 /// US dollars per million tokens, from `OpenAI`'s prices as reported from 2026-09-03 to 2026-11-05. From
 /// GPT-5.6 on, a cache write costs more than an input token.
-const OPENAI: [Line; 22] = [
+const OPENAI: [PriceRow; 22] = [
     ("gpt-6-astra", 10.0, 50.0, 1.0, 12.5, 12.5),
     ("gpt-6.1-sol", 2.0, 10.0, 0.1, 2.5, 2.5),
     ("gpt-6.1-terra", 1.0, 5.0, 0.05, 1.25, 1.25),
@@ -74,13 +74,13 @@ const LONG_OPENAI: [&str; 9] = [
 ];
 
 /// Returns the price of a model: from the settings by its exact name, else from the tables.
-pub(super) fn price(overrides: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
-    overrides.get(model).copied().or_else(|| known(model))
+pub(super) fn find_price(overrides: &BTreeMap<String, ModelPrice>, model: &str) -> Option<ModelPrice> {
+    overrides.get(model).copied().or_else(|| known_price(model))
 }
 
 /// Returns the price from the tables.
-pub(super) fn known(model: &str) -> Option<Price> {
-    let name = plain(model);
+pub(super) fn known_price(model: &str) -> Option<ModelPrice> {
+    let name = plain_model_name(model);
     let lines = ANTHROPIC.iter().chain(&OPENAI);
     // A row also covers the dated releases of its model, which providers sell at the same price.
     let line = lines.into_iter().find(|(known, ..)| {
@@ -93,7 +93,7 @@ pub(super) fn known(model: &str) -> Option<Price> {
         _ if LONG_OPENAI.contains(&known) => Some((272_000, 2.0, 1.5)),
         _ => None,
     };
-    Some(Price {
+    Some(ModelPrice {
         input,
         output,
         cache_read: Some(read),
@@ -134,23 +134,27 @@ const UNKNOWN: u64 = 100_000;
 /// Returns the tokens from which on a conversation is shortened: a share of the context window, at most the
 /// length above which a prompt costs more.
 pub(super) fn conversation_limit(settings: &ModelSettings, model: &str) -> u64 {
-    let window = settings.windows.get(model).copied().or_else(|| window(model));
+    let window = settings
+        .windows
+        .get(model)
+        .copied()
+        .or_else(|| known_window(model));
     let limit = window.map_or(UNKNOWN, |window| window * FILLED / 100);
-    let long = price(&settings.prices, model).and_then(|price| price.long_above);
+    let long = find_price(&settings.prices, model).and_then(|price| price.long_above);
     long.map_or(limit, |above| limit.min(above))
 }
 
 /// Returns the context window from the table, for models with a known price.
-fn window(model: &str) -> Option<u64> {
-    known(model)?;
-    let name = plain(model);
+fn known_window(model: &str) -> Option<u64> {
+    known_price(model)?;
+    let name = plain_model_name(model);
     let line = WINDOWS.into_iter().find(|(start, _)| name.starts_with(start))?;
     Some(line.1)
 }
 
 /// Returns the model's name without a reseller's prefix: `us.anthropic.` on Bedrock, `anthropic/` on
 /// routers, whose names have dots where Anthropic's have hyphens.
-fn plain(model: &str) -> String {
+fn plain_model_name(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = match name.split_once("anthropic.") {
         Some((_, rest)) => rest,
@@ -179,20 +183,20 @@ fn is_release(rest: &str) -> bool {
     !is_version && parts.split('-').all(is_part)
 }
 
-impl Price {
+impl ModelPrice {
     /// Returns the cost of a call in millionths of a dollar.
-    pub(super) fn cost_micros(&self, usage: &Usage) -> u64 {
+    pub(super) fn cost_micros(&self, usage: &TokenUsage) -> u64 {
         let cached = usage.cache_read_tokens + usage.cache_write_tokens;
         // Saturates: a server may report more cached tokens than input tokens.
         let plain = usage.input_tokens.saturating_sub(cached);
         let long_write = usage.cache_write_1h_tokens.min(usage.cache_write_tokens);
         let short_write = usage.cache_write_tokens - long_write;
         let write = self.cache_write.unwrap_or(self.input);
-        let read = tokens(plain) * self.input
-            + tokens(usage.cache_read_tokens) * self.cache_read.unwrap_or(self.input)
-            + tokens(short_write) * write
-            + tokens(long_write) * self.cache_write_1h.unwrap_or(write);
-        let written = tokens(usage.output_tokens) * self.output;
+        let read = token_count(plain) * self.input
+            + token_count(usage.cache_read_tokens) * self.cache_read.unwrap_or(self.input)
+            + token_count(short_write) * write
+            + token_count(long_write) * self.cache_write_1h.unwrap_or(write);
+        let written = token_count(usage.output_tokens) * self.output;
         let is_long = self.long_above.is_some_and(|above| usage.input_tokens > above);
         let cost = if is_long {
             read * self.long_input_factor + written * self.long_output_factor
@@ -204,7 +208,7 @@ impl Price {
     }
 }
 
-impl Price {
+impl ModelPrice {
     /// Returns the upper bound of a call with this many input and output tokens, in millionths of a dollar.
     pub(super) fn most_micros(&self, input: u64, output: u64) -> u64 {
         let is_long = self.long_above.is_some_and(|above| input > above);
@@ -216,12 +220,12 @@ impl Price {
         // that price.
         let write = self.cache_write.unwrap_or(self.input);
         let dearest = self.input.max(write).max(self.cache_write_1h.unwrap_or(write));
-        (tokens(input) * dearest * read + tokens(output) * self.output * written).ceil() as u64
+        (token_count(input) * dearest * read + token_count(output) * self.output * written).ceil() as u64
     }
 }
 
 /// Converts a token count; exact below 2^32.
-fn tokens(count: u64) -> f64 {
+fn token_count(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
@@ -229,13 +233,13 @@ fn tokens(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn cost(model: &str, usage: Usage) -> Option<u64> {
-        Some(price(&BTreeMap::new(), model)?.cost_micros(&usage))
+    fn cost(model: &str, usage: TokenUsage) -> Option<u64> {
+        Some(find_price(&BTreeMap::new(), model)?.cost_micros(&usage))
     }
 
     #[test]
     fn each_token_kind_has_separate_price() {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: 1_111_000,
             output_tokens: 2_000,
             cache_read_tokens: 1_000_000,
@@ -248,10 +252,10 @@ mod tests {
 
     #[test]
     fn long_prompt_costs_more_by_price_table() {
-        let prompt = |input_tokens| Usage {
+        let prompt = |input_tokens| TokenUsage {
             input_tokens,
             output_tokens: 1_000,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         assert_eq!(cost("gpt-6-sol", prompt(272_000)), Some(554_000));
         assert_eq!(cost("gpt-6-sol", prompt(273_000)), Some(1_107_000));
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn release_and_reseller_names_share_model_price() {
-        let sonnet = known("claude-sonnet-4-5");
+        let sonnet = known_price("claude-sonnet-4-5");
         assert!(sonnet.is_some());
         for name in [
             "claude-sonnet-4-5-20250929",
@@ -270,10 +274,10 @@ mod tests {
             "global.anthropic.claude-sonnet-4-5-20250929-v1:0",
             "claude-sonnet-4-5@20250929",
         ] {
-            assert_eq!(known(name), sonnet, "{name}");
+            assert_eq!(known_price(name), sonnet, "{name}");
         }
-        assert_eq!(known("gpt-5-mini-2025-08-07"), known("gpt-5-mini"));
-        assert_ne!(known("gpt-5-mini"), known("gpt-5"));
+        assert_eq!(known_price("gpt-5-mini-2025-08-07"), known_price("gpt-5-mini"));
+        assert_ne!(known_price("gpt-5-mini"), known_price("gpt-5"));
         for name in [
             "claude-sonnet-4-9-20270101",
             "claude-sonnet-5-9",
@@ -283,7 +287,7 @@ mod tests {
             "llama3:8b",
             "scripted",
         ] {
-            assert_eq!(known(name), None, "{name}");
+            assert_eq!(known_price(name), None, "{name}");
         }
     }
 
@@ -305,7 +309,7 @@ mod tests {
             assert_eq!(conversation_limit(&settings, model), limit, "{model}");
         }
         for (model, ..) in ANTHROPIC.iter().chain(&OPENAI) {
-            assert!(window(model).is_some(), "{model}");
+            assert!(known_window(model).is_some(), "{model}");
         }
     }
 
@@ -314,12 +318,12 @@ mod tests {
         let settings = crate::model::tests::from_json(serde_json::json!({
             "name": "m", "prices": { "gpt-5": { "input": 2.0, "output": 3.0 } },
         }));
-        let price = price(&settings.prices, "gpt-5").unwrap();
-        let usage = Usage {
+        let price = find_price(&settings.prices, "gpt-5").unwrap();
+        let usage = TokenUsage {
             input_tokens: 100,
             output_tokens: 10,
             cache_read_tokens: 50,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         assert_eq!(price.cost_micros(&usage), 230);
     }

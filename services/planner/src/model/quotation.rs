@@ -12,7 +12,7 @@ const SECRET_RUN: usize = 20;
 pub(super) const HIDDEN: &str = "[hidden]";
 
 /// Returns the quotation; empty if the provider sends no message or an HTML page.
-pub(super) fn quote(message: &str) -> String {
+pub(super) fn quote_message(message: &str) -> String {
     if message.trim_start().starts_with('<') {
         return String::new();
     }
@@ -26,7 +26,7 @@ pub(super) fn quote(message: &str) -> String {
         let shown = if after_bearer || is_secret(word) {
             HIDDEN.to_owned()
         } else {
-            legible(word)
+            clean_word(word)
         };
         after_bearer = word.eq_ignore_ascii_case("bearer");
         if !text.is_empty() && !shown.is_empty() {
@@ -44,8 +44,8 @@ pub(super) fn quote(message: &str) -> String {
 }
 
 /// Removes characters that hide or format text, and replaces those that end the quotation.
-fn legible(word: &str) -> String {
-    let shown = domain::text::without_hidden(word);
+fn clean_word(word: &str) -> String {
+    let shown = domain::text::remove_hidden(word);
     shown
         .chars()
         .map(|c| if matches!(c, '"' | '`') { '\'' } else { c })
@@ -82,17 +82,17 @@ mod tests {
     #[test]
     fn sentence_is_one_short_line() {
         assert_eq!(
-            quote("Your credit\nbalance is \"too low\"."),
+            quote_message("Your credit\nbalance is \"too low\"."),
             "Your credit balance is 'too low'."
         );
-        assert_eq!(quote("<html><body>Bad gateway"), "");
-        let long = quote(&"word ".repeat(100));
+        assert_eq!(quote_message("<html><body>Bad gateway"), "");
+        let long = quote_message(&"word ".repeat(100));
         assert!(
             long.chars().count() <= MOST_CHARS + 1 && long.ends_with('…'),
             "{long}"
         );
         let model = "The model claude-sonnet-4-5-20250929 does not exist";
-        assert_eq!(quote(model), model);
+        assert_eq!(quote_message(model), model);
     }
 
     #[test]
@@ -106,11 +106,11 @@ mod tests {
             "0123456789abcdef0123456789abcdef",
             "https://gateway.example/v1?key=abc",
         ] {
-            let shown = quote(&format!("Incorrect API key provided: {secret}. See the page."));
+            let shown = quote_message(&format!("Incorrect API key provided: {secret}. See the page."));
             assert!(shown.contains(HIDDEN) && !shown.contains(secret), "{shown}");
         }
         assert_eq!(
-            quote("Authorization: Bearer abc was refused"),
+            quote_message("Authorization: Bearer abc was refused"),
             "Authorization: Bearer [hidden] was refused"
         );
     }
@@ -118,7 +118,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_sentence_is_quoted_within_its_limit(text in "\\PC*|(sk-[a-z0-9]{8}| |\n|[a-zé]{1,9}){0,200}") {
-            let shown = quote(&text);
+            let shown = quote_message(&text);
             prop_assert!(shown.chars().count() <= MOST_CHARS + 1);
             prop_assert!(!shown.chars().any(char::is_control));
             let is_key = |word: &str| word.starts_with("sk-") && word.len() > 8;

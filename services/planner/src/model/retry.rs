@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use domain::Reply;
+use domain::ModelReply;
 use tokio::time::Instant;
 
 use super::{
-    addressee::Addressee,
-    failure::{Failure, Kind, RefusalCause, Said},
+    failure::{AttemptFailure, ProviderError, ProviderErrorKind, RefusalCause},
+    target::ModelTarget,
 };
 
 const GARBAGE_TRIES: u32 = 2;
@@ -20,12 +20,12 @@ const MOST_ERROR_BYTES: usize = 64 * 1024;
 
 /// Attempts and time for one provider.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryPatience {
     tries: u32,
     budget: Duration,
 }
 
-impl Patience {
+impl RetryPatience {
     /// Patience with the last provider of a chain.
     pub(super) const LONG: Self = Self {
         tries: 5,
@@ -38,7 +38,7 @@ impl Patience {
     };
 }
 
-impl Patience {
+impl RetryPatience {
     /// Returns the longest duration of all attempts if one lasts `attempt`. No attempt starts after the
     /// budget, and everything repeats when the provider refuses its earlier thinking.
     pub(super) fn longest(self, attempt: Duration) -> Duration {
@@ -47,33 +47,35 @@ impl Patience {
 }
 
 /// Repeats the attempt until it succeeds, fails for good, or attempts or time are exhausted.
-pub(super) async fn run<F, Fut>(
-    patience: Patience,
-    asked: &Addressee,
+pub(super) async fn run_with_retries<F, Fut>(
+    patience: RetryPatience,
+    asked: &ModelTarget,
     mut attempt: F,
-) -> Result<Reply, Failure>
+) -> Result<ModelReply, AttemptFailure>
 where
     F: FnMut() -> Fut,
-    Fut: Future<Output = Result<Reply, Failure>>,
+    Fut: Future<Output = Result<ModelReply, AttemptFailure>>,
 {
     let start = Instant::now();
     let (mut tries, mut garbage, mut unreachable) = (0, 0, 0);
     loop {
         let failure = match attempt().await {
             Ok(reply) => return Ok(reply),
-            Err(failure @ (Failure::Final(..) | Failure::StaleThinking)) => return Err(failure),
+            Err(failure @ (AttemptFailure::Final(..) | AttemptFailure::StaleThinking)) => {
+                return Err(failure);
+            }
             Err(failure) => failure,
         };
         tries += 1;
-        garbage += u32::from(matches!(failure, Failure::Garbage(_)));
+        garbage += u32::from(matches!(failure, AttemptFailure::Garbage(_)));
         unreachable += u32::from(matches!(
             failure,
-            Failure::Transient {
+            AttemptFailure::Transient {
                 is_unreachable: true,
                 ..
             }
         ));
-        let delay = delay(&failure, tries);
+        let delay = retry_delay(&failure, tries);
         let is_late = start.elapsed() + delay > patience.budget;
         let is_clear = garbage >= GARBAGE_TRIES || unreachable >= UNREACHABLE_TRIES;
         if tries >= patience.tries || is_clear || is_late {
@@ -85,8 +87,8 @@ where
 }
 
 /// Returns an exponential delay with jitter, or the delay that the provider asks for.
-fn delay(failure: &Failure, tries: u32) -> Duration {
-    if let Failure::Transient {
+fn retry_delay(failure: &AttemptFailure, tries: u32) -> Duration {
+    if let AttemptFailure::Transient {
         after: Some(after), ..
     } = failure
     {
@@ -99,10 +101,10 @@ fn delay(failure: &Failure, tries: u32) -> Duration {
 }
 
 /// Returns a successful response, or the failure that status and body describe.
-pub(super) async fn accepted(
+pub(super) async fn accept_response(
     response: reqwest::Response,
     idle: Duration,
-) -> Result<reqwest::Response, Failure> {
+) -> Result<reqwest::Response, AttemptFailure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -116,14 +118,14 @@ pub(super) async fn accepted(
     let wish = header("x-should-retry");
     let class =
         header("x-amzn-errortype").map(|class| class.split(':').next().unwrap_or_default().to_owned());
-    let body = tokio::time::timeout(idle, error_body(response))
+    let body = tokio::time::timeout(idle, read_error_body(response))
         .await
         .unwrap_or_default();
-    let said = Said::read(&body, class.as_deref());
+    let said = ProviderError::read(&body, class.as_deref());
     let known = said.kind().filter(|_| !status.is_server_error());
     let waits_in_vain = matches!(
         known,
-        Some(Kind::Final(
+        Some(ProviderErrorKind::Final(
             RefusalCause::NoCredit | RefusalCause::NoModel | RefusalCause::AboveRateLimit { .. }
         ))
     );
@@ -133,20 +135,20 @@ pub(super) async fn accepted(
         return Err(said.passing(&format!("is overloaded or in trouble ({code})"), after));
     }
     Err(match known {
-        Some(Kind::StaleThinking) => Failure::StaleThinking,
+        Some(ProviderErrorKind::StaleThinking) => AttemptFailure::StaleThinking,
         // For credentials, account and model the status is more reliable than the class, unless the message
         // itself is specific.
-        Some(Kind::Final(cause)) if waits_in_vain || !matches!(code, 401..=404) => {
+        Some(ProviderErrorKind::Final(cause)) if waits_in_vain || !matches!(code, 401..=404) => {
             said.refusal(cause, Some(code))
         }
-        _ => match by_status(code) {
+        _ => match cause_of_status(code) {
             Some(cause) => said.refusal(cause, Some(code)),
             None => said.passing(&format!("is overloaded or in trouble ({code})"), after),
         },
     })
 }
 
-fn by_status(code: u16) -> Option<RefusalCause> {
+fn cause_of_status(code: u16) -> Option<RefusalCause> {
     match code {
         401 | 403 => Some(RefusalCause::CredentialsRefused),
         402 => Some(RefusalCause::NoCredit),
@@ -157,7 +159,7 @@ fn by_status(code: u16) -> Option<RefusalCause> {
     }
 }
 
-async fn error_body(mut response: reqwest::Response) -> Vec<u8> {
+async fn read_error_body(mut response: reqwest::Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         let room = MOST_ERROR_BYTES.saturating_sub(body.len());
@@ -205,10 +207,10 @@ mod tests {
                 .header(name, value)
                 .body("")
                 .unwrap();
-            let failure = accepted(response.into(), Duration::from_secs(1))
+            let failure = accept_response(response.into(), Duration::from_secs(1))
                 .await
                 .unwrap_err();
-            let Failure::Transient { after, .. } = failure else {
+            let AttemptFailure::Transient { after, .. } = failure else {
                 panic!("{failure:?}");
             };
             assert_eq!(after, Some(Duration::from_millis(wanted)), "{name}");

@@ -23,7 +23,7 @@ pub(super) const fn role_name(role: ModelRole) -> &'static str {
     }
 }
 
-fn of_role(model: &ModelSettings, role: ModelRole) -> RoleSettings {
+fn role_settings(model: &ModelSettings, role: ModelRole) -> RoleSettings {
     match role {
         ModelRole::Default => RoleSettings::default(),
         ModelRole::Fast => model.roles.fast.clone(),
@@ -33,7 +33,7 @@ fn of_role(model: &ModelSettings, role: ModelRole) -> RoleSettings {
 
 /// Entry of a chain: a provider and the settings of its calls.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ChainEntry {
     pub(super) provider: String,
     pub(super) settings: ModelSettings,
 }
@@ -42,11 +42,12 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// An unknown provider, by the key that names it.
-pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>, Error> {
-    let wanted = of_role(model, role);
+pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<ChainEntry>, Error> {
+    let wanted = role_settings(model, role);
     let key = |field: &str| format!("model.roles.{}.{field}", role_name(role));
     let provider = wanted.provider.as_deref().unwrap_or(MAIN);
-    let mut first = place(model, provider, None).ok_or_else(|| missing(&key("provider"), provider))?;
+    let mut first =
+        chain_entry(model, provider, None).ok_or_else(|| missing_provider(&key("provider"), provider))?;
     first.settings.name = wanted.name.unwrap_or(first.settings.name);
     first.settings.max_output_tokens = wanted
         .max_output_tokens
@@ -59,9 +60,10 @@ pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>
     };
     let mut chain = vec![first];
     for entry in fallbacks.iter() {
-        let place = named(model, entry).ok_or_else(|| missing(&listed_at, entry))?;
-        let is_known =
-            |known: &Place| known.provider == place.provider && known.settings.name == place.settings.name;
+        let place = resolve_entry(model, entry).ok_or_else(|| missing_provider(&listed_at, entry))?;
+        let is_known = |known: &ChainEntry| {
+            known.provider == place.provider && known.settings.name == place.settings.name
+        };
         // A fallback that equals an earlier entry would only repeat its failure.
         if !chain.iter().any(is_known) {
             chain.push(place);
@@ -77,7 +79,7 @@ pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>
 /// As [`chain`].
 pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<ModelRole, u64>, Error> {
     let limit = |role| {
-        let chain = chain(model, role)?;
+        let chain = build_chain(model, role)?;
         let limits = chain
             .iter()
             .map(|place| prices::conversation_limit(model, &place.settings.name));
@@ -88,43 +90,43 @@ pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<Mode
 
 /// Returns the chain with another model in front: `provider:model`, a provider, or a model of the role's
 /// provider.
-pub(super) fn overridden(model: &ModelSettings, chain: &[Place], wanted: &str) -> Vec<Place> {
-    let first = named(model, wanted).or_else(|| {
+pub(super) fn override_chain(model: &ModelSettings, chain: &[ChainEntry], wanted: &str) -> Vec<ChainEntry> {
+    let first = resolve_entry(model, wanted).or_else(|| {
         let mut first = chain.first()?.clone();
         first.settings.name = wanted.to_owned();
         Some(first)
     });
-    let is_first = |place: &&Place| {
+    let is_first = |place: &&ChainEntry| {
         first.as_ref().is_some_and(|first| {
             first.provider == place.provider && first.settings.name == place.settings.name
         })
     };
-    let rest: Vec<Place> = chain.iter().filter(|place| !is_first(place)).cloned().collect();
+    let rest: Vec<ChainEntry> = chain.iter().filter(|place| !is_first(place)).cloned().collect();
     first.into_iter().chain(rest).collect()
 }
 
 /// Resolves `provider` or `provider:model`.
-fn named(model: &ModelSettings, entry: &str) -> Option<Place> {
+fn resolve_entry(model: &ModelSettings, entry: &str) -> Option<ChainEntry> {
     match entry.split_once(':') {
-        Some((provider, name)) => place(model, provider, Some(name)),
-        None => place(model, entry, None),
+        Some((provider, name)) => chain_entry(model, provider, Some(name)),
+        None => chain_entry(model, entry, None),
     }
 }
 
-fn place(model: &ModelSettings, provider: &str, name: Option<&str>) -> Option<Place> {
+fn chain_entry(model: &ModelSettings, provider: &str, name: Option<&str>) -> Option<ChainEntry> {
     let settings = match provider {
         MAIN => model,
         other => model.providers.get(other)?,
     };
     let mut settings = settings.clone();
     settings.name = name.map_or(settings.name, str::to_owned);
-    Some(Place {
+    Some(ChainEntry {
         provider: provider.to_owned(),
         settings,
     })
 }
 
-fn missing(key: &str, provider: &str) -> Error {
+fn missing_provider(key: &str, provider: &str) -> Error {
     Error::new(key, format!("there is no [model.providers.{provider}]"))
 }
 
@@ -132,7 +134,7 @@ fn missing(key: &str, provider: &str) -> Error {
 ///
 /// # Errors
 /// The first invalid setting, by key.
-pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
+pub(crate) fn check_models(model: &ModelSettings) -> Result<(), Error> {
     check_provider(model, "model")?;
     for (name, provider) in &model.providers {
         let section = format!("model.providers.{name}");
@@ -163,9 +165,9 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
         }
     }
     for role in ROLES {
-        for place in chain(model, role)? {
+        for place in build_chain(model, role)? {
             let section = format!("model.roles.{}", role_name(role));
-            fits(&place.settings, &section)?;
+            check_dialect(&place.settings, &section)?;
         }
     }
     if let Some((name, _)) = model.windows.iter().find(|(_, tokens)| **tokens < LEAST_WINDOW) {
@@ -199,12 +201,12 @@ fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> 
             "sends the key unencrypted to another machine: use https://, or set allow_insecure = true",
         );
     }
-    fits(settings, section)
+    check_dialect(settings, section)
 }
 
 /// Validates the settings for their dialect.
-fn fits(settings: &ModelSettings, section: &str) -> Result<(), Error> {
-    let Some(dialect) = dialect::named(&settings.dialect) else {
+fn check_dialect(settings: &ModelSettings, section: &str) -> Result<(), Error> {
+    let Some(dialect) = dialect::find_dialect(&settings.dialect) else {
         let names: Vec<&str> = dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect();
         let problem = format!("must be one of {}", names.join(", "));
         return Err(Error::new(format!("{section}.dialect"), problem));

@@ -11,15 +11,15 @@ use std::{
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Buf as _, Bytes, BytesMut};
-use domain::Reply;
+use domain::ModelReply;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    failure::{Failure, Said},
-    halves::{self, Pieces},
+    failure::{AttemptFailure, ProviderError},
+    split_characters::{self, Utf8Decoder},
 };
 
 // Maximum size of a response in bytes.
@@ -27,14 +27,14 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Framing of the events in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum StreamFraming {
     /// `text/event-stream`: events as lines of text.
     ServerSentEvents,
     /// `application/vnd.amazon.eventstream`: frames with checksums.
     AwsEventStream,
 }
 
-impl Framing {
+impl StreamFraming {
     fn content_type(self) -> &'static str {
         match self {
             Self::ServerSentEvents => "text/event-stream",
@@ -53,7 +53,7 @@ impl Framing {
 
 /// State of the stream after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum StreamProgress {
     /// The reply is incomplete; more events follow.
     More,
     /// The reply is complete.
@@ -61,40 +61,40 @@ pub(super) enum Next {
 }
 
 /// Collector that builds a reply from one dialect's events.
-pub(super) trait Collect: Send {
+pub(super) trait ReplyCollector: Send {
     /// Adds the data of one event.
-    fn take(&mut self, data: &str) -> Result<Next, Failure>;
+    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure>;
     /// Returns true if the stream has a stop reason, so that a missing last event changes nothing.
     fn is_whole(&self) -> bool;
     /// Returns the reply, after [`Next::Done`].
-    fn finish(self: Box<Self>) -> Result<Reply, Failure>;
+    fn finish(self: Box<Self>) -> Result<ModelReply, AttemptFailure>;
 }
 
 /// Reads events until the reply is complete; a pause longer than `idle` counts as a break. A stream without
 /// its closing event is incomplete, unless it has a stop reason or never was an event stream.
-pub(super) async fn collect(
-    framing: Framing,
+pub(super) async fn collect_reply(
+    framing: StreamFraming,
     is_named: bool,
-    chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
+    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
     idle: Duration,
-    mut collector: Box<dyn Collect>,
-) -> Result<Reply, Failure> {
-    let mut chunks = limited(chunks).boxed();
+    mut collector: Box<dyn ReplyCollector>,
+) -> Result<ModelReply, AttemptFailure> {
+    let mut chunks = limit_bytes(chunks).boxed();
     // An error page or plain JSON shows in the first byte; frames have checksums instead.
-    if framing == Framing::ServerSentEvents {
-        let (start, rest) = first_byte(chunks, idle).await?;
+    if framing == StreamFraming::ServerSentEvents {
+        let (start, rest) = peek_first_byte(chunks, idle).await?;
         chunks = rest;
         match start {
             // Page of a gateway or proxy: a later attempt may reach the model.
-            Some(b'<') => return Err(Failure::Garbage("a page in place of a reply")),
-            Some(b'{') => return whole(chunks, idle, collector).await,
+            Some(b'<') => return Err(AttemptFailure::Garbage("a page in place of a reply")),
+            Some(b'{') => return read_whole_reply(chunks, idle, collector).await,
             _ => {}
         }
     }
     let is_over = Arc::new(AtomicBool::new(false));
     let mut events = match framing {
-        Framing::ServerSentEvents => server_sent(chunks, is_over.clone()).boxed(),
-        Framing::AwsEventStream => frames(chunks).boxed(),
+        StreamFraming::ServerSentEvents => decode_events(chunks, is_over.clone()).boxed(),
+        StreamFraming::AwsEventStream => decode_frames(chunks).boxed(),
     };
     let mut is_begun = false;
     loop {
@@ -102,41 +102,48 @@ pub(super) async fn collect(
             Ok(event) => event,
             // Some servers keep the connection open after the reply.
             Err(_) if collector.is_whole() => return collector.finish(),
-            Err(_) => return Err(Failure::transient("stopped in the middle of its reply")),
+            Err(_) => return Err(AttemptFailure::transient("stopped in the middle of its reply")),
         };
         match event {
             Some(event) => {
                 let taken = collector.take(&event?);
                 match taken {
-                    Ok(Next::Done) => return collector.finish(),
-                    Ok(Next::More) => is_begun = true,
+                    Ok(StreamProgress::Done) => return collector.finish(),
+                    Ok(StreamProgress::More) => is_begun = true,
                     // The end of the stream interrupted this event.
-                    Err(Failure::Garbage(_)) if is_over.load(Ordering::Relaxed) => return ended(collector),
+                    Err(AttemptFailure::Garbage(_)) if is_over.load(Ordering::Relaxed) => {
+                        return finish_interrupted(collector);
+                    }
                     Err(failure) => return Err(failure),
                 }
             }
-            None if is_named || is_begun => return ended(collector),
-            None => return Err(Failure::Garbage("not an event stream")),
+            None if is_named || is_begun => return finish_interrupted(collector),
+            None => return Err(AttemptFailure::Garbage("not an event stream")),
         }
     }
 }
 
 /// Handles a stream that ends without its closing event.
-fn ended(collector: Box<dyn Collect>) -> Result<Reply, Failure> {
+fn finish_interrupted(collector: Box<dyn ReplyCollector>) -> Result<ModelReply, AttemptFailure> {
     match collector.is_whole() {
         true => collector.finish(),
-        false => Err(Failure::transient("cut its reply")),
+        false => Err(AttemptFailure::transient("cut its reply")),
     }
 }
 
-type Chunks<'a> = stream::BoxStream<'a, Result<Bytes, Failure>>;
+type ByteChunks<'a> = stream::BoxStream<'a, Result<Bytes, AttemptFailure>>;
 
 /// Returns the first byte that is not white space, and the complete stream.
-async fn first_byte(mut chunks: Chunks<'_>, idle: Duration) -> Result<(Option<u8>, Chunks<'_>), Failure> {
+async fn peek_first_byte(
+    mut chunks: ByteChunks<'_>,
+    idle: Duration,
+) -> Result<(Option<u8>, ByteChunks<'_>), AttemptFailure> {
     let mut read = Vec::new();
     loop {
         let chunk = tokio::time::timeout(idle, chunks.next()).await;
-        let Some(chunk) = chunk.map_err(|_| Failure::transient("stopped in the middle of its reply"))? else {
+        let Some(chunk) =
+            chunk.map_err(|_| AttemptFailure::transient("stopped in the middle of its reply"))?
+        else {
             return Ok((None, stream::iter(read).chain(chunks).boxed()));
         };
         let chunk = chunk?;
@@ -149,15 +156,15 @@ async fn first_byte(mut chunks: Chunks<'_>, idle: Duration) -> Result<(Option<u8
 }
 
 /// Reads the reply of a server that returns one JSON text instead of a stream.
-async fn whole(
-    mut chunks: Chunks<'_>,
+async fn read_whole_reply(
+    mut chunks: ByteChunks<'_>,
     idle: Duration,
-    mut collector: Box<dyn Collect>,
-) -> Result<Reply, Failure> {
-    let (mut pieces, mut text) = (Pieces::default(), String::new());
+    mut collector: Box<dyn ReplyCollector>,
+) -> Result<ModelReply, AttemptFailure> {
+    let (mut pieces, mut text) = (Utf8Decoder::default(), String::new());
     loop {
         let chunk = tokio::time::timeout(idle, chunks.next()).await;
-        match chunk.map_err(|_| Failure::transient("stopped in the middle of its reply"))? {
+        match chunk.map_err(|_| AttemptFailure::transient("stopped in the middle of its reply"))? {
             Some(chunk) => text.push_str(&pieces.take(&chunk?)),
             None => break,
         }
@@ -165,64 +172,67 @@ async fn whole(
     collector.take(&text)?;
     match collector.is_whole() {
         true => collector.finish(),
-        false => Err(Failure::Garbage("not an event stream")),
+        false => Err(AttemptFailure::Garbage("not an event stream")),
     }
 }
 
-fn limited(
-    chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
-) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin {
+fn limit_bytes(
+    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
+) -> impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin {
     let mut left = MOST_BYTES;
     chunks.map(move |chunk| {
         let chunk = chunk?;
         left = left
             .checked_sub(chunk.len())
-            .ok_or(Failure::Garbage("an endless answer"))?;
+            .ok_or(AttemptFailure::Garbage("an endless answer"))?;
         Ok(chunk)
     })
 }
 
 /// Decodes the events of a stream. Sets `is_over` before an event that the end of the stream completes.
-fn server_sent(
-    chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
+fn decode_events(
+    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
     is_over: Arc<AtomicBool>,
-) -> impl Stream<Item = Result<String, Failure>> + Send {
-    let text = stream::unfold((chunks, Some(Pieces::default())), move |(mut chunks, pieces)| {
-        let is_over = is_over.clone();
-        async move {
-            let mut pieces = pieces?;
-            match chunks.next().await {
-                Some(Ok(chunk)) => {
-                    let text = Bytes::from(pieces.take(&chunk));
-                    Some((Ok(text), (chunks, Some(pieces))))
-                }
-                Some(Err(failure)) => Some((Err(failure), (chunks, None))),
-                // Some servers omit the blank line after the last event.
-                None => {
-                    is_over.store(true, Ordering::Relaxed);
-                    let text = Bytes::from(pieces.finish() + "\n\n");
-                    Some((Ok(text), (chunks, None)))
+) -> impl Stream<Item = Result<String, AttemptFailure>> + Send {
+    let text = stream::unfold(
+        (chunks, Some(Utf8Decoder::default())),
+        move |(mut chunks, pieces)| {
+            let is_over = is_over.clone();
+            async move {
+                let mut pieces = pieces?;
+                match chunks.next().await {
+                    Some(Ok(chunk)) => {
+                        let text = Bytes::from(pieces.take(&chunk));
+                        Some((Ok(text), (chunks, Some(pieces))))
+                    }
+                    Some(Err(failure)) => Some((Err(failure), (chunks, None))),
+                    // Some servers omit the blank line after the last event.
+                    None => {
+                        is_over.store(true, Ordering::Relaxed);
+                        let text = Bytes::from(pieces.finish() + "\n\n");
+                        Some((Ok(text), (chunks, None)))
+                    }
                 }
             }
-        }
-    });
+        },
+    );
     Box::pin(text).eventsource().map(|event| match event {
         Ok(event) => Ok(event.data),
         Err(EventStreamError::Transport(failure)) => Err(failure),
-        Err(_) => Err(Failure::Garbage("not an event stream")),
+        Err(_) => Err(AttemptFailure::Garbage("not an event stream")),
     })
 }
 
 /// Decodes the frames of an AWS event stream; each contains one event of the model's dialect.
-fn frames(
-    chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
-) -> impl Stream<Item = Result<String, Failure>> + Send {
+fn decode_frames(
+    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
+) -> impl Stream<Item = Result<String, AttemptFailure>> + Send {
     let start = (chunks, BytesMut::new(), MessageFrameDecoder::new());
     stream::try_unfold(start, |(mut chunks, mut buffer, mut decoder)| async move {
         loop {
             let decoded = decoder.decode_frame(&mut buffer);
-            match decoded.map_err(|_| Failure::Garbage("a broken frame"))? {
-                DecodedFrame::Complete(message) => match event_of(&message)? {
+            match decoded.map_err(|_| AttemptFailure::Garbage("a broken frame"))? {
+                DecodedFrame::Complete(message) => match event_of_frame(&message)? {
                     Some(event) => return Ok(Some((event, (chunks, buffer, decoder)))),
                     None => continue,
                 },
@@ -231,7 +241,7 @@ fn frames(
             match chunks.next().await {
                 Some(chunk) => buffer.extend_from_slice(&chunk?),
                 // The end of the stream interrupted this frame.
-                None if !buffer.is_empty() => return Err(Failure::transient("cut its reply")),
+                None if !buffer.is_empty() => return Err(AttemptFailure::transient("cut its reply")),
                 None => return Ok(None),
             }
         }
@@ -239,12 +249,14 @@ fn frames(
 }
 
 #[derive(Deserialize)]
-struct Chunk {
+struct BedrockChunk {
     bytes: String,
 }
 
 /// Returns the event of a frame; `None` for an unknown kind.
-fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<String>, Failure> {
+fn event_of_frame(
+    message: &aws_smithy_types::event_stream::Message,
+) -> Result<Option<String>, AttemptFailure> {
     let header = |name: &str| {
         let found = message
             .headers()
@@ -253,30 +265,30 @@ fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<
         Some(found.value().as_string().ok()?.as_str().to_owned())
     };
     if let Some(class) = header(":exception-type").or_else(|| header(":error-code")) {
-        let said = Said::read(message.payload().chunk(), Some(&class));
+        let said = ProviderError::read(message.payload().chunk(), Some(&class));
         return Err(said.in_stream());
     }
     if header(":event-type").as_deref() != Some("chunk") {
         return Ok(None);
     }
-    let garbage = |_| Failure::Garbage("an unknown frame");
-    let chunk: Chunk = serde_json::from_slice(message.payload()).map_err(garbage)?;
+    let garbage = |_| AttemptFailure::Garbage("an unknown frame");
+    let chunk: BedrockChunk = serde_json::from_slice(message.payload()).map_err(garbage)?;
     let bytes = STANDARD
         .decode(chunk.bytes)
-        .map_err(|_| Failure::Garbage("an unknown frame"))?;
+        .map_err(|_| AttemptFailure::Garbage("an unknown frame"))?;
     String::from_utf8(bytes)
         .map(Some)
-        .map_err(|_| Failure::Garbage("an unknown frame"))
+        .map_err(|_| AttemptFailure::Garbage("an unknown frame"))
 }
 
 /// Parses a tool's arguments. Invalid JSON becomes a JSON string, so that the planner can refuse it. An
 /// object that is encoded as a JSON string becomes that object.
-pub(super) fn arguments(text: String) -> Value {
+pub(super) fn parse_arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    match halves::read_json(&text) {
-        Ok(Value::String(inner)) => match halves::read_json(&inner) {
+    match split_characters::read_json(&text) {
+        Ok(Value::String(inner)) => match split_characters::read_json(&inner) {
             Ok(object @ Value::Object(_)) => object,
             Ok(_) | Err(_) => Value::String(inner),
         },
@@ -287,14 +299,14 @@ pub(super) fn arguments(text: String) -> Value {
 }
 
 /// Returns true if a text contains several JSON objects in a row.
-pub(super) fn are_several(text: &str) -> bool {
-    let sealed = halves::seal(text);
+pub(super) fn has_several_objects(text: &str) -> bool {
+    let sealed = split_characters::seal_surrogates(text);
     let mut values = serde_json::Deserializer::from_str(&sealed).into_iter::<Map<String, Value>>();
     matches!((values.next(), values.next()), (Some(Ok(_)), Some(Ok(_))))
 }
 
 /// Parses a count that a server writes as a number, a decimal or a text.
-pub(super) fn count(value: &Value) -> Option<u64> {
+pub(super) fn parse_count(value: &Value) -> Option<u64> {
     match value {
         // The cast saturates.
         Value::Number(number) => number

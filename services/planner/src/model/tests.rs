@@ -6,13 +6,13 @@ mod gateways;
 mod providers;
 mod streams;
 
-use domain::{Block, ModelRole, ReplyStop, ToolResult, ToolSpec};
+use domain::{ModelRole, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
 use serde_json::json;
-use testkit::{Fault, ScriptedModel, Step, model::MODEL_API_KEY};
+use testkit::{ScriptStep, ScriptedModel, ServiceFault, model::MODEL_API_KEY};
 
-use super::{ModelError, Models};
+use super::{ModelClients, ModelError};
 use crate::config::ModelSettings;
-use crate::transcript::{Message, Transcript};
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 
 const DIALECTS: [&str; 2] = ["anthropic", "openai"];
 
@@ -34,9 +34,9 @@ pub(crate) fn settings(dialect: &str, url: &str) -> ModelSettings {
     }))
 }
 
-fn opening() -> Transcript {
+fn opening() -> ModelTranscript {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
-    Transcript {
+    ModelTranscript {
         system: vec!["Work.".to_owned(), "Here.".to_owned()],
         tools: vec![ToolSpec {
             name: "read_file".to_owned(),
@@ -44,13 +44,13 @@ fn opening() -> Transcript {
             input_schema: schema,
             read_only: true,
         }],
-        messages: vec![Message::User("Implement ENG-12.".to_owned())],
+        messages: vec![TranscriptMessage::User("Implement ENG-12.".to_owned())],
         output: None,
     }
 }
 
-fn read() -> Step {
-    Step::call(
+fn read() -> ScriptStep {
+    ScriptStep::call(
         "read_file",
         json!({ "path": "shop/cart.py", "note": "ü \"quoted\"" }),
     )
@@ -59,13 +59,16 @@ fn read() -> Step {
 async fn ask(
     model: &ScriptedModel,
     dialect: &str,
-    transcript: &Transcript,
-) -> Result<domain::Reply, ModelError> {
+    transcript: &ModelTranscript,
+) -> Result<domain::ModelReply, ModelError> {
     asked(&settings(dialect, &model.url()), transcript).await
 }
 
-async fn asked(settings: &ModelSettings, transcript: &Transcript) -> Result<domain::Reply, ModelError> {
-    Models::new(settings)
+async fn asked(
+    settings: &ModelSettings,
+    transcript: &ModelTranscript,
+) -> Result<domain::ModelReply, ModelError> {
+    ModelClients::new(settings)
         .unwrap()
         .chat(&ModelRole::Default.into(), "jira:ENG-12@1", transcript)
         .await
@@ -76,8 +79,8 @@ async fn tool_conversation_works_in_both_dialects() {
     for dialect in DIALECTS {
         let script = vec![
             read().and_call("read_file", json!({ "path": "b" })),
-            Step::say("Done.").expecting("total = 1"),
-            Step::say("Bye.").expecting("Once more."),
+            ScriptStep::say("Done.").expecting("total = 1"),
+            ScriptStep::say("Bye.").expecting("Once more."),
         ];
         let model = ScriptedModel::start(script).await.unwrap();
         let mut transcript = opening();
@@ -97,15 +100,16 @@ async fn tool_conversation_works_in_both_dialects() {
 
         let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
         let results = calls.iter().map(|call| call.id.clone()).zip(results).collect();
-        transcript
-            .messages
-            .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+        transcript.messages.extend([
+            TranscriptMessage::Assistant(reply.blocks),
+            TranscriptMessage::ToolResults(results),
+        ]);
         let reply = ask(&model, dialect, &transcript).await.unwrap();
         assert_eq!((reply.stop, reply.text().as_str()), (ReplyStop::EndTurn, "Done."));
 
-        let reminder = Message::User("Once more.".to_owned());
+        let reminder = TranscriptMessage::User("Once more.".to_owned());
         transcript.messages.extend([
-            Message::Assistant(vec![Block::Text {
+            TranscriptMessage::Assistant(vec![ReplyBlock::Text {
                 text: "Done.".to_owned(),
             }]),
             reminder,
@@ -120,8 +124,10 @@ async fn tool_conversation_works_in_both_dialects() {
 async fn an_overloaded_provider_is_asked_again() {
     for dialect in DIALECTS {
         for status in [429, 500, 529] {
-            let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
-            model.fail_next(Fault::new("/v1/", 1, status));
+            let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
+                .await
+                .unwrap();
+            model.fail_next(ServiceFault::new("/v1/", 1, status));
             assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
         }
     }
@@ -146,8 +152,10 @@ async fn a_cut_stream_is_asked_again() {
 #[tokio::test]
 async fn refused_request_fails_at_once_by_class() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
-        model.fail_next(Fault::new("/v1/", 1, 400));
+        let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
+            .await
+            .unwrap();
+        model.fail_next(ServiceFault::new("/v1/", 1, 400));
         let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(
             words.starts_with("the model provider refused the request: 400"),
@@ -160,7 +168,9 @@ async fn refused_request_fails_at_once_by_class() {
 #[tokio::test]
 async fn garbage_fails_after_two_tries() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+        let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
+            .await
+            .unwrap();
         model.garble_next(1);
         assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
         model.garble_next(2);

@@ -41,7 +41,7 @@ impl ToolNames {
         if self.has(name) {
             return name.to_owned();
         }
-        let bare = bare(name);
+        let bare = strip_decoration(name);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let unnumbered = bare
             .rsplit_once([':', '#'])
@@ -61,7 +61,7 @@ impl ToolNames {
 }
 
 /// Returns a name without prefixes and without special tokens after it.
-fn bare(name: &str) -> &str {
+fn strip_decoration(name: &str) -> &str {
     let name = name.rsplit_once("to=").map_or(name, |(_, rest)| rest);
     let name = name.trim_start_matches("<|").trim();
     let end = name.find("<|").unwrap_or(name.len());

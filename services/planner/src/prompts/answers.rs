@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use domain::check::{CheckOutcome, Finding};
-use domain::{ChangeDoubt, Objection, Outside, Proof, RedCheck, Return, ToolCall, ToolResult};
+use domain::check::{ChangeFinding, CheckOutcome};
+use domain::{
+    ChangeDoubt, ChangeProof, OutOfScopeFile, RedCheck, ReturnReason, ReviewObjection, ToolCall, ToolResult,
+};
 
-use super::refusals::{self, Ground};
+use super::refusals::{self, BranchFreedom};
 use super::reviews;
-use crate::run::{Answer, Argument};
+use crate::run::{ArgumentProblem, CallAnswer};
 
 /// Answer to a call whose result is lost although the workspace is still open.
 pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
@@ -19,79 +21,79 @@ const NAME_CHARS: usize = 80;
 const OUTSIDE_FILES: usize = 20;
 
 /// Renders the planner's answer to a call for the model.
-pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
+pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult {
     match answer {
-        Answer::CutReply => ToolResult::error(
+        CallAnswer::CutReply => ToolResult::error(
             "Not run: the reply was cut at its token limit. Work in smaller steps and call the tool again.",
         ),
-        Answer::NoObject => ToolResult::error(
+        CallAnswer::NoObject => ToolResult::error(
             "Not run: the arguments are not a JSON object. Call the tool again with valid JSON.",
         ),
-        Answer::UnknownTool { tools } => {
+        CallAnswer::UnknownTool { tools } => {
             let name: String = call.name.chars().take(NAME_CHARS).collect();
             ToolResult::error(format!(
                 "There is no tool {name:?}. Available tools: {}.",
                 tools.join(", ")
             ))
         }
-        Answer::LostTwice => ToolResult::error(
+        CallAnswer::LostTwice => ToolResult::error(
             "Not run again: the machine with the workspace stopped twice while this call ran, so the call itself probably \
              causes it. The workspace was restored to its last saved state. Look at the files, and reach your goal in \
              another way.",
         ),
-        Answer::Argument(wrong) => ToolResult::error(argument(wrong)),
-        Answer::Misnamed { right } => ToolResult::error(format!(
+        CallAnswer::Argument(wrong) => ToolResult::error(render_argument(wrong)),
+        CallAnswer::Misnamed { right } => ToolResult::error(format!(
             "Not done: this does not follow the repository's rules. The right form:\n\n{right}"
         )),
-        Answer::OtherBranch { branch } => ToolResult::error(refusals::other_branch(branch)),
-        Answer::Noted => ToolResult::ok("Noted."),
-        Answer::OutOfScope(outside) => ToolResult::error(format!(
+        CallAnswer::OtherBranch { branch } => ToolResult::error(refusals::render_other_branch(branch)),
+        CallAnswer::Noted => ToolResult::ok("Noted."),
+        CallAnswer::OutOfScope(outside) => ToolResult::error(format!(
             "Not done: {} belongs to the module {:?}, which this kind of ticket does not change. If the ticket cannot be done \
              without it, call widen_scope with that module and the reason first.",
             outside.path, outside.module
         )),
-        Answer::ExitsOnly { tools } => ToolResult::error(format!(
+        CallAnswer::ExitsOnly { tools } => ToolResult::error(format!(
             "Not run: what is left is enough to end the work and for nothing else. Call one of: {}.",
             tools.join(", ")
         )),
-        Answer::AskedAlready => ToolResult::error(
+        CallAnswer::AskedAlready => ToolResult::error(
             "People were asked once in this run and are not asked again. Decide on what you know and name your assumption \
              under `decisions`, or give up.",
         ),
-        Answer::ReadOnly => ToolResult::error(
+        CallAnswer::ReadOnly => ToolResult::error(
             "Not run: nothing may be changed in this conversation. Read what you need and hand in your answer.",
         ),
     }
 }
 
-fn of_a_plan(most: usize) -> String {
+fn render_plan_problem(most: usize) -> String {
     format!("`issues` must have 1 to {most} entries, each with a title and a text")
 }
 
-fn argument(wrong: &Argument) -> String {
+fn render_argument(wrong: &ArgumentProblem) -> String {
     match wrong {
-        Argument::Malformed(problem) => {
+        ArgumentProblem::Malformed(problem) => {
             format!("The arguments do not fit the tool: {problem}. Call it again.")
         }
-        Argument::Scope => "`scope` is missing: the commit messages of this repository name one, as in fix(cart): …. Give the part \
+        ArgumentProblem::Scope => "`scope` is missing: the commit messages of this repository name one, as in fix(cart): …. Give the part \
              of the code that the change is about, in one word."
             .to_owned(),
-        Argument::Title => "title must be one line of 5 to 120 characters: what the change does.".to_owned(),
-        Argument::Summary => {
+        ArgumentProblem::Title => "title must be one line of 5 to 120 characters: what the change does.".to_owned(),
+        ArgumentProblem::Summary => {
             "summary must have 10 to 8000 characters: what was changed, why, and how it was tested."
                 .to_owned()
         }
-        Argument::Evidence => "evidence must have 10 to 4000 characters: what shows it.".to_owned(),
-        Argument::Questions => {
+        ArgumentProblem::Evidence => "evidence must have 10 to 4000 characters: what shows it.".to_owned(),
+        ArgumentProblem::Questions => {
             "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
                 .to_owned()
         }
-        Argument::Criteria(missing) => reviews::with_points(
+        ArgumentProblem::Criteria(missing) => reviews::append_points(
             "`criteria` needs one row for each of these points of the ticket; say under `shown_by` what shows it, or that it is \
              not done:",
             missing,
         ),
-        Argument::Replies(open) => {
+        ArgumentProblem::Replies(open) => {
             let open: Vec<String> = open.iter().map(u64::to_string).collect();
             format!(
                 "`replies` needs exactly one entry for each comment of the review, and none for others; without one: {}",
@@ -101,64 +103,64 @@ fn argument(wrong: &Argument) -> String {
                 }
             )
         }
-        Argument::Found => "each of `questions` needs the question and its answer".to_owned(),
-        Argument::Unseen(quote) => format!(
+        ArgumentProblem::Found => "each of `questions` needs the question and its answer".to_owned(),
+        ArgumentProblem::Unseen(quote) => format!(
             "no tool has shown {quote:?}. Quote under `citations` what you have read, in its own words, or leave it out"
         ),
-        Argument::Quote(quote) => format!(
+        ArgumentProblem::Quote(quote) => format!(
             "the ticket does not contain {quote:?}. Quote its own words under `criteria`, or leave the point out"
         ),
-        Argument::Decline => {
+        ArgumentProblem::Decline => {
             "`decline` needs a `decline_kind` and a `reason` of 10 to 2000 characters for the people of the ticket".to_owned()
         }
-        Argument::Demonstration => {
+        ArgumentProblem::Demonstration => {
             "Each entry of `demonstrations` needs a command that runs the changed code, not one that prints files or its own \
              words, and under `prints` 2 to 200 characters of its output that are not in the command. Without such a command \
              leave `demonstrations` out."
                 .to_owned()
         }
-        Argument::Citation(known) => match known.is_empty() {
+        ArgumentProblem::Citation(known) => match known.is_empty() {
             true => "no earlier work or ticket is known that this one repeats; choose another decision".to_owned(),
             false => format!("`repeats` must be one of: {}", known.join(", ")),
         },
-        Argument::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
-        Argument::UnknownModule { known } => match known.is_empty() {
+        ArgumentProblem::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
+        ArgumentProblem::UnknownModule { known } => match known.is_empty() {
             true => "The rules of this repository know no modules; every file may be changed.".to_owned(),
             false => format!("There is no such module. Choose from: {}.", known.join(", ")),
         },
-        Argument::Reason => {
+        ArgumentProblem::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
-        Argument::Issues { most } => of_a_plan(*most),
-        Argument::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
-        Argument::Objection
-        | Argument::NotAdded(..)
-        | Argument::Suggestion
-        | Argument::Range
-        | Argument::Verdicts(_) => reviews::of_a_review(wrong),
-        Argument::NoLabels
-        | Argument::UnknownTicket(_)
-        | Argument::UnknownChoice { .. }
-        | Argument::Parts { .. } => of_a_triage(wrong),
+        ArgumentProblem::Issues { most } => render_plan_problem(*most),
+        ArgumentProblem::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
+        ArgumentProblem::Objection
+        | ArgumentProblem::NotAdded(..)
+        | ArgumentProblem::Suggestion
+        | ArgumentProblem::Range
+        | ArgumentProblem::Verdicts(_) => reviews::render_review_problem(wrong),
+        ArgumentProblem::NoLabels
+        | ArgumentProblem::UnknownTicket(_)
+        | ArgumentProblem::UnknownChoice { .. }
+        | ArgumentProblem::Parts { .. } => render_triage_problem(wrong),
     }
 }
 
 /// Renders a problem with the choices for a ticket.
-fn of_a_triage(wrong: &Argument) -> String {
+fn render_triage_problem(wrong: &ArgumentProblem) -> String {
     match wrong {
-        Argument::UnknownTicket(shown) if shown.is_empty() => {
+        ArgumentProblem::UnknownTicket(shown) if shown.is_empty() => {
             "no other ticket was shown; leave duplicate_of out".to_owned()
         }
-        Argument::UnknownTicket(shown) => {
+        ArgumentProblem::UnknownTicket(shown) => {
             format!(
                 "duplicate_of must be one of: {}; or leave it out",
                 shown.join(", ")
             )
         }
-        Argument::UnknownChoice { field, allowed, .. } if allowed.is_empty() => {
+        ArgumentProblem::UnknownChoice { field, allowed, .. } if allowed.is_empty() => {
             format!("Nothing can be chosen for {field:?} on this ticket; leave it out.")
         }
-        Argument::UnknownChoice {
+        ArgumentProblem::UnknownChoice {
             field,
             value,
             allowed,
@@ -166,8 +168,8 @@ fn of_a_triage(wrong: &Argument) -> String {
             "There is no {value:?} for {field:?}. Choose from: {}.",
             allowed.join(", ")
         ),
-        Argument::Parts { most: 0 } => "This ticket cannot be parted; leave `parts` out.".to_owned(),
-        Argument::Parts { most } => format!(
+        ArgumentProblem::Parts { most: 0 } => "This ticket cannot be parted; leave `parts` out.".to_owned(),
+        ArgumentProblem::Parts { most } => format!(
             "`parts` must have 2 to {most} entries, each with a title and a text; leave it out for a ticket that is not too large \
              and for one that repeats another"
         ),
@@ -176,7 +178,7 @@ fn of_a_triage(wrong: &Argument) -> String {
 }
 
 /// Renders the note that the workspace's changes could not be stored.
-pub(super) fn unkept(reason: &str) -> String {
+pub(super) fn render_unkept(reason: &str) -> String {
     format!(
         "[The changes in the workspace could not be saved: {reason}. They cannot be pushed, and they are lost if the \
          workspace is. Correct the cause; the next change is saved again.]"
@@ -184,10 +186,10 @@ pub(super) fn unkept(reason: &str) -> String {
 }
 
 /// Renders the note that a reply does not have the requested form.
-pub(super) fn unusable(problem: &Argument) -> String {
+pub(super) fn render_unusable(problem: &ArgumentProblem) -> String {
     let problem = match problem {
-        Argument::Malformed(problem) => problem.clone(),
-        other => argument(other),
+        ArgumentProblem::Malformed(problem) => problem.clone(),
+        other => render_argument(other),
     };
     format!(
         "Your reply cannot be used: {problem}. Reply again with one JSON object of the form that was asked for, complete and \
@@ -196,7 +198,7 @@ pub(super) fn unusable(problem: &Argument) -> String {
 }
 
 /// Renders the results of the checks for the reviewer.
-pub(super) fn proof(proof: &Proof) -> String {
+pub(super) fn render_proof(proof: &ChangeProof) -> String {
     let mut text = String::new();
     for row in &proof.rows {
         let base = row.base.map_or("not run", CheckOutcome::as_str);
@@ -226,7 +228,7 @@ pub(super) fn proof(proof: &Proof) -> String {
         let _ = writeln!(text, "- `{}` prints {:?} {verdict}", seen.command, seen.prints);
     }
     for finding in &proof.findings {
-        let _ = writeln!(text, "- {}: {}", place(finding), finding.words);
+        let _ = writeln!(text, "- {}: {}", render_place(finding), finding.words);
     }
     if text.is_empty() {
         text.push_str("Nothing could be run.\n");
@@ -235,24 +237,24 @@ pub(super) fn proof(proof: &Proof) -> String {
 }
 
 /// Renders the reason that the work is returned, and the next step.
-pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
+pub(super) fn render_return(why: &ReturnReason, ground: BranchFreedom<'_>) -> String {
     match why {
-        Return::Refused(refusal) => refusals::returned(refusal, ground),
-        Return::Feedback { feedback, .. } => format!(
+        ReturnReason::Refused(refusal) => refusals::render_refused_change(refusal, ground),
+        ReturnReason::Feedback { feedback, .. } => format!(
             "A person looked at the change and asks for this before it is pushed:\n\n{feedback}\n\nMake these changes, then \
              call finish again."
         ),
-        Return::Red { checks } => red(checks),
-        Return::Weakened { findings } => weakened(findings),
-        Return::Questioned { doubts } => questioned(doubts),
-        Return::OutOfScope { files } => out_of_scope(files),
-        Return::Replan { feedback, .. } => format!(
+        ReturnReason::Red { checks } => render_red_checks(checks),
+        ReturnReason::Weakened { findings } => render_weakened(findings),
+        ReturnReason::Questioned { doubts } => render_doubts(doubts),
+        ReturnReason::OutOfScope { files } => render_scope_return(files),
+        ReturnReason::Replan { feedback, .. } => format!(
             "A person read the plan and asks for this:\n\n{feedback}\n\nChange the plan, then call submit_plan again with the \
              whole of it."
         ),
-        Return::Reviewed { objections } => reviewed(objections),
-        Return::Unkept { reason } => format!("{}\n\nThen call finish again.", unkept(reason)),
-        Return::NothingChanged => {
+        ReturnReason::Reviewed { objections } => render_objections(objections),
+        ReturnReason::Unkept { reason } => format!("{}\n\nThen call finish again.", render_unkept(reason)),
+        ReturnReason::NothingChanged => {
             "The workspace holds no change. Make the change and call finish again; if none is needed or possible, call \
              give_up."
                 .to_owned()
@@ -260,7 +262,7 @@ pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
     }
 }
 
-fn red(checks: &[RedCheck]) -> String {
+fn render_red_checks(checks: &[RedCheck]) -> String {
     let mut text =
         "Checks are worse with your change than before it. They ran in a fresh copy of the files.\n"
             .to_owned();
@@ -286,7 +288,7 @@ fn red(checks: &[RedCheck]) -> String {
     text
 }
 
-fn out_of_scope(files: &[Outside]) -> String {
+fn render_scope_return(files: &[OutOfScopeFile]) -> String {
     let mut text =
         "The change touches files of modules that this kind of ticket does not change:\n".to_owned();
     for file in files.iter().take(OUTSIDE_FILES) {
@@ -303,7 +305,7 @@ fn out_of_scope(files: &[Outside]) -> String {
     text
 }
 
-fn reviewed(objections: &[Objection]) -> String {
+fn render_objections(objections: &[ReviewObjection]) -> String {
     let mut text = "A reviewer read the change and objects:\n".to_owned();
     for objection in objections {
         let line = objection
@@ -322,7 +324,7 @@ fn reviewed(objections: &[Objection]) -> String {
     text
 }
 
-fn questioned(doubts: &[ChangeDoubt]) -> String {
+fn render_doubts(doubts: &[ChangeDoubt]) -> String {
     let mut text = "Before the change is delivered, look at it once more:\n".to_owned();
     for doubt in doubts {
         let doubt = match doubt {
@@ -349,18 +351,18 @@ fn questioned(doubts: &[ChangeDoubt]) -> String {
 }
 
 /// Renders the place of a finding; line 0 means the whole file.
-fn place(finding: &Finding) -> String {
+fn render_place(finding: &ChangeFinding) -> String {
     match finding.line {
         0 => finding.path.clone(),
         line => format!("{} line {line}", finding.path),
     }
 }
 
-fn weakened(findings: &[Finding]) -> String {
+fn render_weakened(findings: &[ChangeFinding]) -> String {
     let mut text =
         "The change weakens checks of the repository, so it needs a person's approval as it is:\n".to_owned();
     for finding in findings {
-        let _ = write!(text, "\n- {}: {}", place(finding), finding.words);
+        let _ = write!(text, "\n- {}: {}", render_place(finding), finding.words);
     }
     text.push_str(
         "\n\nTake that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is \

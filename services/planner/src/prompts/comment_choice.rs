@@ -56,7 +56,7 @@ pub(super) struct CommentChoice<'a> {
 }
 
 /// Returns the characters of a comment that are shown.
-pub(super) const fn most_chars(comment: &TicketComment) -> usize {
+pub(super) const fn shown_chars(comment: &TicketComment) -> usize {
     if comment.may_instruct {
         COMMENT_CHARS
     } else {
@@ -66,8 +66,8 @@ pub(super) const fn most_chars(comment: &TicketComment) -> usize {
 
 /// Chooses the newest comments that fit, at least one of each kind of author.
 pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &CommentRoom) -> CommentChoice<'a> {
-    let instructions = first_shown(&comments, true, &room.instructors);
-    let others = first_shown(&comments, false, &room.strangers);
+    let instructions = count_omitted(&comments, true, &room.instructors);
+    let others = count_omitted(&comments, false, &room.strangers);
     let mut skipped = [instructions, others];
     let is_shown = |comment: &&TicketComment| {
         let skipped = &mut skipped[usize::from(!comment.may_instruct)];
@@ -83,14 +83,14 @@ pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &Comme
 }
 
 /// Returns the number of the oldest comments by one kind of author that do not fit.
-fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentShare) -> usize {
+fn count_omitted(comments: &[&TicketComment], may_instruct: bool, share: &CommentShare) -> usize {
     let theirs: Vec<_> = comments
         .iter()
         .filter(|comment| comment.may_instruct == may_instruct)
         .collect();
     let (mut count, mut chars) = (0, 0);
     for comment in theirs.iter().rev() {
-        chars += comment.text.chars().take(most_chars(comment)).count();
+        chars += comment.text.chars().take(shown_chars(comment)).count();
         // The first one always fits: `most_chars` limits it.
         if count > 0 && (chars > share.chars || count >= share.comments) {
             break;
@@ -101,7 +101,7 @@ fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentS
 }
 
 /// Renders the note about omitted comments; empty if all are shown.
-pub(super) fn left_out(choice: &CommentChoice<'_>) -> String {
+pub(super) fn render_omitted(choice: &CommentChoice<'_>) -> String {
     let note = |count: usize, of: &str| match count {
         0 => String::new(),
         1 => format!("1 older comment {of} is left out here for its length; it is on the ticket.\n"),
@@ -133,7 +133,7 @@ mod tests {
     fn chosen(comments: &[TicketComment], room: &CommentRoom) -> (Vec<String>, String) {
         let choice = choose_comments(comments.iter().collect(), room);
         let numbers = choice.shown.iter().map(|comment| comment.text[..4].to_owned());
-        (numbers.collect(), left_out(&choice))
+        (numbers.collect(), render_omitted(&choice))
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Wording of hints for the model between its calls.
 
-use domain::{Hint, Repetition, RepetitionKind, RunLimits};
+use domain::{ModelHint, RepetitionKind, RunLimits, TurnRepetition};
 
 /// Renders a hint for the model.
-pub(super) fn hint(hint: &Hint) -> String {
+pub(super) fn render_hint(hint: &ModelHint) -> String {
     match hint {
-        Hint::Repeating(repetition) => repeating(repetition),
-        Hint::Budget { used, turns, left } => budget(*used, *turns, left),
+        ModelHint::Repeating(repetition) => render_repetition(repetition),
+        ModelHint::Budget { used, turns, left } => render_budget(*used, *turns, left),
     }
 }
 
-fn budget(used: u8, turns: u32, left: &RunLimits) -> String {
+fn render_budget(used: u8, turns: u32, left: &RunLimits) -> String {
     let mut parts = vec![format!("{turns} turns")];
     parts.extend(left.cost_usd.map(|cost| cost.to_string()));
     parts.extend(left.tokens.map(|tokens| format!("{tokens} tokens")));
@@ -31,8 +31,8 @@ fn budget(used: u8, turns: u32, left: &RunLimits) -> String {
     )
 }
 
-fn repeating(repetition: &Repetition) -> String {
-    let Repetition { kind, turns, tools } = repetition;
+fn render_repetition(repetition: &TurnRepetition) -> String {
+    let TurnRepetition { kind, turns, tools } = repetition;
     let tools = tools.join(", ");
     let what = match kind {
         RepetitionKind::Same => format!(

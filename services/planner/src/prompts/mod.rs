@@ -15,17 +15,19 @@ mod tags;
 
 use std::sync::LazyLock;
 
-use domain::{Block, JobRequest, Scope, TicketKind, ToolSpec, WorkspaceInfo, cause::chain};
+use domain::{
+    ChangeScope, ExecutorWorkspace, JobRequest, ReplyBlock, TicketKind, ToolSpec, cause::format_error_chain,
+};
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::answers::{CUT_CALL, TOO_LONG, answer};
-pub(crate) use self::results::interrupted;
-use self::tags::Tags;
-use crate::run::{Conversation, Item, Nudge, Output};
-use crate::structured::OutputSchema;
-use crate::transcript::{Message, Transcript};
+pub(crate) use self::answers::{CUT_CALL, TOO_LONG, render_answer};
+pub(crate) use self::results::interrupted_result;
+use self::tags::PromptTags;
+use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};
+use crate::structured_reply::OutputSchema;
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 
 /// Nudge after a tool call in the text of a reply.
 const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \
@@ -69,7 +71,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     for (name, text) in TEMPLATES {
         if let Err(error) = environment.add_template(name, text) {
-            tracing::error!(name, error = %chain(&error), "prompt left out");
+            tracing::error!(name, error = %format_error_chain(&error), "prompt left out");
         }
     }
     environment
@@ -79,8 +81,10 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 ///
 /// # Errors
 /// A template does not match its data; the tests rule that out.
-pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, String), Error> {
-    let values = values(conversation);
+pub(crate) fn render_conversation(
+    conversation: &ConversationView<'_>,
+) -> Result<(ModelTranscript, String), Error> {
+    let values = template_values(conversation);
     let template = ENVIRONMENT.get_template(conversation.dialog.phase.as_str())?;
     let mut rendered = template.render_captured(&values)?;
     let mut block = |name: &str| rendered.with_state_mut(|state| state.render_block(name));
@@ -88,64 +92,76 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
     if conversation.workspace.is_some() {
         system.push(block("repository")?);
     }
-    let mut messages = vec![Message::User(block("task")?)];
+    let mut messages = vec![TranscriptMessage::User(block("task")?)];
     let unfinished = block("unfinished")?;
     let own = conversation.dialog.tools.iter();
     let own: Vec<ToolSpec> = own
-        .filter_map(|tool| described(tool.name, &values).transpose())
+        .filter_map(|tool| describe_tool(tool.name, &values).transpose())
         .collect::<Result<_, _>>()?;
     let theirs = conversation.workspace.into_iter().flat_map(|info| &info.tools);
     let tools = theirs.cloned().chain(own).collect();
-    let tags = Tags {
+    let tags = PromptTags {
         nonce: conversation.nonce,
     };
-    let ground = refusals::Ground::of(conversation.request);
-    let digest = digest(&system.join("\n"), &tools, &messages);
+    let ground = refusals::BranchFreedom::of(conversation.request);
+    let digest = prompt_digest(&system.join("\n"), &tools, &messages);
     messages.extend(conversation.items.iter().map(|item| match item {
-        Item::Reply(blocks) => Message::Assistant(never_empty(blocks)),
-        Item::Results {
+        ConversationItem::Reply(blocks) => TranscriptMessage::Assistant(with_placeholder(blocks)),
+        ConversationItem::Results {
             calls,
             is_cleared: true,
             ..
-        } => Message::ToolResults(results::cleared(calls)),
-        Item::Results { calls, unkept, .. } => Message::ToolResults(results::results(calls, *unkept)),
-        Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
-        Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
-        Item::Nudge(Nudge::CallAsText) => Message::User(format!("{CALL_AS_TEXT}\n\n{unfinished}")),
-        Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),
-        Item::Returned(why) => Message::User(answers::returned(why, ground)),
-        Item::Hint(hint) => Message::User(hints::hint(hint)),
-        Item::News {
+        } => TranscriptMessage::ToolResults(results::render_cleared(calls)),
+        ConversationItem::Results { calls, unkept, .. } => {
+            TranscriptMessage::ToolResults(results::render_results(calls, *unkept))
+        }
+        ConversationItem::Nudge(ReplyNudge::SmallerSteps) => {
+            TranscriptMessage::User(SMALLER_STEPS.to_owned())
+        }
+        ConversationItem::Nudge(ReplyNudge::Unfinished) => TranscriptMessage::User(unfinished.clone()),
+        ConversationItem::Nudge(ReplyNudge::CallAsText) => {
+            TranscriptMessage::User(format!("{CALL_AS_TEXT}\n\n{unfinished}"))
+        }
+        ConversationItem::Nudge(ReplyNudge::Unusable(problem)) => {
+            TranscriptMessage::User(answers::render_unusable(problem))
+        }
+        ConversationItem::Returned(why) => TranscriptMessage::User(answers::render_return(why, ground)),
+        ConversationItem::Hint(hint) => TranscriptMessage::User(hints::render_hint(hint)),
+        ConversationItem::News {
             said,
             is_full_of_strangers,
-        } => Message::User(tags.news(said, *is_full_of_strangers)),
-        Item::Summary(card) => Message::User(summary::card(&tags, card, ground)),
-        Item::Instructions => Message::User(summary::instructions(&instructions(conversation, &tags))),
-        Item::SumUp => Message::User(summary::ASKED.to_owned()),
+        } => TranscriptMessage::User(tags.news(said, *is_full_of_strangers)),
+        ConversationItem::Summary(card) => {
+            TranscriptMessage::User(summary::render_digest(&tags, card, ground))
+        }
+        ConversationItem::Instructions => TranscriptMessage::User(summary::repeat_instructions(
+            &render_instructions(conversation, &tags),
+        )),
+        ConversationItem::SumUp => TranscriptMessage::User(summary::ASKED.to_owned()),
     }));
     let form_of = conversation.dialog.output.as_ref();
     // A summary is free text, so the form of the conversation's own reply does not apply.
-    let form_of = form_of.filter(|_| conversation.items.last() != Some(&Item::SumUp));
-    let transcript = Transcript {
+    let form_of = form_of.filter(|_| conversation.items.last() != Some(&ConversationItem::SumUp));
+    let transcript = ModelTranscript {
         system,
         tools,
         messages,
-        output: form_of.map(form).transpose()?,
+        output: form_of.map(reply_schema).transpose()?,
     };
     Ok((transcript, digest))
 }
 
-fn values(conversation: &Conversation<'_>) -> Value {
-    let tags = Tags {
+fn template_values(conversation: &ConversationView<'_>) -> Value {
+    let tags = PromptTags {
         nonce: conversation.nonce,
     };
     let rules = &conversation.request.rules;
     let missing = |paths: &[String]| -> Vec<String> {
-        let one = |path: &String| format!("`{}`", quoted(&path.replace(['`', '\n'], " ")));
+        let one = |path: &String| format!("`{}`", truncate_path(&path.replace(['`', '\n'], " ")));
         paths.iter().map(one).collect()
     };
     let info = conversation.workspace;
-    let instructions = instructions(conversation, &tags);
+    let instructions = render_instructions(conversation, &tags);
     let template = match info.map_or("", |info| info.template.as_str()) {
         "" => String::new(),
         text => tags.around("template", &tags.text(text, INSTRUCTION_CHARS)),
@@ -178,9 +194,9 @@ fn values(conversation: &Conversation<'_>) -> Value {
         default_branch => rules.repo.default_branch,
         base => info.map(|info| info.base.short().to_owned()),
         rules => Value::from_serialize(rules),
-        modules => modules(conversation.request),
+        modules => module_values(conversation.request),
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
-        lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
+        lfs_files => info.map(|info: &ExecutorWorkspace| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
         triage => Value::from_serialize(rules.triage.choices(conversation.ticket)),
         similar => conversation.request.background.similar.iter().map(|ticket| ticket.key.clone()).collect::<Vec<_>>(),
@@ -194,14 +210,14 @@ fn values(conversation: &Conversation<'_>) -> Value {
         intake => conversation.intake.map(|intake| tags.intake(intake)).unwrap_or_default(),
         plan => conversation.plan.map(|plan| tags.plan(plan)).unwrap_or_default(),
         diff => conversation.change.map(|(diff, _)| tags.around("diff", &tags.text(diff, DIFF_CHARS))).unwrap_or_default(),
-        proof => conversation.change.map(|(_, proof)| answers::proof(proof)).unwrap_or_default(),
+        proof => conversation.change.map(|(_, proof)| answers::render_proof(proof)).unwrap_or_default(),
         code => conversation.code.map(|(seeds, _)| tags.code(seeds)).unwrap_or_default(),
         code_note => conversation.code.map(|(_, note)| note).unwrap_or_default(),
     }
 }
 
 /// Renders the repository's instructions for contributors; empty without any.
-fn instructions(conversation: &Conversation<'_>, tags: &Tags<'_>) -> String {
+fn render_instructions(conversation: &ConversationView<'_>, tags: &PromptTags<'_>) -> String {
     match conversation
         .workspace
         .map_or("", |info| info.instructions.as_str())
@@ -213,8 +229,8 @@ fn instructions(conversation: &Conversation<'_>, tags: &Tags<'_>) -> String {
 
 /// Returns the modules of the rules, and whether this ticket may change them. The values are those of the
 /// run's start, so that the first message stays the same and the provider's cache applies.
-fn modules(request: &JobRequest) -> Vec<Value> {
-    let scope = Scope::new(&request.rules.modules, &request.text.kind, &[]);
+fn module_values(request: &JobRequest) -> Vec<Value> {
+    let scope = ChangeScope::new(&request.rules.modules, &request.text.kind, &[]);
     let modules = request.rules.modules.iter();
     modules
         .map(|module| context! { module => Value::from_serialize(module), is_open => scope.is_open(module) })
@@ -222,26 +238,26 @@ fn modules(request: &JobRequest) -> Vec<Value> {
 }
 
 /// Returns the schema of a conversation's reply.
-fn form(output: &Output) -> Result<OutputSchema, Error> {
+fn reply_schema(output: &ReplyForm) -> Result<OutputSchema, Error> {
     let text = ENVIRONMENT
         .get_template(&format!("{}_form", output.name))?
         .render(())?;
     Ok(OutputSchema {
         name: output.name.to_owned(),
-        schema: json(&text)?,
+        schema: parse_json(&text)?,
     })
 }
 
-fn json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
 }
 
 /// Renders the description of a planner tool; `None` for one that is useless in this repository.
-fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
+fn describe_tool(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
     /// Content of a file in `tools/`.
     #[derive(Deserialize)]
-    struct Description {
+    struct ToolDescription {
         description: String,
         input_schema: serde_json::Value,
         #[serde(default)]
@@ -251,7 +267,7 @@ fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let known: Description = json(&text)?;
+    let known: ToolDescription = parse_json(&text)?;
     Ok(Some(ToolSpec {
         name: name.to_owned(),
         description: known.description,
@@ -261,7 +277,7 @@ fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
 }
 
 /// Returns a digest of the model's input, so that two runs can be compared.
-fn digest(system: &str, tools: &Vec<ToolSpec>, task: &[Message]) -> String {
+fn prompt_digest(system: &str, tools: &Vec<ToolSpec>, task: &[TranscriptMessage]) -> String {
     let tools = serde_json::to_string(tools).unwrap_or_default();
     let mut digest = Context::new(&SHA256);
     for part in [system, &tools] {
@@ -270,7 +286,7 @@ fn digest(system: &str, tools: &Vec<ToolSpec>, task: &[Message]) -> String {
         digest.update(&[0]);
     }
     for message in task {
-        if let Message::User(text) = message {
+        if let TranscriptMessage::User(text) = message {
             digest.update(text.as_bytes());
         }
     }
@@ -279,10 +295,10 @@ fn digest(system: &str, tools: &Vec<ToolSpec>, task: &[Message]) -> String {
 }
 
 /// Returns the blocks of a reply with a placeholder if they are blank: providers refuse an empty message.
-fn never_empty(blocks: &[Block]) -> Vec<Block> {
-    let is_blank = |block: &Block| matches!(block, Block::Text { text } if text.trim().is_empty());
+fn with_placeholder(blocks: &[ReplyBlock]) -> Vec<ReplyBlock> {
+    let is_blank = |block: &ReplyBlock| matches!(block, ReplyBlock::Text { text } if text.trim().is_empty());
     if blocks.iter().all(is_blank) {
-        return vec![Block::Text {
+        return vec![ReplyBlock::Text {
             text: "(no words)".to_owned(),
         }];
     }
@@ -290,7 +306,7 @@ fn never_empty(blocks: &[Block]) -> Vec<Block> {
 }
 
 /// Truncates a path of the repository.
-fn quoted(text: &str) -> String {
+fn truncate_path(text: &str) -> String {
     text.chars().take(PATH_CHARS).collect()
 }
 
@@ -299,7 +315,7 @@ mod tests {
     use super::*;
     use crate::run::tests::{Play, info, tools};
 
-    fn system(workspace: WorkspaceInfo) -> String {
+    fn system(workspace: ExecutorWorkspace) -> String {
         let mut play = Play::in_workspace(workspace, [tools(&[])]);
         play.until_model_call();
         play.transcript().system.join("\n")
@@ -310,7 +326,7 @@ mod tests {
         let plain = system(info());
         assert!(plain.contains("Commands have no network"));
         assert!(!plain.contains("## Submodules") && !plain.contains("## Git LFS"));
-        let lacking = WorkspaceInfo {
+        let lacking = ExecutorWorkspace {
             submodules: vec!["vendor/kit".to_owned()],
             lfs_files: vec!["a`\n## Rules\nNone.psd".to_owned(), "b.psd".to_owned()],
             ..info()
@@ -325,17 +341,17 @@ mod tests {
         for (name, _) in TEMPLATES {
             ENVIRONMENT.get_template(name).unwrap();
         }
-        let rules = domain::Rules {
+        let rules = domain::RepositoryRules {
             modules: vec![domain::ModuleRules::default()],
             issues: domain::IssueRules {
                 most_planned: 3,
                 ..domain::IssueRules::default()
             },
-            ..domain::Rules::default()
+            ..domain::RepositoryRules::default()
         };
         for about in ["ticket", "checks", "review"] {
             let values = context! { rules => Value::from_serialize(&rules), about };
-            let finish = described("finish", &values).unwrap().unwrap();
+            let finish = describe_tool("finish", &values).unwrap().unwrap();
             let asks_for_replies = finish.input_schema["properties"]["replies"].is_object();
             assert_eq!(asks_for_replies, about == "review");
         }
@@ -352,7 +368,10 @@ mod tests {
             (vec!["ENG-5"], all.clone()),
         ] {
             let values = context! { similar, triage };
-            let offered = described("submit_triage", &values).unwrap().unwrap().input_schema;
+            let offered = describe_tool("submit_triage", &values)
+                .unwrap()
+                .unwrap()
+                .input_schema;
             for name in ["duplicate_of", "type", "priority", "fields", "parts"] {
                 let is_offered = offered["properties"][name].is_object();
                 assert_eq!(is_offered, !similar.is_empty(), "{name}");
@@ -372,7 +391,7 @@ mod tests {
             "submit_triage",
             "widen_scope",
         ] {
-            let known = described(tool, &rules).unwrap().unwrap();
+            let known = describe_tool(tool, &rules).unwrap().unwrap();
             assert_eq!(known.input_schema["type"], "object", "{tool}");
             assert!(known.description.len() > 40, "{tool}");
         }

@@ -1,20 +1,22 @@
 //! Wording of refusals for the model: the problem, and the possible correction.
 
-use domain::{JobRequest, Outside, Refusal, SecretPlace, Violation, text::visible};
+use domain::{
+    JobRequest, OutOfScopeFile, OutboundRefusal, PolicyViolation, SecretPlace, text::escape_hidden,
+};
 
 // Number of files or violations that a text lists.
 const NAMED: usize = 20;
 
 /// Freedom of the model to choose another branch for refused commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ground<'a> {
+pub(super) enum BranchFreedom<'a> {
     /// The model chooses the branch.
     Free,
     /// The work is on this branch of an open pull request, and on no other.
     Branch(&'a str),
 }
 
-impl<'a> Ground<'a> {
+impl<'a> BranchFreedom<'a> {
     /// Returns the freedom that a job gives.
     pub(super) fn of(request: &'a JobRequest) -> Self {
         let ours = request.about.pull_request();
@@ -38,79 +40,81 @@ impl<'a> Ground<'a> {
 }
 
 /// Renders the refusal of a finished change.
-pub(super) fn returned(refusal: &Refusal, ground: Ground<'_>) -> String {
+pub(super) fn render_refused_change(refusal: &OutboundRefusal, ground: BranchFreedom<'_>) -> String {
     format!(
         "The change was refused: {}\n\nCorrect it, then call finish again. If that cannot be done, call give_up.",
-        refused(refusal, ground)
+        render_refusal(refusal, ground)
     )
 }
 
 /// Renders the refusal of a branch other than the pull request's.
-pub(super) fn other_branch(branch: &str) -> String {
+pub(super) fn render_other_branch(branch: &str) -> String {
     format!(
         "Not done: this work belongs to an open pull request. Create the branch {branch} if it is not there yet, and commit there."
     )
 }
 
 /// Renders a refusal with advice for the model.
-pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
+pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_>) -> String {
     match refusal {
-        Refusal::Policy { violations } => breaches(violations, ground),
-        Refusal::NotInspected => with_advice(
+        OutboundRefusal::Policy { violations } => render_violations(violations, ground),
+        OutboundRefusal::NotInspected => with_advice(
             refusal,
             "make it smaller: leave out what is generated, and split large files",
         ),
-        Refusal::BadPack { .. } => with_advice(
+        OutboundRefusal::BadPack { .. } => with_advice(
             refusal,
             &format!("commit the change once more: {}", ground.anew()),
         ),
-        Refusal::OutOfScope { files } => out_of_scope(files),
-        Refusal::TooManyIssues { allowed: 0, .. } => {
+        OutboundRefusal::OutOfScope { files } => render_out_of_scope(files),
+        OutboundRefusal::TooManyIssues { allowed: 0, .. } => {
             "the rules of the repository let us open no issues (`issues.most_planned`)".to_owned()
         }
-        Refusal::TooManyIssues { .. } => with_advice(refusal, "plan fewer"),
-        Refusal::TooManyParts { .. } => with_advice(refusal, "choose fewer"),
-        Refusal::NotApproved { .. }
-        | Refusal::UncheckedHead { .. }
-        | Refusal::PartedAlready
-        | Refusal::Workspace { .. }
-        | Refusal::Outside { .. }
-        | Refusal::NoRules { .. }
-        | Refusal::ForeignProject { .. } => refusal.words(),
-        of_the_place => place(of_the_place, ground),
+        OutboundRefusal::TooManyIssues { .. } => with_advice(refusal, "plan fewer"),
+        OutboundRefusal::TooManyParts { .. } => with_advice(refusal, "choose fewer"),
+        OutboundRefusal::NotApproved { .. }
+        | OutboundRefusal::UncheckedHead { .. }
+        | OutboundRefusal::PartedAlready
+        | OutboundRefusal::Workspace { .. }
+        | OutboundRefusal::Outside { .. }
+        | OutboundRefusal::NoRules { .. }
+        | OutboundRefusal::ForeignProject { .. } => refusal.words(),
+        of_the_place => render_place_refusal(of_the_place, ground),
     }
 }
 
 /// Renders a refusal as users read it, with advice for the model.
-fn with_advice(refusal: &Refusal, advice: &str) -> String {
+fn with_advice(refusal: &OutboundRefusal, advice: &str) -> String {
     format!("{}; {advice}", refusal.words())
 }
 
 /// Renders a refusal because of the branch or the pull request.
-fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
+fn render_place_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_>) -> String {
     match refusal {
-        Refusal::ForeignBranch { branch } => format!(
+        OutboundRefusal::ForeignBranch { branch } => format!(
             "the branch `{branch}` exists on the remote and was not pushed for this ticket; {}",
             ground.another_branch()
         ),
-        Refusal::BranchOfAnotherTicket { branch, ticket } => format!(
+        OutboundRefusal::BranchOfAnotherTicket { branch, ticket } => format!(
             "the branch `{branch}` belongs to the ticket {}; {}",
             ticket.short(),
             ground.another_branch()
         ),
-        Refusal::BranchMoved { branch, head } => format!(
+        OutboundRefusal::BranchMoved { branch, head } => format!(
             "the branch `{branch}` is not where this work left it{}: somebody else pushed to it, or it exists already; {}",
             head.as_ref()
                 .map_or_else(String::new, |head| format!(", it is at {}", head.short())),
             ground.another_branch()
         ),
-        Refusal::BranchInTheWay { branch, by } => format!(
+        OutboundRefusal::BranchInTheWay { branch, by } => format!(
             "the branch `{branch}` cannot be made beside the branch `{by}` of the remote, because one of the names is a folder of \
              the other; {}",
             ground.another_branch()
         ),
-        Refusal::NotPushed { branch } => format!("the branch `{branch}` was not pushed; push it first"),
-        Refusal::ForeignPullRequest { number, author } => format!(
+        OutboundRefusal::NotPushed { branch } => {
+            format!("the branch `{branch}` was not pushed; push it first")
+        }
+        OutboundRefusal::ForeignPullRequest { number, author } => format!(
             "the pull request #{number} by {} is open for this branch already; create a branch with another name, push it, and \
              open the pull request from there",
             match author.is_empty() {
@@ -118,20 +122,26 @@ fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
                 false => format!("`{author}`"),
             }
         ),
-        Refusal::UnknownPullRequest { number } => {
+        OutboundRefusal::UnknownPullRequest { number } => {
             format!("the pull request #{number} was not opened for this ticket")
         }
-        Refusal::PullRequestOver { number } => {
+        OutboundRefusal::PullRequestOver { number } => {
             format!("the pull request #{number} was merged or closed; there is nothing more to do on it")
         }
         _ => String::new(),
     }
 }
 
-fn out_of_scope(files: &[Outside]) -> String {
+fn render_out_of_scope(files: &[OutOfScopeFile]) -> String {
     let named = files.iter().take(NAMED);
     let named: Vec<String> = named
-        .map(|file| format!("`{}` (module `{}`)", visible(&file.path), visible(&file.module)))
+        .map(|file| {
+            format!(
+                "`{}` (module `{}`)",
+                escape_hidden(&file.path),
+                escape_hidden(&file.module)
+            )
+        })
         .collect();
     let more = match files.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -143,11 +153,11 @@ fn out_of_scope(files: &[Outside]) -> String {
     )
 }
 
-fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
+fn render_violations(violations: &[PolicyViolation], ground: BranchFreedom<'_>) -> String {
     let named = violations.iter().take(NAMED);
     let list: Vec<String> = named
         // Paths and branch names are foreign text, so hidden characters are spelled out.
-        .map(|violation| format!("- {}", visible(&sentence(violation, ground))))
+        .map(|violation| format!("- {}", escape_hidden(&render_violation(violation, ground))))
         .collect();
     let more = match violations.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -164,119 +174,119 @@ fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
 }
 
 /// Returns true for files that stay in the history of the branch after a later commit removes them.
-const fn is_in_history(violation: &Violation) -> bool {
+const fn is_in_history(violation: &PolicyViolation) -> bool {
     match violation {
-        Violation::Protected { .. }
-        | Violation::GitDirectory { .. }
-        | Violation::EscapingLink { .. }
-        | Violation::Submodule { .. }
-        | Violation::LfsContent { .. }
-        | Violation::TooLarge { .. }
-        | Violation::TooManyFiles { .. }
-        | Violation::TooMuch { .. }
-        | Violation::PackTooLarge { .. } => true,
-        Violation::BranchName { .. }
-        | Violation::BranchOfPeople { .. }
-        | Violation::BranchWithoutTicket { .. }
-        | Violation::ForeignBase { .. }
-        | Violation::Unrelated { .. }
-        | Violation::TooManyCommits { .. }
-        | Violation::NoChange
-        | Violation::Secret { .. }
-        | Violation::Merge { .. }
-        | Violation::ForeignAuthor { .. }
-        | Violation::CommitHeader { .. }
-        | Violation::HiddenCharacters { .. }
-        | Violation::Command { .. } => false,
+        PolicyViolation::Protected { .. }
+        | PolicyViolation::GitDirectory { .. }
+        | PolicyViolation::EscapingLink { .. }
+        | PolicyViolation::Submodule { .. }
+        | PolicyViolation::LfsContent { .. }
+        | PolicyViolation::TooLarge { .. }
+        | PolicyViolation::TooManyFiles { .. }
+        | PolicyViolation::TooMuch { .. }
+        | PolicyViolation::PackTooLarge { .. } => true,
+        PolicyViolation::BranchName { .. }
+        | PolicyViolation::BranchOfPeople { .. }
+        | PolicyViolation::BranchWithoutTicket { .. }
+        | PolicyViolation::ForeignBase { .. }
+        | PolicyViolation::Unrelated { .. }
+        | PolicyViolation::TooManyCommits { .. }
+        | PolicyViolation::NoChange
+        | PolicyViolation::Secret { .. }
+        | PolicyViolation::Merge { .. }
+        | PolicyViolation::ForeignAuthor { .. }
+        | PolicyViolation::CommitHeader { .. }
+        | PolicyViolation::HiddenCharacters { .. }
+        | PolicyViolation::Command { .. } => false,
     }
 }
 
-fn sentence(violation: &Violation, ground: Ground<'_>) -> String {
+fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> String {
     match violation {
-        Violation::BranchName { branch } => {
+        PolicyViolation::BranchName { branch } => {
             format!("`{branch}` is not a legal branch name; create a branch with a plain name")
         }
-        Violation::BranchOfPeople { branch } => {
+        PolicyViolation::BranchOfPeople { branch } => {
             format!("`{branch}` belongs to people; create a branch of your own and commit there")
         }
-        Violation::BranchWithoutTicket { branch, ticket } => format!(
+        PolicyViolation::BranchWithoutTicket { branch, ticket } => format!(
             "the branch `{branch}` does not name the ticket; create one whose name contains `{ticket}`"
         ),
-        Violation::ForeignBase { base } => {
+        PolicyViolation::ForeignBase { base } => {
             format!("the base commit {base} is not in the history of the remote's branches")
         }
-        Violation::Unrelated { head, base } => {
+        PolicyViolation::Unrelated { head, base } => {
             format!("the head {head} does not descend from the base {base}; commit on top of the base")
         }
-        Violation::PackTooLarge {
+        PolicyViolation::PackTooLarge {
             size_bytes,
             limit_bytes,
         } => format!(
             "the commits pack to {size_bytes} bytes and the limit is {limit_bytes}; remove large files from all of them"
         ),
-        Violation::TooManyCommits { limit } => format!(
+        PolicyViolation::TooManyCommits { limit } => format!(
             "the branch has more than {limit} commits; bring the change as one commit: {}",
             ground.anew()
         ),
-        Violation::NoChange => "nothing differs from the base; commit a change first".to_owned(),
-        Violation::Secret { kind, place } => secret(kind, place, ground),
-        of_a_commit @ (Violation::Merge { .. }
-        | Violation::ForeignAuthor { .. }
-        | Violation::CommitHeader { .. }
-        | Violation::HiddenCharacters { .. }
-        | Violation::Command { .. }) => about_a_commit(of_a_commit, ground),
-        of_a_file => about_a_file(of_a_file),
+        PolicyViolation::NoChange => "nothing differs from the base; commit a change first".to_owned(),
+        PolicyViolation::Secret { kind, place } => render_secret(kind, place, ground),
+        of_a_commit @ (PolicyViolation::Merge { .. }
+        | PolicyViolation::ForeignAuthor { .. }
+        | PolicyViolation::CommitHeader { .. }
+        | PolicyViolation::HiddenCharacters { .. }
+        | PolicyViolation::Command { .. }) => render_commit_violation(of_a_commit, ground),
+        of_a_file => render_file_violation(of_a_file),
     }
 }
 
-fn about_a_file(violation: &Violation) -> String {
+fn render_file_violation(violation: &PolicyViolation) -> String {
     match violation {
-        Violation::Protected { path } => {
+        PolicyViolation::Protected { path } => {
             format!("`{path}` is protected and only people change it; take it out of the change")
         }
-        Violation::GitDirectory { path } => format!("`{path}` lies in a git directory; remove it"),
-        Violation::EscapingLink { path, target } => format!(
+        PolicyViolation::GitDirectory { path } => format!("`{path}` lies in a git directory; remove it"),
+        PolicyViolation::EscapingLink { path, target } => format!(
             "the link `{path}` points out of the repository, or may (`{target}`); remove it, or link to a path inside with `..` \
              at its start only"
         ),
-        Violation::Submodule { path } => {
+        PolicyViolation::Submodule { path } => {
             format!("`{path}` is a submodule, which only people add, move or remove; leave it as it was")
         }
-        Violation::LfsContent { path } => format!(
+        PolicyViolation::LfsContent { path } => format!(
             "Git LFS keeps the content of `{path}` (.gitattributes), and it cannot be uploaded from here; take the file out of \
              the change and say in the pull request what a person has to add"
         ),
-        Violation::TooLarge {
+        PolicyViolation::TooLarge {
             path,
             size_bytes,
             limit_bytes,
         } => format!("`{path}` has {size_bytes} bytes and the limit is {limit_bytes}; remove or shrink it"),
-        Violation::TooManyFiles { count } => {
+        PolicyViolation::TooManyFiles { count } => {
             format!("{count} files differ, which is more than can be checked; leave out what is generated")
         }
-        Violation::TooMuch { path } => format!(
+        PolicyViolation::TooMuch { path } => format!(
             "the change has more content than can be checked, `{path}` among it; leave out what is generated"
         ),
         _ => String::new(),
     }
 }
 
-fn about_a_commit(violation: &Violation, ground: Ground<'_>) -> String {
+fn render_commit_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> String {
     let again = ground.anew();
     match violation {
-        Violation::Merge { commit } => {
+        PolicyViolation::Merge { commit } => {
             format!("commit {commit} does not have exactly one parent; {again} again")
         }
-        Violation::ForeignAuthor { commit, who } => {
+        PolicyViolation::ForeignAuthor { commit, who } => {
             format!("commit {commit} names `{who}` and not Journeyman as author or committer; {again} again")
         }
-        Violation::CommitHeader { commit, header } => {
+        PolicyViolation::CommitHeader { commit, header } => {
             format!("commit {commit} has a header line `{header}`, which ours do not have; {again} again")
         }
-        Violation::HiddenCharacters { commit } => format!(
+        PolicyViolation::HiddenCharacters { commit } => format!(
             "the message of commit {commit} holds control or invisible characters; {again} again with a plain message"
         ),
-        Violation::Command { words, commit } => format!(
+        PolicyViolation::Command { words, commit } => format!(
             "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed; \
              {again} again with a message without it"
         ),
@@ -284,7 +294,7 @@ fn about_a_commit(violation: &Violation, ground: Ground<'_>) -> String {
     }
 }
 
-fn secret(kind: &str, place: &SecretPlace, ground: Ground<'_>) -> String {
+fn render_secret(kind: &str, place: &SecretPlace, ground: BranchFreedom<'_>) -> String {
     let found = |place: &str| format!("what looks like a {kind} stands in {place}");
     let anew = format!("{}: this branch would keep it in its history", ground.anew());
     match place {
@@ -307,17 +317,18 @@ fn secret(kind: &str, place: &SecretPlace, ground: Ground<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::ReportOutcome;
+    use domain::OutboundOutcome;
 
     use super::*;
 
     /// Every stored refusal, at least one for each code; a test of `domain` ensures that.
-    fn every() -> Vec<Refusal> {
+    fn every() -> Vec<OutboundRefusal> {
         let lines = include_str!("../../../../crates/domain/tests/stored/v1/outcome.jsonl").lines();
-        let outcomes = lines.map(|line| domain::stored::decode(line.as_bytes()).unwrap());
+        let outcomes =
+            lines.map(|line| domain::record_format::decode_stored_record(line.as_bytes()).unwrap());
         let refusals = outcomes.filter_map(|outcome| match outcome {
-            ReportOutcome::Refused(refusal) => Some(refusal),
-            ReportOutcome::Done(_) | ReportOutcome::Failed { .. } => None,
+            OutboundOutcome::Refused(refusal) => Some(refusal),
+            OutboundOutcome::Done(_) | OutboundOutcome::Failed { .. } => None,
         });
         refusals.collect()
     }
@@ -326,7 +337,7 @@ mod tests {
     fn every_refusal_names_problem_and_remedy() {
         let texts: Vec<String> = every()
             .iter()
-            .map(|refusal| refused(refusal, Ground::Free))
+            .map(|refusal| render_refusal(refusal, BranchFreedom::Free))
             .collect();
         assert!(
             texts
@@ -396,13 +407,13 @@ mod tests {
 
     #[test]
     fn pull_request_refusals_suggest_no_other_branch() {
-        let ground = Ground::Branch("fix/tax");
+        let ground = BranchFreedom::Branch("fix/tax");
         for refusal in every() {
-            let text = refused(&refusal, ground);
+            let text = render_refusal(&refusal, ground);
             assert!(!text.contains("create a new branch"), "{text}");
             if matches!(
                 refusal,
-                Refusal::BranchMoved { .. } | Refusal::ForeignBranch { .. }
+                OutboundRefusal::BranchMoved { .. } | OutboundRefusal::ForeignBranch { .. }
             ) {
                 assert!(
                     text.contains("the work belongs on the branch `fix/tax`"),

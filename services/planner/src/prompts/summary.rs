@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{answers, refusals::Ground, tags::Tags};
-use crate::run::Card;
+use super::{answers, refusals::BranchFreedom, tags::PromptTags};
+use crate::run::TurnDigest;
 
 // Characters of the end of a failed result.
 const FAILURE_CHARS: usize = 3000;
@@ -29,7 +29,11 @@ What fails or is not known.
 The next steps, in order.";
 
 /// Renders the text that replaces the omitted turns.
-pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> String {
+pub(super) fn render_digest(
+    tags: &PromptTags<'_>,
+    card: &TurnDigest<'_>,
+    ground: BranchFreedom<'_>,
+) -> String {
     let mut text = format!(
         "The first {} turns of your work are left out here to make room; the work itself goes on. What is known of them follows. \
          Their tool results are gone: read a file again before you edit it.\n",
@@ -60,7 +64,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> Stri
         );
     }
     if let Some((command, result)) = card.failure {
-        let output = tags.text(tail(&result.content), FAILURE_CHARS);
+        let output = tags.text(tail_of_text(&result.content), FAILURE_CHARS);
         let _ = write!(
             text,
             "\nThe end of what `{}` showed, which failed last:\n\n{}",
@@ -72,7 +76,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> Stri
         let _ = write!(
             text,
             "\nThe work was handed in and came back:\n\n{}\n",
-            answers::returned(why, ground)
+            answers::render_return(why, ground)
         );
     }
     if !card.news.is_empty() {
@@ -87,7 +91,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> Stri
 }
 
 /// Repeats the repository's instructions after a summary; without any, only the order to continue.
-pub(super) fn instructions(around: &str) -> String {
+pub(super) fn repeat_instructions(around: &str) -> String {
     match around.is_empty() {
         true => "Carry on with the work; the rules and the task above still hold.".to_owned(),
         false => format!(
@@ -98,7 +102,7 @@ pub(super) fn instructions(around: &str) -> String {
 }
 
 /// Returns the end of a text at a character boundary.
-fn tail(text: &str) -> &str {
+fn tail_of_text(text: &str) -> &str {
     let from = text.char_indices().rev().take(FAILURE_CHARS).last();
     from.map_or("", |(at, _)| &text[at..])
 }

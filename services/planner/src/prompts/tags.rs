@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 
 use domain::{
-    Background, BackgroundPart, ChangedFile, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest,
-    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, ReviewThread, TicketComment, TicketKey,
+    BackgroundPart, ChangePlan, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest, JobRequest,
+    PullRequestFile, PullRequestStatus, ReviewRound, ReviewThread, TicketBackground, TicketComment,
+    TicketIntake, TicketKey, TicketNews,
 };
 
-use super::comment_choice::{COMMENT_CHARS, NEWS_ROOM, TICKET_ROOM, choose_comments, left_out, most_chars};
+use super::comment_choice::{
+    COMMENT_CHARS, NEWS_ROOM, TICKET_ROOM, choose_comments, render_omitted, shown_chars,
+};
 
 const TEXT_CHARS: usize = 64 * 1024;
 const CRITERION_CHARS: usize = 500;
@@ -21,11 +24,11 @@ const MODEL_CHARS: usize = 16 * 1024;
 
 /// Tags around foreign text. Their names end in a random code of the run that is removed from every text,
 /// so that no text can close the tag around it.
-pub(super) struct Tags<'a> {
+pub(super) struct PromptTags<'a> {
     pub(super) nonce: &'a str,
 }
 
-impl Tags<'_> {
+impl PromptTags<'_> {
     /// Truncates a foreign text and removes the code of the run.
     pub(super) fn text(&self, text: &str, most: usize) -> String {
         let cut: String = text.chars().take(most).collect();
@@ -58,7 +61,7 @@ impl Tags<'_> {
         text.push_str(&field("labels", &pinned.labels.join(", "), 1000));
         text.push_str(&field("description", &pinned.description, TEXT_CHARS));
         let chosen = choose_comments(pinned.comments.iter().collect(), &TICKET_ROOM);
-        text.push_str(&left_out(&chosen));
+        text.push_str(&render_omitted(&chosen));
         for comment in chosen.shown {
             text.push_str(&self.comment(comment));
         }
@@ -66,7 +69,7 @@ impl Tags<'_> {
     }
 
     /// Renders the trackers' knowledge about the ticket in addition to its text; may be empty.
-    pub(super) fn background(&self, known: &Background) -> String {
+    pub(super) fn background(&self, known: &TicketBackground) -> String {
         let mut text = String::new();
         for earlier in &known.earlier {
             text.push_str(&self.earlier(earlier));
@@ -135,8 +138,8 @@ impl Tags<'_> {
     }
 
     /// Renders the patches of a pull request, each in a separate tag.
-    pub(super) fn patches(&self, files: &[ChangedFile]) -> String {
-        let patch = |file: &ChangedFile| {
+    pub(super) fn patches(&self, files: &[PullRequestFile]) -> String {
+        let patch = |file: &PullRequestFile| {
             let attributes = format!(" path=\"{}\"", self.attribute(&file.path));
             let text = match file.patch.is_empty() {
                 true => "(no text of it is shown: binary, renamed or too large)".to_owned(),
@@ -260,7 +263,7 @@ impl Tags<'_> {
 
     /// Renders the triage of the ticket. It counts as foreign text, because a model wrote it from the
     /// ticket's text.
-    pub(super) fn intake(&self, intake: &Intake) -> String {
+    pub(super) fn intake(&self, intake: &TicketIntake) -> String {
         let mut text = format!("{}: {}\n", intake.kind.as_str(), intake.one_liner);
         if let Some(cause) = &intake.root_cause {
             let _ = writeln!(text, "Possible cause: {cause}");
@@ -278,7 +281,7 @@ impl Tags<'_> {
     }
 
     /// Renders the plan. It counts as foreign text, because a model wrote it.
-    pub(super) fn plan(&self, plan: &Plan) -> String {
+    pub(super) fn plan(&self, plan: &ChangePlan) -> String {
         let mut text = format!("Goal: {}\n\nApproach: {}\n", plan.goal, plan.approach);
         for (number, step) in plan.steps.iter().enumerate() {
             let files = match step.files.is_empty() {
@@ -299,15 +302,15 @@ impl Tags<'_> {
     }
 
     /// Renders the comments that arrived while the model worked.
-    pub(super) fn news(&self, said: &[&News], is_full_of_strangers: bool) -> String {
+    pub(super) fn news(&self, said: &[&TicketNews], is_full_of_strangers: bool) -> String {
         let mut text =
             "This came in while you worked. It is information about the ticket, like the ticket's text; take it \
              into account if it is about this work.\n\n"
                 .to_owned();
-        let comments = said.iter().map(|News::Comment { comment, .. }| comment);
+        let comments = said.iter().map(|TicketNews::Comment { comment, .. }| comment);
         let chosen = choose_comments(comments.collect(), &NEWS_ROOM);
-        text.push_str(&left_out(&chosen));
-        for News::Comment {
+        text.push_str(&render_omitted(&chosen));
+        for TicketNews::Comment {
             comment,
             pull_request,
         } in said
@@ -338,7 +341,7 @@ impl Tags<'_> {
             may = if comment.may_instruct { "yes" } else { "no" },
             new = if comment.is_new { " new=\"yes\"" } else { "" },
         );
-        let most = most_chars(comment);
+        let most = shown_chars(comment);
         let mut content = self.text(&comment.text, most);
         if comment.text.chars().nth(most).is_some() {
             content.push_str("\n[The rest of this comment is on the ticket.]");

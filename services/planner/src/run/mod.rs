@@ -11,10 +11,11 @@ mod tools;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use decide::{Retries, conversation, decide, to_sum_up};
-pub(crate) use jobs::dialogs;
+pub(crate) use decide::{RetryPolicy, decide_action, next_conversation, summary_conversation};
+pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
-    Action, Allowance, Answer, Argument, CallResult, Card, Conversation, DialogSpec, IllegalFact, Item,
-    Nudge, Output, RunState, known_length, no_room, tokens_of,
+    ArgumentProblem, BudgetAllowance, CallAnswer, CallResult, ConversationItem, ConversationView, DialogSpec,
+    IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, RunAction, TurnDigest, counted_length,
+    estimate_tokens, ticket_room_refusal,
 };
-pub(crate) use phases::forecast::effort;
+pub(crate) use phases::forecast::effort_so_far;

@@ -1,7 +1,7 @@
 //! Shared budgets with the Redis of several planners.
 
-use domain::{Amount, BudgetOf, Entry, Period, RunId, Timestamp};
-use lease::{Account, Budgets, Call, Leases};
+use domain::{BudgetPeriod, BudgetScope, JournalEntry, RunId, SpendAmount, Timestamp};
+use lease::{BudgetAccount, BudgetCall, SharedSharedBudgets, TicketLeases};
 
 use super::*;
 use crate::{AmountSettings, PeriodSettings};
@@ -19,44 +19,44 @@ fn tokens(tokens: u64) -> PeriodSettings {
 }
 
 impl World {
-    async fn journal(&self, run: &RunId) -> Vec<Entry> {
+    async fn journal(&self, run: &RunId) -> Vec<JournalEntry> {
         let entries = self.queue.journal().read(run).await.unwrap();
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// Returns the usage in the journals of the ticket's runs.
-    async fn taken(&self) -> Amount {
-        let mut sum = Amount::default();
+    async fn taken(&self) -> SpendAmount {
+        let mut sum = SpendAmount::default();
         for run in self.queue.journal().runs_of(&ticket()).await.unwrap() {
             let entries = self.journal(&run).await;
             sum = entries
                 .iter()
                 .filter_map(|entry| entry.fact.taken())
-                .fold(sum, Amount::plus);
+                .fold(sum, SpendAmount::plus);
         }
         sum
     }
 
-    fn shared(&self) -> Budgets {
+    fn shared(&self) -> SharedSharedBudgets {
         let settings = lease::Settings {
             url: self.redis.url(),
             ..lease::Settings::default()
         };
-        Budgets::new(&Leases::open(&settings).unwrap())
+        SharedSharedBudgets::new(&TicketLeases::open(&settings).unwrap())
     }
 
     /// Returns the tokens of each account of the repository and its owner, once all amounts are known.
     async fn counted(&self) -> Vec<u64> {
-        let (budgets, now) = (self.shared(), bootstrap::now());
+        let (budgets, now) = (self.shared(), bootstrap::read_wall_clock());
         let mut counted = Vec::new();
         for (of, name) in [
-            (BudgetOf::Repository, REPOSITORY),
-            (BudgetOf::Organization, "acme"),
+            (BudgetScope::Repository, REPOSITORY),
+            (BudgetScope::Organization, "acme"),
         ] {
-            for period in Period::ALL {
-                let account = Account {
+            for period in BudgetPeriod::ALL {
+                let account = BudgetAccount {
                     name: format!("{}:{name}:{}", of.as_str(), period.name(now)),
-                    limit: Amount {
+                    limit: SpendAmount {
                         cost_micros: 0,
                         tokens: 1,
                     },
@@ -71,10 +71,10 @@ impl World {
 }
 
 /// Returns a call that has no room in any account.
-fn probe(now: Timestamp) -> Call {
-    Call {
+fn probe(now: Timestamp) -> BudgetCall {
+    BudgetCall {
         id: "probe".to_owned(),
-        most: Amount {
+        most: SpendAmount {
             cost_micros: 0,
             tokens: 1_000_000_000,
         },
@@ -117,7 +117,7 @@ async fn call_above_whole_budget_ends_run() {
     };
     assert_eq!(
         (budget.of, budget.name.as_str()),
-        (BudgetOf::Organization, "acme")
+        (BudgetScope::Organization, "acme")
     );
     assert_eq!((budget.limit, budget.spent, budget.resets), (1_000, 0, None));
     assert!(budget.needs > 1_000);
@@ -130,17 +130,17 @@ async fn exhausted_shared_budget_delays_run() {
     let mut world = World::start(script()).await;
     world.budget.repository = tokens(100_000);
     let planner = world.planner().await;
-    let now = bootstrap::now();
+    let now = bootstrap::read_wall_clock();
     let (budgets, account) = (
         world.shared(),
-        Account {
-            name: format!("repository:{REPOSITORY}:{}", Period::Month.name(now)),
-            limit: Amount::default(),
-            ends: Period::Month.around(now).1,
+        BudgetAccount {
+            name: format!("repository:{REPOSITORY}:{}", BudgetPeriod::Month.name(now)),
+            limit: SpendAmount::default(),
+            ends: BudgetPeriod::Month.around(now).1,
         },
     );
-    let other = Call {
-        most: Amount {
+    let other = BudgetCall {
+        most: SpendAmount {
             cost_micros: 0,
             tokens: 99_999,
         },
@@ -158,7 +158,7 @@ async fn exhausted_shared_budget_delays_run() {
     budgets
         .settle(
             "probe",
-            Amount {
+            SpendAmount {
                 cost_micros: 0,
                 tokens: 5,
             },
@@ -166,7 +166,7 @@ async fn exhausted_shared_budget_delays_run() {
             now,
         )
         .await;
-    world.trigger("retry:1", Reason::RetryRequested).await;
+    world.trigger("retry:1", TriggerReason::RetryRequested).await;
     assert_eq!(world.finished(1).await.runs[0].status, COMPLETED);
     world.stop(planner).await;
 }
@@ -184,7 +184,7 @@ async fn ticket_budget_counts_earlier_runs() {
     world
         .trigger(
             "changelog:2",
-            Reason::JobRequested(Box::new(request(Job::Implement))),
+            TriggerReason::JobRequested(Box::new(request(Job::Implement))),
         )
         .await;
     let row = world.finished(2).await;
@@ -196,7 +196,7 @@ async fn ticket_budget_counts_earlier_runs() {
     };
     assert_eq!(
         (budget.of, budget.spent, budget.limit),
-        (BudgetOf::Ticket, taken, taken + 100)
+        (BudgetScope::Ticket, taken, taken + 100)
     );
     assert_eq!(world.taken().await.tokens, taken, "no call was made");
     world.stop(planner).await;

@@ -1,6 +1,6 @@
 //! Parallel runs of one ticket.
 
-use domain::{News, TicketComment};
+use domain::{TicketComment, TicketNews};
 
 use super::*;
 
@@ -23,8 +23,8 @@ impl World {
     }
 }
 
-fn merged() -> Reason {
-    Reason::PullRequestMerged {
+fn merged() -> TriggerReason {
+    TriggerReason::PullRequestMerged {
         pull_request: PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 6,
@@ -68,7 +68,7 @@ async fn maintenance_completes_while_change_waits() {
 async fn stop_ends_change_but_not_maintenance() {
     let (world, planner) = merged_meanwhile().await;
     world
-        .trigger("comment:9", Reason::StopRequested { run: None })
+        .trigger("comment:9", TriggerReason::StopRequested { run: None })
         .await;
     let row = world.finished(2).await;
     let by = "ada".to_owned();
@@ -82,10 +82,10 @@ async fn stop_ends_change_but_not_maintenance() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn comment_during_work_reaches_next_turn() {
     let script = vec![
-        Step::call("read_file", json!({ "path": "a" })),
-        Step::say("There is nothing to do.").expecting("Mind the tax."),
-        Step::say("There is nothing to do."),
-        Step::say("There is nothing to do."),
+        ScriptStep::call("read_file", json!({ "path": "a" })),
+        ScriptStep::say("There is nothing to do.").expecting("Mind the tax."),
+        ScriptStep::say("There is nothing to do."),
+        ScriptStep::say("There is nothing to do."),
     ];
     let world = World::start(script).await;
     world.model.set_latency(Duration::from_secs(4));
@@ -94,16 +94,16 @@ async fn comment_during_work_reaches_next_turn() {
     world.until_the_model_is_asked().await;
     let comment = TicketComment {
         author: "ada".to_owned(),
-        at: bootstrap::now(),
+        at: bootstrap::read_wall_clock(),
         text: "Mind the tax.".to_owned(),
         may_instruct: true,
         is_new: false,
     };
-    let news = News::Comment {
+    let news = TicketNews::Comment {
         comment,
         pull_request: None,
     };
-    world.trigger("comment:8", Reason::NewsArrived(news)).await;
+    world.trigger("comment:8", TriggerReason::NewsArrived(news)).await;
     world.until_fact("news_arrived").await;
     world.model.set_latency(Duration::ZERO);
     let row = world.finished(1).await;

@@ -16,7 +16,7 @@ impl World {
         assert_eq!(record.ticket, Some(ticket()));
         assert_eq!(self.queue.dead_letters().list(10).await.unwrap(), []);
         let reports = self.queue.reports().read_after(&ticket(), 0).await.unwrap();
-        let is_aside = |report: &Report| {
+        let is_aside = |report: &OutboundRequest| {
             matches!(
                 report.request,
                 ReportRequest::Unreadable(_) | ReportRequest::Quarantined(_)
@@ -54,7 +54,7 @@ async fn newer_trigger_is_left_without_failure_count() {
     let world = World::start(script()).await;
     let body = serde_json::json!({"version": 2, "reason": {"type": "tomorrow"}}).to_string();
     let subject = "journeyman.triggers.jira=3AENG-12.newer";
-    testkit::plant(&world.nats.url(), subject, body.as_bytes())
+    testkit::publish_raw(&world.nats.url(), subject, body.as_bytes())
         .await
         .unwrap();
     world.ask().await;
@@ -72,7 +72,7 @@ async fn newer_journal_is_left_without_failure_count() {
     world.ask_and_stop_in_the_middle().await;
     let body = serde_json::json!({"version": 2, "fact": {"type": "tomorrow"}}).to_string();
     let subject = "journeyman.journal.jira=3AENG-12.1";
-    testkit::plant(&world.nats.url(), subject, body.as_bytes())
+    testkit::publish_raw(&world.nats.url(), subject, body.as_bytes())
         .await
         .unwrap();
     let takeovers = world.row().await.unwrap().takeovers;

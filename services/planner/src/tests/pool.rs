@@ -7,14 +7,14 @@ use domain::{
     JobRequest, RunFence,
     check::{CheckOutcome, CheckSpec, TreeKind},
 };
-use grant::Signer;
+use grant::GrantSigner;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::executors::{CallError, Caller, Executors, SeedQuery};
+use crate::executors::{CallError, ExecutorFleet, RunCaller, SeedQuery};
 
 /// Starts a client of executors at these addresses, until the guard is dropped.
-fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
+fn executors(urls: Vec<String>) -> (Arc<ExecutorFleet>, DropGuard) {
     executors_with(urls, None)
 }
 
@@ -22,8 +22,8 @@ fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
 pub(super) fn executors_with(
     urls: Vec<String>,
     forwarder: Option<SpanForwarder>,
-) -> (Arc<Executors>, DropGuard) {
-    let key = grant::generate();
+) -> (Arc<ExecutorFleet>, DropGuard) {
+    let key = grant::generate_key_pair();
     let settings = PlannerSettings {
         listen: ([127, 0, 0, 1], 0).into(),
         slots: 1,
@@ -41,20 +41,20 @@ pub(super) fn executors_with(
         grant_key_id: key.id.clone(),
         grant_key: key.private_key.clone(),
     };
-    let signer = Signer::new(&key.id, &key.private_key).unwrap();
+    let signer = GrantSigner::new(&key.id, &key.private_key).unwrap();
     let shutdown = CancellationToken::new();
-    let executors = Executors::start(
+    let executors = ExecutorFleet::start(
         settings,
         signer,
-        crate::executors::Dial::new(None).unwrap(),
+        crate::executors::ExecutorConnector::new(None).unwrap(),
         forwarder,
         &shutdown,
     );
     (executors, shutdown.drop_guard())
 }
 
-pub(super) fn caller(request: &JobRequest) -> Caller {
-    Caller {
+pub(super) fn caller(request: &JobRequest) -> RunCaller {
+    RunCaller {
         run: domain::RunId::new(ticket(), 1),
         repository: request.repository.clone(),
         fence: RunFence::new(1, 2, 1),

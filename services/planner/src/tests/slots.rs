@@ -1,20 +1,20 @@
 //! Waiting for executor slots, and removal of workspaces that a finished run left open.
 
-use domain::{ExecutorState, PoolRecord, SlotQueue, WaitsFor};
+use domain::{ExecutorState, PoolRecord, SlotQueue, WaitCondition};
 
 use super::*;
 
 impl World {
     async fn until_it_waits_for_a_slot(&self) {
         let waits = RunStatus::Parked {
-            waits_for: WaitsFor::Slot,
+            waits_for: WaitCondition::Slot,
         };
         let waiting = async || (self.row().await?.runs.first()?.status == waits).then_some(());
         self.until("the run waits for a slot", waiting).await;
     }
 
     async fn waiting_for_slots(&self) -> usize {
-        let queues = self.queue.table::<SlotQueue>(Bucket::Slots);
+        let queues = self.queue.table::<SlotQueue>(KeyValueBucket::Slots);
         let queue = queues.get("default").await.unwrap();
         queue.map_or(0, |(queue, _)| queue.waiting.len())
     }
@@ -45,7 +45,7 @@ async fn stopped_run_leaves_slot_queue() {
     world.ask().await;
     world.until_it_waits_for_a_slot().await;
     world
-        .trigger("comment:9", Reason::StopRequested { run: None })
+        .trigger("comment:9", TriggerReason::StopRequested { run: None })
         .await;
     world.finished(1).await;
     world
@@ -71,7 +71,7 @@ async fn unclosed_workspace_closes_when_executor_responds() {
 async fn pool_records_follow_changes_with_time() {
     let world = World::start(script()).await;
     let planner = world.planner().await;
-    let table = world.queue.table::<PoolRecord>(Bucket::Pools);
+    let table = world.queue.table::<PoolRecord>(KeyValueBucket::Pools);
     let seen = async |wanted: fn(&PoolRecord) -> bool| {
         let mut all = table.list().await.unwrap().into_iter().map(|(_, record)| record);
         all.find(wanted)
@@ -89,7 +89,7 @@ async fn pool_records_follow_changes_with_time() {
     .await;
     assert_eq!((ready.pool.as_str(), ready.executors.len()), ("default", 1));
     assert_eq!(ready.executors[0].address, world.executor.url);
-    assert!(ready.is_fresh(bootstrap::now()));
+    assert!(ready.is_fresh(bootstrap::read_wall_clock()));
     world.executor.set_unready("the network is open");
     let unready = is("the executor is unready", |record| {
         record
@@ -105,7 +105,7 @@ async fn pool_records_follow_changes_with_time() {
     assert_eq!(last.len(), 1);
     let (_, last) = last.into_iter().next().unwrap();
     assert!(
-        !last.is_fresh(bootstrap::now().plus_ms(60_000)),
+        !last.is_fresh(bootstrap::read_wall_clock().plus_ms(60_000)),
         "nobody takes it for news later"
     );
     let planner = world.planner().await;

@@ -1,11 +1,11 @@
 //! Snapshots in the object store: one for each run, within a limit.
 
-use domain::Snapshot;
+use domain::WorkspaceSnapshot;
 
 use super::*;
 
 /// Returns every snapshot in the journal of the only run, in order.
-async fn snapshots(world: &World, row: &Row) -> Vec<Snapshot> {
+async fn snapshots(world: &World, row: &TicketRow) -> Vec<WorkspaceSnapshot> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let taken = entries.into_iter().filter_map(|(_, entry)| match entry.fact {
         Fact::SnapshotTaken { snapshot, .. } => Some(snapshot),
@@ -14,9 +14,12 @@ async fn snapshots(world: &World, row: &Row) -> Vec<Snapshot> {
     taken.collect()
 }
 
-fn edits(count: usize) -> Vec<Step> {
-    let edit = |number| Step::call("edit_file", json!({ "path": format!("{number}") }));
-    (0..count).map(edit).chain([Step::say("Too large.")]).collect()
+fn edits(count: usize) -> Vec<ScriptStep> {
+    let edit = |number| ScriptStep::call("edit_file", json!({ "path": format!("{number}") }));
+    (0..count)
+        .map(edit)
+        .chain([ScriptStep::say("Too large.")])
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,7 +49,7 @@ async fn store_keeps_only_last_run_snapshot() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_workspace_restores_after_snapshot_removal() {
     let mut steps = edits(3);
-    steps.insert(3, Step::call("read_file", json!({ "path": "a" })));
+    steps.insert(3, ScriptStep::call("read_file", json!({ "path": "a" })));
     let world = World::start(steps).await;
     world.executor.make_packs_of(300_000);
     world.executor.lose_workspace_at("read_file");
@@ -60,9 +63,10 @@ async fn lost_workspace_restores_after_snapshot_removal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn oversized_snapshot_is_reported_and_removed() {
     let steps = vec![
-        Step::call("edit_file", json!({ "path": "a" })),
-        Step::call("read_file", json!({ "path": "a" })).expecting("snapshots of one run take at most 1 MiB"),
-        Step::say("Too large."),
+        ScriptStep::call("edit_file", json!({ "path": "a" })),
+        ScriptStep::call("read_file", json!({ "path": "a" }))
+            .expecting("snapshots of one run take at most 1 MiB"),
+        ScriptStep::say("Too large."),
     ];
     let mut world = World::start(steps).await;
     world.snapshots.run_mib = 1;
@@ -76,7 +80,7 @@ async fn oversized_snapshot_is_reported_and_removed() {
     let torn = world
         .queue
         .objects()
-        .remove_torn(bootstrap::now().plus_ms(60_000))
+        .remove_torn(bootstrap::read_wall_clock().plus_ms(60_000))
         .await;
     assert_eq!(torn.unwrap(), 0, "no part of it is left");
     assert_eq!(world.executor.ran(), ["edit_file", "read_file"]);

@@ -24,7 +24,7 @@ use super::{
     pool::{caller, executors_with},
     *,
 };
-use crate::executors::{Caller, Executors};
+use crate::executors::{ExecutorFleet, RunCaller};
 
 const TRACE: u128 = 5;
 const CALL: u64 = 77;
@@ -114,7 +114,7 @@ fn attribute(key: &str, value: &str) -> wire::SpanAttribute {
 }
 
 /// Opens the workspace of a run and notes a call beneath a span of this planner, sampled or not.
-async fn note(executors: &Executors, request: &JobRequest, flags: TraceFlags) -> Caller {
+async fn note(executors: &ExecutorFleet, request: &JobRequest, flags: TraceFlags) -> RunCaller {
     let caller = caller(request);
     let opened = executors.open(&caller, request, None, None).await.unwrap();
     let context = SpanContext::new(

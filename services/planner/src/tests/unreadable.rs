@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn told(reports: &[(u64, Report)]) -> usize {
-    let is_told = |report: &Report| matches!(report.request, ReportRequest::Unreadable(_));
+fn told(reports: &[(u64, OutboundRequest)]) -> usize {
+    let is_told = |report: &OutboundRequest| matches!(report.request, ReportRequest::Unreadable(_));
     reports.iter().filter(|(_, report)| is_told(report)).count()
 }
 
@@ -11,7 +11,9 @@ fn told(reports: &[(u64, Report)]) -> usize {
 async fn unreadable_trigger_is_dead_lettered_without_blocking() {
     let world = World::start(script()).await;
     let subject = "journeyman.triggers.jira=3AENG-12.garbage";
-    testkit::plant(&world.nats.url(), subject, b"!!!").await.unwrap();
+    testkit::publish_raw(&world.nats.url(), subject, b"!!!")
+        .await
+        .unwrap();
     world.ask().await;
     let planner = world.planner().await;
     let row = world.finished(1).await;
@@ -32,7 +34,7 @@ async fn unreadable_trigger_is_dead_lettered_without_blocking() {
     let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
     assert_eq!(told(&reports), 1);
 
-    testkit::plant(&world.nats.url(), &format!("{subject}-last"), b"{}")
+    testkit::publish_raw(&world.nats.url(), &format!("{subject}-last"), b"{}")
         .await
         .unwrap();
     let second = async || {
@@ -50,7 +52,7 @@ async fn unreadable_trigger_is_dead_lettered_without_blocking() {
 async fn unreadable_row_is_rebuilt_and_run_continues() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
-    testkit::plant(&world.nats.url(), "$KV.tickets.jira=3AENG-12", b"{\"version\":")
+    testkit::publish_raw(&world.nats.url(), "$KV.tickets.jira=3AENG-12", b"{\"version\":")
         .await
         .unwrap();
     let planner = world.planner().await;
@@ -68,12 +70,14 @@ async fn unreadable_journal_ends_run_after_retry() {
     let world = World::start(script()).await;
     world.ask_and_stop_in_the_middle().await;
     let journal = "journeyman.journal.jira=3AENG-12.1";
-    testkit::plant(&world.nats.url(), journal, b"{").await.unwrap();
+    testkit::publish_raw(&world.nats.url(), journal, b"{")
+        .await
+        .unwrap();
     let planner = world.planner().await;
     let letter = async || world.queue.dead_letters().list(10).await.ok()?.pop();
     let (_, letter) = world.until("a dead letter", letter).await;
     assert_eq!(letter.what.as_str(), "ticket");
-    world.trigger("comment:9", Reason::RetryRequested).await;
+    world.trigger("comment:9", TriggerReason::RetryRequested).await;
     let row = world.finished(1).await;
     assert!(
         matches!(

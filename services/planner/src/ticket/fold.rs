@@ -1,45 +1,47 @@
 //! Folds a ticket's triggers into its row.
 
 use domain::{
-    Fact, Job, Lane, News, Pending, Reaction, Reason, Receipt, Report, ReportId, ReportOutcome,
-    ReportRequest, Row, RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp,
-    Trigger, WaitsFor,
-    report::{CostTold, React},
+    Fact, Job, Lane, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest, PendingRun, ReactionKind,
+    ReportRequest, RunFence, RunId, RunStatus, RunSummary, StopReason, TicketKey, TicketNews, TicketRow,
+    Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    report::{CostReply, ReactionRequest},
 };
 
 /// Consequence of a trigger beyond the row.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum FoldStep {
     /// Starts the run with this trigger.
     Open { run: RunId, trigger: Box<Trigger> },
     /// Passes a fact to a live run.
     Tell { run: RunId, fact: Box<Fact> },
     /// Sends a notice to the ticket without a run.
-    Notice(Box<Report>),
+    Notice(Box<OutboundRequest>),
 }
 
 /// Returns the row after the triggers, and their consequences in order. A repeated fold after a crash
 /// returns the same.
-pub(super) fn fold(
-    mut row: Row,
+pub(super) fn fold_triggers(
+    mut row: TicketRow,
     ticket: &TicketKey,
     triggers: &[(u64, Trigger)],
     fence: RunFence,
     now: Timestamp,
-) -> (Row, Vec<Step>) {
+) -> (TicketRow, Vec<FoldStep>) {
     let mut steps = Vec::new();
     for (sequence, trigger) in triggers {
         if *sequence <= row.cursor {
             continue;
         }
         // The trigger's sequence names the run, so a repeated fold names the same run.
-        match pending(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
-            Some(asked) if resumes(&row, &asked, trigger) => try_again(&mut row, trigger, &mut steps),
-            Some(asked) => {
-                begin_again(&mut row, &trigger.reason, &mut steps);
-                open(&mut row, asked, trigger, now, &mut steps);
+        match pending_run(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
+            Some(asked) if should_resume(&row, &asked, trigger) => {
+                retry_waiting_runs(&mut row, trigger, &mut steps)
             }
-            None => hear(&mut row, *sequence, trigger, fence, &mut steps),
+            Some(asked) => {
+                restart_work(&mut row, &trigger.reason, &mut steps);
+                open_pending_run(&mut row, asked, trigger, now, &mut steps);
+            }
+            None => apply_reason(&mut row, *sequence, trigger, fence, &mut steps),
         }
         row.cursor = *sequence;
     }
@@ -47,20 +49,26 @@ pub(super) fn fold(
 }
 
 /// Returns the run that a reason opens; `None` if it opens none.
-pub(super) fn pending(run: RunId, reason: &Reason) -> Option<Pending> {
-    Some(Pending {
+pub(super) fn pending_run(run: RunId, reason: &TriggerReason) -> Option<PendingRun> {
+    Some(PendingRun {
         branch: reason.branch().map(str::to_owned),
-        ..Pending::new(run, reason.job()?, reason.lane()?)
+        ..PendingRun::new(run, reason.job()?, reason.lane()?)
     })
 }
 
-fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps: &mut Vec<Step>) {
+fn open_pending_run(
+    row: &mut TicketRow,
+    asked: PendingRun,
+    trigger: &Trigger,
+    now: Timestamp,
+    steps: &mut Vec<FoldStep>,
+) {
     if asked.lane.replaces() {
-        for earlier in live(row, |earlier| earlier.job == asked.job) {
-            finish(row, earlier, StopReason::Superseded, now, steps);
+        for earlier in live_runs(row, |earlier| earlier.job == asked.job) {
+            end_run(row, earlier, StopReason::Superseded, now, steps);
         }
     }
-    steps.push(Step::Open {
+    steps.push(FoldStep::Open {
         run: asked.run.clone(),
         trigger: Box::new(trigger.clone()),
     });
@@ -68,9 +76,9 @@ fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps:
 }
 
 /// Ends a run from outside, without a report: its cause is already known on the ticket.
-fn finish(row: &mut Row, run: RunId, reason: StopReason, now: Timestamp, steps: &mut Vec<Step>) {
+fn end_run(row: &mut TicketRow, run: RunId, reason: StopReason, now: Timestamp, steps: &mut Vec<FoldStep>) {
     row.finish(&run, reason.clone(), now);
-    steps.push(Step::Tell {
+    steps.push(FoldStep::Tell {
         run,
         fact: Box::new(Fact::RunFinished { reason }),
     });
@@ -78,8 +86,8 @@ fn finish(row: &mut Row, run: RunId, reason: StopReason, now: Timestamp, steps: 
 
 /// Restarts work towards a push onto a branch that has a foreign push. Only the journal knows whether a run
 /// has pushed already; then the fact has no effect.
-fn begin_again(row: &mut Row, reason: &Reason, steps: &mut Vec<Step>) {
-    let Reason::HeadMoved {
+fn restart_work(row: &mut TicketRow, reason: &TriggerReason, steps: &mut Vec<FoldStep>) {
+    let TriggerReason::HeadMoved {
         pull_request,
         head,
         by,
@@ -87,55 +95,61 @@ fn begin_again(row: &mut Row, reason: &Reason, steps: &mut Vec<Step>) {
     else {
         return;
     };
-    let works_there = |pending: &Pending| {
+    let works_there = |pending: &PendingRun| {
         let is_here =
             matches!(&pending.lane, Lane::Change { repository } if *repository == pull_request.repository);
         is_here && pending.branch.as_ref() == Some(&pull_request.branch)
     };
-    for run in live(row, works_there) {
+    for run in live_runs(row, works_there) {
         let fact = Fact::HeadMoved {
             head: head.clone(),
             by: Some(by.clone()),
         };
-        tell(row, run, fact, steps);
+        pass_fact(row, run, fact, steps);
     }
 }
 
-fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
-    let by = by(trigger);
-    let mut tell_people = |id: ReportId, request: ReportRequest| {
+fn apply_reason(
+    row: &mut TicketRow,
+    sequence: u64,
+    trigger: &Trigger,
+    fence: RunFence,
+    steps: &mut Vec<FoldStep>,
+) {
+    let by = actor_name(trigger);
+    let mut tell_people = |id: OutboundId, request: ReportRequest| {
         // The id comes from the trigger's sequence, so a repeated fold sends the same report.
-        let notice = Report::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
-        steps.push(Step::Notice(Box::new(notice)));
+        let notice = OutboundRequest::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
+        steps.push(FoldStep::Notice(Box::new(notice)));
     };
     if let Some(to) = &trigger.seen {
-        let seen = React {
+        let seen = ReactionRequest {
             to: to.clone(),
-            reaction: Reaction::Eyes,
+            reaction: ReactionKind::Eyes,
         };
-        tell_people(ReportId::seen(&trigger.ticket, sequence), seen.into());
+        tell_people(OutboundId::seen(&trigger.ticket, sequence), seen.into());
     }
-    let id = ReportId::notice(&trigger.ticket, sequence);
+    let id = OutboundId::notice(&trigger.ticket, sequence);
     match &trigger.reason {
-        Reason::Skipped(skipped) => tell_people(id, ReportRequest::Skipped(skipped.clone())),
-        Reason::CostAsked { on, cost } => {
+        TriggerReason::Skipped(skipped) => tell_people(id, ReportRequest::Skipped(skipped.clone())),
+        TriggerReason::CostAsked { on, cost } => {
             let (on, cost) = (on.clone(), cost.clone());
-            tell_people(id, CostTold { on, cost }.into());
+            tell_people(id, CostReply { on, cost }.into());
         }
-        Reason::StopRequested { run } => {
+        TriggerReason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],
                 // Maintenance after a merge must complete, so a stop of the ticket does not end it.
-                None => live(row, |pending| !pending.lane.must_complete()),
+                None => live_runs(row, |pending| !pending.lane.must_complete()),
             };
             for run in stopped {
-                tell(row, run, Fact::StopRequested { by: by.clone() }, steps);
+                pass_fact(row, run, Fact::StopRequested { by: by.clone() }, steps);
             }
         }
-        Reason::RetryRequested => try_again(row, trigger, steps),
-        Reason::NewsArrived(news) => pass_on(row, sequence, trigger.at, news, steps),
-        Reason::Decided(decision) => {
-            tell(
+        TriggerReason::RetryRequested => retry_waiting_runs(row, trigger, steps),
+        TriggerReason::NewsArrived(news) => pass_news(row, sequence, trigger.at, news, steps),
+        TriggerReason::Decided(decision) => {
+            pass_fact(
                 row,
                 decision.run.clone(),
                 Fact::Decided {
@@ -145,8 +159,8 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
                 steps,
             );
         }
-        Reason::ReportSettled(settled) => {
-            if let ReportOutcome::Done(Receipt::PullRequestOpened(opened)) = &settled.outcome
+        TriggerReason::ReportSettled(settled) => {
+            if let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) = &settled.outcome
                 && !row.pull_requests.contains(opened)
             {
                 row.pull_requests.push(opened.clone());
@@ -155,54 +169,62 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
                 id: settled.report.clone(),
                 outcome: settled.outcome.clone(),
             };
-            tell(row, settled.run.clone(), fact, steps);
+            pass_fact(row, settled.run.clone(), fact, steps);
         }
-        Reason::ReviewWithdrawn { why } => {
-            for run in live(row, |pending| pending.job == Job::Review) {
-                finish(row, run, StopReason::Withdrawn { why: *why }, trigger.at, steps);
+        TriggerReason::ReviewWithdrawn { why } => {
+            for run in live_runs(row, |pending| pending.job == Job::Review) {
+                end_run(row, run, StopReason::Withdrawn { why: *why }, trigger.at, steps);
             }
         }
-        Reason::JobRequested(_)
-        | Reason::ChecksCompleted(_)
-        | Reason::HeadMoved { .. }
-        | Reason::PullRequestMerged { .. }
-        | Reason::MergedElsewhere { .. }
-        | Reason::PullRequestReopened { .. }
-        | Reason::ReviewAwaited { .. }
-        | Reason::PullRequestClosed { .. } => {}
+        TriggerReason::JobRequested(_)
+        | TriggerReason::ChecksCompleted(_)
+        | TriggerReason::HeadMoved { .. }
+        | TriggerReason::PullRequestMerged { .. }
+        | TriggerReason::MergedElsewhere { .. }
+        | TriggerReason::PullRequestReopened { .. }
+        | TriggerReason::ReviewAwaited { .. }
+        | TriggerReason::PullRequestClosed { .. } => {}
     }
 }
 
 /// Returns true if a ticket that is assigned again continues its run that waits for a retry. An API caller
 /// always gets a new run, because the response names it.
-fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
+fn should_resume(row: &TicketRow, asked: &PendingRun, trigger: &Trigger) -> bool {
     let waits = |run: &RunId| row.waiting_for_retry().any(|waiting| waiting.id == *run);
-    let is_same = |live: &Pending| live.job == asked.job && live.lane == asked.lane && waits(&live.run);
-    matches!(trigger.reason, Reason::JobRequested(_))
-        && trigger.source != Source::Api
+    let is_same = |live: &PendingRun| live.job == asked.job && live.lane == asked.lane && waits(&live.run);
+    matches!(trigger.reason, TriggerReason::JobRequested(_))
+        && trigger.source != TriggerChannel::Api
         && row.pending.iter().any(is_same)
 }
 
 /// Passes news to the live runs that it may concern. A parked run stays parked and reads it later; a run
 /// that waits for an answer wakes if the author may instruct.
-fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
-    let News::Comment { comment, .. } = news;
+fn pass_news(
+    row: &mut TicketRow,
+    sequence: u64,
+    at: Timestamp,
+    news: &TicketNews,
+    steps: &mut Vec<FoldStep>,
+) {
+    let TicketNews::Comment { comment, .. } = news;
     let concerns = |lane: &Lane| match (lane, news.repository()) {
         (Lane::Change { repository }, Some(about)) => repository == about,
         (lane, _) => lane.hears_news(),
     };
-    for run in live(row, |pending| concerns(&pending.lane)) {
+    for run in live_runs(row, |pending| concerns(&pending.lane)) {
         let fact = Fact::NewsArrived {
             sequence,
             at,
             news: news.clone(),
         };
         let waits = RunStatus::Parked {
-            waits_for: WaitsFor::Answer,
+            waits_for: WaitCondition::Answer,
         };
         match row.run_mut(&run) {
-            Some(summary) if summary.status == waits && comment.may_instruct => tell(row, run, fact, steps),
-            _ => steps.push(Step::Tell {
+            Some(summary) if summary.status == waits && comment.may_instruct => {
+                pass_fact(row, run, fact, steps)
+            }
+            _ => steps.push(FoldStep::Tell {
                 run,
                 fact: Box::new(fact),
             }),
@@ -212,7 +234,7 @@ fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut
 
 /// Retries waiting runs. A run that news in the same fold has woken may still wait for its retry; a run
 /// without a retry ignores the fact.
-fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
+fn retry_waiting_runs(row: &mut TicketRow, trigger: &Trigger, steps: &mut Vec<FoldStep>) {
     let is_awake = |run: &&RunSummary| matches!(run.status, RunStatus::Queued | RunStatus::Active);
     let awake = row.runs.iter().filter(is_awake);
     let waiting: Vec<RunId> = row
@@ -220,32 +242,32 @@ fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
         .chain(awake)
         .map(|run| run.id.clone())
         .collect();
-    let by = Some(by(trigger));
+    let by = Some(actor_name(trigger));
     for run in waiting {
-        tell(row, run, Fact::Retried { by: by.clone() }, steps);
+        pass_fact(row, run, Fact::Retried { by: by.clone() }, steps);
     }
 }
 
-fn by(trigger: &Trigger) -> String {
+fn actor_name(trigger: &Trigger) -> String {
     trigger.actor.clone().unwrap_or_else(|| "somebody".to_owned())
 }
 
 /// Passes a fact to a live run; a parked one is queued. A finished run ignores it.
-fn tell(row: &mut Row, run: RunId, fact: Fact, steps: &mut Vec<Step>) {
+fn pass_fact(row: &mut TicketRow, run: RunId, fact: Fact, steps: &mut Vec<FoldStep>) {
     let Some(summary) = row.run_mut(&run) else { return };
     match summary.status {
         RunStatus::Finished { .. } => return,
         RunStatus::Parked { .. } => summary.status = RunStatus::Queued,
         RunStatus::Queued | RunStatus::Active => {}
     }
-    steps.push(Step::Tell {
+    steps.push(FoldStep::Tell {
         run,
         fact: Box::new(fact),
     });
 }
 
 /// Returns the matching live runs, oldest first.
-fn live(row: &Row, is_meant: impl Fn(&Pending) -> bool) -> Vec<RunId> {
+fn live_runs(row: &TicketRow, is_meant: impl Fn(&PendingRun) -> bool) -> Vec<RunId> {
     row.pending
         .iter()
         .filter(|pending| is_meant(pending))

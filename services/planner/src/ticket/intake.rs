@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use domain::{Fact, Row, RunId};
+use domain::{Fact, RunId, TicketRow};
 
-use super::fold::{Step, fold};
-use super::session::Session;
-use super::steps::Steps;
-use crate::driver::Trouble;
+use super::fold::{FoldStep, fold_triggers};
+use super::session::TicketSession;
+use super::steps::RunningSteps;
+use crate::driver::TicketError;
 
-impl Session<'_> {
+impl TicketSession<'_> {
     /// Folds new triggers into row and journals; returns true if there were any.
-    pub(super) async fn fold(&mut self, under_way: &mut Steps) -> Result<bool, Trouble> {
+    pub(super) async fn fold(&mut self, under_way: &mut RunningSteps) -> Result<bool, TicketError> {
         // Before the read: a trigger during the read counts as new.
         self.stale = false;
         let log = self.driver.queue.triggers();
@@ -22,15 +22,15 @@ impl Session<'_> {
         };
         let last = *last;
         let triggers = self.readable(triggers).await?;
-        let now = bootstrap::now();
-        let (row, steps) = fold(self.row.clone(), &self.ticket, &triggers, self.fence, now);
+        let now = bootstrap::read_wall_clock();
+        let (row, steps) = fold_triggers(self.row.clone(), &self.ticket, &triggers, self.fence, now);
         // Steps before the row: a crash between both repeats the fold, whose facts the journals already
         // have.
         for step in steps {
             self.follow(step, under_way).await?;
         }
         // The steps may reset `takeovers` in the session's row, which the folded row does not know.
-        self.row = Row {
+        self.row = TicketRow {
             takeovers: self.row.takeovers,
             cursor: last,
             ..row
@@ -39,16 +39,16 @@ impl Session<'_> {
         Ok(true)
     }
 
-    async fn follow(&mut self, step: Step, under_way: &mut Steps) -> Result<(), Trouble> {
+    async fn follow(&mut self, step: FoldStep, under_way: &mut RunningSteps) -> Result<(), TicketError> {
         match step {
-            Step::Open { run, trigger } => {
+            FoldStep::Open { run, trigger } => {
                 if !self.load(&run).await? {
                     self.start(run, trigger).await?;
                 }
                 Ok(())
             }
-            Step::Tell { run, fact } => self.tell(&run, *fact, under_way).await,
-            Step::Notice(report) => {
+            FoldStep::Tell { run, fact } => self.tell(&run, *fact, under_way).await,
+            FoldStep::Notice(report) => {
                 self.check()?;
                 let reports = self.driver.queue.reports();
                 self.outlast("a notice", || reports.append(&report)).await?;
@@ -57,7 +57,12 @@ impl Session<'_> {
         }
     }
 
-    async fn tell(&mut self, run: &RunId, fact: Fact, under_way: &mut Steps) -> Result<(), Trouble> {
+    async fn tell(
+        &mut self,
+        run: &RunId,
+        fact: Fact,
+        under_way: &mut RunningSteps,
+    ) -> Result<(), TicketError> {
         if !self.load(run).await? || !self.runs.get(run).is_some_and(|live| live.state.accepts(&fact)) {
             tracing::debug!(%run, fact = fact.name(), "run has no use for it");
             return Ok(());

@@ -6,10 +6,10 @@ mod journals;
 mod lanes;
 mod outage;
 mod rebuild;
-mod rest;
 mod row;
 mod session;
 mod steps;
+mod timers;
 
 #[cfg(test)]
 mod tests;
@@ -17,29 +17,30 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    RecordKind, Report, ReportId, ReportRequest, Row, RunFence, TicketKey, Trigger, cause::chain, report,
+    OutboundId, OutboundRequest, RecordKind, ReportRequest, RunFence, TicketKey, TicketRow, Trigger,
+    cause::format_error_chain, report,
 };
-use lease::{Lease, Leases};
-use queue::{Bucket, DeadLetter, Queue, Token};
+use lease::{TicketLease, TicketLeases};
+use queue::{DeadLetter, KeyValueBucket, Queue, WakeupToken};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::driver::{Driver, Trouble};
+use crate::driver::{RunDriver, TicketError};
 use crate::telemetry;
-use session::{End, Session};
+use session::{SessionEnd, TicketSession};
 
 const TROUBLE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Works on tickets, one token at a time.
-pub(crate) struct TicketDesk {
+pub(crate) struct TicketWorker {
     queue: Queue,
-    leases: Leases,
-    driver: Arc<Driver>,
+    leases: TicketLeases,
+    driver: Arc<RunDriver>,
 }
 
-impl TicketDesk {
+impl TicketWorker {
     /// Creates a worker with the dependencies of its runs.
-    pub(crate) fn new(queue: Queue, leases: Leases, driver: Driver) -> Self {
+    pub(crate) fn new(queue: Queue, leases: TicketLeases, driver: RunDriver) -> Self {
         Self {
             queue,
             leases,
@@ -48,7 +49,7 @@ impl TicketDesk {
     }
 
     /// Works on a token's ticket until its runs are parked or finished, then settles the token.
-    pub(crate) async fn handle(&self, token: Token<Trigger>, shutdown: CancellationToken) {
+    pub(crate) async fn handle(&self, token: WakeupToken<Trigger>, shutdown: CancellationToken) {
         let span = tracing::info_span!("ticket", otel.kind = "consumer", ticket = %token.ticket());
         token.follow(&span).await;
         Box::pin(self.take(token, shutdown)).instrument(span).await;
@@ -59,7 +60,7 @@ impl TicketDesk {
         self.driver.executors.finish_spans().await;
     }
 
-    async fn take(&self, token: Token<Trigger>, shutdown: CancellationToken) {
+    async fn take(&self, token: WakeupToken<Trigger>, shutdown: CancellationToken) {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
         let Some(lease) = self.leases.take(&ticket, fence).await else {
             tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
@@ -68,13 +69,13 @@ impl TicketDesk {
             return token.abandon();
         };
         if !lease.is_held() {
-            telemetry::without_lease();
+            telemetry::count_missing_lease();
         }
         // The lease may be lost while a step waits for minutes, so it is watched during the work.
         let lost = lease.lost();
         let end = tokio::select! {
             end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,
-            () = lost.cancelled() => Err(Trouble::Lost),
+            () = lost.cancelled() => Err(TicketError::Lost),
         };
         self.settle(token, (&ticket, fence), lease, end).await;
     }
@@ -83,12 +84,12 @@ impl TicketDesk {
         &self,
         ticket: &TicketKey,
         fence: RunFence,
-        lease: &Lease,
+        lease: &TicketLease,
         shutdown: &CancellationToken,
-    ) -> Result<End, Trouble> {
+    ) -> Result<SessionEnd, TicketError> {
         // Before the row is read, so that no trigger is missed.
         let watch = self.queue.triggers().watch(ticket).await?;
-        let mut session = Session::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
+        let mut session = TicketSession::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
         match session.run(watch).await {
             Err(trouble) if trouble.is_newer() => {
                 session.forget_takeover().await?;
@@ -100,59 +101,61 @@ impl TicketDesk {
 
     async fn settle(
         &self,
-        token: Token<Trigger>,
+        token: WakeupToken<Trigger>,
         (ticket, fence): (&TicketKey, RunFence),
-        lease: Lease,
-        end: Result<End, Trouble>,
+        lease: TicketLease,
+        end: Result<SessionEnd, TicketError>,
     ) {
         match end {
-            Ok(End::Settled { cursor }) => {
+            Ok(SessionEnd::Settled { cursor }) => {
                 // The lease goes first: after the acknowledgement another planner may take the ticket at
                 // once.
                 lease.release().await;
                 if let Err(error) = token.finish().await {
                     tracing::warn!(
                         %ticket,
-                        error = %chain(&error),
+                        error = %format_error_chain(&error),
                         "token could not be acknowledged, it comes again"
                     );
                     return;
                 }
                 self.check_again(ticket, cursor).await;
             }
-            Ok(End::Shutdown) => {
+            Ok(SessionEnd::Shutdown) => {
                 lease.release().await;
                 token.release().await;
             }
-            Err(Trouble::Lost) => {
+            Err(TicketError::Lost) => {
                 tracing::debug!(%ticket, "the ticket was taken over");
                 token.abandon();
             }
-            Err(Trouble::Queue(newer @ queue::Error::Newer { .. })) => {
+            Err(TicketError::Queue(newer @ queue::Error::Newer { .. })) => {
                 let pause = self.queue.leave_to_newer(&newer, Some(ticket)).await;
                 // Returns the token after a pause: only a planner of the newer release can read the record.
                 lease.release().await;
                 token.release_after(pause.unwrap_or(TROUBLE_PAUSE)).await;
             }
             Err(
-                trouble @ Trouble::Queue(
+                trouble @ TicketError::Queue(
                     queue::Error::Unavailable { .. }
                     | queue::Error::Full { .. }
                     | queue::Error::Topology { .. }
                     | queue::Error::Conflict,
                 ),
             ) => {
-                tracing::warn!(%ticket, error = %chain(&trouble), "work on the ticket pauses");
+                tracing::warn!(%ticket, error = %format_error_chain(&trouble), "work on the ticket pauses");
                 lease.release().await;
                 token.release_after(TROUBLE_PAUSE).await;
             }
             Err(
-                trouble @ (Trouble::Illegal(_)
-                | Trouble::Stuck(_)
-                | Trouble::Queue(queue::Error::Corrupt { .. })),
+                trouble @ (TicketError::Illegal(_)
+                | TicketError::Stuck(_)
+                | TicketError::Queue(queue::Error::Corrupt { .. })),
             ) => {
-                tracing::error!(%ticket, error = %chain(&trouble), "the ticket is quarantined");
-                let kept = self.quarantine(ticket, fence, &chain(&trouble)).await;
+                tracing::error!(%ticket, error = %format_error_chain(&trouble), "the ticket is quarantined");
+                let kept = self
+                    .quarantine(ticket, fence, &format_error_chain(&trouble))
+                    .await;
                 lease.release().await;
                 match kept {
                     // An error is harmless: the token returns, and the row is already marked.
@@ -174,30 +177,30 @@ impl TicketDesk {
             }
         };
         if let Err(error) = woken.await {
-            tracing::warn!(%ticket, error = %chain(&error), "ticket not woken again; the waker does it");
+            tracing::warn!(%ticket, error = %format_error_chain(&error), "ticket not woken again; the waker does it");
         }
     }
 
     /// Takes the ticket out of work until a person inspects it. The notice comes first and the mark last,
     /// so that a crash in between repeats both.
-    async fn quarantine(&self, ticket: &TicketKey, fence: RunFence, reason: &str) -> Result<(), Trouble> {
-        let table = self.queue.table::<Row>(Bucket::Tickets);
+    async fn quarantine(&self, ticket: &TicketKey, fence: RunFence, reason: &str) -> Result<(), TicketError> {
+        let table = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
         let Some((mut row, revision)) = table.get(&ticket.to_string()).await? else {
             return Ok(());
         };
         if row.fence > fence {
-            return Err(Trouble::Lost);
+            return Err(TicketError::Lost);
         }
         // A repeated quarantine for one reason must not post a second notice.
         if row.quarantined.as_deref() == Some(reason) {
             return Ok(());
         }
-        let now = bootstrap::now();
-        let id = ReportId::quarantine(ticket, row.cursor);
-        let request = ReportRequest::Quarantined(report::Quarantined {
+        let now = bootstrap::read_wall_clock();
+        let id = OutboundId::quarantine(ticket, row.cursor);
+        let request = ReportRequest::Quarantined(report::TicketQuarantined {
             reason: reason.to_owned(),
         });
-        let notice = Report::notice(id, ticket.clone(), fence, now, request);
+        let notice = OutboundRequest::notice(id, ticket.clone(), fence, now, request);
         self.queue.reports().append(&notice).await?;
         let letter = DeadLetter {
             what: RecordKind::Ticket,

@@ -1,12 +1,12 @@
 //! Unreadable triggers become dead letters, so that they do not hold up their ticket.
 
-use domain::{RecordKind, Report, ReportId, ReportRequest, Trigger, report};
-use queue::{DeadLetter, Unreadable};
+use domain::{OutboundId, OutboundRequest, RecordKind, ReportRequest, Trigger, report};
+use queue::{DeadLetter, UnreadableRecord};
 
-use super::session::Session;
-use crate::driver::Trouble;
+use super::session::TicketSession;
+use crate::driver::TicketError;
 
-impl Session<'_> {
+impl TicketSession<'_> {
     /// Returns the readable triggers. The others become dead letters with a notice on the ticket.
     ///
     /// # Errors
@@ -14,8 +14,8 @@ impl Session<'_> {
     /// all.
     pub(super) async fn readable(
         &self,
-        triggers: Vec<(u64, Result<Trigger, Unreadable>)>,
-    ) -> Result<Vec<(u64, Trigger)>, Trouble> {
+        triggers: Vec<(u64, Result<Trigger, UnreadableRecord>)>,
+    ) -> Result<Vec<(u64, Trigger)>, TicketError> {
         let mut readable = Vec::with_capacity(triggers.len());
         for (sequence, trigger) in triggers {
             match trigger {
@@ -26,13 +26,13 @@ impl Session<'_> {
         Ok(readable)
     }
 
-    async fn set_aside(&self, unreadable: &Unreadable) -> Result<(), Trouble> {
+    async fn set_aside(&self, unreadable: &UnreadableRecord) -> Result<(), TicketError> {
         // The lease may be lost since the read: only the ticket's owner moves records to the dead letters.
         self.check()?;
         let (ticket, sequence, queue) = (&self.ticket, unreadable.sequence(), &self.driver.queue);
         tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");
         let advice = "a planner that can read it takes it up after `journeyman dead retry`";
-        let (id, now) = (format!("{ticket} at {sequence}"), bootstrap::now());
+        let (id, now) = (format!("{ticket} at {sequence}"), bootstrap::read_wall_clock());
         let letter = DeadLetter::about(
             unreadable,
             RecordKind::Trigger,
@@ -44,13 +44,13 @@ impl Session<'_> {
         let letters = queue.dead_letters();
         self.outlast("a dead letter", || letters.bury(&letter, unreadable))
             .await?;
-        let id = ReportId::unreadable(RecordKind::Trigger, ticket, sequence);
+        let id = OutboundId::unreadable(RecordKind::Trigger, ticket, sequence);
         let what = RecordKind::Trigger;
-        let request = ReportRequest::Unreadable(report::Unreadable {
+        let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
             what,
             is_poison: false,
         });
-        let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
+        let notice = OutboundRequest::notice(id, ticket.clone(), self.fence, now, request);
         let reports = queue.reports();
         self.outlast("a notice", || reports.append(&notice)).await?;
         Ok(())

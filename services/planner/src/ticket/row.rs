@@ -1,47 +1,62 @@
 //! The row of a ticket, rebuilt from the journals where it cannot be read.
 
 use domain::{
-    Entry, Fact, Receipt, RecordKind, ReportOutcome, Row, RunId, RunStatus, TicketKey, cause::chain,
+    Fact, JournalEntry, OutboundOutcome, OutboundReceipt, RecordKind, RunId, RunStatus, TicketKey, TicketRow,
+    cause::format_error_chain,
 };
-use queue::{Bucket, DeadLetter, Found, Queue, Revision, Unreadable};
+use queue::{DeadLetter, FoundValue, KeyValueBucket, Queue, TableRevision, UnreadableRecord};
 
-use super::fold::pending;
-use crate::driver::Trouble;
-use crate::run::RunState;
+use super::fold::pending_run;
+use crate::driver::TicketError;
+use crate::run::PlannerRunState;
 
 /// The ticket's row as it is to be worked with, and the revision to write over.
-pub(super) async fn row_of(queue: &Queue, ticket: &TicketKey) -> Result<(Row, Option<Revision>), Trouble> {
-    let rows = queue.table::<Row>(Bucket::Tickets);
+pub(super) async fn read_row(
+    queue: &Queue,
+    ticket: &TicketKey,
+) -> Result<(TicketRow, Option<TableRevision>), TicketError> {
+    let rows = queue.table::<TicketRow>(KeyValueBucket::Tickets);
     Ok(match rows.find(&ticket.to_string()).await? {
-        Some(Found::Value(row, revision)) => (row, Some(revision)),
-        Some(Found::Unreadable(unreadable)) => {
+        Some(FoundValue::Value(row, revision)) => (row, Some(revision)),
+        Some(FoundValue::Unreadable(unreadable)) => {
             let lost = unreadable.unless_newer()?;
-            (rebuilt_row(queue, ticket, &lost).await?, Some(lost.revision()))
+            (rebuild_row(queue, ticket, &lost).await?, Some(lost.revision()))
         }
-        None => (Row::default(), None),
+        None => (TicketRow::default(), None),
     })
 }
 
 /// The row of a ticket whose row cannot be read: its runs as their journals tell, and every trigger since the oldest
 /// live one folded again, which changes nothing where it was folded before.
-async fn rebuilt_row(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Result<Row, Trouble> {
+async fn rebuild_row(
+    queue: &Queue,
+    ticket: &TicketKey,
+    lost: &UnreadableRecord,
+) -> Result<TicketRow, TicketError> {
     tracing::error!(%ticket, problem = lost.problem(), "row rebuilt from the journals");
     let advice = "it was rebuilt from the ticket's journals, and there is nothing to do";
     let (id, about) = (ticket.to_string(), Some(ticket.clone()));
-    let letter = DeadLetter::about(lost, RecordKind::Row, id, about, advice, bootstrap::now());
+    let letter = DeadLetter::about(
+        lost,
+        RecordKind::Row,
+        id,
+        about,
+        advice,
+        bootstrap::read_wall_clock(),
+    );
     queue.dead_letters().bury(&letter, lost).await?;
-    let mut row = Row::default();
+    let mut row = TicketRow::default();
     for run in queue.journal().runs_of(ticket).await? {
         let entries = match queue.journal().read(&run).await {
             Err(error @ queue::Error::Corrupt { .. }) => {
-                tracing::error!(%run, error = %chain(&error), "run left out of the row");
+                tracing::error!(%run, error = %format_error_chain(&error), "run left out of the row");
                 continue;
             }
             entries => entries?,
         };
-        let entries: Vec<Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
-        if let Some(state) = RunState::fold(&run, &entries)? {
-            add(&mut row, &run, &state, &entries);
+        let entries: Vec<JournalEntry> = entries.into_iter().map(|(_, entry)| entry).collect();
+        if let Some(state) = PlannerRunState::fold(&run, &entries)? {
+            add_run(&mut row, &run, &state, &entries);
         }
     }
     let live = row.pending.iter().map(|pending| pending.sequence).min();
@@ -50,8 +65,8 @@ async fn rebuilt_row(queue: &Queue, ticket: &TicketKey, lost: &Unreadable) -> Re
     Ok(row)
 }
 
-fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
-    let Some(Entry {
+fn add_run(row: &mut TicketRow, run: &RunId, state: &PlannerRunState, entries: &[JournalEntry]) {
+    let Some(JournalEntry {
         at: started_at,
         fact: Fact::RunStarted { trigger },
         ..
@@ -59,7 +74,7 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
     else {
         return;
     };
-    let Some(asked) = pending(run.clone(), &trigger.reason) else {
+    let Some(asked) = pending_run(run.clone(), &trigger.reason) else {
         return;
     };
     row.open(asked, *started_at);
@@ -78,7 +93,7 @@ fn add(row: &mut Row, run: &RunId, state: &RunState, entries: &[Entry]) {
     }
     for entry in entries {
         if let Fact::ReportSettled {
-            outcome: ReportOutcome::Done(Receipt::PullRequestOpened(opened)),
+            outcome: OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)),
             ..
         } = &entry.fact
             && !row.pull_requests.contains(opened)

@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
-use domain::{Job, Row, RunFence, RunId, RunStatus, StopReason, TicketKey, Timestamp, WaitsFor};
+use domain::{Job, RunFence, RunId, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, WaitCondition};
 use futures::{Stream, StreamExt as _, stream};
-use lease::Lease;
-use queue::{Bucket, Revision, Watch};
+use lease::TicketLease;
+use queue::{KeyValueBucket, LogWatch, TableRevision};
 use tokio_util::sync::CancellationToken;
 
-use super::{lanes::next_runs, outage, row, steps::Steps};
-use crate::driver::{Driver, Outcome, Trouble};
-use crate::run::{Action, RunState, decide};
-use crate::snapshots::bytes_of;
+use super::{lanes::next_runs, outage, row, steps::RunningSteps};
+use crate::driver::{RunDriver, StepOutcome, TicketError};
+use crate::run::{PlannerRunState, RunAction, decide_action};
+use crate::snapshots::distinct_bytes;
 use crate::telemetry;
 
 // Pause between two attempts to get a slot while the session holds the ticket.
@@ -19,7 +19,7 @@ const SLOTS_AGAIN: Duration = Duration::from_secs(2);
 
 /// Regular end of a session.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum SessionEnd {
     /// Every run waits or is finished; triggers up to `cursor` are folded.
     Settled { cursor: u64 },
     /// The planner shuts down.
@@ -27,22 +27,22 @@ pub(super) enum End {
 }
 
 /// Run with its journal in memory.
-pub(super) struct Live {
+pub(super) struct LoadedRun {
     /// Shared with the running step, which keeps the state that it was decided on.
-    pub(super) state: Arc<RunState>,
+    pub(super) state: Arc<PlannerRunState>,
     /// Stream sequence of the last entry.
     pub(super) last: u64,
 }
 
-pub(super) struct Session<'a> {
-    pub(super) driver: &'a Arc<Driver>,
-    lease: &'a Lease,
+pub(super) struct TicketSession<'a> {
+    pub(super) driver: &'a Arc<RunDriver>,
+    lease: &'a TicketLease,
     pub(super) ticket: TicketKey,
     pub(super) fence: RunFence,
     pub(super) shutdown: &'a CancellationToken,
-    pub(super) row: Row,
-    revision: Option<Revision>,
-    pub(super) runs: HashMap<RunId, Live>,
+    pub(super) row: TicketRow,
+    revision: Option<TableRevision>,
+    pub(super) runs: HashMap<RunId, LoadedRun>,
     /// True if a trigger may have arrived since the last fold.
     pub(super) stale: bool,
     /// Stream sequence of the last inspected trigger.
@@ -54,22 +54,22 @@ pub(super) struct Session<'a> {
     pub(super) lifted: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> TicketSession<'a> {
     /// Takes a ticket over: writes the fence into the row; the journals of live runs follow. Nothing else
     /// may happen before.
     ///
     /// # Errors
     /// [`Trouble::Lost`] if a newer planner owns the ticket.
     pub(super) async fn take_over(
-        driver: &'a Arc<Driver>,
-        lease: &'a Lease,
+        driver: &'a Arc<RunDriver>,
+        lease: &'a TicketLease,
         ticket: &TicketKey,
         fence: RunFence,
         shutdown: &'a CancellationToken,
-    ) -> Result<Self, Trouble> {
-        let (row, revision) = row::row_of(&driver.queue, ticket).await?;
+    ) -> Result<Self, TicketError> {
+        let (row, revision) = row::read_row(&driver.queue, ticket).await?;
         if row.fence > fence {
-            return Err(Trouble::Lost);
+            return Err(TicketError::Lost);
         }
         let mut session = Self {
             driver,
@@ -95,15 +95,15 @@ impl<'a> Session<'a> {
         session.save().await?;
         // After the save: the quarantine needs the count in the row, and this planner may be the next to
         // crash.
-        if session.row.takeovers > Row::MOST_TAKEOVERS {
-            return Err(Trouble::Stuck(session.row.takeovers));
+        if session.row.takeovers > TicketRow::MOST_TAKEOVERS {
+            return Err(TicketError::Stuck(session.row.takeovers));
         }
         session.lifted = lifted;
         Ok(session)
     }
 
     /// Does not count a takeover that ended because of a newer release's record as a crash.
-    pub(super) async fn forget_takeover(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn forget_takeover(&mut self) -> Result<(), TicketError> {
         self.row.takeovers = self.row.takeovers.saturating_sub(1);
         self.save().await
     }
@@ -112,14 +112,14 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`Trouble`]; the running steps are dropped then.
-    pub(super) async fn run(&mut self, watch: Watch) -> Result<End, Trouble> {
+    pub(super) async fn run(&mut self, watch: LogWatch) -> Result<SessionEnd, TicketError> {
         if self.row.quarantined.is_some() {
-            return Ok(End::Settled { cursor: self.seen });
+            return Ok(SessionEnd::Settled { cursor: self.seen });
         }
         self.load_live().await?;
         // Slots may be free again since the last session, so those runs try again at once.
         self.row.stop_waiting_for_slots();
-        let (mut steps, mut changes) = (Steps::default(), pin!(changes(watch)));
+        let (mut steps, mut changes) = (RunningSteps::default(), pin!(watch_changes(watch)));
         let shutdown = self.shutdown;
         loop {
             self.wake_due().await?;
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
                     continue;
                 }
                 self.rest().await?;
-                return Ok(End::Settled {
+                return Ok(SessionEnd::Settled {
                     cursor: self.row.cursor,
                 });
             }
@@ -144,35 +144,36 @@ impl<'a> Session<'a> {
             tokio::select! {
                 (run, outcome) = steps.next() => self.take_in(&run, outcome?).await?,
                 Some(()) = changes.next() => self.stale = true,
-                () = until(due) => {}
+                () = sleep_until_due(due) => {}
                 () = shutdown.cancelled() => return self.give_back(steps).await,
             }
         }
     }
 
-    async fn give_back(&mut self, steps: Steps) -> Result<End, Trouble> {
+    async fn give_back(&mut self, steps: RunningSteps) -> Result<SessionEnd, TicketError> {
         drop(steps);
         // A return on shutdown is not a crash.
         self.row.takeovers = 0;
         self.save().await?;
-        Ok(End::Shutdown)
+        Ok(SessionEnd::Shutdown)
     }
 
     /// Starts a step in every lane without one. An action that waits for nothing is performed at once.
-    async fn advance(&mut self, steps: &mut Steps) -> Result<(), Trouble> {
+    async fn advance(&mut self, steps: &mut RunningSteps) -> Result<(), TicketError> {
         while !self.shutdown.is_cancelled() {
             let idle = next_runs(&self.row).into_iter().find(|run| !steps.has(run));
             let Some(run) = idle else { break };
             self.activate(&run).await?;
             if !self.load(&run).await? {
                 // The saved row names a run whose journal is missing.
-                self.row.finish(&run, StopReason::JournalLost, bootstrap::now());
+                self.row
+                    .finish(&run, StopReason::JournalLost, bootstrap::read_wall_clock());
                 self.save().await?;
                 continue;
             }
             let Some(live) = self.runs.get(&run) else { break };
             let (driver, state, fence) = (self.driver, live.state.clone(), self.fence);
-            let action = decide(&state);
+            let action = decide_action(&state);
             let kept_elsewhere = self.kept_beside(&run);
             self.check()?;
             if action.is_immediate() {
@@ -183,7 +184,7 @@ impl<'a> Session<'a> {
             } else {
                 steps.begin(
                     run,
-                    perform(Arc::clone(driver), action, state, fence, kept_elsewhere),
+                    perform_with_patience(Arc::clone(driver), action, state, fence, kept_elsewhere),
                 );
             }
         }
@@ -196,10 +197,10 @@ impl<'a> Session<'a> {
             .runs
             .iter()
             .filter(|(other, live)| *other != run && live.state.finished.is_none());
-        others.map(|(_, live)| bytes_of(&live.state.packs())).sum()
+        others.map(|(_, live)| distinct_bytes(&live.state.packs())).sum()
     }
 
-    async fn activate(&mut self, run: &RunId) -> Result<(), Trouble> {
+    async fn activate(&mut self, run: &RunId) -> Result<(), TicketError> {
         if self
             .row
             .run(run)
@@ -212,21 +213,21 @@ impl<'a> Session<'a> {
     }
 
     /// Applies the outcome of a step.
-    async fn take_in(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
+    async fn take_in(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
         match outcome {
-            Outcome::Fact(fact) => self.append(run, *fact).await,
+            StepOutcome::Fact(fact) => self.append(run, *fact).await,
             // Not a fact, because sending a report twice is harmless.
-            Outcome::Sent(id) => {
+            StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
                     Arc::make_mut(&mut live.state).sent(&id);
                 }
                 Ok(())
             }
-            Outcome::Parked | Outcome::Over => self.stand_still(run).await,
-            Outcome::AwaitsSlot => {
-                let waits_for = WaitsFor::Slot;
+            StepOutcome::Parked | StepOutcome::Over => self.stand_still(run).await,
+            StepOutcome::AwaitsSlot => {
+                let waits_for = WaitCondition::Slot;
                 self.mark(run, RunStatus::Parked { waits_for });
-                self.slots_again = Some(bootstrap::now().plus(SLOTS_AGAIN));
+                self.slots_again = Some(bootstrap::read_wall_clock().plus(SLOTS_AGAIN));
                 self.save().await
             }
         }
@@ -246,7 +247,7 @@ impl<'a> Session<'a> {
 
     /// Marks a run as waiting or finished. A waiting run holds at most its workspace, for a short report; a
     /// finished one holds nothing.
-    async fn stand_still(&mut self, run: &RunId) -> Result<(), Trouble> {
+    async fn stand_still(&mut self, run: &RunId) -> Result<(), TicketError> {
         let Some(live) = self.runs.get(run) else {
             return Ok(());
         };
@@ -254,14 +255,14 @@ impl<'a> Session<'a> {
             (Some(reason), _) => {
                 self.driver.close(&live.state, self.fence).await;
                 self.driver.snapshots.forget(run);
-                telemetry::run_finished(live.state.job().as_str(), reason.as_str());
+                telemetry::count_finished_run(live.state.job().as_str(), reason.as_str());
                 tracing::info!(%run, reason = reason.as_str(), "run finished");
                 // A ticket ends with the notice that its pull request was merged or closed.
                 if live.state.job() == Job::Finish && reason == StopReason::Completed {
                     self.count_lead_time();
                 }
                 self.mark(run, RunStatus::Active);
-                self.row.finish(run, reason, bootstrap::now());
+                self.row.finish(run, reason, bootstrap::read_wall_clock());
             }
             (None, Some(waits_for)) => {
                 // A wait for a person may last days; the slot is for other runs.
@@ -280,12 +281,12 @@ impl<'a> Session<'a> {
     /// ticket is too short.
     fn count_lead_time(&self) {
         if let Some(first) = self.row.runs.first() {
-            telemetry::ticket_done(bootstrap::now().since(first.started_at));
+            telemetry::record_lead_time(bootstrap::read_wall_clock().since(first.started_at));
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Trouble> {
-        self.lease.check().map_err(|_| Trouble::Lost)
+    pub(super) fn check(&self) -> Result<(), TicketError> {
+        self.lease.check().map_err(|_| TicketError::Lost)
     }
 
     /// Repeats an operation on NATS during an outage.
@@ -293,11 +294,11 @@ impl<'a> Session<'a> {
         &self,
         what: &'static str,
         operation: impl Fn() -> F,
-    ) -> Result<T, Trouble>
+    ) -> Result<T, TicketError>
     where
         F: Future<Output = Result<T, queue::Error>>,
     {
-        let mut patience = outage::Patience::new(what);
+        let mut patience = outage::OutagePatience::new(what);
         loop {
             match operation().await {
                 Ok(done) => return Ok(done),
@@ -308,10 +309,10 @@ impl<'a> Session<'a> {
     }
 
     /// Saves the row. After an outage the last attempt may have succeeded; a row with our fence is ours.
-    pub(super) async fn save(&mut self) -> Result<(), Trouble> {
-        let table = self.driver.queue.table::<Row>(Bucket::Tickets);
+    pub(super) async fn save(&mut self) -> Result<(), TicketError> {
+        let table = self.driver.queue.table::<TicketRow>(KeyValueBucket::Tickets);
         let key = self.ticket.to_string();
-        let mut patience = outage::Patience::new("the ticket's row");
+        let mut patience = outage::OutagePatience::new("the ticket's row");
         let mut is_repeated = false;
         loop {
             self.check()?;
@@ -324,7 +325,7 @@ impl<'a> Session<'a> {
                 Err(queue::Error::Conflict) if is_repeated => {
                     let found = self.outlast("the ticket's row", || table.get(&key)).await?;
                     let ours = found.filter(|(row, _)| row.fence == self.fence);
-                    self.revision = Some(ours.ok_or(Trouble::Lost)?.1);
+                    self.revision = Some(ours.ok_or(TicketError::Lost)?.1);
                 }
                 Err(error) => {
                     patience.pause(error.into(), self.shutdown).await?;
@@ -337,14 +338,14 @@ impl<'a> Session<'a> {
 
 /// Performs an action. During an outage of NATS it repeats the action under the same ids, so nothing
 /// happens twice.
-async fn perform(
-    driver: Arc<Driver>,
-    action: Action,
-    state: Arc<RunState>,
+async fn perform_with_patience(
+    driver: Arc<RunDriver>,
+    action: RunAction,
+    state: Arc<PlannerRunState>,
     fence: RunFence,
     kept_elsewhere: u64,
-) -> Result<Outcome, Trouble> {
-    let mut patience = outage::Patience::new("a step");
+) -> Result<StepOutcome, TicketError> {
+    let mut patience = outage::OutagePatience::new("a step");
     loop {
         match driver
             .perform(action.clone(), &state, fence, kept_elsewhere)
@@ -358,16 +359,16 @@ async fn perform(
 }
 
 /// Returns a stream with an item for each append to the ticket's triggers, or for several at once.
-fn changes(watch: Watch) -> impl Stream<Item = ()> {
+fn watch_changes(watch: LogWatch) -> impl Stream<Item = ()> {
     stream::unfold(watch, |mut watch| async {
         watch.changed().await;
         Some(((), watch))
     })
 }
 
-async fn until(due: Option<Timestamp>) {
+async fn sleep_until_due(due: Option<Timestamp>) {
     match due {
-        Some(due) => tokio::time::sleep(due.since(bootstrap::now())).await,
+        Some(due) => tokio::time::sleep(due.since(bootstrap::read_wall_clock())).await,
         None => std::future::pending().await,
     }
 }

@@ -12,25 +12,25 @@ use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-use crate::driver::{Outcome, Trouble};
+use crate::driver::{StepOutcome, TicketError};
 
-type Step = AbortOnDropHandle<Result<Outcome, Trouble>>;
+type StepTask = AbortOnDropHandle<Result<StepOutcome, TicketError>>;
 
 /// Steps of several runs in parallel, each in a separate task.
 ///
 /// A step continues while the session waits for NATS. Otherwise a model's reply would reach its time limits
 /// meanwhile and cost money again. Dropping this cancels all steps.
 #[derive(Default)]
-pub(super) struct Steps {
-    under_way: Vec<(RunId, Step)>,
+pub(super) struct RunningSteps {
+    under_way: Vec<(RunId, StepTask)>,
 }
 
-impl Steps {
+impl RunningSteps {
     /// Starts a step of a run that has none.
     pub(super) fn begin(
         &mut self,
         run: RunId,
-        step: impl Future<Output = Result<Outcome, Trouble>> + Send + 'static,
+        step: impl Future<Output = Result<StepOutcome, TicketError>> + Send + 'static,
     ) {
         let step = AbortOnDropHandle::new(tokio::spawn(step.in_current_span()));
         self.under_way.push((run, step));
@@ -55,15 +55,15 @@ impl Steps {
     }
 
     /// Returns the next outcome; waits forever without a step. Cancel safe.
-    pub(super) async fn next(&mut self) -> (RunId, Result<Outcome, Trouble>) {
+    pub(super) async fn next(&mut self) -> (RunId, Result<StepOutcome, TicketError>) {
         poll_fn(|context| self.poll(context)).await
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(RunId, Result<Outcome, Trouble>)> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(RunId, Result<StepOutcome, TicketError>)> {
         for place in 0..self.under_way.len() {
             if let Poll::Ready(ended) = Pin::new(&mut self.under_way[place].1).poll(context) {
                 let (run, _) = self.under_way.remove(place);
-                return Poll::Ready((run, ended.unwrap_or_else(broken)));
+                return Poll::Ready((run, ended.unwrap_or_else(unwrap_task)));
             }
         }
         Poll::Pending
@@ -72,9 +72,9 @@ impl Steps {
 
 /// Handles a broken task. A panic in a step continues in the session. Only the end of the runtime cancels a
 /// step here.
-fn broken(error: JoinError) -> Result<Outcome, Trouble> {
+fn unwrap_task(error: JoinError) -> Result<StepOutcome, TicketError> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        Err(_) => Err(Trouble::Lost),
+        Err(_) => Err(TicketError::Lost),
     }
 }

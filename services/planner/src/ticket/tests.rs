@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ChecksSummary, Conclusion, Decision, Fact, Job, Lane, News, Pending, PullRequestRef, Reason, Receipt,
-    ReportOutcome, ReportRequest, ReportSettled, Row, RunFence, RunId, RunStatus, SkipReason, Source,
-    StopReason, TicketComment, Timestamp, Trigger, Verdict, WaitsFor,
+    ChecksConclusion, ChecksSummary, DecisionVerdict, Fact, GateDecision, Job, Lane, OutboundOutcome,
+    OutboundReceipt, OutboundSettled, PendingRun, PullRequestRef, ReportRequest, RunFence, RunId, RunStatus,
+    SkipReason, StopReason, TicketComment, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel,
+    TriggerReason, WaitCondition,
 };
 use proptest::prelude::*;
 
-use super::fold::{Step, fold};
+use super::fold::{FoldStep, fold_triggers};
 use super::lanes::next_runs;
 use crate::run::tests::{commit, request, reviewed, ticket, trigger};
 
@@ -17,12 +18,12 @@ fn fence() -> RunFence {
     RunFence::new(1, 2, 1)
 }
 
-fn asked(job: Job) -> Reason {
-    Reason::JobRequested(Box::new(request(job)))
+fn asked(job: Job) -> TriggerReason {
+    TriggerReason::JobRequested(Box::new(request(job)))
 }
 
-fn merged() -> Reason {
-    Reason::PullRequestMerged {
+fn merged() -> TriggerReason {
+    TriggerReason::PullRequestMerged {
         pull_request: pull_request(),
         by: "ada".to_owned(),
     }
@@ -42,14 +43,14 @@ fn run(sequence: u64) -> RunId {
     RunId::new(ticket(), sequence)
 }
 
-fn folded(row: Row, reasons: Vec<(u64, Reason)>) -> (Row, Vec<Step>) {
+fn folded(row: TicketRow, reasons: Vec<(u64, TriggerReason)>) -> (TicketRow, Vec<FoldStep>) {
     let triggers: Vec<_> = reasons
         .into_iter()
         .map(|(sequence, reason)| (sequence, trigger(reason)))
         .collect();
-    let (row, steps) = fold(row, &ticket(), &triggers, fence(), Timestamp::from_unix_ms(7));
+    let (row, steps) = fold_triggers(row, &ticket(), &triggers, fence(), Timestamp::from_unix_ms(7));
     assert_eq!(
-        fold(
+        fold_triggers(
             row.clone(),
             &ticket(),
             &triggers,
@@ -64,13 +65,13 @@ fn folded(row: Row, reasons: Vec<(u64, Reason)>) -> (Row, Vec<Step>) {
 
 #[test]
 fn requested_job_opens_run_named_by_trigger() {
-    let (row, steps) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+    let (row, steps) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
     assert_eq!(row.cursor, 5);
     assert_eq!(next_runs(&row), [run(5)]);
-    assert!(matches!(&steps[..], [Step::Open { run: opened, .. }] if *opened == run(5)));
+    assert!(matches!(&steps[..], [FoldStep::Open { run: opened, .. }] if *opened == run(5)));
 }
 
-fn parked(row: &mut Row, sequence: u64, waits_for: WaitsFor) {
+fn parked(row: &mut TicketRow, sequence: u64, waits_for: WaitCondition) {
     row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked { waits_for };
 }
 
@@ -81,11 +82,11 @@ fn changes_of_one_repository_take_turns() {
         (6, asked(Job::Implement)),
         (7, merged()),
     ];
-    let (mut row, _) = folded(Row::default(), asked);
+    let (mut row, _) = folded(TicketRow::default(), asked);
     assert_eq!(next_runs(&row), [run(5), run(7)]);
     row.finish(&run(7), StopReason::Completed, trigger(merged()).at);
     assert_eq!(next_runs(&row), [run(5)]);
-    parked(&mut row, 5, WaitsFor::Report);
+    parked(&mut row, 5, WaitCondition::Report);
     assert_eq!(
         next_runs(&row),
         [],
@@ -99,8 +100,8 @@ fn changes_of_one_repository_take_turns() {
 fn changes_of_two_repositories_run_parallel() {
     let mut other = request(Job::Implement);
     other.repository = "acme/site".parse().unwrap();
-    let other = Reason::JobRequested(Box::new(other));
-    let (row, _) = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, other)]);
+    let other = TriggerReason::JobRequested(Box::new(other));
+    let (row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement)), (6, other)]);
     let mut next = next_runs(&row);
     next.sort();
     assert_eq!(next, [run(5), run(6)]);
@@ -113,46 +114,46 @@ fn parked_change_keeps_only_its_branch() {
             branch: branch.to_owned(),
             ..pull_request()
         };
-        Reason::ChecksCompleted(ChecksSummary {
+        TriggerReason::ChecksCompleted(ChecksSummary {
             pull_request,
             head: commit('1'),
-            conclusion: Conclusion::Failure,
+            conclusion: ChecksConclusion::Failure,
             failed: vec![],
             unrepaired: None,
             rerun: Vec::new(),
             asked: Vec::new(),
             page: String::new(),
-            suspects: domain::Suspects::default(),
+            suspects: domain::SuspectChanges::default(),
         })
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
-    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
+    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
     row.set_branch(&run(5), "a");
-    parked(&mut row, 5, WaitsFor::Decision);
+    parked(&mut row, 5, WaitCondition::Decision);
     (row, _) = folded(row, red);
     assert_eq!(next_runs(&row), [run(7)], "the branch of the first is its own");
     row.run_mut(&run(7)).unwrap().status = RunStatus::Active;
-    let answer = ReportSettled {
+    let answer = OutboundSettled {
         report: run(5).call(9).into(),
         run: run(5),
-        outcome: ReportOutcome::Done(Receipt::Told),
+        outcome: OutboundOutcome::Done(OutboundReceipt::Told),
     };
-    (row, _) = folded(row, vec![(9, Reason::ReportSettled(answer))]);
+    (row, _) = folded(row, vec![(9, TriggerReason::ReportSettled(answer))]);
     assert_eq!(
         next_runs(&row),
         [run(7)],
         "a run that has begun is not interrupted"
     );
-    parked(&mut row, 7, WaitsFor::Report);
+    parked(&mut row, 7, WaitCondition::Report);
     assert_eq!(next_runs(&row), [run(5)], "the oldest that can go on is next");
 }
 
-fn comment(on: Option<PullRequestRef>) -> Reason {
+fn comment(on: Option<PullRequestRef>) -> TriggerReason {
     comment_by(true, on)
 }
 
-fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> Reason {
-    Reason::NewsArrived(News::Comment {
+fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> TriggerReason {
+    TriggerReason::NewsArrived(TicketNews::Comment {
         comment: TicketComment {
             author: "ada".to_owned(),
             at: Timestamp::from_unix_ms(9),
@@ -166,11 +167,15 @@ fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> Reason {
 
 #[test]
 fn news_reach_concerned_runs_without_waking() {
-    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement)), (6, merged())]).0;
-    parked(&mut row, 5, WaitsFor::Decision);
+    let mut row = folded(
+        TicketRow::default(),
+        vec![(5, asked(Job::Implement)), (6, merged())],
+    )
+    .0;
+    parked(&mut row, 5, WaitCondition::Decision);
     for on in [None, Some(pull_request())] {
         let (heard, steps) = folded(row.clone(), vec![(7, comment(on))]);
-        assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+        assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
             if *told == run(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
         assert_eq!(
             heard.run(&run(5)).unwrap().status,
@@ -183,7 +188,7 @@ fn news_reach_concerned_runs_without_waking() {
     };
     assert_eq!(folded(row, vec![(7, comment(Some(elsewhere)))]).1, []);
     assert_eq!(
-        folded(Row::default(), vec![(7, comment(None))]).1,
+        folded(TicketRow::default(), vec![(7, comment(None))]).1,
         [],
         "without a live run nothing follows"
     );
@@ -191,24 +196,26 @@ fn news_reach_concerned_runs_without_waking() {
 
 #[test]
 fn comment_wakes_run_awaiting_answer() {
-    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement))]).0;
-    parked(&mut row, 5, WaitsFor::Answer);
+    let mut row = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]).0;
+    parked(&mut row, 5, WaitCondition::Answer);
     let (heard, steps) = folded(row, vec![(7, comment(None))]);
     assert_eq!(heard.run(&run(5)).unwrap().status, RunStatus::Queued);
-    assert!(matches!(&steps[..], [Step::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })));
+    assert!(
+        matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. }))
+    );
 }
 
 #[test]
 fn comment_of_stranger_wakes_no_waiting_run() {
-    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement))]).0;
-    parked(&mut row, 5, WaitsFor::Answer);
+    let mut row = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]).0;
+    parked(&mut row, 5, WaitCondition::Answer);
     let (heard, steps) = folded(row.clone(), vec![(7, comment_by(false, None))]);
     assert_eq!(
         heard.run(&run(5)).unwrap().status,
         row.run(&run(5)).unwrap().status
     );
     assert!(
-        matches!(&steps[..], [Step::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
+        matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
         "it is read once the run goes on: {steps:?}"
     );
 }
@@ -216,7 +223,7 @@ fn comment_of_stranger_wakes_no_waiting_run() {
 #[test]
 fn newer_triage_supersedes_running_one() {
     let (row, steps) = folded(
-        Row::default(),
+        TicketRow::default(),
         vec![(5, asked(Job::Triage)), (6, asked(Job::Triage))],
     );
     assert_eq!(row.pending.len(), 1);
@@ -229,12 +236,12 @@ fn newer_triage_supersedes_running_one() {
     assert!(
         steps
             .iter()
-            .any(|step| matches!(step, Step::Tell { run: told, .. } if *told == run(5)))
+            .any(|step| matches!(step, FoldStep::Tell { run: told, .. } if *told == run(5)))
     );
 }
 
-fn pushed_by_grace() -> Reason {
-    Reason::HeadMoved {
+fn pushed_by_grace() -> TriggerReason {
+    TriggerReason::HeadMoved {
         pull_request: pull_request(),
         head: commit('c'),
         by: "grace".to_owned(),
@@ -246,22 +253,22 @@ fn push_reaches_only_work_on_branch() {
     let on = |branch: &str| {
         let mut request = request(Job::AddressReview);
         request.about = reviewed();
-        if let domain::About::Review(round) = &mut request.about {
+        if let domain::JobSubject::Review(round) = &mut request.about {
             round.pull_request.branch = branch.to_owned();
         }
-        Reason::JobRequested(Box::new(request))
+        TriggerReason::JobRequested(Box::new(request))
     };
     let mut row = folded(
-        Row::default(),
+        TicketRow::default(),
         vec![(5, on("b")), (6, on("other")), (7, asked(Job::Answer))],
     )
     .0;
-    parked(&mut row, 5, WaitsFor::Answer);
+    parked(&mut row, 5, WaitCondition::Answer);
     let (moved, steps) = folded(row, vec![(8, pushed_by_grace())]);
     let told: Vec<&RunId> = steps
         .iter()
         .filter_map(|step| match step {
-            Step::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == commit('c')) => {
+            FoldStep::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == commit('c')) => {
                 Some(run)
             }
             _ => None,
@@ -275,15 +282,15 @@ fn push_reaches_only_work_on_branch() {
 #[test]
 fn withdrawn_review_ends_alone() {
     let row = folded(
-        Row::default(),
+        TicketRow::default(),
         vec![
             (5, asked(Job::Review)),
             (6, asked(Job::Implement)),
             (7, asked(Job::Triage)),
         ],
     );
-    let why = domain::Withdrawal::Merged;
-    let (row, steps) = folded(row.0, vec![(8, Reason::ReviewWithdrawn { why })]);
+    let why = domain::WithdrawalReason::Merged;
+    let (row, steps) = folded(row.0, vec![(8, TriggerReason::ReviewWithdrawn { why })]);
     let reason = StopReason::Withdrawn { why };
     assert_eq!(
         row.run(&run(5)).unwrap().status,
@@ -291,22 +298,22 @@ fn withdrawn_review_ends_alone() {
             reason: reason.clone()
         }
     );
-    assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+    assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
         if *told == run(5) && **fact == Fact::RunFinished { reason }));
     assert_eq!(row.pending.len(), 2);
 }
 
 #[test]
 fn settled_report_wakes_run_and_records_pull() {
-    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitsFor::Report);
-    let outcome = ReportOutcome::Done(Receipt::PullRequestOpened(pull_request()));
-    let settled = ReportSettled {
+    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
+    parked(&mut row, 5, WaitCondition::Report);
+    let outcome = OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request()));
+    let settled = OutboundSettled {
         report: run(5).call(9).into(),
         run: run(5),
         outcome,
     };
-    let (row, steps) = folded(row, vec![(6, Reason::ReportSettled(settled))]);
+    let (row, steps) = folded(row, vec![(6, TriggerReason::ReportSettled(settled))]);
     assert_eq!(row.pull_requests, [pull_request()]);
     assert_eq!(next_runs(&row), [run(5)]);
     assert_eq!(steps.len(), 1);
@@ -315,31 +322,31 @@ fn settled_report_wakes_run_and_records_pull() {
 #[test]
 fn stop_reaches_all_runs_except_maintenance() {
     let before = vec![(5, asked(Job::Implement)), (6, merged())];
-    let (row, _) = folded(Row::default(), before);
-    let (_, steps) = folded(row, vec![(7, Reason::StopRequested { run: None })]);
-    assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+    let (row, _) = folded(TicketRow::default(), before);
+    let (_, steps) = folded(row, vec![(7, TriggerReason::StopRequested { run: None })]);
+    assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
         if *told == run(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
 }
 
 #[test]
 fn irrelevant_trigger_folds_without_step() {
-    let decision = Decision {
+    let decision = GateDecision {
         run: run(3),
         head: "a".repeat(40).parse().unwrap(),
-        verdict: Verdict::Approve,
+        verdict: DecisionVerdict::Approve,
         feedback: String::new(),
     };
-    let (row, steps) = folded(Row::default(), vec![(5, Reason::Decided(decision))]);
+    let (row, steps) = folded(TicketRow::default(), vec![(5, TriggerReason::Decided(decision))]);
     assert_eq!((row.cursor, steps), (5, vec![]));
 }
 
 #[test]
 fn retry_and_reassignment_wake_waiting_run() {
-    for reason in [Reason::RetryRequested, asked(Job::Implement)] {
-        let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-        parked(&mut row, 5, WaitsFor::Retry);
+    for reason in [TriggerReason::RetryRequested, asked(Job::Implement)] {
+        let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
+        parked(&mut row, 5, WaitCondition::Retry);
         let (row, steps) = folded(row, vec![(6, reason)]);
-        assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+        assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
             if *told == run(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
         assert_eq!(
             (row.pending.len(), row.opened, next_runs(&row)),
@@ -350,36 +357,36 @@ fn retry_and_reassignment_wake_waiting_run() {
 
 #[test]
 fn retry_with_settled_notice_is_kept() {
-    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitsFor::Retry);
-    let told = Reason::ReportSettled(domain::ReportSettled {
+    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
+    parked(&mut row, 5, WaitCondition::Retry);
+    let told = TriggerReason::ReportSettled(domain::OutboundSettled {
         report: run(5).call(9).into(),
         run: run(5),
-        outcome: domain::ReportOutcome::Done(domain::Receipt::Told),
+        outcome: domain::OutboundOutcome::Done(domain::OutboundReceipt::Told),
     });
-    let (_, steps) = folded(row, vec![(6, told), (7, Reason::RetryRequested)]);
+    let (_, steps) = folded(row, vec![(6, told), (7, TriggerReason::RetryRequested)]);
     let last = steps.last();
-    assert!(matches!(last, Some(Step::Tell { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
+    assert!(matches!(last, Some(FoldStep::Tell { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
 }
 
 #[test]
 fn api_job_gets_promised_run() {
-    let (mut row, _) = folded(Row::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitsFor::Retry);
+    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
+    parked(&mut row, 5, WaitCondition::Retry);
     let request = Trigger {
-        source: Source::Api,
+        source: TriggerChannel::Api,
         ..trigger(asked(Job::Implement))
     };
     let now = Timestamp::from_unix_ms(7);
-    let (row, steps) = fold(row, &ticket(), &[(6, request)], fence(), now);
-    assert!(matches!(&steps[..], [Step::Open { .. }]));
+    let (row, steps) = fold_triggers(row, &ticket(), &[(6, request)], fence(), now);
+    assert!(matches!(&steps[..], [FoldStep::Open { .. }]));
     assert_eq!(next_runs(&row), [], "it queues behind the one that waits");
 }
 
 #[test]
 fn jobs_meet_running_jobs_by_lane() {
     for job in Job::ALL {
-        let (mut row, _) = folded(Row::default(), vec![(5, asked(job)), (6, asked(job))]);
+        let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(job)), (6, asked(job))]);
         let live: Vec<RunId> = row.pending.iter().map(|pending| pending.run.clone()).collect();
         let lane = job.lane(&pull_request().repository);
         if lane.replaces() {
@@ -391,7 +398,7 @@ fn jobs_meet_running_jobs_by_lane() {
             (vec![run(5), run(6)], vec![run(5)]),
             "{job}"
         );
-        parked(&mut row, 5, WaitsFor::Report);
+        parked(&mut row, 5, WaitCondition::Report);
         let second = if matches!(lane, Lane::Change { .. }) {
             vec![]
         } else {
@@ -437,7 +444,7 @@ fn lane(number: u8) -> Lane {
 /// Row with the runs that have begun.
 #[derive(Default)]
 struct Rounds {
-    row: Row,
+    row: TicketRow,
     begun: BTreeSet<RunId>,
 }
 
@@ -456,15 +463,15 @@ impl Rounds {
         let active = |status: &RunStatus| *status == RunStatus::Active;
         let (run, status) = match event {
             Event::Ask(number, branch) => {
-                let pending = Pending {
+                let pending = PendingRun {
                     branch: branch.map(|branch| branch.to_string()),
-                    ..Pending::new(run(sequence), Job::Implement, lane(*number))
+                    ..PendingRun::new(run(sequence), Job::Implement, lane(*number))
                 };
                 self.row.open(pending, Timestamp::default());
                 (None, None)
             }
             Event::Park(at) => {
-                let waits_for = WaitsFor::Report;
+                let waits_for = WaitCondition::Report;
                 (pick(&active, *at), Some(RunStatus::Parked { waits_for }))
             }
             Event::Wake(at) => {
@@ -484,7 +491,7 @@ impl Rounds {
         }
     }
 
-    fn status(&self, pending: &Pending) -> &RunStatus {
+    fn status(&self, pending: &PendingRun) -> &RunStatus {
         &self.row.run(&pending.run).unwrap().status
     }
 }
@@ -524,7 +531,7 @@ proptest! {
 
 #[test]
 fn orders_get_reaction_and_cost_reply() {
-    let to = domain::Reactable::Comment {
+    let to = domain::ReactionSubject::Comment {
         repository: "acme/shop".parse().unwrap(),
         id: 77,
     };
@@ -534,21 +541,24 @@ fn orders_get_reaction_and_cost_reply() {
     };
     let asked = Trigger {
         seen: Some(to.clone()),
-        ..trigger(Reason::CostAsked {
+        ..trigger(TriggerReason::CostAsked {
             on: None,
             cost: cost.clone(),
         })
     };
     let at = Timestamp::from_unix_ms(7);
-    let (_, steps) = fold(Row::default(), &ticket(), &[(5, asked)], fence(), at);
-    let [Step::Notice(seen), Step::Notice(told)] = &steps[..] else {
+    let (_, steps) = fold_triggers(TicketRow::default(), &ticket(), &[(5, asked)], fence(), at);
+    let [FoldStep::Notice(seen), FoldStep::Notice(told)] = &steps[..] else {
         panic!("{steps:?}")
     };
     assert_eq!(seen.id.as_str(), "seen:jira:ENG-12@5");
-    let reaction = domain::Reaction::Eyes;
-    assert_eq!(seen.request, domain::report::React { to, reaction }.into());
+    let reaction = domain::ReactionKind::Eyes;
+    assert_eq!(
+        seen.request,
+        domain::report::ReactionRequest { to, reaction }.into()
+    );
     assert_eq!(told.id.as_str(), "notice:jira:ENG-12@5");
-    assert_eq!(told.request, domain::report::CostTold { on: None, cost }.into());
+    assert_eq!(told.request, domain::report::CostReply { on: None, cost }.into());
 }
 
 #[test]
@@ -556,9 +566,12 @@ fn a_skipped_job_becomes_a_notice() {
     let skipped = SkipReason::Label {
         label: "skip-dispatch".to_owned(),
     };
-    let (row, steps) = folded(Row::default(), vec![(5, Reason::Skipped(skipped.clone()))]);
+    let (row, steps) = folded(
+        TicketRow::default(),
+        vec![(5, TriggerReason::Skipped(skipped.clone()))],
+    );
     assert!(row.runs.is_empty());
-    let [Step::Notice(report)] = &steps[..] else {
+    let [FoldStep::Notice(report)] = &steps[..] else {
         panic!("{steps:?}")
     };
     assert_eq!(report.id.as_str(), "notice:jira:ENG-12@5");

@@ -3,9 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{PullRequestAnswer, PullRequestCall, cause::chain};
-use pullrequest::{Answer, DryRun, Kind, Place, Problem, Request, parse_at_github};
-use queue::{PullRequestCalls, Revision, Taken};
+use domain::{PullRequestAnswer, PullRequestCall, cause::format_error_chain};
+use pullrequest::{
+    BranchLocation, CallProblem, DryRunAnswer, ProblemKind, ProtocolAnswer, ValidatedRequest,
+    parse_github_request,
+};
+use queue::{CallClaim, PullRequestCalls, TableRevision};
 use tokio::{
     sync::Semaphore,
     task::JoinSet,
@@ -14,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Direct, only_looked, without_credentials};
+use super::{PullRequestOpener, only_looked, without_credentials};
 
 // Interval of the poll for new calls.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -22,19 +25,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AT_ONCE: usize = 4;
 
 /// Result of a call.
-enum Answered {
-    Wrote(Answer),
-    Looked(DryRun),
+enum PullRequestResult {
+    Wrote(ProtocolAnswer),
+    Looked(DryRunAnswer),
 }
 
 /// Worker for pull request calls.
-pub(crate) struct Calls {
-    pub(crate) direct: Direct,
+pub(crate) struct CallWorker {
+    pub(crate) direct: PullRequestOpener,
     pub(crate) calls: PullRequestCalls,
     pub(crate) rules: RulesStore,
 }
 
-impl Calls {
+impl CallWorker {
     /// Answers calls until shutdown. Calls in progress at that time are taken up by another reporter, or by this one
     /// after its restart.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), queue::Error> {
@@ -42,7 +45,7 @@ impl Calls {
         // After a slow poll, missed ticks must not cause a burst of polls.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        let (mut seen, mut waiting, mut in_hand) = (Revision::default(), Vec::new(), JoinSet::new());
+        let (mut seen, mut waiting, mut in_hand) = (TableRevision::default(), Vec::new(), JoinSet::new());
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             let (new, newest) = self.calls.changes_after(seen).await?;
             waiting.extend(new);
@@ -66,11 +69,11 @@ impl Calls {
                 left.push(call);
                 continue;
             };
-            match self.calls.take(&call.id, bootstrap::now()).await? {
-                Taken::Answered => {}
+            match self.calls.take(&call.id, bootstrap::read_wall_clock()).await? {
+                CallClaim::Answered => {}
                 // The other reporter may stop before it answers, so this call is tried again at the next poll.
-                Taken::Theirs => left.push(call),
-                Taken::Ours(revision) => {
+                CallClaim::Theirs => left.push(call),
+                CallClaim::Ours(revision) => {
                     let calls = Arc::clone(self);
                     let span = tracing::info_span!("pull request call", id = call.id, by = call.by);
                     let carried_out = async move {
@@ -84,19 +87,19 @@ impl Calls {
         Ok(left)
     }
 
-    async fn carry_out(&self, call: &PullRequestCall, revision: Revision) {
+    async fn carry_out(&self, call: &PullRequestCall, revision: TableRevision) {
         let started = Instant::now();
-        let answered = match parse_at_github(&call.request) {
+        let answered = match parse_github_request(&call.request) {
             Ok(request) => Box::pin(self.answered(request)).await,
-            Err(problems) => Answered::Wrote(Answer::failed(problems)),
+            Err(problems) => PullRequestResult::Wrote(ProtocolAnswer::failed(problems)),
         };
         let answer = match answered {
-            Answered::Wrote(answer) => {
-                let answer = Answer {
+            PullRequestResult::Wrote(answer) => {
+                let answer = ProtocolAnswer {
                     execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
                     ..without_credentials(answer)
                 };
-                let errors: Vec<Kind> = answer.errors.iter().map(|problem| problem.kind).collect();
+                let errors: Vec<ProblemKind> = answer.errors.iter().map(|problem| problem.kind).collect();
                 tracing::info!(
                     pull_request = answer.pr_url,
                     ?errors,
@@ -104,19 +107,19 @@ impl Calls {
                 );
                 serde_json::to_value(&answer)
             }
-            Answered::Looked(look) => serde_json::to_value(&look),
+            PullRequestResult::Looked(look) => serde_json::to_value(&look),
         };
         let kept = PullRequestAnswer {
-            taken_at: bootstrap::now(),
+            taken_at: bootstrap::read_wall_clock(),
             answer: Some(answer.unwrap_or_default()),
         };
         if let Err(error) = self.calls.keep_answer(&call.id, &kept, revision).await {
-            tracing::warn!(error = %chain(&error), "answer not kept; the call is carried out again, which repeats nothing");
+            tracing::warn!(error = %format_error_chain(&error), "answer not kept; the call is carried out again, which repeats nothing");
         }
     }
 
-    async fn answered(&self, request: Request) -> Answered {
-        let failed = |problem| Answered::Wrote(Answer::failed(vec![problem]));
+    async fn answered(&self, request: ValidatedRequest) -> PullRequestResult {
+        let failed = |problem| PullRequestResult::Wrote(ProtocolAnswer::failed(vec![problem]));
         let request = match self.under_the_rules(request) {
             Ok(request) => request,
             Err(problem) => return failed(problem),
@@ -126,16 +129,19 @@ impl Calls {
             Err(problem) => return failed(problem),
         };
         match self.direct.plan(&request, &ground, None) {
-            Ok(plan) if request.dry_run => Answered::Looked(only_looked(plan)),
-            Ok(plan) => Answered::Wrote(self.direct.write(&request, &ground, &plan).await),
+            Ok(plan) if request.dry_run => PullRequestResult::Looked(only_looked(plan)),
+            Ok(plan) => PullRequestResult::Wrote(self.direct.write(&request, &ground, &plan).await),
             Err(problem) => failed(problem),
         }
     }
 
     /// Refuses repositories without rules, and fills in the rules' fields for screens of transitions.
-    fn under_the_rules(&self, mut request: Request) -> Result<Request, Problem> {
-        let Place::GitHub(repository) = &request.place else {
-            return Err(Problem::new(Kind::UnknownError, "The branch is not at GitHub"));
+    fn under_the_rules(&self, mut request: ValidatedRequest) -> Result<ValidatedRequest, CallProblem> {
+        let BranchLocation::GitHub(repository) = &request.place else {
+            return Err(CallProblem::new(
+                ProblemKind::UnknownError,
+                "The branch is not at GitHub",
+            ));
         };
         let book = self.rules.book();
         if let Some(rules) = book.for_repository(repository) {
@@ -146,6 +152,6 @@ impl Calls {
             return Ok(request);
         }
         let message = format!("no rules name the repository {repository}");
-        Err(Problem::new(Kind::ValidationError, message).about_field("repository"))
+        Err(CallProblem::new(ProblemKind::ValidationError, message).about_field("repository"))
     }
 }

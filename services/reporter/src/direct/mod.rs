@@ -4,21 +4,23 @@
 //! request repeats nothing.
 
 mod calls;
-mod look;
+mod plan_execution;
+mod preconditions;
 mod tries;
-mod write;
 
 use std::collections::BTreeMap;
 
 use bootstrap::settings::{self, TextList};
-use domain::{Instance, cause::chain};
-use pullrequest::{Answer, Context, DryRun, Kind, Plan, Problem, Request};
+use domain::{InstanceName, cause::format_error_chain};
+use pullrequest::{
+    CallProblem, DryRunAnswer, ProblemContext, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan,
+};
 use serde::Deserialize;
 
-use crate::{scan, trouble::Trouble};
+use crate::{effect_error::EffectError, scan};
 
-pub(crate) use calls::Calls;
-pub use look::Ground;
+pub(crate) use calls::CallWorker;
+pub use preconditions::RequestPreconditions;
 use tries::GaveUp;
 
 /// Sections of the settings for this mode: the accounts that write.
@@ -31,8 +33,8 @@ pub struct DirectSettings {
     #[serde(default)]
     jira_writer: Option<jira::Settings>,
     /// The sections `[github.<instance>]`.
-    #[serde(default, deserialize_with = "github::writers")]
-    github: BTreeMap<Instance, github::Settings>,
+    #[serde(default, deserialize_with = "github::deserialize_writers")]
+    github: BTreeMap<InstanceName, github::Settings>,
     /// The section `[cli]`.
     #[serde(default)]
     cli: CliSettings,
@@ -47,16 +49,16 @@ struct CliSettings {
 }
 
 /// Opener of pull requests, with the accounts that write.
-pub struct Direct {
-    github: github::Writer,
+pub struct PullRequestOpener {
+    github: github::GitHubWriter,
     /// Absent if the settings have no Jira.
-    jira: Option<jira::Writer>,
+    jira: Option<jira::JiraWriter>,
     /// Git URL of each GitHub server.
-    servers: Vec<(Option<Instance>, String)>,
+    servers: Vec<(Option<InstanceName>, String)>,
     acronyms: Vec<String>,
 }
 
-impl Direct {
+impl PullRequestOpener {
     /// Builds the clients. Opens no connection.
     ///
     /// # Errors
@@ -78,20 +80,24 @@ impl Direct {
         let default = (!github_writer.is_without_account()).then_some(&github_writer);
         let named = github.iter().map(|(name, server)| (Some(name.clone()), server));
         let servers = default.iter().map(|server| (None, *server)).chain(named);
-        let jira = jira_writer.as_ref().map(jira::Writer::new).transpose();
+        let jira = jira_writer.as_ref().map(jira::JiraWriter::new).transpose();
         Ok(Self {
             servers: servers
                 .map(|(name, server)| (name, server.git_url.clone()))
                 .collect(),
-            github: github::Writer::with_instances(default, &github)
-                .map_err(|error| wrong("github_writer", chain(&error)))?,
-            jira: jira.map_err(|error| wrong("jira_writer", chain(&error)))?,
+            github: github::GitHubWriter::with_instances(default, &github)
+                .map_err(|error| wrong("github_writer", format_error_chain(&error)))?,
+            jira: jira.map_err(|error| wrong("jira_writer", format_error_chain(&error)))?,
             acronyms: cli.review_acronyms.0,
         })
     }
 
     /// Builds it from the accounts of the reporter.
-    pub(crate) fn with(github: github::Writer, jira: Option<jira::Writer>, acronyms: &[String]) -> Self {
+    pub(crate) fn with(
+        github: github::GitHubWriter,
+        jira: Option<jira::JiraWriter>,
+        acronyms: &[String],
+    ) -> Self {
         Self {
             github,
             jira,
@@ -105,9 +111,14 @@ impl Direct {
     ///
     /// # Errors
     /// The reason why no pull request is possible.
-    pub fn plan(&self, request: &Request, ground: &Ground, choice: Option<&str>) -> Result<Plan, Problem> {
+    pub fn plan(
+        &self,
+        request: &ValidatedRequest,
+        ground: &RequestPreconditions,
+        choice: Option<&str>,
+    ) -> Result<WritePlan, CallProblem> {
         let choice = choice.or(request.transition.as_deref());
-        pullrequest::plan(request, &ground.seen, &self.acronyms, choice)
+        pullrequest::plan_writes(request, &ground.seen, &self.acronyms, choice)
     }
 }
 
@@ -130,50 +141,50 @@ impl DirectSettings {
 }
 
 /// Builds the problem of a step that failed after all retries.
-fn problem(kind: Kind, message: String, gave_up: &GaveUp) -> Problem {
-    Problem::new(kind, message)
+fn build_problem(kind: ProblemKind, message: String, gave_up: &GaveUp) -> CallProblem {
+    CallProblem::new(kind, message)
         .saying(gave_up.trouble.to_string())
         .after(gave_up.retries)
 }
 
 /// Builds the problem of a Jira step. Wrong credentials have a kind that callers can distinguish.
-fn jira_problem(kind: Kind, key: &str, message: String, gave_up: &GaveUp) -> Problem {
+fn jira_problem(kind: ProblemKind, key: &str, message: String, gave_up: &GaveUp) -> CallProblem {
     let (kind, message) = match &gave_up.trouble {
-        Trouble::Credentials { .. } => (
-            Kind::JiraAuthenticationFailed,
+        EffectError::Credentials { .. } => (
+            ProblemKind::JiraAuthenticationFailed,
             "Jira refused the credentials of [jira_writer]".to_owned(),
         ),
         _ => (kind, message),
     };
-    problem(kind, message, gave_up).about_issue(key)
+    build_problem(kind, message, gave_up).about_issue(key)
 }
 
 /// Removes credentials from an answer, because it quotes errors of GitHub, Jira and git.
-pub fn without_credentials(mut answer: Answer) -> Answer {
-    clean(&mut answer.errors);
-    answer.jira_status.error.iter_mut().for_each(redact);
+pub fn without_credentials(mut answer: ProtocolAnswer) -> ProtocolAnswer {
+    clean_problems(&mut answer.errors);
+    answer.jira_status.error.iter_mut().for_each(redact_text);
     answer
 }
 
 /// Builds the answer to a dry run, without credentials.
-pub fn only_looked(plan: Plan) -> DryRun {
-    let mut look = DryRun::from(plan);
-    clean(&mut look.errors);
+pub fn only_looked(plan: WritePlan) -> DryRunAnswer {
+    let mut look = DryRunAnswer::from(plan);
+    clean_problems(&mut look.errors);
     look
 }
 
-fn clean(errors: &mut [Problem]) {
-    for Problem { message, context, .. } in errors {
-        redact(message);
-        let Context {
+fn clean_problems(errors: &mut [CallProblem]) {
+    for CallProblem { message, context, .. } in errors {
+        redact_text(message);
+        let ProblemContext {
             branch, error_output, ..
         } = context;
-        [branch, error_output].into_iter().flatten().for_each(redact);
+        [branch, error_output].into_iter().flatten().for_each(redact_text);
     }
 }
 
-fn redact(text: &mut String) {
-    *text = scan::without_logins(&scan::redact(text));
+fn redact_text(text: &mut String) {
+    *text = scan::without_logins(&scan::redact_credentials(text));
 }
 
 #[cfg(test)]
@@ -188,8 +199,10 @@ mod tests {
         scan::add_configured([&configured]);
         let said = "remote: https://x-access-token:ghs_SECRETSECRET@host/acme/shop and https://deploy:hunter@host:8443/x, \
                     plain-words-of-a-token at https://host/a@b";
-        let mut answer = Answer::failed(Vec::new());
-        answer.without_jira(Problem::new(Kind::GitPushFailed, said.to_owned()).saying(said.to_owned()));
+        let mut answer = ProtocolAnswer::failed(Vec::new());
+        answer.without_jira(
+            CallProblem::new(ProblemKind::GitPushFailed, said.to_owned()).saying(said.to_owned()),
+        );
         let json = serde_json::to_string(&without_credentials(answer)).unwrap();
         for secret in ["SECRETSECRET", "hunter", "x-access-token", "plain-words"] {
             assert!(!json.contains(secret), "{secret} in {json}");
@@ -203,10 +216,10 @@ mod tests {
     #[test]
     fn an_answer_quotes_no_credential() {
         let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
-        let said = Problem::new(Kind::GitPushFailed, format!("cannot push {token}"))
+        let said = CallProblem::new(ProblemKind::GitPushFailed, format!("cannot push {token}"))
             .about_branch(&token)
             .saying(format!("remote: {token}"));
-        let mut answer = Answer::failed(Vec::new());
+        let mut answer = ProtocolAnswer::failed(Vec::new());
         answer.without_jira(said);
         let json = serde_json::to_string(&without_credentials(answer)).unwrap();
         assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::trouble::Trouble;
+use crate::effect_error::EffectError;
 
 // Wait before the first retry; it doubles with each one.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -12,15 +12,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The last error, and the number of retries.
 #[derive(Debug)]
 pub(super) struct GaveUp {
-    pub(super) trouble: Trouble,
+    pub(super) trouble: EffectError,
     pub(super) retries: u32,
 }
 
 /// Performs a call with up to `retries` retries. The call has to check the current state before it writes: a try with
 /// an unknown outcome may have succeeded.
-pub(super) async fn tried<T, F>(retries: u32, mut once: impl FnMut() -> F) -> Result<T, GaveUp>
+pub(super) async fn retry_call<T, F>(retries: u32, mut once: impl FnMut() -> F) -> Result<T, GaveUp>
 where
-    F: Future<Output = Result<T, Trouble>>,
+    F: Future<Output = Result<T, EffectError>>,
 {
     let mut done = 0;
     loop {
@@ -28,7 +28,7 @@ where
             Ok(value) => return Ok(value),
             Err(trouble) => trouble,
         };
-        match wait(&trouble, done).filter(|_| done < retries) {
+        match next_wait(&trouble, done).filter(|_| done < retries) {
             Some(wait) => tokio::time::sleep(wait).await,
             None => {
                 return Err(GaveUp {
@@ -42,20 +42,20 @@ where
 }
 
 /// Returns the wait after this number of retries; `None` if a retry has the same result or would take too long.
-fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
+fn next_wait(trouble: &EffectError, done: u32) -> Option<Duration> {
     let asked = match trouble {
-        Trouble::Later { after, .. } => after.unwrap_or_default(),
-        Trouble::HeldBack { wait, .. } => *wait,
-        Trouble::Unknown(_) => Duration::ZERO,
-        Trouble::Refused(_)
-        | Trouble::DiskFull(_)
-        | Trouble::Failed(_)
-        | Trouble::Missing(_)
-        | Trouble::Credentials { .. }
-        | Trouble::Denied { .. }
-        | Trouble::Ledger(_)
-        | Trouble::HandBack(_)
-        | Trouble::Shutdown => return None,
+        EffectError::Later { after, .. } => after.unwrap_or_default(),
+        EffectError::HeldBack { wait, .. } => *wait,
+        EffectError::Unknown(_) => Duration::ZERO,
+        EffectError::Refused(_)
+        | EffectError::DiskFull(_)
+        | EffectError::Failed(_)
+        | EffectError::Missing(_)
+        | EffectError::Credentials { .. }
+        | EffectError::Denied { .. }
+        | EffectError::Ledger(_)
+        | EffectError::HandBack(_)
+        | EffectError::Shutdown => return None,
     };
     let wait = asked.max(FIRST_WAIT * 2_u32.saturating_pow(done));
     (wait <= LONGEST_WAIT).then_some(wait)
@@ -65,9 +65,9 @@ fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    async fn calls(retries: u32, trouble: fn() -> Trouble) -> (u32, u32) {
+    async fn calls(retries: u32, trouble: fn() -> EffectError) -> (u32, u32) {
         let mut calls = 0;
-        let gave_up = tried(retries, || {
+        let gave_up = retry_call(retries, || {
             calls += 1;
             std::future::ready(Err::<(), _>(trouble()))
         });
@@ -77,17 +77,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_what_may_pass_is_tried_again() {
-        let later = || Trouble::Later {
+        let later = || EffectError::Later {
             detail: String::new(),
             after: None,
         };
         assert_eq!(calls(3, later).await, (4, 3));
-        assert_eq!(calls(2, || Trouble::Unknown(String::new())).await, (3, 2));
+        assert_eq!(calls(2, || EffectError::Unknown(String::new())).await, (3, 2));
         assert_eq!(
-            calls(3, || Trouble::Refused(domain::Refusal::NotInspected)).await,
+            calls(3, || EffectError::Refused(domain::OutboundRefusal::NotInspected)).await,
             (1, 0)
         );
-        let long = || Trouble::Later {
+        let long = || EffectError::Later {
             detail: String::new(),
             after: Some(Duration::from_secs(3600)),
         };

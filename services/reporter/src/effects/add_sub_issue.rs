@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Made, MadeIssue},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, MadeIssue},
 };
 
 /// Adds an issue that the report opened as a sub-issue.
@@ -20,14 +20,14 @@ pub(crate) struct AddSubIssue {
 }
 
 impl AddSubIssue {
-    fn ends<'a>(&self, made: &'a Made) -> Option<(u64, &'a MadeIssue)> {
+    fn ends<'a>(&self, made: &'a EffectOutput) -> Option<(u64, &'a MadeIssue)> {
         let parent = self.parent.or(made.issues.first().map(|first| first.number))?;
         Some((parent, made.issues.get(self.part)?))
     }
 }
 
 #[async_trait]
-impl Effect for AddSubIssue {
+impl OutboundEffect for AddSubIssue {
     fn name(&self) -> &'static str {
         "add_sub_issue"
     }
@@ -40,20 +40,28 @@ impl Effect for AddSubIssue {
         true
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let Some((parent, part)) = self.ends(asked.made) else {
             return Ok(None);
         };
         let parts = outside.github.sub_issues(&self.repository, parent).await?;
-        Ok(parts.contains(&part.number).then(Made::default))
+        Ok(parts.contains(&part.number).then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         if let Some((parent, part)) = self.ends(asked.made) {
             let github = &outside.github;
             github.add_sub_issue(&self.repository, parent, part.id).await?;
             tracing::info!(repository = %self.repository, parent, number = part.number, "issue is a part of another");
         }
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

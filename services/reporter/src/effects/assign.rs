@@ -1,10 +1,10 @@
 //! Assigns a ticket to the account that the rules name.
 
 use async_trait::async_trait;
-use domain::{Assign, RepositoryName, Rules, TicketKey};
+use domain::{AssigneeRule, RepositoryName, RepositoryRules, TicketKey};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Assigns a ticket, so that its watchers see who works on it. An existing assignee stays.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct AssignTicket {
 }
 
 #[async_trait]
-impl Effect for AssignTicket {
+impl OutboundEffect for AssignTicket {
     fn name(&self) -> &'static str {
         "assign"
     }
@@ -26,7 +26,11 @@ impl Effect for AssignTicket {
         true
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let is_taken = match &self.ticket {
             TicketKey::Jira { .. } => outside.jira.assignee(&self.ticket).await?.is_some(),
             TicketKey::GitHub { repository, number } => {
@@ -34,12 +38,18 @@ impl Effect for AssignTicket {
             }
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => true,
         };
-        Ok(is_taken.then(Made::default))
+        Ok(is_taken.then(EffectOutput::default))
     }
 
     /// A failed assignment is not an error: the work does not depend on it.
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let rules = asked.rules.map_or_else(Rules::default, Rules::clone);
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        let rules = asked
+            .rules
+            .map_or_else(RepositoryRules::default, RepositoryRules::clone);
         let is_assigned = match &self.ticket {
             TicketKey::Jira { .. } => match on_jira(outside, &self.ticket, &rules).await? {
                 Some(account) => match outside.jira.assign(&self.ticket, &account).await {
@@ -52,7 +62,7 @@ impl Effect for AssignTicket {
                 Some(login) => outside.github.assign(repository, *number, &login).await?,
                 None => false,
             },
-            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(Made::default()),
+            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(EffectOutput::default()),
         };
         match is_assigned {
             true => tracing::info!(ticket = %self.ticket, "ticket assigned"),
@@ -61,34 +71,34 @@ impl Effect for AssignTicket {
                 "ticket not assigned: the account of the rule agent.assign cannot have it"
             ),
         }
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }
 
 /// Returns the id of the Jira account for tickets.
 pub(super) async fn on_jira(
-    outside: &Outside,
+    outside: &OutboundClients,
     ticket: &TicketKey,
-    rules: &Rules,
-) -> Result<Option<String>, Trouble> {
+    rules: &RepositoryRules,
+) -> Result<Option<String>, EffectError> {
     Ok(match &rules.agent.assign {
-        Assign::Nobody => None,
-        Assign::Us => Some(outside.jira.account_at(ticket).await?.id),
-        Assign::To(account) => Some(account.clone()),
+        AssigneeRule::Nobody => None,
+        AssigneeRule::Us => Some(outside.jira.account_at(ticket).await?.id),
+        AssigneeRule::To(account) => Some(account.clone()),
     })
 }
 
 /// Returns the GitHub login for issues; `None` for an App, because GitHub does not assign issues to it.
 pub(super) async fn on_github(
-    outside: &Outside,
+    outside: &OutboundClients,
     repository: &RepositoryName,
-    rules: &Rules,
-) -> Result<Option<String>, Trouble> {
+    rules: &RepositoryRules,
+) -> Result<Option<String>, EffectError> {
     let known = match &rules.agent.assign {
-        Assign::Nobody => return Ok(None),
-        Assign::To(login) => login.clone(),
-        Assign::Us if !rules.issues.assignee.is_empty() => rules.issues.assignee.clone(),
-        Assign::Us => outside.github.login(repository.instance()).await?,
+        AssigneeRule::Nobody => return Ok(None),
+        AssigneeRule::To(login) => login.clone(),
+        AssigneeRule::Us if !rules.issues.assignee.is_empty() => rules.issues.assignee.clone(),
+        AssigneeRule::Us => outside.github.login(repository.instance()).await?,
     };
     // Logins of Apps end in `[bot]`.
     Ok(Some(known).filter(|login| !login.ends_with("[bot]")))

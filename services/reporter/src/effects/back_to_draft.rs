@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use domain::PullRequestRef;
 use github::PullRequestState;
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Converts a pull request of ours to a draft: its head changed, so its checks have to pass again.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct BackToDraft {
 }
 
 #[async_trait]
-impl Effect for BackToDraft {
+impl OutboundEffect for BackToDraft {
     fn name(&self) -> &'static str {
         "back_to_draft"
     }
@@ -24,16 +24,24 @@ impl Effect for BackToDraft {
     }
 
     /// Done if the pull request is a draft or closed.
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let now = outside.github.pull_request(repository, *number).await?;
         let is_done = now.draft || now.state == PullRequestState::Closed;
-        Ok(is_done.then(Made::default))
+        Ok(is_done.then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
@@ -48,6 +56,6 @@ impl Effect for BackToDraft {
             done => done?,
         }
         tracing::info!(%repository, number, "pull request is a draft again");
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

@@ -1,10 +1,10 @@
 //! Starts the work that a comment requests.
 
 use async_trait::async_trait;
-use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
+use domain::{JobRequest, JobSubject, RunId, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Appends the trigger that ingest pinned when it received the comment. A planner decides if the work starts, not
 /// what it is.
@@ -12,7 +12,7 @@ use crate::{made::Made, trouble::Trouble};
 pub(crate) struct BeginWork;
 
 #[async_trait]
-impl Effect for BeginWork {
+impl OutboundEffect for BeginWork {
     fn name(&self) -> &'static str {
         "begin_work"
     }
@@ -25,28 +25,32 @@ impl Effect for BeginWork {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let ticket = &asked.report.ticket;
-        let Some(begun) = pinned(outside, ticket, asked.report.run.as_ref()).await? else {
+        let Some(begun) = find_pinned_work(outside, ticket, asked.report.run.as_ref()).await? else {
             tracing::warn!(%ticket, "no work begins: what was asked for is not kept");
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         };
         let job = begun.reason.job();
         outside.triggers.append(&begun).await?;
         tracing::info!(%ticket, job = job.map(domain::Job::as_str), "work begins that a comment asks for");
-        Ok(Made {
+        Ok(EffectOutput {
             begun: job,
-            ..Made::default()
+            ..EffectOutput::default()
         })
     }
 }
 
 /// Reads the pinned work from the trigger that opened the run.
-async fn pinned(
-    outside: &Outside,
+async fn find_pinned_work(
+    outside: &OutboundClients,
     ticket: &TicketKey,
     run: Option<&RunId>,
-) -> Result<Option<Trigger>, Trouble> {
+) -> Result<Option<Trigger>, EffectError> {
     let Some((run, before)) = run.and_then(|run| Some((run, run.sequence().checked_sub(1)?))) else {
         return Ok(None);
     };
@@ -59,22 +63,22 @@ async fn pinned(
 /// Builds the trigger. Its key follows from the comment's key, so that the work starts once.
 fn work_of(opener: Trigger) -> Option<Trigger> {
     let work = match opener.reason {
-        Reason::JobRequested(request) => work_in(*request)?,
+        TriggerReason::JobRequested(request) => work_in(*request)?,
         _ => return None,
     };
     // The opener's other fields stay, so that the work keeps its rules and its requester.
     Some(Trigger {
         key: TriggerKey::new(format!("work:{}", opener.key.as_str())),
-        source: Source::Reporter,
+        source: TriggerChannel::Reporter,
         seen: None,
-        reason: Reason::JobRequested(work),
+        reason: TriggerReason::JobRequested(work),
         ..opener
     })
 }
 
 fn work_in(request: JobRequest) -> Option<Box<JobRequest>> {
     match request.about {
-        About::Question(question) => question.work,
+        JobSubject::Question(question) => question.work,
         _ => None,
     }
 }
@@ -109,7 +113,7 @@ mod tests {
         assert_eq!(begun.key.as_str(), "work:comment:7");
         assert_eq!(
             (begun.source, begun.actor.as_deref()),
-            (Source::Reporter, Some("rita"))
+            (TriggerChannel::Reporter, Some("rita"))
         );
         assert_eq!(begun.reason.job(), Some(domain::Job::Implement));
         assert_eq!(work_of(asked(None)), None);

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use domain::report::{ChecksFailed, ReviewAddressed};
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// A separate comment, because GitHub sends no notification for an edit of the status comment.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) thread: Thread,
+pub(crate) struct CallPeople {
+    pub(crate) thread: CommentThread,
     pub(crate) why: CallFor,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum CallFor {
 }
 
 #[async_trait]
-impl Effect for Call {
+impl OutboundEffect for CallPeople {
     fn name(&self) -> &'static str {
         "call"
     }
@@ -40,24 +40,32 @@ impl Effect for Call {
         false
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let ours = outside.our_comments(&self.thread).await?;
         let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then(Made::default))
+        Ok(is_there.then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let text = match &self.why {
             CallFor::Checks(failed) => message::checks_call(failed),
             CallFor::Decision(addressed) => message::decision_call(addressed),
         };
-        let text = Outgoing::without_credentials(&text);
+        let text = ClearedText::without_credentials(&text);
         match outside
             .write_comment(&self.thread, &text, asked.id, asked.audience())
             .await
         {
             // The thread is deleted, so a notification has no reader.
-            Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
             Err(trouble) => Err(trouble),
         }
     }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, rounds::RoundEvent, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput, rounds::RoundEvent};
 
 /// Check run `Journeyman` with the rounds of work on the pull request.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct CheckRun {
 }
 
 #[async_trait]
-impl Effect for CheckRun {
+impl OutboundEffect for CheckRun {
     fn name(&self) -> &'static str {
         "check_run"
     }
@@ -34,18 +34,22 @@ impl Effect for CheckRun {
 
     /// An App without the permission for checks makes no check run. The report succeeds, and `doctor` reports the
     /// missing permission.
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let Some((on, text)) = asked.rounds else {
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         };
         match outside.show_check_run(on, text).await {
-            Ok(id) => Ok(Made {
+            Ok(id) => Ok(EffectOutput {
                 check_run: Some(id),
-                ..Made::default()
+                ..EffectOutput::default()
             }),
-            Err(Trouble::Denied { detail, .. }) => {
+            Err(EffectError::Denied { detail, .. }) => {
                 tracing::info!(%detail, "no check run: the writer's App lacks the permission for checks");
-                Ok(Made::default())
+                Ok(EffectOutput::default())
             }
             Err(trouble) => Err(trouble),
         }

@@ -1,10 +1,10 @@
 //! Detection of CI that checks a pull request.
 
 use domain::{CommitId, PullRequestRef};
-use git::Repository;
+use git::BareRepository;
 
-use super::Outside;
-use crate::{mirror::blocking, trouble::Trouble};
+use super::OutboundClients;
+use crate::{effect_error::EffectError, mirror::run_blocking};
 
 // Folders and file names of common CI systems. An empty list of names stands for any YAML file of the folder.
 const PLACES: [(&str, &[&str]); 10] = [
@@ -40,14 +40,14 @@ const PLACES: [(&str, &[&str]); 10] = [
 ];
 
 /// Returns the CI file of the commit, or the check that the target branch requires. `None` without CI.
-pub(super) async fn configured(
-    outside: &Outside,
+pub(super) async fn find_configured_ci(
+    outside: &OutboundClients,
     draft: &PullRequestRef,
     head: &CommitId,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, EffectError> {
     let mirror = outside.mirrors.with_commit(&draft.repository, head).await?;
     let commit = head.clone();
-    let file = blocking(move || ci_file(&Repository::open(&mirror)?, &commit)).await?;
+    let file = run_blocking(move || ci_file(&BareRepository::open(&mirror)?, &commit)).await?;
     // Files of the commit come first: reading them needs no permission at GitHub.
     match file {
         Some(file) => Ok(Some(file)),
@@ -55,7 +55,7 @@ pub(super) async fn configured(
     }
 }
 
-fn ci_file(mirror: &Repository, head: &CommitId) -> Result<Option<String>, git::Error> {
+fn ci_file(mirror: &BareRepository, head: &CommitId) -> Result<Option<String>, git::Error> {
     for (folder, names) in PLACES {
         let files = mirror.files_in(head, folder)?;
         let found = files.into_iter().find(|file| is_ci_file(file, names));
@@ -78,7 +78,10 @@ fn is_ci_file(file: &str, names: &[&str]) -> bool {
 
 /// Returns a check that the branch requires. Without the permission to read them, the branch counts as one without
 /// required checks.
-async fn required_check(outside: &Outside, draft: &PullRequestRef) -> Result<Option<String>, Trouble> {
+async fn required_check(
+    outside: &OutboundClients,
+    draft: &PullRequestRef,
+) -> Result<Option<String>, EffectError> {
     let now = outside
         .github
         .pull_request(&draft.repository, draft.number)

@@ -5,13 +5,14 @@
 //! triggers (written by ingest).
 
 use domain::{
-    About, BranchRecord, CommitId, PullRequestRef, Reactable, Reason, Refusal, Report, RepositoryName,
-    ReviewRound, ReviewedChange, Rules, TicketKey, Trigger, cause::chain,
+    BranchRecord, CommitId, JobSubject, OutboundRefusal, OutboundRequest, PullRequestRef, ReactionSubject,
+    RepositoryName, RepositoryRules, ReviewRound, ReviewedChange, TicketKey, Trigger, TriggerReason,
+    cause::format_error_chain,
 };
 use tokio::sync::OnceCell;
 
-use super::{Effect, Outside, Thread};
-use crate::{message, trouble::Trouble};
+use super::{CommentThread, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, message};
 
 /// Target of an effect, as its report names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +36,9 @@ pub(crate) enum EffectTarget<'a> {
     /// The pull request that an earlier effect of the report opened or adopted.
     OpenedPullRequest,
     /// A thread of comments.
-    Thread(&'a Thread),
+    Thread(&'a CommentThread),
     /// The object of a reaction.
-    Reactable(&'a Reactable),
+    Reactable(&'a ReactionSubject),
     /// A check run in a repository; absent: it is only recorded. Its commit is compared when it is shown.
     CheckRun(Option<&'a RepositoryName>),
     /// Records of the reporter and pinned triggers. Nothing outside changes.
@@ -53,23 +54,27 @@ pub(crate) struct EffectClearance {
 
 impl EffectClearance {
     /// Returns true if this effect was checked.
-    pub(crate) fn covers(&self, effect: &dyn Effect) -> bool {
+    pub(crate) fn covers(&self, effect: &dyn OutboundEffect) -> bool {
         self.effect == effect.name()
     }
 }
 
 /// Records about a report's ticket. Each part is read once, when an effect needs it.
 pub(crate) struct TicketRecords<'a> {
-    outside: &'a Outside,
-    report: &'a Report,
-    rules: Option<&'a Rules>,
+    outside: &'a OutboundClients,
+    report: &'a OutboundRequest,
+    rules: Option<&'a RepositoryRules>,
     triggers: OnceCell<Vec<(u64, Trigger)>>,
     branches: OnceCell<Vec<BranchRecord>>,
 }
 
 impl<'a> TicketRecords<'a> {
     /// Reads nothing yet. The rules are those of the report's repository or of its ticket.
-    pub(crate) fn new(outside: &'a Outside, report: &'a Report, rules: Option<&'a Rules>) -> Self {
+    pub(crate) fn new(
+        outside: &'a OutboundClients,
+        report: &'a OutboundRequest,
+        rules: Option<&'a RepositoryRules>,
+    ) -> Self {
         Self {
             outside,
             report,
@@ -82,7 +87,10 @@ impl<'a> TicketRecords<'a> {
     /// Clears an effect, or returns the reason for a refusal.
     ///
     /// `None` for a thread that the pull request does not have (any more): no reader would see the reply.
-    pub(crate) async fn clear(&self, effect: &dyn Effect) -> Result<Option<EffectClearance>, Trouble> {
+    pub(crate) async fn clear(
+        &self,
+        effect: &dyn OutboundEffect,
+    ) -> Result<Option<EffectClearance>, EffectError> {
         let ticket = &self.report.ticket;
         let target = effect.target();
         if let EffectTarget::ReviewThread(named, comment) = &target
@@ -115,12 +123,12 @@ impl<'a> TicketRecords<'a> {
             EffectTarget::Thread(thread) => self.check_thread(thread).await,
             EffectTarget::Reactable(reactable) => self.check_reactable(reactable).await,
         };
-        if let Err(trouble @ Trouble::Refused(_)) = &checked {
+        if let Err(trouble @ EffectError::Refused(_)) = &checked {
             tracing::error!(
                 effect = effect.name(),
                 ?target,
                 %ticket,
-                error = %chain(trouble),
+                error = %format_error_chain(trouble),
                 "effect refused: its target is no record of the ticket"
             );
         }
@@ -136,7 +144,7 @@ impl<'a> TicketRecords<'a> {
         &self,
         repository: &RepositoryName,
         head: &CommitId,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, EffectError> {
         let mut numbers = Vec::new();
         for record in self.branches().await? {
             if record.repository == *repository {
@@ -157,11 +165,11 @@ impl<'a> TicketRecords<'a> {
     }
 
     /// Accepts the report's own ticket alone, and only if rules, a branch record or a trigger of it exist.
-    async fn check_ticket(&self, named: &TicketKey) -> Result<(), Trouble> {
+    async fn check_ticket(&self, named: &TicketKey) -> Result<(), EffectError> {
         let ticket = &self.report.ticket;
         // Even a ticket with records is refused if it is not the report's own.
         if named != ticket {
-            return Err(refused(message::foreign_target(ticket)));
+            return Err(refuse_target(message::foreign_target(ticket)));
         }
         if self.rules.is_some_and(|rules| rules.cover(ticket))
             || !self.branches().await?.is_empty()
@@ -169,46 +177,48 @@ impl<'a> TicketRecords<'a> {
         {
             return Ok(());
         }
-        Err(refused(message::unknown_ticket(ticket)))
+        Err(refuse_target(message::unknown_ticket(ticket)))
     }
 
     /// Accepts a repository whose rules cover the report's ticket.
-    fn check_repository(&self, repository: &RepositoryName) -> Result<(), Trouble> {
+    fn check_repository(&self, repository: &RepositoryName) -> Result<(), EffectError> {
         let Some(rules) = self
             .rules
             .filter(|rules| rules.repository().is_ok_and(|own| own == *repository))
         else {
-            return Err(Trouble::Refused(Refusal::NoRules {
+            return Err(EffectError::Refused(OutboundRefusal::NoRules {
                 repository: repository.clone(),
             }));
         };
         if rules.cover(&self.report.ticket) {
             return Ok(());
         }
-        Err(Trouble::Refused(Refusal::ForeignProject {
+        Err(EffectError::Refused(OutboundRefusal::ForeignProject {
             ticket: self.report.ticket.clone(),
             repository: repository.clone(),
         }))
     }
 
-    fn check_parent(&self, repository: &RepositoryName, parent: Option<u64>) -> Result<(), Trouble> {
+    fn check_parent(&self, repository: &RepositoryName, parent: Option<u64>) -> Result<(), EffectError> {
         self.check_repository(repository)?;
         match parent {
             Some(number) if issue_key(repository, number) != self.report.ticket => {
-                Err(refused(message::foreign_target(&self.report.ticket)))
+                Err(refuse_target(message::foreign_target(&self.report.ticket)))
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    async fn check_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<(), Trouble> {
+    async fn check_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<(), EffectError> {
         if self.has_pull_request(repository, number).await? {
             return Ok(());
         }
-        Err(Trouble::Refused(Refusal::UnknownPullRequest { number }))
+        Err(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
+            number,
+        }))
     }
 
-    async fn has_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<bool, Trouble> {
+    async fn has_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<bool, EffectError> {
         let ticket = &self.report.ticket;
         let is_it = |record: &BranchRecord| {
             let opened = record.pull_request.as_ref();
@@ -223,7 +233,7 @@ impl<'a> TicketRecords<'a> {
     }
 
     /// Returns true if ingest pinned the thread with a review, or GitHub lists it at the pull request.
-    async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, Trouble> {
+    async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = named;
@@ -240,28 +250,30 @@ impl<'a> TicketRecords<'a> {
     }
 
     /// Returns the reviews that runs of the ticket were asked to work on.
-    async fn rounds(&self) -> Result<impl Iterator<Item = &ReviewRound>, Trouble> {
+    async fn rounds(&self) -> Result<impl Iterator<Item = &ReviewRound>, EffectError> {
         let triggers = self.triggers().await?.iter();
         Ok(triggers.filter_map(|(_, trigger)| match &trigger.reason {
-            Reason::JobRequested(request) => request.about.round(),
+            TriggerReason::JobRequested(request) => request.about.round(),
             _ => None,
         }))
     }
 
-    async fn check_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<(), Trouble> {
+    async fn check_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<(), EffectError> {
         if self.is_reviewed(repository, number).await? {
             return Ok(());
         }
-        Err(Trouble::Refused(Refusal::UnknownPullRequest { number }))
+        Err(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
+            number,
+        }))
     }
 
-    async fn is_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<bool, Trouble> {
+    async fn is_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<bool, EffectError> {
         let pinned = self
             .triggers()
             .await?
             .iter()
             .filter_map(|(_, trigger)| match &trigger.reason {
-                Reason::JobRequested(request) => request.about.change(),
+                TriggerReason::JobRequested(request) => request.about.change(),
                 _ => None,
             });
         let is_it = |change: &ReviewedChange| {
@@ -270,36 +282,36 @@ impl<'a> TicketRecords<'a> {
         Ok(pinned.into_iter().any(is_it))
     }
 
-    async fn check_thread(&self, thread: &Thread) -> Result<(), Trouble> {
+    async fn check_thread(&self, thread: &CommentThread) -> Result<(), EffectError> {
         let ticket = &self.report.ticket;
         // The ticket's own thread needs no pull request.
-        if *thread == Thread::of(ticket) {
+        if *thread == CommentThread::of(ticket) {
             return self.check_ticket(ticket).await;
         }
         match thread {
-            Thread::GitHub(repository, number) | Thread::Review(repository, number, _) => {
+            CommentThread::GitHub(repository, number) | CommentThread::Review(repository, number, _) => {
                 self.check_pull_request(repository, *number).await
             }
             // A reply to a comment with a question that started work.
-            Thread::Discussion(repository, number, Some(comment)) => {
+            CommentThread::Discussion(repository, number, Some(comment)) => {
                 self.check_ticket(&discussion_key(repository, *number)).await?;
-                let asked = Reactable::Discussion {
+                let asked = ReactionSubject::Discussion {
                     repository: repository.clone(),
                     number: *number,
                     comment: Some(comment.clone()),
                 };
                 self.check_seen(&asked).await
             }
-            Thread::Discussion(..) | Thread::Jira(_) | Thread::Nowhere(_) => {
-                Err(refused(message::foreign_target(ticket)))
+            CommentThread::Discussion(..) | CommentThread::Jira(_) | CommentThread::Nowhere(_) => {
+                Err(refuse_target(message::foreign_target(ticket)))
             }
         }
     }
 
-    async fn check_reactable(&self, reactable: &Reactable) -> Result<(), Trouble> {
+    async fn check_reactable(&self, reactable: &ReactionSubject) -> Result<(), EffectError> {
         let ticket = &self.report.ticket;
         match reactable {
-            Reactable::Issue { repository, number } => {
+            ReactionSubject::Issue { repository, number } => {
                 if issue_key(repository, *number) == *ticket {
                     return self.check_ticket(ticket).await;
                 }
@@ -310,12 +322,12 @@ impl<'a> TicketRecords<'a> {
                 }
                 self.check_seen(reactable).await
             }
-            Reactable::Discussion {
+            ReactionSubject::Discussion {
                 repository,
                 number,
                 comment: None,
             } => self.check_ticket(&discussion_key(repository, *number)).await,
-            Reactable::LineComment { repository, id } => {
+            ReactionSubject::LineComment { repository, id } => {
                 let is_pinned = self
                     .rounds()
                     .await?
@@ -325,22 +337,24 @@ impl<'a> TicketRecords<'a> {
                     false => self.check_seen(reactable).await,
                 }
             }
-            Reactable::Discussion { .. } | Reactable::Comment { .. } => self.check_seen(reactable).await,
+            ReactionSubject::Discussion { .. } | ReactionSubject::Comment { .. } => {
+                self.check_seen(reactable).await
+            }
         }
     }
 
     /// Accepts a comment that caused a trigger of the ticket.
-    async fn check_seen(&self, named: &Reactable) -> Result<(), Trouble> {
+    async fn check_seen(&self, named: &ReactionSubject) -> Result<(), EffectError> {
         let is_it = |(_, trigger): &(u64, Trigger)| {
             trigger.seen.as_ref() == Some(named) || comment_of(&trigger.reason) == Some(named)
         };
         if self.triggers().await?.iter().any(is_it) {
             return Ok(());
         }
-        Err(refused(message::foreign_target(&self.report.ticket)))
+        Err(refuse_target(message::foreign_target(&self.report.ticket)))
     }
 
-    async fn triggers(&self) -> Result<&Vec<(u64, Trigger)>, Trouble> {
+    async fn triggers(&self) -> Result<&Vec<(u64, Trigger)>, EffectError> {
         let read = || async {
             let read = self
                 .outside
@@ -351,12 +365,12 @@ impl<'a> TicketRecords<'a> {
             let readable = read
                 .into_iter()
                 .filter_map(|(sequence, trigger)| Some((sequence, trigger.ok()?)));
-            Ok::<_, Trouble>(readable.collect())
+            Ok::<_, EffectError>(readable.collect())
         };
         self.triggers.get_or_try_init(read).await
     }
 
-    async fn branches(&self) -> Result<&Vec<BranchRecord>, Trouble> {
+    async fn branches(&self) -> Result<&Vec<BranchRecord>, EffectError> {
         let read = || async { Ok(self.outside.branches.of_ticket(&self.report.ticket).await?) };
         self.branches.get_or_try_init(read).await
     }
@@ -370,14 +384,18 @@ fn has_thread(round: &ReviewRound, comment: u64) -> bool {
     is_left || round.threads.iter().any(|thread| thread.id == comment)
 }
 
-fn comment_of(reason: &Reason) -> Option<&Reactable> {
-    let Reason::JobRequested(request) = reason else {
+fn comment_of(reason: &TriggerReason) -> Option<&ReactionSubject> {
+    let TriggerReason::JobRequested(request) = reason else {
         return None;
     };
     match &request.about {
-        About::Question(question) => question.comment.as_ref(),
-        About::Discussion(asked) => asked.comment.as_ref(),
-        About::Ticket | About::Checks(_) | About::Review(_) | About::Change(_) | About::Rehearsal(_) => None,
+        JobSubject::Question(question) => question.comment.as_ref(),
+        JobSubject::Discussion(asked) => asked.comment.as_ref(),
+        JobSubject::Ticket
+        | JobSubject::Checks(_)
+        | JobSubject::Review(_)
+        | JobSubject::Change(_)
+        | JobSubject::Rehearsal(_) => None,
     }
 }
 
@@ -395,6 +413,6 @@ fn discussion_key(repository: &RepositoryName, number: u64) -> TicketKey {
     }
 }
 
-fn refused(detail: String) -> Trouble {
-    Trouble::Refused(Refusal::Outside { detail })
+fn refuse_target(detail: String) -> EffectError {
+    EffectError::Refused(OutboundRefusal::Outside { detail })
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Closes a discussion as resolved.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct CloseDiscussion {
 }
 
 #[async_trait]
-impl Effect for CloseDiscussion {
+impl OutboundEffect for CloseDiscussion {
     fn name(&self) -> &'static str {
         "close_discussion"
     }
@@ -23,12 +23,20 @@ impl Effect for CloseDiscussion {
         EffectTarget::Discussion(&self.repository, self.number)
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let found = outside.github.discussion(&self.repository, self.number).await?;
-        Ok((!found.is_open).then(Made::default))
+        Ok((!found.is_open).then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let found = outside.github.discussion(&self.repository, self.number).await?;
         if found.is_open {
             outside
@@ -37,6 +45,6 @@ impl Effect for CloseDiscussion {
                 .await?;
             tracing::info!(repository = %self.repository, number = self.number, "discussion closed");
         }
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

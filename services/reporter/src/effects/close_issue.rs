@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Made, Moved},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TransitionResult},
 };
 
 /// Closes a GitHub issue as completed. GitHub does so itself only when a pull request that names the issue is merged
@@ -18,7 +18,7 @@ pub(crate) struct CloseIssue {
 }
 
 #[async_trait]
-impl Effect for CloseIssue {
+impl OutboundEffect for CloseIssue {
     fn name(&self) -> &'static str {
         "close_issue"
     }
@@ -31,24 +31,32 @@ impl Effect for CloseIssue {
         true
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let is_open = outside
             .github
             .is_issue_open(&self.repository, self.number)
             .await?;
-        Ok((!is_open).then(closed))
+        Ok((!is_open).then(closed_output))
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         outside.github.close_issue(&self.repository, self.number).await?;
         tracing::info!(repository = %self.repository, number = self.number, "issue closed");
-        Ok(closed())
+        Ok(closed_output())
     }
 }
 
-fn closed() -> Made {
-    Made {
-        moved: Some(Moved::To("Closed".to_owned())),
-        ..Made::default()
+fn closed_output() -> EffectOutput {
+    EffectOutput {
+        moved: Some(TransitionResult::To("Closed".to_owned())),
+        ..EffectOutput::default()
     }
 }

@@ -2,17 +2,17 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Writes the text of a report: in the ticket's status comment, or in a separate comment.
 #[derive(Debug)]
-pub(crate) struct Comment {
-    pub(crate) thread: Thread,
+pub(crate) struct WriteComment {
+    pub(crate) thread: CommentThread,
 }
 
 #[async_trait]
-impl Effect for Comment {
+impl OutboundEffect for WriteComment {
     fn name(&self) -> &'static str {
         "comment"
     }
@@ -29,28 +29,36 @@ impl Effect for Comment {
         false
     }
 
-    fn tells_in(&self) -> Option<&Thread> {
+    fn tells_in(&self) -> Option<&CommentThread> {
         Some(&self.thread)
     }
 
     /// Done if a comment of ours has the effect's marker. The oldest one counts.
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let ours = outside.our_comments(&self.thread).await?;
         let found = ours.into_iter().find(|comment| comment.marker == asked.id);
-        Ok(found.map(|comment| made(comment.id)))
+        Ok(found.map(|comment| comment_output(comment.id)))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let id = outside
             .write_comment(&self.thread, asked.text, asked.id, asked.audience())
             .await?;
-        Ok(made(id))
+        Ok(comment_output(id))
     }
 }
 
-fn made(comment: String) -> Made {
-    Made {
+fn comment_output(comment: String) -> EffectOutput {
+    EffectOutput {
         comment: Some(comment),
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }

@@ -1,17 +1,17 @@
 //! Opens a GitHub issue.
 
 use async_trait::async_trait;
-use domain::{PlannedIssue, Refusal, RepositoryName, SecretPlace as Place};
+use domain::{OutboundRefusal, PlannedIssue, RepositoryName, SecretPlace as Place};
 
 use super::{
-    Asked, Effect, EffectTarget, Outside,
-    letters::{find_issue, open_issue},
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect,
+    text_writes::{find_issue, open_issue},
 };
 use crate::{
-    made::{Made, MadeIssue},
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, MadeIssue},
     message,
-    outgoing::Outgoing,
-    trouble::Trouble,
 };
 
 /// Opens one issue of a plan or of a split, with a marker. The rules limit their number.
@@ -26,7 +26,7 @@ pub(crate) struct CreateIssue {
 }
 
 #[async_trait]
-impl Effect for CreateIssue {
+impl OutboundEffect for CreateIssue {
     fn name(&self) -> &'static str {
         "create_issue"
     }
@@ -39,42 +39,55 @@ impl Effect for CreateIssue {
         false
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let found = find_issue(&outside.github, &self.repository, asked.id).await?;
-        Ok(found.map(|opened| made(opened, &self.issue)))
+        Ok(found.map(|opened| issue_output(opened, &self.issue)))
     }
 
     /// The first issue carries the refusal, so that a forbidden plan creates none of its issues.
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         self.check(asked)?;
         self.check_parent(outside, asked).await?;
-        let title = Outgoing::by_the_model(message::issue_title(&self.issue), Place::IssueTitle)?;
+        let title = ClearedText::by_the_model(message::issue_title(&self.issue), Place::IssueTitle)?;
         let (ticket, run) = (&asked.report.ticket, asked.report.run.as_ref());
-        let text = Outgoing::by_the_model(message::issue_text(&self.issue, ticket, run), Place::IssueText)?;
+        let text =
+            ClearedText::by_the_model(message::issue_text(&self.issue, ticket, run), Place::IssueText)?;
         let opened = open_issue(&outside.github, &self.repository, &title, &text, asked.id).await?;
         tracing::info!(repository = %self.repository, number = opened.number, "issue opened");
-        Ok(made(opened, &self.issue))
+        Ok(issue_output(opened, &self.issue))
     }
 }
 
 impl CreateIssue {
-    fn check(&self, asked: &Asked<'_>) -> Result<(), Trouble> {
+    fn check(&self, asked: &EffectContext<'_>) -> Result<(), EffectError> {
         let (rules, planned) = (asked.rules, self.of as u64);
         let refusal = match self.parent {
             Some(_) => {
                 let allowed = rules.map_or(0, |rules| rules.triage.most_sub_issues) as u64;
-                (planned > allowed).then_some(Refusal::TooManyParts { planned, allowed })
+                (planned > allowed).then_some(OutboundRefusal::TooManyParts { planned, allowed })
             }
             None => {
                 let allowed = rules.map_or(0, |rules| rules.issues.most_planned) as u64;
-                (planned > allowed).then_some(Refusal::TooManyIssues { planned, allowed })
+                (planned > allowed).then_some(OutboundRefusal::TooManyIssues { planned, allowed })
             }
         };
-        refusal.map_or(Ok(()), |refusal| Err(Trouble::Refused(refusal)))
+        refusal.map_or(Ok(()), |refusal| Err(EffectError::Refused(refusal)))
     }
 
     /// Refuses a split of an issue that already has sub-issues, of any author.
-    async fn check_parent(&self, outside: &Outside, asked: &Asked<'_>) -> Result<(), Trouble> {
+    async fn check_parent(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<(), EffectError> {
         // A repetition of the report finds its own sub-issues, so only its first issue checks.
         let is_first = asked.made.issues.is_empty();
         let Some(parent) = self.parent.filter(|_| is_first) else {
@@ -83,19 +96,19 @@ impl CreateIssue {
         let parts = outside.github.sub_issues(&self.repository, parent).await?;
         match parts.is_empty() {
             true => Ok(()),
-            false => Err(Trouble::Refused(Refusal::PartedAlready)),
+            false => Err(EffectError::Refused(OutboundRefusal::PartedAlready)),
         }
     }
 }
 
-fn made(opened: github::OpenedIssue, planned: &PlannedIssue) -> Made {
-    Made {
+fn issue_output(opened: github::OpenedIssue, planned: &PlannedIssue) -> EffectOutput {
+    EffectOutput {
         issues: vec![MadeIssue {
             id: opened.id,
             number: opened.number,
             url: opened.url,
             title: planned.title.clone(),
         }],
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Adds labels to the pull request of the report. Existing labels stay.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct LabelPullRequest {
 }
 
 #[async_trait]
-impl Effect for LabelPullRequest {
+impl OutboundEffect for LabelPullRequest {
     fn name(&self) -> &'static str {
         "label_pull_request"
     }
@@ -27,13 +27,17 @@ impl Effect for LabelPullRequest {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let Some(pull_request) = &asked.made.pull_request else {
-            return Err(Trouble::Failed(message::nothing_to_link()));
+            return Err(EffectError::Failed(message::nothing_to_link()));
         };
         let labels = self.labels.iter();
         let labels = labels
-            .map(|label| Outgoing::by_the_model(label.clone(), SecretPlace::Label))
+            .map(|label| ClearedText::by_the_model(label.clone(), SecretPlace::Label))
             .collect::<Result<Vec<_>, _>>()?;
         // GitHub's API for labels treats a pull request as the issue of the same number.
         let issue = TicketKey::GitHub {
@@ -41,6 +45,6 @@ impl Effect for LabelPullRequest {
             number: pull_request.number,
         };
         outside.label(&issue, &labels).await?;
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

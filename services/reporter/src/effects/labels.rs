@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput};
 
 /// Adds labels to the ticket. Existing labels stay.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct AddLabels {
 }
 
 #[async_trait]
-impl Effect for AddLabels {
+impl OutboundEffect for AddLabels {
     fn name(&self) -> &'static str {
         "add_labels"
     }
@@ -23,14 +23,18 @@ impl Effect for AddLabels {
         EffectTarget::Ticket(&self.ticket)
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let checked = self
             .labels
             .iter()
-            .map(|label| Outgoing::by_the_model(label.clone(), SecretPlace::Label))
+            .map(|label| ClearedText::by_the_model(label.clone(), SecretPlace::Label))
             .collect::<Result<Vec<_>, _>>()?;
         outside.label(&self.ticket, &checked).await?;
         tracing::info!(ticket = %self.ticket, labels = self.labels.len(), "ticket labeled");
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Left, Made, Why, Wish},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Adds a Jira link such as "duplicates" to another issue of the same site. For GitHub issues, the comment that names
@@ -21,7 +21,7 @@ pub(crate) struct LinkIssues {
 }
 
 #[async_trait]
-impl Effect for LinkIssues {
+impl OutboundEffect for LinkIssues {
     fn name(&self) -> &'static str {
         "link_issues"
     }
@@ -35,7 +35,11 @@ impl Effect for LinkIssues {
     }
 
     /// Done if any link between both issues exists, of any type and author.
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let known = outside.jira.sorted(&self.issue).await?.links;
         Ok(known
             .iter()
@@ -43,15 +47,19 @@ impl Effect for LinkIssues {
             .then(|| self.linked()))
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
-        let wish = Wish::Link { to: self.to.clone() };
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        let wish = TriageWish::Link { to: self.to.clone() };
         let known = outside.jira.link_type(&self.issue, &self.link_type).await?;
         let Some(link_type) = known else {
             let name = self.link_type.clone();
-            return Ok(Left::because(wish, Why::NoLinkType { name }));
+            return Ok(UnsetChoice::because(wish, UnsetReason::NoLinkType { name }));
         };
         let linked = outside.jira.link(&self.issue, &link_type, &self.to).await;
-        let made = Left::when_refused(linked.map_err(Trouble::from), wish)?;
+        let made = UnsetChoice::when_refused(linked.map_err(EffectError::from), wish)?;
         if made.left.is_empty() {
             tracing::info!(ticket = %self.issue, to = self.to, "tickets linked");
             return Ok(self.linked());
@@ -61,10 +69,10 @@ impl Effect for LinkIssues {
 }
 
 impl LinkIssues {
-    fn linked(&self) -> Made {
-        Made {
+    fn linked(&self) -> EffectOutput {
+        EffectOutput {
             linked: Some(self.to.clone()),
-            ..Made::default()
+            ..EffectOutput::default()
         }
     }
 }

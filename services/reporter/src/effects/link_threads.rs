@@ -1,21 +1,21 @@
 //! Links the threads of a research from its first comment.
 
 use async_trait::async_trait;
-use domain::{Answered, RepositoryName};
+use domain::{CitedAnswer, RepositoryName};
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Adds links to the threads of a research to its summary comment.
 #[derive(Debug)]
 pub(crate) struct LinkThreads {
     pub(crate) repository: RepositoryName,
     pub(crate) number: u64,
-    pub(crate) answer: Answered,
+    pub(crate) answer: CitedAnswer,
 }
 
 #[async_trait]
-impl Effect for LinkThreads {
+impl OutboundEffect for LinkThreads {
     fn name(&self) -> &'static str {
         "link_threads"
     }
@@ -28,9 +28,13 @@ impl Effect for LinkThreads {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let Some(summary) = &asked.made.comment else {
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         };
         let discussion = outside.github.discussion(&self.repository, self.number).await?;
         let link = |comment: &str| {
@@ -48,19 +52,19 @@ impl Effect for LinkThreads {
                 link(&begun.1)
             })
             .collect();
-        let thread = Thread::Discussion(self.repository.clone(), self.number, None);
+        let thread = CommentThread::Discussion(self.repository.clone(), self.number, None);
         let ours = outside.our_comments(&thread).await?;
         // A person deleted the comment, so it gets no links.
         let Some(known) = ours.into_iter().find(|comment| comment.id == *summary) else {
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         };
-        let text = message::research(&self.answer, &links, asked.report.run.as_ref());
-        let text = Outgoing::without_credentials(&text);
+        let text = message::render_research(&self.answer, &links, asked.report.run.as_ref());
+        let text = ClearedText::without_credentials(&text);
         match outside
             .edit_comment(&thread, &known.id, &text, &known.marker)
             .await
         {
-            Ok(()) | Err(Trouble::Missing(_)) => Ok(Made::default()),
+            Ok(()) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
             Err(trouble) => Err(trouble),
         }
     }

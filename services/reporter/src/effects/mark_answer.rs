@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Marks the comment of the same report as the answer, if the category has answers and none is marked.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct MarkAnswer {
 }
 
 #[async_trait]
-impl Effect for MarkAnswer {
+impl OutboundEffect for MarkAnswer {
     fn name(&self) -> &'static str {
         "mark_answer"
     }
@@ -27,15 +27,19 @@ impl Effect for MarkAnswer {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let Some(comment) = &asked.made.comment else {
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         };
         let found = outside.github.discussion(&self.repository, self.number).await?;
         if found.is_answerable && found.answer.is_none() {
             outside.github.mark_answer(&self.repository, comment).await?;
             tracing::info!(repository = %self.repository, number = self.number, "answer marked");
         }
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

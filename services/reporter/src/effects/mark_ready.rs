@@ -1,11 +1,11 @@
 //! Marks a draft pull request as ready for review.
 
 use async_trait::async_trait;
-use domain::{CiRequired, CommitId, PullRequestRef, Refusal, TicketKey};
+use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
-use super::{Asked, Effect, EffectTarget, Outside, ci};
-use crate::{made::Made, message, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, ci};
+use crate::{effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Marks a draft as ready after its checks passed.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct MarkReady {
 }
 
 #[async_trait]
-impl Effect for MarkReady {
+impl OutboundEffect for MarkReady {
     fn name(&self) -> &'static str {
         "mark_ready"
     }
@@ -25,12 +25,20 @@ impl Effect for MarkReady {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
-        look(outside, &asked.report.ticket, &self.pull_request).await
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        find_ready(outside, &asked.report.ticket, &self.pull_request).await
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
-        create(outside, &self.pull_request, &self.head).await
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        mark_if_unmoved(outside, &self.pull_request, &self.head).await
     }
 }
 
@@ -45,7 +53,7 @@ pub(crate) struct MarkReadyUnchecked {
 }
 
 #[async_trait]
-impl Effect for MarkReadyUnchecked {
+impl OutboundEffect for MarkReadyUnchecked {
     fn name(&self) -> &'static str {
         "mark_ready_unchecked"
     }
@@ -54,21 +62,29 @@ impl Effect for MarkReadyUnchecked {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
-        look(outside, &asked.report.ticket, &self.pull_request).await
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        find_ready(outside, &asked.report.ticket, &self.pull_request).await
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         create_unchecked(outside, &self.pull_request, &self.head, self.required).await
     }
 }
 
 /// Done if the pull request is ready or closed.
-async fn look(
-    outside: &Outside,
+async fn find_ready(
+    outside: &OutboundClients,
     ticket: &TicketKey,
     draft: &PullRequestRef,
-) -> Result<Option<Made>, Trouble> {
+) -> Result<Option<EffectOutput>, EffectError> {
     check_ours(outside, ticket, draft).await?;
     let found = outside
         .github
@@ -76,11 +92,15 @@ async fn look(
         .await?;
     // A closed pull request cannot be handed over.
     let is_done = !found.draft || found.state == PullRequestState::Closed;
-    Ok(is_done.then(Made::default))
+    Ok(is_done.then(EffectOutput::default))
 }
 
 /// Refuses a pull request that our record of the ticket's branch does not name: it belongs to a person.
-async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRef) -> Result<(), Trouble> {
+async fn check_ours(
+    outside: &OutboundClients,
+    ticket: &TicketKey,
+    draft: &PullRequestRef,
+) -> Result<(), EffectError> {
     let record = outside
         .own_branch(ticket, &draft.repository, &draft.branch)
         .await?;
@@ -88,7 +108,7 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
     if known.is_some_and(|known| known.number == draft.number) {
         Ok(())
     } else {
-        Err(Trouble::Refused(Refusal::UnknownPullRequest {
+        Err(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
             number: draft.number,
         }))
     }
@@ -96,35 +116,39 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
 
 /// Marks it as ready, unless a check is configured that has not reported yet.
 async fn create_unchecked(
-    outside: &Outside,
+    outside: &OutboundClients,
     draft: &PullRequestRef,
     head: &CommitId,
     required: CiRequired,
-) -> Result<Made, Trouble> {
+) -> Result<EffectOutput, EffectError> {
     let awaited = match required {
         CiRequired::Always => Some(message::required_by_rules()),
-        CiRequired::Auto => ci::configured(outside, draft, head).await?,
+        CiRequired::Auto => ci::find_configured_ci(outside, draft, head).await?,
         CiRequired::Never => None,
     };
     if awaited.is_none() {
-        return create(outside, draft, head).await;
+        return mark_if_unmoved(outside, draft, head).await;
     }
     tracing::info!(repository = %draft.repository, number = draft.number, awaited, "no check has reported");
-    Ok(Made {
+    Ok(EffectOutput {
         awaited,
-        ..Made::default()
+        ..EffectOutput::default()
     })
 }
 
 /// Marks it as ready if the judged commit is still its head.
-async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> Result<Made, Trouble> {
+async fn mark_if_unmoved(
+    outside: &OutboundClients,
+    draft: &PullRequestRef,
+    head: &CommitId,
+) -> Result<EffectOutput, EffectError> {
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
         .await?;
     // A push between the checks and this call would make an unchecked commit ready.
     if found.head != *head {
-        return Err(Trouble::Refused(Refusal::UncheckedHead {
+        return Err(EffectError::Refused(OutboundRefusal::UncheckedHead {
             known: head.clone(),
             now: found.head,
         }));
@@ -133,5 +157,5 @@ async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> R
     let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
-    Ok(Made::default())
+    Ok(EffectOutput::default())
 }

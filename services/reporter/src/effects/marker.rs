@@ -1,11 +1,11 @@
 //! Marker at the end of a comment that names the effect it belongs to.
 
-use crate::outgoing::Outgoing;
+use crate::cleared_text::ClearedText;
 
 pub(super) const MARKER_START: &str = "<!-- journeyman:effect=";
 pub(super) const MARKER_END: &str = " -->";
 
-pub(super) fn marked(text: &Outgoing, id: &str) -> String {
+pub(super) fn marked(text: &ClearedText, id: &str) -> String {
     format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
 }
 
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     fn marked(text: &str, id: &str) -> String {
-        super::marked(&Outgoing::without_credentials(text), id)
+        super::marked(&ClearedText::without_credentials(text), id)
     }
 
     #[test]

@@ -10,12 +10,11 @@ mod ci;
 mod clearance;
 mod close_discussion;
 mod close_issue;
+mod code_experts;
 mod comment;
 mod create_issue;
 mod label_pull_request;
 mod labels;
-mod left;
-mod letters;
 mod link_issues;
 mod link_threads;
 mod mark_answer;
@@ -40,53 +39,56 @@ mod show_change;
 mod show_files;
 mod submit_review;
 mod summary;
+mod text_writes;
 mod thread;
-mod touched;
 mod transition;
 mod unassign;
+mod unset_choice;
 
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
-use domain::{BranchRecord, PullRequestRef, Refusal, Report, RepositoryName, Rules, TicketKey, Trigger};
-use queue::{Branches, KeyedLog, Objects, PullRequests};
+use domain::{
+    BranchRecord, OutboundRefusal, OutboundRequest, PullRequestRef, RepositoryName, RepositoryRules,
+    TicketKey, Trigger,
+};
+use queue::{BranchIndex, ContentStore, KeyedLog, PullRequestIndex};
 
 use crate::{
-    inspect::Inspector,
-    made::Made,
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effect_output::EffectOutput,
+    inspect::ChangeInspector,
     message::{FooterPages, RoundsText},
-    mirror::Mirrors,
-    outgoing::Outgoing,
+    mirror::RepositoryMirrors,
     policy::LimitSettings,
     rounds::{RoundEvent, ShownOn},
-    trouble::Trouble,
 };
 
 pub(crate) use add_sub_issue::AddSubIssue;
 pub(crate) use assign::AssignTicket;
 pub(crate) use back_to_draft::BackToDraft;
 pub(crate) use begin_work::BeginWork;
-pub(crate) use call::{Call, CallFor};
+pub(crate) use call::{CallFor, CallPeople};
 pub(crate) use check_run::CheckRun;
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
 pub(crate) use close_discussion::CloseDiscussion;
 pub(crate) use close_issue::CloseIssue;
-pub(crate) use comment::Comment;
+pub(crate) use comment::WriteComment;
 pub(crate) use create_issue::CreateIssue;
 pub(crate) use label_pull_request::LabelPullRequest;
 pub(crate) use labels::AddLabels;
-pub(crate) use letters::{comment_on_issue, link_pull_request, open_pull_request};
 pub(crate) use link_issues::LinkIssues;
 pub(crate) use link_threads::LinkThreads;
 pub(crate) use mark_answer::MarkAnswer;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
 pub(crate) use push_branch::PushBranch;
-pub(crate) use react::React;
+pub(crate) use react::AddReaction;
 pub(crate) use record_end::RecordEnd;
 pub(crate) use record_open::RecordOpen;
 pub(crate) use remote_link::LinkPullRequest;
-pub(crate) use reply::{Reply, Said};
+pub(crate) use reply::{ReplyInThread, ThreadReplyText};
 pub(crate) use request_review::RequestReview;
 pub(crate) use rerun_checks::RerunChecks;
 pub(crate) use research_thread::ResearchThread;
@@ -97,14 +99,15 @@ pub(crate) use set_project_fields::SetProjectFields;
 pub(crate) use show_change::ShowChange;
 pub(crate) use show_files::ShowFiles;
 pub(crate) use submit_review::SubmitReview;
-pub(crate) use summary::Summary;
-pub(crate) use thread::Thread;
-pub(crate) use transition::Transition;
-pub(crate) use unassign::Unassign;
+pub(crate) use summary::WriteSummary;
+pub(crate) use text_writes::{comment_on_issue, link_pull_request, open_pull_request};
+pub(crate) use thread::CommentThread;
+pub(crate) use transition::TransitionIssue;
+pub(crate) use unassign::UnassignTicket;
 
 /// One outbound write. A new one needs a file, a line here, a failpoint and a row in the table of faults.
 #[async_trait]
-pub(crate) trait Effect: Debug + Send + Sync {
+pub(crate) trait OutboundEffect: Debug + Send + Sync {
     /// Returns the name in the ledger, in failpoints and in metrics. It never changes.
     fn name(&self) -> &'static str;
 
@@ -123,7 +126,7 @@ pub(crate) trait Effect: Debug + Send + Sync {
     }
 
     /// Returns the thread that gets the text of the report, for the effect that writes it.
-    fn tells_in(&self) -> Option<&Thread> {
+    fn tells_in(&self) -> Option<&CommentThread> {
         None
     }
 
@@ -133,61 +136,69 @@ pub(crate) trait Effect: Debug + Send + Sync {
     }
 
     /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
-    async fn look(&self, _: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        _: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         Ok(None)
     }
 
     /// Performs the effect. Callers record the attempt in the ledger first.
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble>;
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError>;
 }
 
 /// Clients and stores for everything that effects read and write.
-pub(crate) struct Outside {
-    pub(crate) github: github::Writer,
-    pub(crate) jira: jira::Writer,
-    pub(crate) mirrors: Arc<Mirrors>,
-    pub(crate) objects: Objects,
-    pub(crate) branches: Branches,
-    pub(crate) pull_requests: PullRequests,
+pub(crate) struct OutboundClients {
+    pub(crate) github: github::GitHubWriter,
+    pub(crate) jira: jira::JiraWriter,
+    pub(crate) mirrors: Arc<RepositoryMirrors>,
+    pub(crate) objects: ContentStore,
+    pub(crate) branches: BranchIndex,
+    pub(crate) pull_requests: PullRequestIndex,
     /// Triggers of tickets: decisions and pinned work. The reporter appends only pinned work.
     pub(crate) triggers: KeyedLog<Trigger>,
-    pub(crate) inspector: Inspector,
+    pub(crate) inspector: ChangeInspector,
     pub(crate) limits: LimitSettings,
     /// Log of requests to the reporter.
-    pub(crate) reports: KeyedLog<Report>,
+    pub(crate) reports: KeyedLog<OutboundRequest>,
     pub(crate) pages: FooterPages,
 }
 
 /// Context of an effect: its report, its clearance and the results so far.
-pub(crate) struct Asked<'a> {
-    pub(crate) report: &'a Report,
+pub(crate) struct EffectContext<'a> {
+    pub(crate) report: &'a OutboundRequest,
     /// Absent if the repository has no usable rules.
-    pub(crate) rules: Option<&'a Rules>,
+    pub(crate) rules: Option<&'a RepositoryRules>,
     /// Proof that the target belongs to the ticket.
     pub(crate) cleared: &'a EffectClearance,
     /// Results of the earlier effects of the report.
-    pub(crate) made: &'a Made,
+    pub(crate) made: &'a EffectOutput,
     /// Id of the effect in the ledger and in markers.
     pub(crate) id: &'a str,
     /// Text for an effect that writes a comment.
-    pub(crate) text: &'a Outgoing,
+    pub(crate) text: &'a ClearedText,
     /// Rounds of work and their check run, for the effect that shows them.
     pub(crate) rounds: Option<(&'a ShownOn, &'a RoundsText)>,
 }
 
-impl Asked<'_> {
+impl EffectContext<'_> {
     /// Returns the readers of a comment on a service desk request: the team, unless the rules allow customers.
-    pub(crate) fn audience(&self) -> jira::Audience {
+    pub(crate) fn audience(&self) -> jira::CommentAudience {
         match self.rules.is_some_and(|rules| rules.jira.public_comments) {
-            true => jira::Audience::Customers,
-            false => jira::Audience::Internal,
+            true => jira::CommentAudience::Customers,
+            false => jira::CommentAudience::Internal,
         }
     }
 }
 
-impl Outside {
+impl OutboundClients {
     /// Returns the address of a Jira issue's page.
-    pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
+    pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&RepositoryRules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
             return None;
         };
@@ -213,10 +224,10 @@ impl Outside {
         ticket: &TicketKey,
         repository: &RepositoryName,
         branch: &str,
-    ) -> Result<Option<(BranchRecord, queue::Revision)>, Trouble> {
+    ) -> Result<Option<(BranchRecord, queue::TableRevision)>, EffectError> {
         match self.branches.get(repository, branch).await? {
             Some((record, _)) if record.ticket != *ticket => {
-                Err(Trouble::Refused(Refusal::BranchOfAnotherTicket {
+                Err(EffectError::Refused(OutboundRefusal::BranchOfAnotherTicket {
                     branch: record.branch,
                     ticket: record.ticket,
                 }))
@@ -225,10 +236,10 @@ impl Outside {
         }
     }
 
-    fn made_pull_request(pull_request: PullRequestRef) -> Made {
-        Made {
+    fn made_pull_request(pull_request: PullRequestRef) -> EffectOutput {
+        EffectOutput {
             pull_request: Some(pull_request),
-            ..Made::default()
+            ..EffectOutput::default()
         }
     }
 }

@@ -1,47 +1,47 @@
 //! Patch and description in a local folder, instead of a pull request.
 
-use domain::{BranchRecord, PullRequestRef, Refusal, SecretPlace as Place, TicketKey};
+use domain::{BranchRecord, OutboundRefusal, PullRequestRef, SecretPlace as Place, TicketKey};
 
-use super::{Asked, Outside};
+use super::{EffectContext, OutboundClients};
 use crate::{
-    draft::Draft,
-    folders::{Delivery, Place as Folder},
-    made::Made,
+    cleared_text::ClearedText,
+    draft::PullRequestDraft,
+    effect_error::EffectError,
+    effect_output::EffectOutput,
+    folders::{FolderPlace as Folder, PatchDelivery},
     message,
-    mirror::blocking,
-    outgoing::Outgoing,
-    trouble::Trouble,
+    mirror::run_blocking,
 };
 
 /// Writes both files. A repetition replaces them, because only this ticket uses its results folder.
-pub(super) async fn create(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    draft: &Draft,
+pub(super) async fn write_patch(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
     place: Folder,
-) -> Result<Made, Trouble> {
+) -> Result<EffectOutput, EffectError> {
     let ticket = &asked.report.ticket;
     let TicketKey::Folder { number, .. } = ticket else {
-        return Err(Trouble::Refused(Refusal::ForeignProject {
+        return Err(EffectError::Refused(OutboundRefusal::ForeignProject {
             ticket: ticket.clone(),
             repository: draft.repository.clone(),
         }));
     };
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     let (record, last) = own.await?.ok_or_else(|| {
-        Trouble::Refused(Refusal::NotPushed {
+        EffectError::Refused(OutboundRefusal::NotPushed {
             branch: draft.branch.clone(),
         })
     })?;
     let body = message::patch_text(draft, ticket, asked.report.run.as_ref(), &outside.pages);
-    let body = Outgoing::by_the_model(body, Place::Body)?;
-    let change = Delivery {
+    let body = ClearedText::by_the_model(body, Place::Body)?;
+    let change = PatchDelivery {
         ticket: ticket.clone(),
         base_branch: draft.base_branch.clone(),
         head: record.head.clone(),
     };
     let mirror = outside.mirrors.hold(&draft.repository);
-    let patch = blocking(move || place.deliver(&mirror, &change, &body)).await?;
+    let patch = run_blocking(move || place.deliver(&mirror, &change, &body)).await?;
     let pull_request = PullRequestRef {
         repository: draft.repository.clone(),
         number: *number,
@@ -54,5 +54,5 @@ pub(super) async fn create(
     };
     outside.branches.put(&record, Some(last)).await?;
     tracing::info!(repository = %draft.repository, %ticket, "patch written");
-    Ok(Outside::made_pull_request(pull_request))
+    Ok(OutboundClients::made_pull_request(pull_request))
 }

@@ -2,19 +2,25 @@
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, PullRequestRecord, PullRequestStatus, Refusal, SecretPlace as Place, cause::chain,
+    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestStatus, SecretPlace as Place,
+    cause::format_error_chain,
 };
 use github::PullRequestState;
 
-use super::{Asked, Effect, EffectTarget, Outside, letters::open_pull_request, patch};
-use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect, patch, text_writes::open_pull_request,
+};
+use crate::{
+    cleared_text::ClearedText, draft::PullRequestDraft, effect_error::EffectError,
+    effect_output::EffectOutput, message,
+};
 
 /// Opens a draft, or adopts the open pull request of the same branch.
 #[derive(Debug)]
-pub(crate) struct OpenPullRequest(pub(crate) Draft);
+pub(crate) struct OpenPullRequest(pub(crate) PullRequestDraft);
 
 #[async_trait]
-impl Effect for OpenPullRequest {
+impl OutboundEffect for OpenPullRequest {
     fn name(&self) -> &'static str {
         "open_pull_request"
     }
@@ -23,17 +29,29 @@ impl Effect for OpenPullRequest {
         EffectTarget::Repository(&self.0.repository)
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
-        look(outside, asked, &self.0).await
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        find_open_pull_request(outside, asked, &self.0).await
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        create(outside, asked, &self.0).await
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        create_draft(outside, asked, &self.0).await
     }
 }
 
 /// Done if a pull request of ours is open for the branch.
-async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Option<Made>, Trouble> {
+async fn find_open_pull_request(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
+) -> Result<Option<EffectOutput>, EffectError> {
     if draft.repository.local_folder().is_some() {
         return Ok(None);
     }
@@ -45,9 +63,9 @@ async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Opt
         return Ok(None);
     };
     if is_ours(outside, asked, draft, &found).await? {
-        remember(outside, asked, draft, &found).await.map(Some)
+        record_pull_request(outside, asked, draft, &found).await.map(Some)
     } else {
-        Err(Trouble::Refused(Refusal::ForeignPullRequest {
+        Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
             number: found.number,
             author: found.author,
         }))
@@ -57,11 +75,11 @@ async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Opt
 /// Returns true if our record names the pull request or our account opened it. A person may have opened one from our
 /// branch.
 async fn is_ours(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    draft: &Draft,
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
     found: &github::PullRequest,
-) -> Result<bool, Trouble> {
+) -> Result<bool, EffectError> {
     let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
     let record = own.await?;
     let known = record.and_then(|(record, _)| record.pull_request);
@@ -73,19 +91,23 @@ async fn is_ours(
 }
 
 /// Opens the pull request, always as a draft.
-async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
+async fn create_draft(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
+) -> Result<EffectOutput, EffectError> {
     if let Some(place) = outside.mirrors.place(&draft.repository)? {
-        return patch::create(outside, asked, draft, place).await;
+        return patch::write_patch(outside, asked, draft, place).await;
     }
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     if own.await?.is_none() {
-        return Err(Trouble::Refused(Refusal::NotPushed {
+        return Err(EffectError::Refused(OutboundRefusal::NotPushed {
             branch: draft.branch.clone(),
         }));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
-    let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
+    let title = ClearedText::by_the_model(message::pull_request_title(draft), Place::Title)?;
     let board_url = asked
         .rules
         .and_then(|rules| board_url(ticket_url.as_deref()?, rules.jira.board_id));
@@ -97,14 +119,14 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
         guide_url: outside.pages.guide_url.as_deref(),
     };
     let body = message::pull_request_body(draft, ticket, &links);
-    let body = Outgoing::by_the_model(body, Place::Body)?;
+    let body = ClearedText::by_the_model(body, Place::Body)?;
     let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {
-        Ok(opened) => remember(outside, asked, draft, &opened).await,
+        Ok(opened) => record_pull_request(outside, asked, draft, &opened).await,
         // The pull request exists, although GitHub's list may not show it yet.
-        Err(error @ github::Error::Conflict { .. }) => look(outside, asked, draft)
+        Err(error @ github::Error::Conflict { .. }) => find_open_pull_request(outside, asked, draft)
             .await?
-            .ok_or_else(|| Trouble::Unknown(chain(&error))),
+            .ok_or_else(|| EffectError::Unknown(format_error_chain(&error))),
         Err(error) => Err(error.into()),
     }
 }
@@ -116,12 +138,12 @@ fn board_url(ticket_url: &str, board: u64) -> Option<String> {
 }
 
 /// Records the pull request. Later events of it find their ticket by these records.
-async fn remember(
-    outside: &Outside,
-    asked: &Asked<'_>,
-    draft: &Draft,
+async fn record_pull_request(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
     opened: &github::PullRequest,
-) -> Result<Made, Trouble> {
+) -> Result<EffectOutput, EffectError> {
     let pull_request = opened.to_ref(&draft.repository);
     let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
     // An unchanged record is not written again, so a repetition needs no compare-and-set.
@@ -142,5 +164,5 @@ async fn remember(
     };
     outside.pull_requests.keep(&open).await?;
     tracing::info!(repository = %draft.repository, number = opened.number, "pull request open");
-    Ok(Outside::made_pull_request(pull_request))
+    Ok(OutboundClients::made_pull_request(pull_request))
 }

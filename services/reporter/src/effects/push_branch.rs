@@ -2,17 +2,17 @@
 
 use async_trait::async_trait;
 use domain::{
-    Approval, BranchRecord, CommitAuthor, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest,
-    Rules, RunId, Verdict as Answer, Violation,
+    ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
+    OutboundRefusal, PolicyViolation, ReportRequest, RepositoryRules, RunId, TriggerReason,
 };
-use queue::Revision;
+use queue::TableRevision;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    inspect::{Rendered, Task, Verdict},
-    made::Made,
+    effect_error::EffectError,
+    effect_output::EffectOutput,
+    inspect::{InspectionTask, InspectionVerdict, RenderedDiff},
     message, policy,
-    trouble::Trouble,
 };
 
 /// Imports, checks and pushes a branch.
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct PushBranch(pub(crate) Push);
 
 #[async_trait]
-impl Effect for PushBranch {
+impl OutboundEffect for PushBranch {
     fn name(&self) -> &'static str {
         "push_branch"
     }
@@ -29,29 +29,44 @@ impl Effect for PushBranch {
         EffectTarget::Repository(&self.0.repository)
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
-        look(outside, &self.0).await
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        find_pushed_head(outside, &self.0).await
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        create(outside, asked, &self.0).await
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        check_then_push(outside, asked, &self.0).await
     }
 }
 
 /// Done if the remote branch is at the head.
-async fn look(outside: &Outside, push: &Push) -> Result<Option<Made>, Trouble> {
+async fn find_pushed_head(
+    outside: &OutboundClients,
+    push: &Push,
+) -> Result<Option<EffectOutput>, EffectError> {
     let head = outside
         .mirrors
         .remote_head(&push.repository, &push.branch)
         .await?;
-    Ok(head.filter(|head| *head == push.head).map(made))
+    Ok(head.filter(|head| *head == push.head).map(push_output))
 }
 
 /// Performs the push: all checks come before the record, and the record comes before the push.
-async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Made, Trouble> {
+async fn check_then_push(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+) -> Result<EffectOutput, EffectError> {
     let rules = usable_rules(asked, push)?;
-    if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
-        return Err(Trouble::Refused(Refusal::NotApproved {
+    if rules.agent.approval == ApprovalRule::BeforePush && !is_approved(outside, asked, &push.head).await? {
+        return Err(EffectError::Refused(OutboundRefusal::NotApproved {
             head: push.head.clone(),
         }));
     }
@@ -60,36 +75,38 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
     is_where_expected(outside, push).await?;
     // The hold keeps the mirror on disk: the imported objects must exist until the push.
     let _mirror = outside.mirrors.hold(&push.repository);
-    let (_, strayed) = inspected(outside, asked, push, false).await?;
+    let (_, strayed) = inspect_change(outside, asked, push, false).await?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
-        return Err(Trouble::Refused(Refusal::OutOfScope { files: strayed }));
+        return Err(EffectError::Refused(OutboundRefusal::OutOfScope {
+            files: strayed,
+        }));
     }
-    let recorded = record(outside, asked, push).await?;
+    let recorded = record_push(outside, asked, push).await?;
     if let Err(trouble) = outside.mirrors.push(push).await {
         let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
         let trouble = match (there, trouble) {
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
-            (Ok(Some(head)), _) if head == push.head => return Ok(made(head)),
-            (Ok(head), Trouble::Refused(Refusal::BranchMoved { branch, .. })) => {
-                Trouble::Refused(Refusal::BranchMoved { branch, head })
+            (Ok(Some(head)), _) if head == push.head => return Ok(push_output(head)),
+            (Ok(head), EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
+                EffectError::Refused(OutboundRefusal::BranchMoved { branch, head })
             }
             (_, trouble) => trouble,
         };
         // After any other failure the push may have arrived or is retried, so the record stays.
-        if matches!(trouble, Trouble::Refused(_)) {
+        if matches!(trouble, EffectError::Refused(_)) {
             take_back(outside, push, recorded).await?;
         }
         return Err(trouble);
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
-    Ok(made(push.head.clone()))
+    Ok(push_output(push.head.clone()))
 }
 
 /// Returns the repository's rules if they cover this ticket. A planner names both, so they are compared here.
-fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble> {
+fn usable_rules<'a>(asked: &EffectContext<'a>, push: &Push) -> Result<&'a RepositoryRules, EffectError> {
     let no_rules = || {
-        Trouble::Refused(Refusal::NoRules {
+        EffectError::Refused(OutboundRefusal::NoRules {
             repository: push.repository.clone(),
         })
     };
@@ -97,7 +114,7 @@ fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble
     if rules.cover(&asked.report.ticket) {
         Ok(rules)
     } else {
-        Err(Trouble::Refused(Refusal::ForeignProject {
+        Err(EffectError::Refused(OutboundRefusal::ForeignProject {
             ticket: asked.report.ticket.clone(),
             repository: push.repository.clone(),
         }))
@@ -108,33 +125,41 @@ fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble
 ///
 /// Only decisions that ingest recorded count. A decision about a plan does not count, even if the planner gave the
 /// plan the commit's id.
-async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> Result<bool, Trouble> {
+async fn is_approved(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    head: &CommitId,
+) -> Result<bool, EffectError> {
     let Some(run) = asked.report.run.as_ref() else {
         return Ok(false);
     };
     let ticket = &asked.report.ticket;
     let triggers = outside.triggers.read_each_after(ticket, 0).await?;
     let mut known = triggers.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
-    if !known.any(|trigger| approves(&trigger.reason, run, head)) {
+    if !known.any(|trigger| approves_commit(&trigger.reason, run, head)) {
         return Ok(false);
     }
     let reports = outside.reports.read_each_after(ticket, 0).await?;
     let mut known = reports.iter().filter_map(|(_, report)| report.as_ref().ok());
-    Ok(!known.any(|report| proposes(&report.request, head)))
+    Ok(!known.any(|report| proposes_plan(&report.request, head)))
 }
 
 /// Returns true if the report proposes a plan with this id.
-fn proposes(request: &ReportRequest, id: &CommitId) -> bool {
+fn proposes_plan(request: &ReportRequest, id: &CommitId) -> bool {
     matches!(request, ReportRequest::PlanProposed(proposed) if proposed.id == *id)
 }
 
-fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {
-    matches!(reason, Reason::Decided(decision)
+fn approves_commit(reason: &TriggerReason, run: &RunId, head: &CommitId) -> bool {
+    matches!(reason, TriggerReason::Decided(decision)
         if decision.verdict == Answer::Approve && decision.run == *run && decision.head == *head)
 }
 
 /// Accepts a branch that does not exist on the remote, or that our record assigns to this ticket.
-async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<(), Trouble> {
+async fn is_ours_or_new(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+) -> Result<(), EffectError> {
     if outside
         .own_branch(&asked.report.ticket, &push.repository, &push.branch)
         .await?
@@ -149,14 +174,14 @@ async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Re
     if push.expected.is_none() && there.is_none() {
         Ok(())
     } else {
-        Err(Trouble::Refused(Refusal::ForeignBranch {
+        Err(EffectError::Refused(OutboundRefusal::ForeignBranch {
             branch: push.branch.clone(),
         }))
     }
 }
 
 /// Reports a concurrent push before the inspection, because the push may have removed the change's base.
-async fn is_where_expected(outside: &Outside, push: &Push) -> Result<(), Trouble> {
+async fn is_where_expected(outside: &OutboundClients, push: &Push) -> Result<(), EffectError> {
     if push.expected.is_none() {
         return Ok(());
     }
@@ -167,16 +192,16 @@ async fn is_where_expected(outside: &Outside, push: &Push) -> Result<(), Trouble
     if there == push.expected {
         return Ok(());
     }
-    Err(Trouble::Refused(Refusal::BranchMoved {
+    Err(EffectError::Refused(OutboundRefusal::BranchMoved {
         branch: push.branch.clone(),
         head: there,
     }))
 }
 
-fn made(head: CommitId) -> Made {
-    Made {
+fn push_output(head: CommitId) -> EffectOutput {
+    EffectOutput {
         pushed: Some(head),
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }
 
@@ -184,27 +209,27 @@ fn made(head: CommitId) -> Made {
 ///
 /// # Errors
 /// The reason why the change must not be pushed.
-pub(super) async fn inspected(
-    outside: &Outside,
-    asked: &Asked<'_>,
+pub(super) async fn inspect_change(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
     push: &Push,
     show: bool,
-) -> Result<(Option<Rendered>, Vec<domain::Outside>), Trouble> {
+) -> Result<(Option<RenderedDiff>, Vec<domain::OutOfScopeFile>), EffectError> {
     let rules = usable_rules(asked, push)?;
     let ticket = &asked.report.ticket;
     policy::check_branch(&push.branch, ticket, rules)
-        .map_err(|violation| Trouble::Refused(violation.into()))?;
+        .map_err(|violation| EffectError::Refused(violation.into()))?;
     // The size of the reference is compared before the pack is read.
     if push.pack.size_bytes > outside.limits.max_pack_bytes {
         let (size_bytes, limit_bytes) = (push.pack.size_bytes, outside.limits.max_pack_bytes);
-        let violation = Violation::PackTooLarge {
+        let violation = PolicyViolation::PackTooLarge {
             size_bytes,
             limit_bytes,
         };
-        return Err(Trouble::Refused(violation.into()));
+        return Err(EffectError::Refused(violation.into()));
     }
     let mirror = outside.mirrors.fresh(&push.repository).await?;
-    let task = Task {
+    let task = InspectionTask {
         push: push.clone(),
         ticket: ticket.clone(),
         branches: vec![
@@ -227,27 +252,35 @@ pub(super) async fn inspected(
     let pack = outside.objects.get(&push.pack).await?;
     let inspection = outside.inspector.inspect(&turn, &mirror, &task, pack);
     match failpoint::around("reporter.pack.import", inspection).await? {
-        Verdict::Clean { shown, outside } => Ok((shown, outside)),
-        Verdict::Breach { violations } => Err(Trouble::Refused(Refusal::Policy { violations })),
-        Verdict::BadPack { detail } => Err(Trouble::Refused(Refusal::BadPack { detail })),
-        Verdict::Trouble { detail } => Err(Trouble::of_inspection(detail)),
+        InspectionVerdict::Clean { shown, outside } => Ok((shown, outside)),
+        InspectionVerdict::Breach { violations } => {
+            Err(EffectError::Refused(OutboundRefusal::Policy { violations }))
+        }
+        InspectionVerdict::BadPack { detail } => {
+            Err(EffectError::Refused(OutboundRefusal::BadPack { detail }))
+        }
+        InspectionVerdict::Trouble { detail } => Err(EffectError::of_inspection(detail)),
     }
 }
 
 /// Record of a push, with the record that it replaced.
 struct PushRecord {
     record: BranchRecord,
-    revision: Revision,
+    revision: TableRevision,
     previous: Option<BranchRecord>,
 }
 
 /// Records the branch. ingest finds the ticket of a pushed branch by this record, so it exists before the push.
-async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<PushRecord, Trouble> {
+async fn record_push(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+) -> Result<PushRecord, EffectError> {
     let run = asked
         .report
         .run
         .clone()
-        .ok_or_else(|| Trouble::Failed(message::no_run()))?;
+        .ok_or_else(|| EffectError::Failed(message::no_run()))?;
     let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
     let (previous, last) = own.await?.unzip();
     let record = BranchRecord {
@@ -268,7 +301,7 @@ async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Pus
 
 /// Withdraws the record of a refused push. Otherwise a branch that a person creates later under this name would count
 /// as ours.
-async fn take_back(outside: &Outside, push: &Push, recorded: PushRecord) -> Result<(), Trouble> {
+async fn take_back(outside: &OutboundClients, push: &Push, recorded: PushRecord) -> Result<(), EffectError> {
     let PushRecord {
         record,
         revision,

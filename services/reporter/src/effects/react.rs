@@ -1,20 +1,20 @@
 //! Adds a reaction to an object on GitHub.
 
 use async_trait::async_trait;
-use domain::{Reactable, Reaction};
+use domain::{ReactionKind, ReactionSubject};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Adds a reaction: eyes when work on a request has begun, a rocket when it is done.
 #[derive(Debug)]
-pub(crate) struct React {
-    pub(crate) to: Reactable,
-    pub(crate) reaction: Reaction,
+pub(crate) struct AddReaction {
+    pub(crate) to: ReactionSubject,
+    pub(crate) reaction: ReactionKind,
 }
 
 #[async_trait]
-impl Effect for React {
+impl OutboundEffect for AddReaction {
     fn name(&self) -> &'static str {
         self.reaction.as_str()
     }
@@ -27,8 +27,12 @@ impl Effect for React {
         true
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         outside.github.react(&self.to, self.reaction).await?;
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Records the end of a pull request, so that polls stop reading it. A failure to record it keeps the report
 /// unsettled.
@@ -16,7 +16,7 @@ pub(crate) struct RecordEnd {
 }
 
 #[async_trait]
-impl Effect for RecordEnd {
+impl OutboundEffect for RecordEnd {
     fn name(&self) -> &'static str {
         "record_end"
     }
@@ -29,7 +29,11 @@ impl Effect for RecordEnd {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let over = PullRequestRecord {
             pull_request: self.pull_request.clone(),
             ticket: asked.report.ticket.clone(),
@@ -37,6 +41,6 @@ impl Effect for RecordEnd {
             status: self.status,
         };
         outside.pull_requests.keep(&over).await?;
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

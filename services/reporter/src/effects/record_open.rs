@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Records that a pull request is open again, so that ingest follows its checks and reviews.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct RecordOpen {
 }
 
 #[async_trait]
-impl Effect for RecordOpen {
+impl OutboundEffect for RecordOpen {
     fn name(&self) -> &'static str {
         "record_open"
     }
@@ -27,7 +27,11 @@ impl Effect for RecordOpen {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let open = PullRequestRecord {
             pull_request: self.pull_request.clone(),
             ticket: asked.report.ticket.clone(),
@@ -35,6 +39,6 @@ impl Effect for RecordOpen {
             status: PullRequestStatus::Open,
         };
         outside.pull_requests.keep(&open).await?;
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, EffectTarget, Outside, letters::link_pull_request};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, text_writes::link_pull_request};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Links the pull request of the report on the Jira issue. A repetition replaces the link. If Jira refuses for good,
 /// the status comment contains the link.
@@ -15,7 +15,7 @@ pub(crate) struct LinkPullRequest {
 }
 
 #[async_trait]
-impl Effect for LinkPullRequest {
+impl OutboundEffect for LinkPullRequest {
     fn name(&self) -> &'static str {
         "link_pull_request"
     }
@@ -28,24 +28,28 @@ impl Effect for LinkPullRequest {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let Some(pull_request) = &asked.made.pull_request else {
-            return Err(Trouble::Failed(message::nothing_to_link()));
+            return Err(EffectError::Failed(message::nothing_to_link()));
         };
-        let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
+        let title = ClearedText::without_credentials(&message::remote_link_title(pull_request));
         let linked = link_pull_request(&outside.jira, &self.issue, pull_request, &title).await;
-        let detail = match linked.map_err(Trouble::from) {
-            Ok(()) => return Ok(Made::default()),
-            Err(Trouble::Refused(refusal)) => refusal.words(),
-            Err(Trouble::Denied { detail, .. }) => {
+        let detail = match linked.map_err(EffectError::from) {
+            Ok(()) => return Ok(EffectOutput::default()),
+            Err(EffectError::Refused(refusal)) => refusal.words(),
+            Err(EffectError::Denied { detail, .. }) => {
                 tracing::error!(%detail, "permission missing: the pull request is not linked on the issue");
                 detail
             }
             Err(trouble) => return Err(trouble),
         };
-        Ok(Made {
+        Ok(EffectOutput {
             unlinked: Some(detail),
-            ..Made::default()
+            ..EffectOutput::default()
         })
     }
 }

@@ -3,38 +3,38 @@
 use async_trait::async_trait;
 use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Replies to a comment of a review, in its thread.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ReplyInThread {
     pub(crate) pull_request: PullRequestRef,
     /// Id of the comment that began the thread.
     pub(crate) comment: u64,
-    pub(crate) said: Said,
+    pub(crate) said: ThreadReplyText,
 }
 
 /// Content of a reply.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum ThreadReplyText {
     /// Result for the comment, the commit that was pushed for the review, and the people who decide open questions.
     Done(ThreadReply, Option<CommitId>, Vec<String>),
     /// The threads that people have to decide.
     Left(LeftThreads),
 }
 
-impl Reply {
-    fn thread(&self) -> Thread {
+impl ReplyInThread {
+    fn thread(&self) -> CommentThread {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        Thread::Review(repository.clone(), *number, self.comment)
+        CommentThread::Review(repository.clone(), *number, self.comment)
     }
 }
 
 #[async_trait]
-impl Effect for Reply {
+impl OutboundEffect for ReplyInThread {
     fn name(&self) -> &'static str {
         "reply"
     }
@@ -51,24 +51,34 @@ impl Effect for Reply {
         false
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let ours = outside.our_comments(&self.thread()).await?;
         let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then(Made::default))
+        Ok(is_there.then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let text = match &self.said {
-            Said::Done(reply, commit, deciders) => message::thread_reply(reply, commit.as_ref(), deciders),
-            Said::Left(left) => message::thread_left(left),
+            ThreadReplyText::Done(reply, commit, deciders) => {
+                message::thread_reply(reply, commit.as_ref(), deciders)
+            }
+            ThreadReplyText::Left(left) => message::thread_left(left),
         };
-        let text = Outgoing::without_credentials(&text);
+        let text = ClearedText::without_credentials(&text);
         match outside
             .write_comment(&self.thread(), &text, asked.id, asked.audience())
             .await
         {
             // A person deleted the comment, so a reply has no reader.
-            Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
             Err(trouble) => Err(trouble),
         }
     }

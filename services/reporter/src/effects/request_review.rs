@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use domain::{PullRequestRef, PullRequestRules};
-use github::{Review, ReviewState};
+use github::{PullRequestReview, ReviewVerdict};
 
-use super::{Asked, Effect, EffectTarget, Outside, touched};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, code_experts};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Requests a review from the people whose last review was not an approval, except the author and bots.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct RequestReview {
 }
 
 #[async_trait]
-impl Effect for RequestReview {
+impl OutboundEffect for RequestReview {
     fn name(&self) -> &'static str {
         "request_review"
     }
@@ -32,7 +32,11 @@ impl Effect for RequestReview {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
@@ -41,30 +45,32 @@ impl Effect for RequestReview {
             .rules
             .map_or_else(PullRequestRules::default, |rules| rules.pull_request.clone());
         let now = outside.github.pull_request(repository, *number).await?;
-        let mut waiting = reviewers(&reviews, &now.author, &named(&rules));
+        let mut waiting = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;
         // Earlier reviews already determine the reviewers.
         if self.of.is_some() || !reviews.is_empty() {
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         }
         let mut others = Vec::new();
         if rules.code_owners {
-            others = touched::code_owners(outside, &self.pull_request, &now).await?;
+            others = code_experts::code_owners(outside, &self.pull_request, &now).await?;
         }
         let is_nobody = waiting.is_empty() && others.is_empty() && now.requested_reviewers.is_empty();
         if is_nobody && rules.touched_authors > 0 {
-            others = touched::authors(outside, &self.pull_request, &now, rules.touched_authors).await?;
+            others =
+                code_experts::find_line_authors(outside, &self.pull_request, &now, rules.touched_authors)
+                    .await?;
         }
         others.retain(|login| !waiting.iter().any(|known| known.eq_ignore_ascii_case(login)));
         self.ask(outside, &others).await?;
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }
 
 impl RequestReview {
     /// Sends one request: GitHub rejects it as a whole if one of the logins is not allowed.
-    async fn ask(&self, outside: &Outside, logins: &[String]) -> Result<(), Trouble> {
+    async fn ask(&self, outside: &OutboundClients, logins: &[String]) -> Result<(), EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
@@ -90,7 +96,7 @@ impl RequestReview {
 }
 
 /// Returns the reviewers of the rules, and our reviewer account if the rules want our own review.
-fn named(rules: &PullRequestRules) -> Vec<String> {
+fn named_reviewers(rules: &PullRequestRules) -> Vec<String> {
     let PullRequestRules {
         reviewers,
         reviewer,
@@ -103,11 +109,11 @@ fn named(rules: &PullRequestRules) -> Vec<String> {
 
 /// Returns everybody whose last review is not an approval, and the named reviewers without a review. A plain comment
 /// after an earlier review does not change that review.
-fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> {
-    let mut last: BTreeMap<&str, ReviewState> = BTreeMap::new();
+fn choose_reviewers(reviews: &[PullRequestReview], author: &str, named: &[String]) -> Vec<String> {
+    let mut last: BTreeMap<&str, ReviewVerdict> = BTreeMap::new();
     for review in reviews {
         let is_person = !review.by_bot && !review.author.eq_ignore_ascii_case(author);
-        let is_word = review.state == ReviewState::Commented && last.contains_key(review.author.as_str());
+        let is_word = review.state == ReviewVerdict::Commented && last.contains_key(review.author.as_str());
         if is_person && !is_word {
             last.insert(&review.author, review.state);
         }
@@ -119,7 +125,7 @@ fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> 
     let silent: Vec<String> = named.iter().filter(is_silent).cloned().collect();
     let waiting = last
         .into_iter()
-        .filter(|(_, state)| *state != ReviewState::Approved);
+        .filter(|(_, state)| *state != ReviewVerdict::Approved);
     waiting.map(|(login, _)| login.to_owned()).chain(silent).collect()
 }
 
@@ -127,8 +133,8 @@ fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> 
 mod tests {
     use super::*;
 
-    fn review(author: &str, state: ReviewState) -> Review {
-        Review {
+    fn review(author: &str, state: ReviewVerdict) -> PullRequestReview {
+        PullRequestReview {
             id: 1,
             author: author.to_owned(),
             author_id: None,
@@ -143,7 +149,7 @@ mod tests {
 
     #[test]
     fn reviewers_without_approval_are_asked_again() {
-        use ReviewState::{Approved, ChangesRequested, Commented, Dismissed};
+        use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
         let reviews = [
             review("ann", ChangesRequested),
             review("ann", Commented),
@@ -156,7 +162,10 @@ mod tests {
             review("journeyman", Commented),
             review("linter[bot]", ChangesRequested),
         ];
-        assert_eq!(reviewers(&reviews, "Journeyman", &[]), ["ann", "dan", "eve"]);
+        assert_eq!(
+            choose_reviewers(&reviews, "Journeyman", &[]),
+            ["ann", "dan", "eve"]
+        );
     }
 
     #[test]
@@ -167,15 +176,15 @@ mod tests {
             self_review,
             ..PullRequestRules::default()
         };
-        assert_eq!(named(&rules(false)), ["fay"]);
-        assert_eq!(named(&rules(true)), ["fay", "agent"]);
+        assert_eq!(named_reviewers(&rules(false)), ["fay"]);
+        assert_eq!(named_reviewers(&rules(true)), ["fay", "agent"]);
     }
 
     #[test]
     fn named_reviewers_are_asked_until_they_judge() {
         let named = ["Ann", "fay", "journeyman"].map(str::to_owned);
-        let reviews = [review("ann", ReviewState::Approved)];
-        assert_eq!(reviewers(&reviews, "Journeyman", &named), ["fay"]);
-        assert_eq!(reviewers(&[], "Journeyman", &named), ["Ann", "fay"]);
+        let reviews = [review("ann", ReviewVerdict::Approved)];
+        assert_eq!(choose_reviewers(&reviews, "Journeyman", &named), ["fay"]);
+        assert_eq!(choose_reviewers(&[], "Journeyman", &named), ["Ann", "fay"]);
     }
 }

@@ -1,13 +1,13 @@
 //! Restarts the failed jobs of a pull request.
 
 use async_trait::async_trait;
-use domain::{CommitId, PullRequestRef, cause::chain};
+use domain::{CommitId, PullRequestRef, cause::format_error_chain};
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Made, Rerun},
+    effect_error::EffectError,
+    effect_output::{EffectOutput, RerunResult},
     message,
-    trouble::Trouble,
 };
 
 /// Restarts the failed jobs of runs of GitHub Actions, at most once for each run, by us or by others.
@@ -20,7 +20,7 @@ pub(crate) struct RerunChecks {
 }
 
 #[async_trait]
-impl Effect for RerunChecks {
+impl OutboundEffect for RerunChecks {
     fn name(&self) -> &'static str {
         "rerun_checks"
     }
@@ -34,15 +34,19 @@ impl Effect for RerunChecks {
         true
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let now = outside.github.pull_request(repository, *number).await?;
         if now.head != self.head {
-            return Ok(Made {
+            return Ok(EffectOutput {
                 rerun: Some(of_another_commit()),
-                ..Made::default()
+                ..EffectOutput::default()
             });
         }
         let mut ends = Vec::new();
@@ -50,14 +54,14 @@ impl Effect for RerunChecks {
             ends.push(self.again(outside, *run).await?);
         }
         // A started run is the result: its end is reported later. Otherwise a refusal is the result.
-        let is_refusal = |end: &&Rerun| matches!(end, Rerun::Refused { .. });
-        let told = match ends.contains(&Rerun::Started) {
-            true => Some(Rerun::Started),
+        let is_refusal = |end: &&RerunResult| matches!(end, RerunResult::Refused { .. });
+        let told = match ends.contains(&RerunResult::Started) {
+            true => Some(RerunResult::Started),
             false => ends.iter().find(is_refusal).or(ends.first()).cloned(),
         };
-        Ok(Made {
+        Ok(EffectOutput {
             rerun: told,
-            ..Made::default()
+            ..EffectOutput::default()
         })
     }
 }
@@ -65,11 +69,11 @@ impl Effect for RerunChecks {
 impl RerunChecks {
     /// Restarts a run. A run at its second attempt counts as restarted, so a repetition after a lost response does
     /// nothing.
-    async fn again(&self, outside: &Outside, run: u64) -> Result<Rerun, Trouble> {
+    async fn again(&self, outside: &OutboundClients, run: u64) -> Result<RerunResult, EffectError> {
         let repository = &self.pull_request.repository;
         let now = match outside.github.workflow_run(repository, run).await {
             Ok(now) => now,
-            Err(error) => return refused(run, error),
+            Err(error) => return convert_refusal(run, error),
         };
         if now.head != self.head {
             // The id comes from a check's address, and any App may set any address.
@@ -77,33 +81,33 @@ impl RerunChecks {
         }
         match (now.attempt > 1, now.is_complete) {
             // Includes runs that we started whose response was lost.
-            (true, false) => return Ok(Rerun::Started),
-            (true, true) | (false, false) => return Ok(Rerun::Before),
+            (true, false) => return Ok(RerunResult::Started),
+            (true, true) | (false, false) => return Ok(RerunResult::Before),
             (false, true) => {}
         }
         match outside.github.rerun_failed_jobs(repository, run).await {
             Ok(()) => {
                 tracing::info!(%repository, run, "failed jobs run again");
-                Ok(Rerun::Started)
+                Ok(RerunResult::Started)
             }
-            Err(error) => refused(run, error),
+            Err(error) => convert_refusal(run, error),
         }
     }
 }
 
-fn of_another_commit() -> Rerun {
-    Rerun::Refused {
+fn of_another_commit() -> RerunResult {
+    RerunResult::Refused {
         detail: message::run_of_another_commit(),
     }
 }
 
 /// Converts a permanent refusal into a result.
-fn refused(run: u64, error: github::Error) -> Result<Rerun, Trouble> {
+fn convert_refusal(run: u64, error: github::Error) -> Result<RerunResult, EffectError> {
     match error {
         github::Error::Forbidden { .. } | github::Error::NotFound { .. } | github::Error::Rejected { .. } => {
-            let detail = chain(&error);
+            let detail = format_error_chain(&error);
             tracing::warn!(run, error = %detail, "failed jobs do not run again");
-            Ok(Rerun::Refused { detail })
+            Ok(RerunResult::Refused { detail })
         }
         error => Err(error.into()),
     }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{AnsweredQuestion, RepositoryName};
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Starts a thread about one question of a research: a separate comment, so that people can reply to it.
 #[derive(Debug)]
@@ -17,20 +17,20 @@ pub(crate) struct ResearchThread {
 }
 
 impl ResearchThread {
-    fn thread(&self) -> Thread {
-        Thread::Discussion(self.repository.clone(), self.number, None)
+    fn thread(&self) -> CommentThread {
+        CommentThread::Discussion(self.repository.clone(), self.number, None)
     }
 
-    fn made(&self, comment: String) -> Made {
-        Made {
+    fn made(&self, comment: String) -> EffectOutput {
+        EffectOutput {
             threads: vec![(self.index, comment)],
-            ..Made::default()
+            ..EffectOutput::default()
         }
     }
 }
 
 #[async_trait]
-impl Effect for ResearchThread {
+impl OutboundEffect for ResearchThread {
     fn name(&self) -> &'static str {
         "research_thread"
     }
@@ -47,15 +47,23 @@ impl Effect for ResearchThread {
         false
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let ours = outside.our_comments(&self.thread()).await?;
         let found = ours.into_iter().find(|comment| comment.marker == asked.id);
         Ok(found.map(|comment| self.made(comment.id)))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let text = message::research_thread(&self.found, asked.report.run.as_ref());
-        let text = Outgoing::without_credentials(&text);
+        let text = ClearedText::without_credentials(&text);
         let comment = outside
             .write_comment(&self.thread(), &text, asked.id, asked.audience())
             .await?;

@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
-use domain::{CommitId, PullRequestRef, Reason, ReviewRound, ReviewThread};
-use git::Repository;
+use domain::{CommitId, PullRequestRef, ReviewRound, ReviewThread, TriggerReason};
+use git::BareRepository;
 
-use super::{Asked, Effect, EffectTarget, Outside};
-use crate::{made::Made, mirror::blocking, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{effect_error::EffectError, effect_output::EffectOutput, mirror::run_blocking};
 
 // Lines around a thread's line in which a change counts as one for the thread.
 const NEAR_LINES: u32 = 10;
@@ -40,7 +40,7 @@ pub(crate) struct ResolveThread {
 }
 
 #[async_trait]
-impl Effect for ResolveThread {
+impl OutboundEffect for ResolveThread {
     fn name(&self) -> &'static str {
         "resolve_thread"
     }
@@ -53,33 +53,41 @@ impl Effect for ResolveThread {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         if let Some(why) = self.why_it_stays(outside, asked).await? {
             tracing::info!(%repository, number, comment = self.comment, ?why, "review thread stays open");
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         }
         let github = &outside.github;
         if let Some(thread) = github.open_thread(repository, *number, self.comment).await? {
             github.resolve_thread(repository, &thread).await?;
             tracing::info!(%repository, number, "review thread resolved");
         }
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }
 
 impl ResolveThread {
     /// Returns the reason why a person has to resolve it; `None` if the effect may.
-    async fn why_it_stays(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<StaysOpen>, Trouble> {
+    async fn why_it_stays(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<StaysOpen>, EffectError> {
         let ticket = &asked.report.ticket;
         let read = outside.triggers.read_each_after(ticket, 0).await?;
         let rounds = read
             .iter()
             .filter_map(|(_, trigger)| trigger.as_ref().ok())
             .filter_map(|trigger| match &trigger.reason {
-                Reason::JobRequested(request) => request.about.round(),
+                TriggerReason::JobRequested(request) => request.about.round(),
                 _ => None,
             });
         // The newest round, because a thread may be part of several reviews.
@@ -125,15 +133,15 @@ impl ResolveThread {
     /// Returns the lines of a file at the reviewed commit that the pushed commit changes.
     async fn touched(
         &self,
-        outside: &Outside,
+        outside: &OutboundClients,
         reviewed: &CommitId,
         path: &str,
-    ) -> Result<Vec<RangeInclusive<u32>>, Trouble> {
+    ) -> Result<Vec<RangeInclusive<u32>>, EffectError> {
         let repository = &self.pull_request.repository;
         let mirror = outside.mirrors.with_commit(repository, &self.commit).await?;
         let (reviewed, pushed, path) = (reviewed.clone(), self.commit.clone(), path.to_owned());
-        blocking(move || {
-            let mirror = Repository::open(&mirror)?;
+        run_blocking(move || {
+            let mirror = BareRepository::open(&mirror)?;
             match mirror.contains(&reviewed) {
                 true => mirror.touched_lines(&reviewed, &pushed, &path),
                 // The reviewed commit may be gone from the mirror after a force-push; then nothing proves a change.

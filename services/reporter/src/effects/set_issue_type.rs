@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Left, Made, Why, Wish},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Sets the type of a GitHub issue without one. A Jira issue always has a type, so it changes only where the rules
@@ -18,7 +18,7 @@ pub(crate) struct SetIssueType {
 }
 
 #[async_trait]
-impl Effect for SetIssueType {
+impl OutboundEffect for SetIssueType {
     fn name(&self) -> &'static str {
         "set_issue_type"
     }
@@ -31,39 +31,49 @@ impl Effect for SetIssueType {
         true
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let current = self.current(outside).await?;
         let is_it = current.is_some_and(|name| name.eq_ignore_ascii_case(&self.name));
-        Ok(is_it.then(Made::default))
+        Ok(is_it.then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let wish = Wish::Type {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        let wish = TriageWish::Type {
             name: self.name.clone(),
         };
         let changes = asked.rules.is_some_and(|rules| rules.triage.change_jira_type);
         let set = match &self.ticket {
-            TicketKey::Jira { .. } if !changes => return Ok(Left::because(wish, Why::Suggested)),
+            TicketKey::Jira { .. } if !changes => {
+                return Ok(UnsetChoice::because(wish, UnsetReason::Suggested));
+            }
             TicketKey::Jira { .. } => {
                 let set = outside.jira.set_issue_type(&self.ticket, &self.name).await;
-                set.map_err(Trouble::from)
+                set.map_err(EffectError::from)
             }
             TicketKey::GitHub { repository, number } => {
                 if let Some(current) = self.current(outside).await? {
-                    return Ok(Left::because(wish, Why::Has { current }));
+                    return Ok(UnsetChoice::because(wish, UnsetReason::Has { current }));
                 }
                 let github = &outside.github;
                 let set = github.set_issue_type(repository, *number, &self.name).await;
-                set.map_err(Trouble::from)
+                set.map_err(EffectError::from)
             }
-            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(Made::default()),
+            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(EffectOutput::default()),
         };
-        Left::when_refused(set, wish)
+        UnsetChoice::when_refused(set, wish)
     }
 }
 
 impl SetIssueType {
-    async fn current(&self, outside: &Outside) -> Result<Option<String>, Trouble> {
+    async fn current(&self, outside: &OutboundClients) -> Result<Option<String>, EffectError> {
         Ok(match &self.ticket {
             TicketKey::Jira { .. } => Some(outside.jira.sorted(&self.ticket).await?.issue_type),
             TicketKey::GitHub { repository, number } => {

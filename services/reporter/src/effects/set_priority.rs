@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey, TriageRules};
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Left, Made, Wish},
-    outgoing::Outgoing,
-    trouble::Trouble,
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TriageWish, UnsetChoice},
 };
 
 /// Sets the priority of a Jira issue, or the priority label of a GitHub issue in place of other priority labels.
@@ -18,7 +18,7 @@ pub(crate) struct SetPriority {
 }
 
 #[async_trait]
-impl Effect for SetPriority {
+impl OutboundEffect for SetPriority {
     fn name(&self) -> &'static str {
         "set_priority"
     }
@@ -31,33 +31,45 @@ impl Effect for SetPriority {
         true
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let TicketKey::Jira { .. } = &self.ticket else {
             return Ok(None);
         };
         let current = outside.jira.sorted(&self.ticket).await?.priority;
-        Ok(current.eq_ignore_ascii_case(&self.name).then(Made::default))
+        Ok(current
+            .eq_ignore_ascii_case(&self.name)
+            .then(EffectOutput::default))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let set = match (&self.ticket, asked.rules) {
             (TicketKey::Jira { .. }, _) => {
                 let set = outside.jira.set_priority(&self.ticket, &self.name).await;
-                set.map_err(Trouble::from)
+                set.map_err(EffectError::from)
             }
             (TicketKey::GitHub { .. }, Some(rules)) => self.label(outside, &rules.triage).await,
             (TicketKey::GitHub { .. }, None)
-            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => return Ok(Made::default()),
+            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => {
+                return Ok(EffectOutput::default());
+            }
         };
-        let wish = Wish::Priority {
+        let wish = TriageWish::Priority {
             name: self.name.clone(),
         };
-        Left::when_refused(set, wish)
+        UnsetChoice::when_refused(set, wish)
     }
 }
 
 impl SetPriority {
-    async fn label(&self, outside: &Outside, rules: &TriageRules) -> Result<(), Trouble> {
+    async fn label(&self, outside: &OutboundClients, rules: &TriageRules) -> Result<(), EffectError> {
         let (TicketKey::GitHub { repository, number }, Some(label)) =
             (&self.ticket, rules.label_of(&self.name))
         else {
@@ -67,7 +79,7 @@ impl SetPriority {
         for other in others.filter_map(|other| rules.label_of(other)) {
             outside.github.remove_label(repository, *number, &other).await?;
         }
-        let label = Outgoing::by_the_model(label.clone(), SecretPlace::Label)?;
+        let label = ClearedText::by_the_model(label.clone(), SecretPlace::Label)?;
         outside.label(&self.ticket, &[label]).await
     }
 }

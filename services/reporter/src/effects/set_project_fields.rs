@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use domain::RepositoryName;
-use github::{Project, ProjectItem};
+use github::{GitHubProject, ProjectItem};
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Left, Made, Why, Wish},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Adds an issue to a GitHub project and sets fields of it. A value replaces the previous one.
@@ -22,7 +22,7 @@ pub(crate) struct SetProjectFields {
 }
 
 #[async_trait]
-impl Effect for SetProjectFields {
+impl OutboundEffect for SetProjectFields {
     fn name(&self) -> &'static str {
         "set_project_fields"
     }
@@ -35,23 +35,27 @@ impl Effect for SetProjectFields {
         true
     }
 
-    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
-        let wish = Wish::Project {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
+        let wish = TriageWish::Project {
             owner: self.owner.clone(),
             number: self.project,
         };
         if !outside.github.sees_projects(&self.repository) {
-            return Ok(Left::because(wish, Why::NoToken));
+            return Ok(UnsetChoice::because(wish, UnsetReason::NoToken));
         }
         match self.put(outside).await {
             Ok((project, item)) => self.set(outside, &project, &item).await,
-            Err(trouble) => Left::when_refused(Err(trouble), wish),
+            Err(trouble) => UnsetChoice::when_refused(Err(trouble), wish),
         }
     }
 }
 
 impl SetProjectFields {
-    async fn put(&self, outside: &Outside) -> Result<(Project, ProjectItem), Trouble> {
+    async fn put(&self, outside: &OutboundClients) -> Result<(GitHubProject, ProjectItem), EffectError> {
         let (github, repository) = (&outside.github, &self.repository);
         let project = github.project(repository, &self.owner, self.project).await?;
         let item = github.put_into_project(repository, self.number, &project).await?;
@@ -59,25 +63,30 @@ impl SetProjectFields {
     }
 
     /// Sets all fields. A field that cannot be set does not prevent the others.
-    async fn set(&self, outside: &Outside, project: &Project, item: &ProjectItem) -> Result<Made, Trouble> {
-        let mut made = Made::default();
+    async fn set(
+        &self,
+        outside: &OutboundClients,
+        project: &GitHubProject,
+        item: &ProjectItem,
+    ) -> Result<EffectOutput, EffectError> {
+        let mut made = EffectOutput::default();
         for (name, value) in &self.values {
-            let wish = Wish::Field {
+            let wish = TriageWish::Field {
                 name: name.clone(),
                 value: value.clone(),
             };
             let Some(field) = project.field(name) else {
-                made.merge(Left::because(wish, Why::NoField));
+                made.merge(UnsetChoice::because(wish, UnsetReason::NoField));
                 continue;
             };
             let Some(known) = field.value(value) else {
-                made.merge(Left::because(wish, Why::NoValue));
+                made.merge(UnsetChoice::because(wish, UnsetReason::NoValue));
                 continue;
             };
             let github = &outside.github;
             let set = github.set_project_field(&self.repository, item, field, &known);
-            let set = set.await.map_err(Trouble::from);
-            made.merge(Left::when_refused(set, wish)?);
+            let set = set.await.map_err(EffectError::from);
+            made.merge(UnsetChoice::when_refused(set, wish)?);
         }
         tracing::info!(repository = %self.repository, number = self.number, project = self.project, "issue is in the project");
         Ok(made)

@@ -2,20 +2,20 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, EffectTarget, Outside, push_branch::inspected};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, push_branch::inspect_change};
 use crate::{
-    made::{Made, Shown},
+    effect_error::EffectError,
+    effect_output::{EffectOutput, ShownChange},
     message,
-    trouble::Trouble,
 };
 
 /// Inspects a change as a push of it would, so that no person decides about a change that cannot be pushed. A repetition
 /// produces the same text, which is stored under the hash of its content.
 #[derive(Debug)]
-pub(crate) struct ShowChange(pub(crate) domain::PushBranch);
+pub(crate) struct ShowChange(pub(crate) domain::BranchPush);
 
 #[async_trait]
-impl Effect for ShowChange {
+impl OutboundEffect for ShowChange {
     fn name(&self) -> &'static str {
         "show_change"
     }
@@ -24,12 +24,16 @@ impl Effect for ShowChange {
         EffectTarget::Repository(&self.0.repository)
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let push = &self.0;
-        let (rendered, _) = inspected(outside, asked, push, true).await?;
-        let rendered = rendered.ok_or_else(|| Trouble::Failed(message::no_difference()))?;
-        let excerpt = message::excerpt(&rendered.text);
-        let shown = Shown {
+        let (rendered, _) = inspect_change(outside, asked, push, true).await?;
+        let rendered = rendered.ok_or_else(|| EffectError::Failed(message::no_difference()))?;
+        let excerpt = message::excerpt_diff(&rendered.text);
+        let shown = ShownChange {
             head: push.head.clone(),
             files: rendered.files,
             diff: outside.objects.put(rendered.text.into()).await?,
@@ -38,9 +42,9 @@ impl Effect for ShowChange {
             hidden_files: excerpt.hidden_files.into_iter().take(200).collect(),
         };
         tracing::info!(repository = %push.repository, head = %push.head, files = shown.files, "change shown for a decision");
-        Ok(Made {
+        Ok(EffectOutput {
             shown: Some(shown),
-            ..Made::default()
+            ..EffectOutput::default()
         })
     }
 }

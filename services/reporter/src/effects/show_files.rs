@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Changed, Made},
+    effect_error::EffectError,
+    effect_output::{ChangedFiles, EffectOutput},
     message,
-    trouble::Trouble,
 };
 
 /// Reads the current files of the report's pull request.
@@ -17,7 +17,7 @@ pub(crate) struct ShowFiles {
 }
 
 #[async_trait]
-impl Effect for ShowFiles {
+impl OutboundEffect for ShowFiles {
     fn name(&self) -> &'static str {
         "show_files"
     }
@@ -33,21 +33,25 @@ impl Effect for ShowFiles {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let pull_request = self.pull_request.as_ref().or(asked.made.pull_request.as_ref());
         let Some(pull_request) = pull_request else {
-            return Err(Trouble::Failed(message::nothing_to_link()));
+            return Err(EffectError::Failed(message::nothing_to_link()));
         };
         let files = outside
             .github
             .changed_files(&pull_request.repository, pull_request.number)
             .await?;
-        Ok(Made {
-            changed: Some(Changed {
+        Ok(EffectOutput {
+            changed: Some(ChangedFiles {
                 total: files.len(),
                 files: message::what_fits(files),
             }),
-            ..Made::default()
+            ..EffectOutput::default()
         })
     }
 }

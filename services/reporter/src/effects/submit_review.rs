@@ -1,21 +1,21 @@
 //! Submits a review of another author's pull request.
 
 use async_trait::async_trait;
-use domain::{PullRequestRef, Refusal, report::PullRequestReviewed};
+use domain::{OutboundRefusal, PullRequestRef, report::PullRequestReviewed};
 use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
-    Asked, Effect, EffectTarget, Outside,
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect,
     marker::{marked, marker_of},
 };
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Submits a review with all its comments in one request. It never approves: only people approve.
 #[derive(Debug)]
 pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
 
 #[async_trait]
-impl Effect for SubmitReview {
+impl OutboundEffect for SubmitReview {
     fn name(&self) -> &'static str {
         "submit_review"
     }
@@ -29,20 +29,28 @@ impl Effect for SubmitReview {
     }
 
     /// Done if a review of ours has the effect's marker.
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
         let us = outside.github.login(repository.instance()).await?;
         let reviews = outside.github.reviews(repository, *number).await?;
-        let is_it = |review: &github::Review| {
+        let is_it = |review: &github::PullRequestReview| {
             review.author.eq_ignore_ascii_case(&us) && marker_of(&review.body) == Some(asked.id)
         };
-        Ok(reviews.iter().any(is_it).then(Made::default))
+        Ok(reviews.iter().any(is_it).then(EffectOutput::default))
     }
 
     /// Refuses a pull request that is merged or closed.
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
@@ -54,7 +62,9 @@ impl Effect for SubmitReview {
         };
         let now = github.pull_request(repository, *number).await?;
         if now.state != PullRequestState::Open {
-            return Err(Trouble::Refused(Refusal::PullRequestOver { number: *number }));
+            return Err(EffectError::Refused(OutboundRefusal::PullRequestOver {
+                number: *number,
+            }));
         }
         let run = asked.report.run.as_ref();
         let with_comments = self.written((true, judges), asked.id, run);
@@ -68,7 +78,7 @@ impl Effect for SubmitReview {
             done => drop(done?),
         }
         tracing::info!(%repository, number, comments = self.0.review.comments.len(), "review submitted");
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }
 
@@ -80,7 +90,7 @@ impl SubmitReview {
         run: Option<&domain::RunId>,
     ) -> NewReview {
         let PullRequestReviewed { head, review, .. } = &self.0;
-        let body = Outgoing::without_credentials(&message::review(review, on_lines, run));
+        let body = ClearedText::without_credentials(&message::render_review(review, on_lines, run));
         let comments = review
             .comments
             .iter()
@@ -89,7 +99,7 @@ impl SubmitReview {
                 path: remark.path.clone(),
                 line: remark.line,
                 start_line: remark.start_line,
-                body: Outgoing::without_credentials(&message::line_remark(remark))
+                body: ClearedText::without_credentials(&message::line_remark(remark))
                     .as_str()
                     .to_owned(),
             });

@@ -1,17 +1,17 @@
 //! Updates the one summary of a discussion.
 
 use async_trait::async_trait;
-use domain::{Answered, DiscussionTask, TicketKey};
+use domain::{CitedAnswer, DiscussionTask, TicketKey};
 
-use super::{Asked, Effect, EffectTarget, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
 /// Writes the summary, or replaces the previous one, so that people find it in the same comment.
 #[derive(Debug)]
-pub(crate) struct Summary {
-    pub(crate) thread: Thread,
+pub(crate) struct WriteSummary {
+    pub(crate) thread: CommentThread,
     pub(crate) task: DiscussionTask,
-    pub(crate) answer: Answered,
+    pub(crate) answer: CitedAnswer,
 }
 
 /// Returns the common start of the markers of a ticket's summaries. Each marker ends in the id of its effect.
@@ -20,7 +20,7 @@ fn summary_of(ticket: &TicketKey) -> String {
 }
 
 #[async_trait]
-impl Effect for Summary {
+impl OutboundEffect for WriteSummary {
     fn name(&self) -> &'static str {
         "summary"
     }
@@ -33,16 +33,24 @@ impl Effect for Summary {
         false
     }
 
-    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
         let marker = format!("{}{}", summary_of(&asked.report.ticket), asked.id);
         let ours = outside.our_comments(&self.thread).await?;
         let found = ours.into_iter().find(|comment| comment.marker == marker);
-        Ok(found.map(|comment| made(comment.id)))
+        Ok(found.map(|comment| summary_output(comment.id)))
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         let run = asked.report.run.as_ref();
-        let text = Outgoing::without_credentials(&message::summary(self.task, &self.answer, run));
+        let text = ClearedText::without_credentials(&message::render_summary(self.task, &self.answer, run));
         let prefix = summary_of(&asked.report.ticket);
         let marker = format!("{prefix}{}", asked.id);
         let ours = outside.our_comments(&self.thread).await?;
@@ -53,20 +61,20 @@ impl Effect for Summary {
         if let Some(last) = last {
             match outside.edit_comment(&self.thread, &last.id, &text, &marker).await {
                 // A person deleted it between the read and the write.
-                Err(Trouble::Missing(_)) => {}
-                edited => return edited.map(|()| made(last.id)),
+                Err(EffectError::Missing(_)) => {}
+                edited => return edited.map(|()| summary_output(last.id)),
             }
         }
         let id = outside
             .write_comment(&self.thread, &text, &marker, asked.audience())
             .await?;
-        Ok(made(id))
+        Ok(summary_output(id))
     }
 }
 
-fn made(comment: String) -> Made {
-    Made {
+fn summary_output(comment: String) -> EffectOutput {
+    EffectOutput {
         comment: Some(comment),
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }

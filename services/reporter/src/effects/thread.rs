@@ -2,12 +2,12 @@
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 
-use super::{Outside, marker::marker_of};
-use crate::{message, trouble::Trouble};
+use super::{OutboundClients, marker::marker_of};
+use crate::{effect_error::EffectError, message};
 
 /// A thread of comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Thread {
+pub(crate) enum CommentThread {
     /// The comments of a Jira issue.
     Jira(TicketKey),
     /// The conversation of a GitHub issue or pull request.
@@ -20,7 +20,7 @@ pub(crate) enum Thread {
     Nowhere(TicketKey),
 }
 
-impl Thread {
+impl CommentThread {
     /// Returns the conversation of a pull request.
     pub(crate) fn on(pull_request: &PullRequestRef) -> Self {
         Self::GitHub(pull_request.repository.clone(), pull_request.number)
@@ -41,40 +41,42 @@ impl Thread {
 
 /// A comment of our account that has a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ours {
+pub(crate) struct OwnComment {
     /// Id of the comment at GitHub or Jira.
     pub(crate) id: String,
     /// Effect marker of the comment.
     pub(crate) marker: String,
 }
 
-impl Outside {
+impl OutboundClients {
     /// Returns our comments of a thread that have a marker, oldest first.
-    pub(crate) async fn our_comments(&self, thread: &Thread) -> Result<Vec<Ours>, Trouble> {
+    pub(crate) async fn our_comments(&self, thread: &CommentThread) -> Result<Vec<OwnComment>, EffectError> {
         match thread {
-            Thread::Jira(issue) => {
+            CommentThread::Jira(issue) => {
                 let comments = self.jira.list_comments(issue).await?;
                 Ok(comments
                     .into_iter()
                     .filter(|comment| comment.by_us && !comment.marker.is_empty())
-                    .map(|comment| Ours {
+                    .map(|comment| OwnComment {
                         id: comment.id.to_string(),
                         marker: comment.marker,
                     })
                     .collect())
             }
-            Thread::Review(repository, number, comment) => {
+            CommentThread::Review(repository, number, comment) => {
                 self.our_replies(repository, *number, *comment).await
             }
-            Thread::Discussion(repository, number, _) => self.ours_in_discussion(repository, *number).await,
-            Thread::Nowhere(_) => Ok(Vec::new()),
-            Thread::GitHub(repository, number) => {
+            CommentThread::Discussion(repository, number, _) => {
+                self.ours_in_discussion(repository, *number).await
+            }
+            CommentThread::Nowhere(_) => Ok(Vec::new()),
+            CommentThread::GitHub(repository, number) => {
                 let comments = self.github.list_comments(repository, *number).await?;
                 Ok(comments
                     .iter()
                     .filter(|comment| comment.by_us)
                     .filter_map(|comment| {
-                        Some(Ours {
+                        Some(OwnComment {
                             id: comment.id.to_string(),
                             marker: marker_of(&comment.body)?.to_owned(),
                         })
@@ -90,14 +92,14 @@ impl Outside {
         repository: &RepositoryName,
         number: u64,
         comment: u64,
-    ) -> Result<Vec<Ours>, Trouble> {
+    ) -> Result<Vec<OwnComment>, EffectError> {
         let us = self.github.login(repository.instance()).await?;
         let said = self.github.line_comments(repository, number).await?;
-        let is_ours = |reply: &&github::LineComment| {
+        let is_ours = |reply: &&github::ReviewLineComment| {
             reply.in_reply_to == Some(comment) && reply.author.eq_ignore_ascii_case(&us)
         };
         let ours = said.iter().filter(is_ours).filter_map(|reply| {
-            Some(Ours {
+            Some(OwnComment {
                 id: reply.id.to_string(),
                 marker: marker_of(&reply.body)?.to_owned(),
             })
@@ -110,7 +112,7 @@ impl Outside {
         &self,
         repository: &RepositoryName,
         number: u64,
-    ) -> Result<Vec<Ours>, Trouble> {
+    ) -> Result<Vec<OwnComment>, EffectError> {
         let us = self.github.login(repository.instance()).await?;
         let found = self.github.discussion(repository, number).await?;
         let by_us = |comment: &&github::DiscussionComment| {
@@ -118,7 +120,7 @@ impl Outside {
             author.is_some_and(|author| author.login.eq_ignore_ascii_case(&us))
         };
         let ours = found.comments.iter().filter(by_us).filter_map(|comment| {
-            Some(Ours {
+            Some(OwnComment {
                 id: comment.node_id.clone(),
                 marker: marker_of(&comment.body)?.to_owned(),
             })
@@ -127,34 +129,38 @@ impl Outside {
     }
 
     /// Deletes a comment of ours. A comment that no longer exists counts as deleted.
-    pub(crate) async fn delete_comment(&self, thread: &Thread, comment: &str) -> Result<(), Trouble> {
+    pub(crate) async fn delete_comment(
+        &self,
+        thread: &CommentThread,
+        comment: &str,
+    ) -> Result<(), EffectError> {
         let deleted = match thread {
-            Thread::Jira(issue) => {
-                let comment = jira::CommentId(comment.to_owned());
+            CommentThread::Jira(issue) => {
+                let comment = jira::JiraCommentId(comment.to_owned());
                 let deleted = self.jira.delete_comment(issue, &comment).await;
-                deleted.map_err(Trouble::from)
+                deleted.map_err(EffectError::from)
             }
             // Replies are never replaced, so they are not deleted.
-            Thread::Review(..) | Thread::Nowhere(_) => Ok(()),
-            Thread::Discussion(repository, ..) => {
+            CommentThread::Review(..) | CommentThread::Nowhere(_) => Ok(()),
+            CommentThread::Discussion(repository, ..) => {
                 let deleted = self.github.delete_discussion_comment(repository, comment).await;
-                deleted.map_err(Trouble::from)
+                deleted.map_err(EffectError::from)
             }
-            Thread::GitHub(repository, _) => {
+            CommentThread::GitHub(repository, _) => {
                 let comment = github_id(comment)?;
                 let deleted = self.github.delete_comment(repository, comment).await;
-                deleted.map_err(Trouble::from)
+                deleted.map_err(EffectError::from)
             }
         };
         // A person may have deleted the comment first.
         match deleted {
-            Ok(()) | Err(Trouble::Missing(_)) => Ok(()),
+            Ok(()) | Err(EffectError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }
 }
 
-pub(super) fn github_id(comment: &str) -> Result<github::CommentId, Trouble> {
-    let id = comment.parse().map(github::CommentId);
-    id.map_err(|_| Trouble::Failed(message::no_comment_of_github()))
+pub(super) fn github_id(comment: &str) -> Result<github::GitHubCommentId, EffectError> {
+    let id = comment.parse().map(github::GitHubCommentId);
+    id.map_err(|_| EffectError::Failed(message::no_comment_of_github()))
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use domain::{TicketKey, cause::chain};
-use jira::Transition as Offered;
-use pullrequest::transition::to_statuses;
+use domain::{TicketKey, cause::format_error_chain};
+use jira::WorkflowTransition as Offered;
+use pullrequest::transition::rank_status_transitions;
 
-use super::{Asked, Effect, EffectTarget, Outside};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    made::{Made, Moved},
-    trouble::Trouble,
+    effect_error::EffectError,
+    effect_output::{EffectOutput, TransitionResult},
 };
 
 /// Moves a Jira issue to another status.
 #[derive(Debug)]
-pub(crate) struct Transition {
+pub(crate) struct TransitionIssue {
     /// Key of the Jira issue.
     pub(crate) issue: TicketKey,
     /// Acceptable statuses, in order of preference.
@@ -23,7 +23,7 @@ pub(crate) struct Transition {
 }
 
 #[async_trait]
-impl Effect for Transition {
+impl OutboundEffect for TransitionIssue {
     fn name(&self) -> &'static str {
         "transition"
     }
@@ -36,43 +36,55 @@ impl Effect for Transition {
         true
     }
 
-    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
-        look(outside, &self.issue, &self.goals).await
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        find_reached_goal(outside, &self.issue, &self.goals).await
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         if asked.made.awaited.is_some() {
             // The pull request stays a draft, so the ticket does not move to review.
-            return Ok(Made::default());
+            return Ok(EffectOutput::default());
         }
         let given = asked.rules.map(|rules| rules.jira.transition_fields.clone());
-        create(outside, &self.issue, &self.goals, &given.unwrap_or_default()).await
+        try_transitions(outside, &self.issue, &self.goals, &given.unwrap_or_default()).await
     }
 }
 
 /// Done if the issue has one of the statuses.
-async fn look(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Option<Made>, Trouble> {
+async fn find_reached_goal(
+    outside: &OutboundClients,
+    issue: &TicketKey,
+    goals: &[String],
+) -> Result<Option<EffectOutput>, EffectError> {
     let status = outside.jira.status(issue).await?.name;
     let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
-    Ok(is_done.then(|| made(Moved::To(status))))
+    Ok(is_done.then(|| transition_output(TransitionResult::To(status))))
 }
 
 /// Performs the first transition to a goal that Jira accepts. No offered transition, or a refusal of each, is a
 /// result, not an error.
-async fn create(
-    outside: &Outside,
+async fn try_transitions(
+    outside: &OutboundClients,
     issue: &TicketKey,
     goals: &[String],
     given: &BTreeMap<String, String>,
-) -> Result<Made, Trouble> {
+) -> Result<EffectOutput, EffectError> {
     let jira = &outside.jira;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
-    let candidates = candidates(&offered, goals);
+    let candidates = rank_transitions(&offered, goals);
     if candidates.is_empty() {
         let status = jira.status(issue).await?.name;
         let reachable = offered.into_iter().map(|transition| transition.to.name).collect();
-        return Ok(made(Moved::Unavailable {
+        return Ok(transition_output(TransitionResult::Unavailable {
             wanted,
             status,
             reachable,
@@ -86,7 +98,9 @@ async fn create(
         match failpoint::around("reporter.transition", moved).await {
             Ok(()) => {
                 tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
-                return Ok(made(Moved::To(transition.to.name.clone())));
+                return Ok(transition_output(TransitionResult::To(
+                    transition.to.name.clone(),
+                )));
             }
             Err(
                 error @ (jira::Error::Rejected { .. }
@@ -96,7 +110,7 @@ async fn create(
                 tracing::info!(
                     ticket = %issue,
                     transition = %transition.name,
-                    error = %chain(&error),
+                    error = %format_error_chain(&error),
                     "transition refused"
                 );
                 refusals.push((transition, error));
@@ -104,44 +118,48 @@ async fn create(
             Err(error) => return Err(error.into()),
         }
         // An earlier try whose response was lost may have moved the issue in the meantime.
-        if let Some(moved) = look(outside, issue, goals).await? {
+        if let Some(moved) = find_reached_goal(outside, issue, goals).await? {
             return Ok(moved);
         }
     }
-    Ok(made(refused(wanted, &refusals, given)))
+    Ok(transition_output(describe_refusal(wanted, &refusals, given)))
 }
 
 /// Returns the transitions that lead to a goal, in order of preference.
-fn candidates<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
-    let moves: Vec<_> = offered.iter().map(crate::moves::of).collect();
-    let ranked = to_statuses(&moves, goals).into_iter();
+fn rank_transitions<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
+    let moves: Vec<_> = offered.iter().map(crate::moves::convert_transition).collect();
+    let ranked = rank_status_transitions(&moves, goals).into_iter();
     ranked.filter_map(|index| offered.get(index)).collect()
 }
 
 /// Builds the result of a refused transition: Jira's reason for the best candidate, and the fields that a person has
 /// to fill in.
-fn refused(wanted: String, refusals: &[(&Offered, jira::Error)], given: &BTreeMap<String, String>) -> Moved {
+fn describe_refusal(
+    wanted: String,
+    refusals: &[(&Offered, jira::Error)],
+    given: &BTreeMap<String, String>,
+) -> TransitionResult {
     let (transition, error) = match refusals.first() {
-        Some((transition, error)) => (Some(*transition), chain(error)),
+        Some((transition, error)) => (Some(*transition), format_error_chain(error)),
         None => (None, String::new()),
     };
-    Moved::Refused {
+    TransitionResult::Refused {
         wanted,
         detail: error,
         asks_for: transition.map_or_else(Vec::new, |transition| transition.fill(given).missing),
     }
 }
 
-fn made(moved: Moved) -> Made {
-    Made {
+fn transition_output(moved: TransitionResult) -> EffectOutput {
+    EffectOutput {
         moved: Some(moved),
-        ..Made::default()
+        ..EffectOutput::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jira::{Status, StatusCategory};
+    use jira::{IssueStatus, StatusCategory};
 
     use super::*;
 
@@ -149,7 +167,7 @@ mod tests {
         let transition = |(index, (name, to)): (usize, &(&str, &str))| Offered {
             id: index.to_string(),
             name: (*name).to_owned(),
-            to: Status {
+            to: IssueStatus {
                 name: (*to).to_owned(),
                 category: StatusCategory::Done,
             },
@@ -167,7 +185,7 @@ mod tests {
             ("Finish", "DONE"),
         ]);
         let goals = ["Done", "closed"].map(str::to_owned);
-        let tried: Vec<&str> = candidates(&workflow, &goals)
+        let tried: Vec<&str> = rank_transitions(&workflow, &goals)
             .iter()
             .map(|one| one.name.as_str())
             .collect();
@@ -188,8 +206,8 @@ mod tests {
         let error = jira::Error::Rejected {
             detail: "reason: Reason is required.".to_owned(),
         };
-        let Moved::Refused { asks_for, detail, .. } =
-            refused("Done".to_owned(), &[(&workflow[0], error)], &given)
+        let TransitionResult::Refused { asks_for, detail, .. } =
+            describe_refusal("Done".to_owned(), &[(&workflow[0], error)], &given)
         else {
             panic!("not refused")
         };

@@ -1,22 +1,22 @@
 //! Unassigns a ticket.
 
 use async_trait::async_trait;
-use domain::{Account, RepositoryName, Rules, TicketKey};
+use domain::{RepositoryName, RepositoryRules, TicketKey, TrackerAccount};
 
-use super::{Asked, Effect, EffectTarget, Outside, assign};
-use crate::{made::Made, trouble::Trouble};
+use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, assign};
+use crate::{effect_error::EffectError, effect_output::EffectOutput};
 
 /// Removes the assignee of a Jira issue, or the assignee and labels that request work on a GitHub issue, so that
 /// setting them again requests work again.
 #[derive(Debug)]
-pub(crate) struct Unassign {
+pub(crate) struct UnassignTicket {
     pub(crate) ticket: TicketKey,
     /// If true, a Jira issue is also taken from a person.
     pub(crate) from_anybody: bool,
 }
 
 #[async_trait]
-impl Effect for Unassign {
+impl OutboundEffect for UnassignTicket {
     fn name(&self) -> &'static str {
         "unassign"
     }
@@ -29,11 +29,15 @@ impl Effect for Unassign {
         true
     }
 
-    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectOutput, EffectError> {
         match (&self.ticket, asked.rules) {
             (TicketKey::Jira { .. }, rules) => {
                 if !self.from_anybody && !self.is_ours(outside, rules).await? {
-                    return Ok(Made::default());
+                    return Ok(EffectOutput::default());
                 }
                 outside.jira.unassign(&self.ticket).await?;
             }
@@ -41,31 +45,37 @@ impl Effect for Unassign {
                 give_back(outside, repository, *number, rules).await?;
             }
             (TicketKey::GitHub { .. }, None)
-            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => return Ok(Made::default()),
+            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => {
+                return Ok(EffectOutput::default());
+            }
         }
         tracing::info!(ticket = %self.ticket, "ticket unassigned");
-        Ok(Made::default())
+        Ok(EffectOutput::default())
     }
 }
 
-impl Unassign {
+impl UnassignTicket {
     /// Returns true if the assignee of the Jira issue is an account of ours, or one whose assignment requests work.
-    async fn is_ours(&self, outside: &Outside, rules: Option<&Rules>) -> Result<bool, Trouble> {
+    async fn is_ours(
+        &self,
+        outside: &OutboundClients,
+        rules: Option<&RepositoryRules>,
+    ) -> Result<bool, EffectError> {
         let (Some(rules), Some(has_it)) = (rules, outside.jira.assignee(&self.ticket).await?) else {
             return Ok(false);
         };
         let given = assign::on_jira(outside, &self.ticket, rules).await?;
-        let is_it = |account: &Account| given.as_ref() == Some(&account.id);
+        let is_it = |account: &TrackerAccount| given.as_ref() == Some(&account.id);
         Ok(rules.jira.is_assignee(&has_it) || is_it(&has_it))
     }
 }
 
 async fn give_back(
-    outside: &Outside,
+    outside: &OutboundClients,
     repository: &RepositoryName,
     number: u64,
-    rules: &Rules,
-) -> Result<(), Trouble> {
+    rules: &RepositoryRules,
+) -> Result<(), EffectError> {
     let (github, issues) = (&outside.github, &rules.issues);
     let given = assign::on_github(outside, repository, rules).await?;
     let asking = Some(&issues.assignee).filter(|login| !login.is_empty());

@@ -17,16 +17,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use bootstrap::http::{Bodies, BodyError};
-use domain::{RepositoryName, RunId, cause::chain};
-use grant::{Audience, Verifier};
+use bootstrap::http::{BodyError, RequestBodies};
+use domain::{RepositoryName, RunId, cause::format_error_chain};
+use grant::{GrantAudience, GrantVerifier};
 use serde::Deserialize;
 use tracing::Instrument as _;
 
-use self::{slots::Slots, upload_pack::Process};
+use self::{slots::CloneSlots, upload_pack::UploadPackProcess};
 use crate::{
-    mirror::{MirrorView, Mirrors, WantedHead},
-    trouble::Trouble,
+    effect_error::EffectError,
+    mirror::{MirrorView, RepositoryMirrors, WantedHead},
 };
 
 // Limit for the wants and haves of a large repository. git sends at most a few hundred kilobytes.
@@ -38,22 +38,22 @@ const BODY_MEMORY: usize = 64 * 1024 * 1024;
 
 /// State that the routes share.
 #[derive(Clone)]
-pub(crate) struct Gate {
-    mirrors: Arc<Mirrors>,
-    verifier: Verifier,
-    slots: Slots,
-    bodies: Bodies,
+pub(crate) struct GitGate {
+    mirrors: Arc<RepositoryMirrors>,
+    verifier: GrantVerifier,
+    slots: CloneSlots,
+    bodies: RequestBodies,
     deadline: Duration,
 }
 
-impl Gate {
+impl GitGate {
     /// Builds a gate over the mirrors. The verifier checks grants, and the deadline limits each clone and fetch.
-    pub(crate) fn new(mirrors: Arc<Mirrors>, verifier: Verifier, deadline: Duration) -> Self {
+    pub(crate) fn new(mirrors: Arc<RepositoryMirrors>, verifier: GrantVerifier, deadline: Duration) -> Self {
         Self {
             mirrors,
             verifier,
-            slots: Slots::default(),
-            bodies: Bodies::new(BODY_MEMORY, MAX_REQUEST_BYTES),
+            slots: CloneSlots::default(),
+            bodies: RequestBodies::new(BODY_MEMORY, MAX_REQUEST_BYTES),
             deadline,
         }
     }
@@ -61,67 +61,69 @@ impl Gate {
     /// Returns the routes under `/git`.
     pub(crate) fn router(self) -> Router {
         Router::new()
-            .route("/git/{owner}/{name}/info/refs", get(advertise))
+            .route("/git/{owner}/{name}/info/refs", get(advertise_refs))
             .route("/git/{owner}/{name}/git-upload-pack", post(upload_pack))
             .route("/git/{owner}/{name}/git-receive-pack", post(refuse_push))
             .with_state(self)
     }
 
-    fn admit(&self, headers: &HeaderMap, owner: &str, name: &str) -> Result<Admitted, Refusal> {
+    fn admit(&self, headers: &HeaderMap, owner: &str, name: &str) -> Result<AdmittedRequest, GateRefusal> {
         let token = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
             .and_then(|value| value.strip_prefix("Bearer "))
-            .ok_or(Refusal::NoGrant)?;
+            .ok_or(GateRefusal::NoGrant)?;
         let granted = self
             .verifier
-            .verify(token.trim(), Audience::Gate, bootstrap::now())
-            .map_err(|refused| Refusal::BadGrant(refused.to_string()))?;
-        let name = name.strip_suffix(".git").ok_or(Refusal::NotFound)?;
-        let wanted: RepositoryName = format!("{owner}/{name}").parse().map_err(|_| Refusal::NotFound)?;
+            .verify(token.trim(), GrantAudience::Gate, bootstrap::read_wall_clock())
+            .map_err(|refused| GateRefusal::BadGrant(refused.to_string()))?;
+        let name = name.strip_suffix(".git").ok_or(GateRefusal::NotFound)?;
+        let wanted: RepositoryName = format!("{owner}/{name}")
+            .parse()
+            .map_err(|_| GateRefusal::NotFound)?;
         if granted.repository == wanted {
-            Ok(Admitted {
+            Ok(AdmittedRequest {
                 repository: wanted,
                 run: granted.run,
             })
         } else {
-            Err(Refusal::OtherRepository)
+            Err(GateRefusal::OtherRepository)
         }
     }
 
     async fn spawn(
         &self,
-        admitted: &Admitted,
+        admitted: &AdmittedRequest,
         dir: Arc<std::path::Path>,
         protocol: Option<&str>,
         extra: &[&str],
         input: Bytes,
-    ) -> Result<Process, Refusal> {
-        let slot = self.slots.take(&admitted.run).await.ok_or(Refusal::Busy)?;
-        upload_pack::spawn(dir, protocol, extra, input, self.deadline, slot)
-            .map_err(|error| Refusal::Unavailable(chain(&error)))
+    ) -> Result<UploadPackProcess, GateRefusal> {
+        let slot = self.slots.take(&admitted.run).await.ok_or(GateRefusal::Busy)?;
+        upload_pack::spawn_upload_pack(dir, protocol, extra, input, self.deadline, slot)
+            .map_err(|error| GateRefusal::Unavailable(format_error_chain(&error)))
     }
 }
 
 /// Proof of a grant for the repository in the request's path.
-struct Admitted {
+struct AdmittedRequest {
     repository: RepositoryName,
     run: RunId,
 }
 
-impl FromRequestParts<Gate> for Admitted {
-    type Rejection = Refusal;
+impl FromRequestParts<GitGate> for AdmittedRequest {
+    type Rejection = GateRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, gate: &Gate) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, gate: &GitGate) -> Result<Self, GateRefusal> {
         let path = Path::<(String, String)>::from_request_parts(parts, gate).await;
-        let Path((owner, name)) = path.map_err(|_| Refusal::NotFound)?;
+        let Path((owner, name)) = path.map_err(|_| GateRefusal::NotFound)?;
         gate.admit(&parts.headers, &owner, &name)
     }
 }
 
 /// Reason of a refusal, worded for the executor.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum GateRefusal {
     #[error("a grant is needed: Authorization: Bearer <grant>")]
     NoGrant,
     #[error("the grant is not valid: {0}")]
@@ -148,7 +150,7 @@ enum Refusal {
     RefusedBranch { reason: String },
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for GateRefusal {
     fn into_response(self) -> Response {
         let status = match self {
             Self::NoGrant | Self::BadGrant(_) => StatusCode::UNAUTHORIZED,
@@ -167,47 +169,51 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
+impl From<EffectError> for GateRefusal {
+    fn from(trouble: EffectError) -> Self {
         match trouble {
-            Trouble::Missing(_) => Self::NotFound,
+            EffectError::Missing(_) => Self::NotFound,
             other => {
-                tracing::warn!(error = %chain(&other), "mirror not fetched");
-                Self::Unavailable(chain(&other))
+                tracing::warn!(error = %format_error_chain(&other), "mirror not fetched");
+                Self::Unavailable(format_error_chain(&other))
             }
         }
     }
 }
 
 #[derive(Deserialize)]
-struct Service {
+struct ServiceQuery {
     #[serde(default)]
     service: String,
 }
 
-async fn advertise(
-    admitted: Admitted,
-    State(gate): State<Gate>,
-    Query(Service { service }): Query<Service>,
+async fn advertise_refs(
+    admitted: AdmittedRequest,
+    State(gate): State<GitGate>,
+    Query(ServiceQuery { service }): Query<ServiceQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, GateRefusal> {
     match service.as_str() {
         "git-upload-pack" => {}
-        "git-receive-pack" => return Err(Refusal::ReadOnly),
-        _ => return Err(Refusal::NotSmart),
+        "git-receive-pack" => return Err(GateRefusal::ReadOnly),
+        _ => return Err(GateRefusal::NotSmart),
     }
-    let span = trace::span(&admitted, &headers);
-    list(admitted, gate, headers).instrument(span).await
+    let span = trace::clone_span(&admitted, &headers);
+    list_refs(admitted, gate, headers).instrument(span).await
 }
 
-async fn list(admitted: Admitted, gate: Gate, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn list_refs(
+    admitted: AdmittedRequest,
+    gate: GitGate,
+    headers: HeaderMap,
+) -> Result<Response, GateRefusal> {
     let wanted = wanted_head(&headers);
     let dir = match gate.mirrors.view(&admitted.repository, &wanted, PATIENCE).await? {
         MirrorView::Ready(dir) => dir,
-        MirrorView::NotReady { percent } => return Err(Refusal::NotReady(percent)),
-        MirrorView::RefusedBranch { reason } => return Err(Refusal::RefusedBranch { reason }),
+        MirrorView::NotReady { percent } => return Err(GateRefusal::NotReady(percent)),
+        MirrorView::RefusedBranch { reason } => return Err(GateRefusal::RefusedBranch { reason }),
     };
-    let protocol = protocol(&headers);
+    let protocol = read_git_protocol(&headers);
     // Protocol version 2 starts without the service line of the older versions (gitprotocol-http).
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
         Bytes::new()
@@ -218,42 +224,49 @@ async fn list(admitted: Admitted, gate: Gate, headers: HeaderMap) -> Result<Resp
     let process = gate
         .spawn(&admitted, dir, protocol, &arguments, Bytes::new())
         .await?;
-    Ok(answer(
+    Ok(build_git_response(
         "application/x-git-upload-pack-advertisement",
         process.output(opening),
     ))
 }
 
 async fn upload_pack(
-    admitted: Admitted,
-    State(gate): State<Gate>,
+    admitted: AdmittedRequest,
+    State(gate): State<GitGate>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Refusal> {
-    let span = trace::span(&admitted, &headers);
-    pack(admitted, gate, headers, body).instrument(span).await
+) -> Result<Response, GateRefusal> {
+    let span = trace::clone_span(&admitted, &headers);
+    serve_pack(admitted, gate, headers, body).instrument(span).await
 }
 
-async fn pack(admitted: Admitted, gate: Gate, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+async fn serve_pack(
+    admitted: AdmittedRequest,
+    gate: GitGate,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, GateRefusal> {
     let body = gate.bodies.read(&headers, body).await?;
     let body = match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity") => body,
-        Some(b"gzip" | b"x-gzip") => unzip(&body)?,
-        Some(_) => return Err(Refusal::BadRequest("unknown content encoding")),
+        Some(b"gzip" | b"x-gzip") => decompress_body(&body)?,
+        Some(_) => return Err(GateRefusal::BadRequest("unknown content encoding")),
     };
     let dir = gate.mirrors.existing(&admitted.repository).await?;
-    let process = gate.spawn(&admitted, dir, protocol(&headers), &[], body).await?;
-    Ok(answer(
+    let process = gate
+        .spawn(&admitted, dir, read_git_protocol(&headers), &[], body)
+        .await?;
+    Ok(build_git_response(
         "application/x-git-upload-pack-result",
         process.output(Bytes::new()),
     ))
 }
 
-async fn refuse_push() -> Refusal {
-    Refusal::ReadOnly
+async fn refuse_push() -> GateRefusal {
+    GateRefusal::ReadOnly
 }
 
-fn answer(content_type: &'static str, body: Body) -> Response {
+fn build_git_response(content_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-cache"),
@@ -280,7 +293,7 @@ fn wanted_head(headers: &HeaderMap) -> WantedHead {
     }
 }
 
-fn protocol(headers: &HeaderMap) -> Option<&str> {
+fn read_git_protocol(headers: &HeaderMap) -> Option<&str> {
     // The value becomes an environment variable of git, so only the characters of git's own values pass.
     let is_plain = |value: &&str| {
         value.len() <= 64
@@ -294,7 +307,7 @@ fn protocol(headers: &HeaderMap) -> Option<&str> {
         .filter(is_plain)
 }
 
-fn unzip(body: &[u8]) -> Result<Bytes, Refusal> {
+fn decompress_body(body: &[u8]) -> Result<Bytes, GateRefusal> {
     let mut plain = Vec::new();
     // One byte more than the limit shows that the body is too large, so a small gzip body cannot expand without
     // bound.
@@ -303,9 +316,9 @@ fn unzip(body: &[u8]) -> Result<Bytes, Refusal> {
         &mut io::Read::take(flate2::read::GzDecoder::new(body), limit),
         &mut plain,
     )
-    .map_err(|_| Refusal::BadRequest("the body is not gzip"))?;
+    .map_err(|_| GateRefusal::BadRequest("the body is not gzip"))?;
     if plain.len() > MAX_REQUEST_BYTES {
-        return Err(Refusal::BadRequest("the body is too large"));
+        return Err(GateRefusal::BadRequest("the body is too large"));
     }
     Ok(plain.into())
 }
@@ -326,12 +339,18 @@ mod tests {
 
     #[test]
     fn gzip_request_is_read_up_to_limit() {
-        assert_eq!(unzip(&zip(b"0032want")).unwrap(), Bytes::from_static(b"0032want"));
+        assert_eq!(
+            decompress_body(&zip(b"0032want")).unwrap(),
+            Bytes::from_static(b"0032want")
+        );
         assert!(matches!(
-            unzip(&zip(&vec![0; MAX_REQUEST_BYTES + 1])),
-            Err(Refusal::BadRequest(_))
+            decompress_body(&zip(&vec![0; MAX_REQUEST_BYTES + 1])),
+            Err(GateRefusal::BadRequest(_))
         ));
-        assert!(matches!(unzip(b"garbage"), Err(Refusal::BadRequest(_))));
+        assert!(matches!(
+            decompress_body(b"garbage"),
+            Err(GateRefusal::BadRequest(_))
+        ));
     }
 
     #[test]
@@ -340,7 +359,7 @@ mod tests {
             HeaderMap::from_iter([("git-protocol".parse().unwrap(), HeaderValue::from_static(value))])
         };
         let given: [axum::http::HeaderMap; 2] = [with("version=2"), with("version=2; rm")];
-        assert_eq!(protocol(&given[0]), Some("version=2"));
-        assert_eq!(protocol(&given[1]), None);
+        assert_eq!(read_git_protocol(&given[0]), Some("version=2"));
+        assert_eq!(read_git_protocol(&given[1]), None);
     }
 }

@@ -21,26 +21,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Slots of the gate. Clones share them.
 #[derive(Clone)]
-pub(super) struct Slots {
+pub(super) struct CloneSlots {
     all: Arc<Semaphore>,
     runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
 }
 
 /// One slot. Dropping it frees the slot.
-pub(super) struct Slot {
+pub(super) struct CloneSlot {
     _all: OwnedSemaphorePermit,
     // Declared before the entry, because fields drop in this order and the entry counts the free permits.
     _run: OwnedSemaphorePermit,
-    _entry: Entry,
+    _entry: RunSlotEntry,
 }
 
 /// Removes the run's semaphore from the map when no request uses it.
-struct Entry {
+struct RunSlotEntry {
     runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
     run: RunId,
 }
 
-impl Default for Slots {
+impl Default for CloneSlots {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(PROCESSES)),
@@ -49,16 +49,16 @@ impl Default for Slots {
     }
 }
 
-impl Slots {
+impl CloneSlots {
     /// Waits for a slot for a clone of this run. `None` if none becomes free within 10 s.
-    pub(super) async fn take(&self, run: &RunId) -> Option<Slot> {
+    pub(super) async fn take(&self, run: &RunId) -> Option<CloneSlot> {
         let places = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             let places = runs.entry(run.clone());
             Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_RUN))))
         };
         // Created before the wait, so that a request that gives up removes the map entry, too.
-        let entry = Entry {
+        let entry = RunSlotEntry {
             runs: Arc::clone(&self.runs),
             run: run.clone(),
         };
@@ -70,7 +70,7 @@ impl Slots {
             ))
         };
         let (run, all) = timeout(PATIENCE, taking).await.ok()??;
-        Some(Slot {
+        Some(CloneSlot {
             _all: all,
             _run: run,
             _entry: entry,
@@ -78,7 +78,7 @@ impl Slots {
     }
 }
 
-impl Drop for Entry {
+impl Drop for RunSlotEntry {
     fn drop(&mut self) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         // Waiting requests hold a reference to the semaphore, too.
@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_uses_at_most_two_clone_slots() {
-        let slots = Slots::default();
+        let slots = CloneSlots::default();
         let first = slots.take(&run(1)).await.unwrap();
         let _second = slots.take(&run(1)).await.unwrap();
         assert!(slots.take(&run(1)).await.is_none(), "a third");
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn slots_of_finished_run_are_removed() {
-        let slots = Slots::default();
+        let slots = CloneSlots::default();
         let both = (slots.take(&run(1)).await, slots.take(&run(1)).await);
         assert_eq!(slots.runs.lock().unwrap().len(), 1);
         drop(both);

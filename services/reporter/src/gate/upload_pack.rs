@@ -3,7 +3,7 @@
 use std::{io, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use axum::body::{Body, Bytes};
-use domain::cause::chain;
+use domain::cause::format_error_chain;
 use futures::{StreamExt as _, stream};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -14,10 +14,10 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
 };
 
-use super::slots::Slot;
+use super::slots::CloneSlot;
 
 /// A running process. Dropping it, or its output, kills it.
-pub(super) struct Process {
+pub(super) struct UploadPackProcess {
     output: ChildStdout,
     /// Canceled when the deadline has passed.
     late: CancellationToken,
@@ -26,15 +26,15 @@ pub(super) struct Process {
 
 /// Starts `upload-pack` over a mirror. A task ends it at the deadline, when its output is dropped, or when it exits,
 /// and then frees the slot. So the slot does not depend on a client that reads.
-pub(super) fn spawn(
+pub(super) fn spawn_upload_pack(
     mirror: Arc<Path>,
     protocol: Option<&str>,
     extra: &[&str],
     input: Bytes,
     deadline: Duration,
-    slot: Slot,
-) -> io::Result<Process> {
-    let mut command = command(&mirror, protocol, extra).map_err(io::Error::other)?;
+    slot: CloneSlot,
+) -> io::Result<UploadPackProcess> {
+    let mut command = build_command(&mirror, protocol, extra).map_err(io::Error::other)?;
     let mut child = command.spawn()?;
     let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -46,8 +46,14 @@ pub(super) fn spawn(
     }
     let (late, abandoned) = (CancellationToken::new(), CancellationToken::new());
     let guard = abandoned.clone().drop_guard();
-    tokio::spawn(watch(child, deadline, late.clone(), abandoned, (slot, mirror)));
-    Ok(Process {
+    tokio::spawn(watch_upload_pack(
+        child,
+        deadline,
+        late.clone(),
+        abandoned,
+        (slot, mirror),
+    ));
+    Ok(UploadPackProcess {
         output,
         late,
         abandoned: guard,
@@ -55,7 +61,7 @@ pub(super) fn spawn(
 }
 
 /// Waits for the end of the process. `_held` (its slot and the mirror's hold) is dropped only after that.
-async fn watch<H: Send>(
+async fn watch_upload_pack<H: Send>(
     mut child: Child,
     deadline: Duration,
     late: CancellationToken,
@@ -72,11 +78,11 @@ async fn watch<H: Send>(
         }
     }
     if let Err(error) = child.kill().await {
-        tracing::debug!(error = %chain(&error), "upload-pack was not killed");
+        tracing::debug!(error = %format_error_chain(&error), "upload-pack was not killed");
     }
 }
 
-fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Command, git::Error> {
+fn build_command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Command, git::Error> {
     // The mirror's configuration is ours, or overridden here.
     let mut command = Command::from(git::prepare_command(mirror)?);
     if let Some(protocol) = protocol {
@@ -97,7 +103,7 @@ fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Comm
     Ok(command)
 }
 
-impl Process {
+impl UploadPackProcess {
     /// Returns the output after an opening. After the deadline the stream ends with an error, so that a client does
     /// not take it as complete.
     pub(super) fn output(self, opening: Bytes) -> Body {

@@ -109,7 +109,7 @@ pub(super) fn set_limits(memory: u64) -> Result<(), String> {
 }
 
 /// Restricts this process to reading programs and a mirror, and writing its quarantine.
-pub(super) fn confine(mirror: &Path, quarantine: &Path) -> Result<(), String> {
+pub(super) fn confine_process(mirror: &Path, quarantine: &Path) -> Result<(), String> {
     // Landlock and seccomp require it for unprivileged processes. It also disables setuid programs.
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     restrict_files(mirror, quarantine)?;
@@ -156,13 +156,13 @@ fn folders_of_git() -> Vec<PathBuf> {
 fn refuse_calls() -> Result<(), seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = DENIED
         .iter()
-        .flat_map(|call| numbers(*call))
+        .flat_map(|call| syscall_numbers(*call))
         .map(|call| (call, Vec::new()))
         .collect();
     // Abort needs tgkill on the process itself. Other processes stay out of reach.
     let own = u64::from(std::process::id());
     let others = SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, own)?;
-    for call in numbers(libc::SYS_tgkill) {
+    for call in syscall_numbers(libc::SYS_tgkill) {
         rules.insert(call, vec![SeccompRule::new(vec![others.clone()])?]);
     }
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -171,7 +171,7 @@ fn refuse_calls() -> Result<(), seccompiler::Error> {
     apply_filter(&program)
 }
 
-fn numbers(call: i64) -> Vec<i64> {
+fn syscall_numbers(call: i64) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         vec![call, call | X32]
     } else {

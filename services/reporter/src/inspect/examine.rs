@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::{CommitId, Outside, Scope, Violation, cause::chain};
-use git::{Budget, Repository};
+use domain::{ChangeScope, CommitId, OutOfScopeFile, PolicyViolation, cause::format_error_chain};
+use git::{BareRepository, InspectionBudget};
 
-use super::{Rendered, Task, Verdict};
-use crate::policy::{self, Limits, MAX_COMMITS};
+use super::{InspectionTask, InspectionVerdict, RenderedDiff};
+use crate::policy::{self, ChangeLimits, MAX_COMMITS};
 
 const MAX_OBJECTS: u32 = 200_000;
 // Largest difference as text, in bytes. A person decides about the whole difference, so a longer one is refused, not
@@ -14,13 +14,21 @@ const MAX_OBJECTS: u32 = 200_000;
 const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
 
 /// Inspects a push for the mirror at `mirror`. The checked pack remains in `quarantine/objects/pack`.
-pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8], memory: u64) -> Verdict {
+pub(super) fn examine_push(
+    mirror: &Path,
+    quarantine: &Path,
+    task: &InspectionTask,
+    pack: &[u8],
+    memory: u64,
+) -> InspectionVerdict {
     match try_examine(mirror, quarantine, task, pack, memory) {
         Ok(verdict) => verdict,
         // A full disk breaks a pack, too, and must not count against the change.
-        Err(git::Error::BadPack(detail)) if !git::is_about_full_disk(&detail) => Verdict::BadPack { detail },
-        Err(error) => Verdict::Trouble {
-            detail: chain(&error),
+        Err(git::Error::BadPack(detail)) if !git::is_about_full_disk(&detail) => {
+            InspectionVerdict::BadPack { detail }
+        }
+        Err(error) => InspectionVerdict::Trouble {
+            detail: format_error_chain(&error),
         },
     }
 }
@@ -28,82 +36,87 @@ pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8]
 fn try_examine(
     mirror: &Path,
     quarantine: &Path,
-    task: &Task,
+    task: &InspectionTask,
     pack: &[u8],
     memory: u64,
-) -> Result<Verdict, git::Error> {
-    let repository = Repository::open(mirror)?;
+) -> Result<InspectionVerdict, git::Error> {
+    let repository = BareRepository::open(mirror)?;
     let (base, head) = (&task.push.base, &task.push.head);
     // The base must be in the remote's history before the pack is read: a planner names it.
     if !is_in_history(&repository, base, &task.branches)? {
-        return Ok(breach(Violation::ForeignBase {
+        return Ok(breach_verdict(PolicyViolation::ForeignBase {
             base: base.short().to_owned(),
         }));
     }
     repository.import_into(
         quarantine,
         pack,
-        git::Limits {
+        git::PackLimits {
             max_bytes: task.limits.max_pack_bytes,
             max_objects: MAX_OBJECTS,
             // This process and git run at the same time, and this one holds the pack.
             max_memory_bytes: memory / 2,
-            ..git::Limits::default()
+            ..git::PackLimits::default()
         },
     )?;
     if !repository.contains(head) {
         let detail = format!("it lacks the head commit {}", head.short());
-        return Ok(Verdict::BadPack { detail });
+        return Ok(InspectionVerdict::BadPack { detail });
     }
     // Commits that do not descend from the base could bring in the history of another repository.
     if !repository.is_descendant(head, base)? {
         let (head, base) = (head.short().to_owned(), base.short().to_owned());
-        return Ok(breach(Violation::Unrelated { head, base }));
+        return Ok(breach_verdict(PolicyViolation::Unrelated { head, base }));
     }
-    let violations = check(&repository, task)?;
+    let violations = check_change_policy(&repository, task)?;
     if !violations.is_empty() {
         let violations = violations.into_iter().collect();
-        return Ok(Verdict::Breach { violations });
+        return Ok(InspectionVerdict::Breach { violations });
     }
     if !task.show {
-        return Ok(Verdict::Clean {
+        return Ok(InspectionVerdict::Clean {
             shown: None,
-            outside: outside(&repository, task)?,
+            outside: find_out_of_scope(&repository, task)?,
         });
     }
     let diff = repository.unified_diff(base, head, MAX_SHOWN_BYTES)?;
     if diff.truncated {
         let path = "the change as a whole".to_owned();
-        return Ok(breach(Violation::TooMuch { path }));
+        return Ok(breach_verdict(PolicyViolation::TooMuch { path }));
     }
-    Ok(Verdict::Clean {
-        shown: Some(Rendered {
-            text: domain::text::visible(&diff.text),
+    Ok(InspectionVerdict::Clean {
+        shown: Some(RenderedDiff {
+            text: domain::text::escape_hidden(&diff.text),
             files: diff.files_changed as usize,
         }),
         outside: Vec::new(),
     })
 }
 
-fn breach(violation: Violation) -> Verdict {
-    Verdict::Breach {
+fn breach_verdict(violation: PolicyViolation) -> InspectionVerdict {
+    InspectionVerdict::Breach {
         violations: vec![violation],
     }
 }
 
 /// Checks the whole difference, then each commit's difference. All share one budget, and the first difference that
 /// exceeds it ends the check.
-fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, git::Error> {
+fn check_change_policy(
+    repository: &BareRepository,
+    task: &InspectionTask,
+) -> Result<BTreeSet<PolicyViolation>, git::Error> {
     let (base, head) = (&task.push.base, &task.push.head);
     let invalid = |error: globset::Error| git::Error::Failed(error.into());
-    let limits = Limits::new(&task.limits).map_err(invalid)?;
+    let limits = ChangeLimits::new(&task.limits).map_err(invalid)?;
     let commits = repository.commits(base, head)?;
     // Checked first: each commit costs a diff.
     if commits.len() > MAX_COMMITS {
-        return Ok(BTreeSet::from([Violation::TooManyCommits { limit: MAX_COMMITS }]));
+        return Ok(BTreeSet::from([PolicyViolation::TooManyCommits {
+            limit: MAX_COMMITS,
+        }]));
     }
     let mut violations = policy::check_commits(&commits, &task.authors, &task.ticket, &task.push.repository);
-    let mut budget = Budget::new(limits.max_file_bytes);
+    let mut budget = InspectionBudget::new(limits.max_file_bytes);
     let total = repository.diff(base, head, &mut budget)?;
     violations.extend(policy::check_total(&total));
     violations.extend(policy::check_change(&total, &limits));
@@ -121,12 +134,15 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
 }
 
 /// Returns the files of the whole difference that the ticket's kind may not change, on both sides of a rename.
-fn outside(repository: &Repository, task: &Task) -> Result<Vec<Outside>, git::Error> {
+fn find_out_of_scope(
+    repository: &BareRepository,
+    task: &InspectionTask,
+) -> Result<Vec<OutOfScopeFile>, git::Error> {
     let Some(of) = task.push.scope.as_ref().filter(|_| !task.modules.is_empty()) else {
         return Ok(Vec::new());
     };
-    let scope = Scope::new(&task.modules, &of.kind, &of.widened);
-    let mut budget = Budget::new(task.limits.max_file_bytes);
+    let scope = ChangeScope::new(&task.modules, &of.kind, &of.widened);
+    let mut budget = InspectionBudget::new(task.limits.max_file_bytes);
     let total = repository.diff(&task.push.base, &task.push.head, &mut budget)?;
     let paths = total
         .files
@@ -135,7 +151,11 @@ fn outside(repository: &Repository, task: &Task) -> Result<Vec<Outside>, git::Er
     Ok(paths.filter_map(|path| scope.outside(path)).collect())
 }
 
-fn is_in_history(repository: &Repository, base: &CommitId, branches: &[String]) -> Result<bool, git::Error> {
+fn is_in_history(
+    repository: &BareRepository,
+    base: &CommitId,
+    branches: &[String],
+) -> Result<bool, git::Error> {
     if !repository.contains(base) {
         return Ok(false);
     }

@@ -9,18 +9,18 @@ mod examine;
 mod process;
 mod program;
 
-use domain::{CommitAuthor, ModuleRules, Outside, PushBranch, TicketKey, Violation};
+use domain::{BranchPush, CommitAuthor, ModuleRules, OutOfScopeFile, PolicyViolation, TicketKey};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::process::Inspector;
-pub use self::program::run as run_inspector;
+pub(crate) use self::process::ChangeInspector;
+pub use self::program::run_inspection as run_inspector;
 use crate::policy::LimitSettings;
 
 /// Input of an inspection. The pack follows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Task {
+pub(crate) struct InspectionTask {
     /// Push that would follow.
-    pub(crate) push: PushBranch,
+    pub(crate) push: BranchPush,
     /// Ticket of the change.
     pub(crate) ticket: TicketKey,
     /// Branches of the remote; one of them must contain the base.
@@ -38,18 +38,18 @@ pub(crate) struct Task {
 /// Result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum InspectionVerdict {
     /// The change may be pushed. Its checked pack is in the quarantine.
     Clean {
         /// Difference as text, if the task requests it.
-        shown: Option<Rendered>,
+        shown: Option<RenderedDiff>,
         /// Files that this kind of ticket may not change.
-        outside: Vec<Outside>,
+        outside: Vec<OutOfScopeFile>,
     },
     /// The change must not be pushed.
     Breach {
         /// Violations, without duplicates.
-        violations: Vec<Violation>,
+        violations: Vec<PolicyViolation>,
     },
     /// The pack is invalid or incomplete.
     BadPack {
@@ -65,7 +65,7 @@ pub(crate) enum Verdict {
 
 /// Difference as text in git's format, with hidden characters spelled out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rendered {
+pub(crate) struct RenderedDiff {
     /// Text of the difference.
     pub(crate) text: String,
     /// Number of paths that differ.

@@ -15,8 +15,8 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
 };
 
-use super::{Task, Verdict};
-use crate::{mirror::blocking, trouble::Trouble};
+use super::{InspectionTask, InspectionVerdict};
+use crate::{effect_error::EffectError, mirror::run_blocking};
 
 pub(super) const UNCONFINED: &str = "--unconfined";
 pub(super) const MEMORY: &str = "--memory=";
@@ -34,7 +34,7 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 const MAX_COMPLAINT: u64 = 4 * 1024;
 
 /// Launcher of inspector processes.
-pub(crate) struct Inspector {
+pub(crate) struct ChangeInspector {
     program: PathBuf,
     is_confined: bool,
     places: Semaphore,
@@ -57,7 +57,7 @@ fn inspector_memory() -> u64 {
     container.map_or(MOST_MEMORY, |bytes| (bytes / 2).clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
-impl Inspector {
+impl ChangeInspector {
     /// Finds the inspector, clears `quarantines` and probes the confinement.
     ///
     /// Without `program`, the inspector is in the folder of the running program. `quarantines` is a folder on the
@@ -136,7 +136,7 @@ impl Inspector {
             self.quarantine().map_err(trouble)?,
         );
         let mirror = mirror.path().join("mirror.git");
-        git::Repository::init_bare(&mirror).map_err(|error| domain::cause::chain(&error))?;
+        git::BareRepository::init_bare(&mirror).map_err(|error| domain::cause::format_error_chain(&error))?;
         let mut command = self.command(&mirror, quarantine.path());
         command.arg("--probe").stdin(Stdio::null());
         let probed = tokio::time::timeout(PROBE_DEADLINE, command.output()).await;
@@ -152,9 +152,9 @@ impl Inspector {
 
     /// Waits until no other inspector runs. Callers read the pack after that, because waiting packs would fill the
     /// memory.
-    pub(crate) async fn turn(&self) -> Result<InspectionTurn<'_>, Trouble> {
+    pub(crate) async fn turn(&self) -> Result<InspectionTurn<'_>, EffectError> {
         let permit = self.places.acquire().await;
-        permit.map(InspectionTurn).map_err(|_| Trouble::Shutdown)
+        permit.map(InspectionTurn).map_err(|_| EffectError::Shutdown)
     }
 
     /// Inspects a push for the mirror at `mirror`, and moves an accepted pack into it.
@@ -164,18 +164,18 @@ impl Inspector {
         &self,
         _turn: &InspectionTurn<'_>,
         mirror: &Path,
-        task: &Task,
+        task: &InspectionTask,
         pack: Bytes,
-    ) -> Result<Verdict, Trouble> {
-        let quarantine = self.quarantine().map_err(|error| Trouble::Later {
+    ) -> Result<InspectionVerdict, EffectError> {
+        let quarantine = self.quarantine().map_err(|error| EffectError::Later {
             detail: format!("no folder can be made for the inspector: {error}"),
             after: None,
         })?;
         let verdict = self.examine(mirror, quarantine.path(), task, pack).await?;
         // The reporter moves the pack, because the inspector can only read the mirror.
-        if let Verdict::Clean { .. } = verdict {
+        if let InspectionVerdict::Clean { .. } = verdict {
             let mirror = mirror.to_owned();
-            blocking(move || {
+            run_blocking(move || {
                 let checked = quarantine.path().join("objects/pack");
                 git::adopt_pack(&checked, &mirror.join("objects/pack"))
             })
@@ -188,30 +188,30 @@ impl Inspector {
         &self,
         mirror: &Path,
         quarantine: &Path,
-        task: &Task,
+        task: &InspectionTask,
         pack: Bytes,
-    ) -> Result<Verdict, Trouble> {
+    ) -> Result<InspectionVerdict, EffectError> {
         let mut command = self.command(mirror, quarantine);
         if !self.is_confined {
             command.arg(UNCONFINED);
         }
-        let mut line = serde_json::to_vec(task).map_err(|error| Trouble::Failed(error.to_string()))?;
+        let mut line = serde_json::to_vec(task).map_err(|error| EffectError::Failed(error.to_string()))?;
         line.push(b'\n');
         command.stdin(Stdio::piped());
-        let child = command.spawn().map_err(|error| Trouble::Later {
+        let child = command.spawn().map_err(|error| EffectError::Later {
             detail: format!("the inspector cannot be started: {error}"),
             after: None,
         })?;
-        let running = Running(child);
+        let running = RunningInspector(child);
         match tokio::time::timeout(self.deadline, running.answer(line, pack)).await {
             Ok(Ok(verdict)) => Ok(verdict),
             Ok(Err(problem)) => {
                 tracing::error!(repository = %task.push.repository, problem, "inspector ended without a verdict");
-                Err(Trouble::Refused(domain::Refusal::NotInspected))
+                Err(EffectError::Refused(domain::OutboundRefusal::NotInspected))
             }
             Err(_) => {
                 tracing::error!(repository = %task.push.repository, "inspector took too long");
-                Err(Trouble::Refused(domain::Refusal::NotInspected))
+                Err(EffectError::Refused(domain::OutboundRefusal::NotInspected))
             }
         }
     }
@@ -231,10 +231,10 @@ impl Inspector {
 }
 
 /// An inspector with the processes that it started. Dropping it kills its process group.
-struct Running(Child);
+struct RunningInspector(Child);
 
-impl Running {
-    async fn answer(mut self, task: Vec<u8>, pack: Bytes) -> Result<Verdict, String> {
+impl RunningInspector {
+    async fn answer(mut self, task: Vec<u8>, pack: Bytes) -> Result<InspectionVerdict, String> {
         let (stdin, stdout, stderr) = (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take());
         let tell = async {
             // The inspector may close its input before it has read everything.
@@ -265,7 +265,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningInspector {
     fn drop(&mut self) {
         let id = self.0.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = id.and_then(Pid::from_raw) {

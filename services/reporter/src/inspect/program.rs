@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
-    Task, confine,
-    examine::examine,
+    InspectionTask, confine,
+    examine::examine_push,
     process::{MEMORY, MOST_MEMORY, UNCONFINED},
 };
 
@@ -24,10 +24,10 @@ const MAX_TASK: u64 = 1024 * 1024;
 /// `inspector MIRROR QUARANTINE [--memory=BYTES] [--unconfined]` inspects the change on its standard input. With
 /// `--probe` it reports if it can confine itself here, if `MIRROR` is read-only, and if every `--forbidden=FILE` is
 /// unreadable.
-pub fn run() -> ExitCode {
+pub fn run_inspection() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [mirror, quarantine, options @ ..] = arguments.as_slice() else {
-        return complain(
+        return print_problem(
             "usage: inspector MIRROR QUARANTINE [--memory=BYTES] [--probe|--unconfined]; the reporter starts it",
         );
     };
@@ -41,22 +41,22 @@ pub fn run() -> ExitCode {
         if has(UNCONFINED) {
             return Ok(());
         }
-        confine::confine(&mirror, &quarantine)
+        confine::confine_process(&mirror, &quarantine)
     });
     let done = confined.and_then(|()| {
         if has("--probe") {
-            probe(&mirror, &quarantine, options)
+            probe_confinement(&mirror, &quarantine, options)
         } else {
-            inspect(&mirror, &quarantine, memory)
+            inspect_stdin(&mirror, &quarantine, memory)
         }
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => complain(&problem),
+        Err(problem) => print_problem(&problem),
     }
 }
 
-fn inspect(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> {
+fn inspect_stdin(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     let text = |error: io::Error| format!("standard input: {error}");
@@ -64,21 +64,21 @@ fn inspect(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> 
         .take(MAX_TASK)
         .read_until(b'\n', &mut line)
         .map_err(text)?;
-    let task: Task = serde_json::from_slice(&line).map_err(|error| format!("the task: {error}"))?;
+    let task: InspectionTask = serde_json::from_slice(&line).map_err(|error| format!("the task: {error}"))?;
     let mut pack = Vec::new();
     // One byte more than the limit lets the import see that the pack is too large.
     input
         .take(task.limits.max_pack_bytes + 1)
         .read_to_end(&mut pack)
         .map_err(text)?;
-    let verdict = examine(mirror, quarantine, &task, &pack, memory);
+    let verdict = examine_push(mirror, quarantine, &task, &pack, memory);
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, &verdict).map_err(|error| error.to_string())?;
     output.flush().map_err(|error| error.to_string())
 }
 
 /// Checks that the inspection's needs are possible, and that everything else is not.
-fn probe(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), String> {
+fn probe_confinement(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), String> {
     let inside = tempfile::Builder::new().prefix("probe-").tempdir_in(quarantine);
     let inside = inside.map_err(|error| format!("{} cannot be written: {error}", quarantine.display()))?;
     let (from, to) = (inside.path().join("from"), inside.path().join("to"));
@@ -133,7 +133,7 @@ fn refuse_writes(mirror: &Path, inside: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn complain(problem: &str) -> ExitCode {
+fn print_problem(problem: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "{problem}");
     ExitCode::FAILURE
 }

@@ -1,11 +1,12 @@
 //! Texts of answers to questions and of discussions.
 
 use domain::{
-    Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionTask, Job, RunId, text::capped,
+    AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionTask, Job, RunId,
+    text::truncate_text,
 };
 
-use super::signed;
-use super::words::{code, harmless, is_web_link, one_line, person};
+use super::sign_text;
+use super::words::{format_code, is_web_link, name_person, one_line, sanitize_line};
 use crate::sanitize;
 
 const ANSWER_CHARS: usize = 8_000;
@@ -13,9 +14,17 @@ const FOUND_CHARS: usize = 3_000;
 const RESEARCH: &str = "What the code says to this:";
 const QUOTED_CHARS: usize = 200;
 
-pub(crate) fn answered(question: &CommentQuestion, answer: &Answered, begun: Option<Job>) -> Vec<String> {
-    let asked = capped(&one_line(&question.text), QUOTED_CHARS);
-    let quoted = format!("> {}: {}", person(&question.author), sanitize::plain(&asked));
+pub(crate) fn render_answer(
+    question: &CommentQuestion,
+    answer: &CitedAnswer,
+    begun: Option<Job>,
+) -> Vec<String> {
+    let asked = truncate_text(&one_line(&question.text), QUOTED_CHARS);
+    let quoted = format!(
+        "> {}: {}",
+        name_person(&question.author),
+        sanitize::sanitize_plain(&asked)
+    );
     let work = answer.needs_change.then(|| {
         match begun {
             Some(Job::AddressReview) => "Journeyman takes this as a request and changes the pull request.",
@@ -26,11 +35,14 @@ pub(crate) fn answered(question: &CommentQuestion, answer: &Answered, begun: Opt
         }
         .to_owned()
     });
-    std::iter::once(quoted).chain(shown(answer)).chain(work).collect()
+    std::iter::once(quoted)
+        .chain(render_cited_answer(answer))
+        .chain(work)
+        .collect()
 }
 
 /// Renders the result of a research or the end of a discussion.
-pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> {
+pub(crate) fn render_discussion(task: DiscussionTask, answer: &CitedAnswer) -> Vec<String> {
     let heading = match task {
         DiscussionTask::Research => RESEARCH,
         DiscussionTask::Summarize => "Summary of this discussion so far:",
@@ -38,30 +50,30 @@ pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> 
         // No issue follows from the discussion; the answer contains the reason.
         DiscussionTask::Plan => "",
     };
-    let questions = listed(&answer.questions, &[]);
+    let questions = list_questions(&answer.questions, &[]);
     std::iter::once(heading.to_owned())
-        .chain(shown(answer))
+        .chain(render_cited_answer(answer))
         .chain(questions)
         .collect()
 }
 
 /// Renders the result of a research, with links to its threads. Questions without a thread are answered in full.
-pub(crate) fn research(answer: &Answered, links: &[Option<String>], run: Option<&RunId>) -> String {
+pub(crate) fn render_research(answer: &CitedAnswer, links: &[Option<String>], run: Option<&RunId>) -> String {
     let mut paragraphs = vec![RESEARCH.to_owned()];
-    paragraphs.extend(shown(answer));
-    paragraphs.extend(listed(&answer.questions, links));
-    signed(&paragraphs.join("\n\n"), run)
+    paragraphs.extend(render_cited_answer(answer));
+    paragraphs.extend(list_questions(&answer.questions, links));
+    sign_text(&paragraphs.join("\n\n"), run)
 }
 
 /// Renders the comment that begins the thread of one question.
 pub(crate) fn research_thread(found: &AnsweredQuestion, run: Option<&RunId>) -> String {
-    let mut paragraphs = vec![format!("**{}**", question(found))];
+    let mut paragraphs = vec![format!("**{}**", format_question(found))];
     paragraphs.extend(shown_with(&found.answer, FOUND_CHARS, &found.citations));
-    signed(&paragraphs.join("\n\n"), run)
+    sign_text(&paragraphs.join("\n\n"), run)
 }
 
 /// Lists the questions with their links, and in full those without a thread.
-fn listed(questions: &[AnsweredQuestion], links: &[Option<String>]) -> Vec<String> {
+fn list_questions(questions: &[AnsweredQuestion], links: &[Option<String>]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = Vec::new();
     for (index, found) in questions.iter().enumerate() {
@@ -70,9 +82,9 @@ fn listed(questions: &[AnsweredQuestion], links: &[Option<String>]) -> Vec<Strin
             .and_then(Option::as_ref)
             .filter(|link| is_web_link(link));
         match link {
-            Some(link) => lines.push(format!("- [{}](<{link}>)", question(found))),
+            Some(link) => lines.push(format!("- [{}](<{link}>)", format_question(found))),
             None => {
-                rest.push(format!("**{}**", question(found)));
+                rest.push(format!("**{}**", format_question(found)));
                 rest.extend(shown_with(&found.answer, FOUND_CHARS, &found.citations));
             }
         }
@@ -81,25 +93,25 @@ fn listed(questions: &[AnsweredQuestion], links: &[Option<String>]) -> Vec<Strin
     list.into_iter().chain(rest).collect()
 }
 
-fn question(found: &AnsweredQuestion) -> String {
-    harmless(&found.question)
+fn format_question(found: &AnsweredQuestion) -> String {
+    sanitize_line(&found.question)
 }
 
 /// Renders the result of a discussion as a separate comment.
-pub(crate) fn summary(task: DiscussionTask, answer: &Answered, run: Option<&RunId>) -> String {
-    signed(&discussed(task, answer).join("\n\n"), run)
+pub(crate) fn render_summary(task: DiscussionTask, answer: &CitedAnswer, run: Option<&RunId>) -> String {
+    sign_text(&render_discussion(task, answer).join("\n\n"), run)
 }
 
-fn shown(answer: &Answered) -> Vec<String> {
+fn render_cited_answer(answer: &CitedAnswer) -> Vec<String> {
     shown_with(&answer.answer, ANSWER_CHARS, &answer.citations)
 }
 
-fn shown_with(answer: &str, most: usize, citations: &[Citation]) -> Vec<String> {
-    let mut paragraphs = vec![sanitize::markdown(&capped(answer, most))];
+fn shown_with(answer: &str, most: usize, citations: &[CodeCitation]) -> Vec<String> {
+    let mut paragraphs = vec![sanitize::sanitize_markdown(&truncate_text(answer, most))];
     if !citations.is_empty() {
         let lines = citations.iter().map(|citation| {
-            let place = code(&format!("{}:{}", citation.path, citation.line));
-            format!("- {place}: {}", code(&citation.quote))
+            let place = format_code(&format!("{}:{}", citation.path, citation.line));
+            format!("- {place}: {}", format_code(&citation.quote))
         });
         paragraphs.push(lines.collect::<Vec<_>>().join("\n"));
     }
@@ -122,12 +134,12 @@ mod tests {
             comment: None,
             work: None,
         };
-        let answer = Answered {
+        let answer = CitedAnswer {
             answer: "Totals are to be rounded half up.".to_owned(),
             needs_change: true,
-            ..Answered::default()
+            ..CitedAnswer::default()
         };
-        let words = |begun| answered(&question, &answer, begun).join("\n");
+        let words = |begun| render_answer(&question, &answer, begun).join("\n");
         let all = [Some(Job::Implement), Some(Job::AddressReview), None].map(words);
         assert_snapshot!(all.join("\n=====\n"), @r#"
         > `@rita`: Round half up, fixes `#7`
@@ -142,11 +154,11 @@ mod tests {
         Totals are to be rounded half up.
         Journeyman could not begin the work: what was asked for is not kept any more. Ask once more.
         "#);
-        let plain = Answered {
+        let plain = CitedAnswer {
             needs_change: false,
             ..answer.clone()
         };
-        assert_eq!(answered(&question, &plain, None).len(), 2);
+        assert_eq!(render_answer(&question, &plain, None).len(), 2);
     }
 
     #[test]
@@ -156,15 +168,15 @@ mod tests {
             answer: "Down. @everyone".to_owned(),
             citations: Vec::new(),
         };
-        let answer = Answered {
+        let answer = CitedAnswer {
             answer: "Three things are asked.".to_owned(),
             questions: vec![found("How [x] do we round?"), found("When?"), found("Why?")],
-            ..Answered::default()
+            ..CitedAnswer::default()
         };
         let link = "https://github.example/acme/shop/discussions/7#discussioncomment-1".to_owned();
         let texts = [
-            discussed(DiscussionTask::Research, &answer).join("\n"),
-            research(&answer, &[Some(link), None, None], None),
+            render_discussion(DiscussionTask::Research, &answer).join("\n"),
+            render_research(&answer, &[Some(link), None, None], None),
             research_thread(&answer.questions[0], None),
         ];
         assert_snapshot!(texts.join("\n=====\n"), @r#"

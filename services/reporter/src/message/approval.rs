@@ -1,12 +1,12 @@
 //! Text that asks a person to decide about a change before its push.
 
-use domain::{Description, PushBranch, RunId, TicketKey, text::capped};
+use domain::{BranchPush, ChangeDescription, RunId, TicketKey, text::truncate_text};
 
 use super::{
-    description::body,
-    words::{code, fenced},
+    description::render_body,
+    words::{fence_text, format_code},
 };
-use crate::{made::Shown, sanitize};
+use crate::{effect_output::ShownChange, sanitize};
 
 // Length of the difference in a comment, in characters. Jira's limit is 32,767, and other text needs room.
 const SHOWN_CHARS: usize = 8_000;
@@ -17,7 +17,7 @@ const NAMED_FILES: usize = 20;
 
 /// The part of a difference that fits into a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Excerpt {
+pub(crate) struct DiffExcerpt {
     /// Whole lines from the start of the difference.
     pub(crate) text: String,
     /// Number of lines after the excerpt.
@@ -27,7 +27,7 @@ pub(crate) struct Excerpt {
 }
 
 /// Returns the start of a difference in git's format.
-pub(crate) fn excerpt(diff: &str) -> Excerpt {
+pub(crate) fn excerpt_diff(diff: &str) -> DiffExcerpt {
     let (mut left, mut shown) = (SHOWN_CHARS, 0);
     let (mut file, mut hidden_lines, mut hidden_files) = (None, 0, Vec::new());
     for line in diff.split_inclusive('\n') {
@@ -46,7 +46,7 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
             hidden_files.extend(file.take());
         }
     }
-    Excerpt {
+    DiffExcerpt {
         text: diff[..shown].to_owned(),
         hidden_lines,
         hidden_files,
@@ -55,9 +55,9 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
 
 /// Renders the question: size and description of the change, its difference, and the orders for a decision.
 pub(crate) fn decision_needed(
-    push: &PushBranch,
+    push: &BranchPush,
     ticket: &TicketKey,
-    (description, shown): (Option<&Description>, Option<&Shown>),
+    (description, shown): (Option<&ChangeDescription>, Option<&ShownChange>),
     run: Option<&RunId>,
 ) -> Vec<String> {
     let run = run.map(ToString::to_string).unwrap_or_default();
@@ -70,13 +70,13 @@ pub(crate) fn decision_needed(
     let mut paragraphs = vec![format!(
         "A change{files} for `{}` is ready and waits for your decision before it is pushed: commit `{head}` for the branch {}.",
         push.repository,
-        code(&push.branch)
+        format_code(&push.branch)
     )];
-    let said = description.map(|description| capped(&body(description, ticket), SAID_CHARS));
-    paragraphs.extend(said.map(|said| sanitize::markdown(&said)));
+    let said = description.map(|description| truncate_text(&render_body(description, ticket), SAID_CHARS));
+    paragraphs.extend(said.map(|said| sanitize::sanitize_markdown(&said)));
     if let Some(shown) = shown {
-        paragraphs.push(fenced("diff", &shown.excerpt));
-        paragraphs.extend(hidden(shown, &run));
+        paragraphs.push(fence_text("diff", &shown.excerpt));
+        paragraphs.extend(describe_hidden_lines(shown, &run));
     }
     paragraphs.push(format!(
         "Decide in a comment: `/approve {head}`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide \
@@ -86,7 +86,7 @@ pub(crate) fn decision_needed(
 }
 
 /// Renders the number of omitted lines, and the command that shows them.
-fn hidden(shown: &Shown, run: &str) -> Option<String> {
+fn describe_hidden_lines(shown: &ShownChange, run: &str) -> Option<String> {
     let lines = match shown.hidden_lines {
         0 => return None,
         1 => "1 more line is".to_owned(),
@@ -96,7 +96,7 @@ fn hidden(shown: &Shown, run: &str) -> Option<String> {
         .hidden_files
         .iter()
         .take(NAMED_FILES)
-        .map(|file| code(file))
+        .map(|file| format_code(file))
         .collect();
     let more = shown.hidden_files.len().saturating_sub(NAMED_FILES);
     let more = if more > 0 {

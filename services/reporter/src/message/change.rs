@@ -1,8 +1,10 @@
 //! Texts about the size of a change: one line per changed file, and warnings for its reviewers.
 
-use domain::{ChangeSize, Description, FileChange, FileNote, TicketKey, text::capped};
+use domain::{
+    ChangeDescription, ChangeStatistics, ChangedFileSize, FileNote, TicketKey, text::truncate_text,
+};
 
-use super::words::{code, harmless, one_line};
+use super::words::{format_code, one_line, sanitize_line};
 
 // Number of files that are named.
 const FILES: usize = 40;
@@ -16,24 +18,28 @@ const MOST_MODULES: usize = 2;
 const MODULES: usize = 10;
 
 /// Renders the heading: the ticket's key and its first line.
-pub(super) fn heading(ticket: &TicketKey, description: &Description) -> Option<String> {
+pub(super) fn render_heading(ticket: &TicketKey, description: &ChangeDescription) -> Option<String> {
     let summary = one_line(&description.ticket);
-    (!summary.is_empty()).then(|| format!("## {}: {}", ticket.short(), harmless(&summary)))
+    (!summary.is_empty()).then(|| format!("## {}: {}", ticket.short(), sanitize_line(&summary)))
 }
 
 /// Lists the files of the change. The model's notes about other files are false, so they are omitted.
-pub(super) fn files(description: &Description) -> Option<String> {
+pub(super) fn list_files(description: &ChangeDescription) -> Option<String> {
     let notes = &description.handover.files;
     let Some(change) = &description.change else {
         let noted = notes.iter().take(FILES);
-        let lines = noted.map(|note| format!("- {}: {}", code(&note.path), said(note)));
-        return listed(lines.collect(), notes.len());
+        let lines = noted.map(|note| format!("- {}: {}", format_code(&note.path), format_note(note)));
+        return build_file_list(lines.collect(), notes.len());
     };
-    let lines = change.files.iter().take(FILES).map(|file| line(file, notes));
-    listed(lines.collect(), change.total as usize)
+    let lines = change
+        .files
+        .iter()
+        .take(FILES)
+        .map(|file| format_file(file, notes));
+    build_file_list(lines.collect(), change.total as usize)
 }
 
-fn listed(lines: Vec<String>, total: usize) -> Option<String> {
+fn build_file_list(lines: Vec<String>, total: usize) -> Option<String> {
     let more = match total.saturating_sub(lines.len()) {
         0 => String::new(),
         more => format!("\n- and {more} more"),
@@ -41,33 +47,38 @@ fn listed(lines: Vec<String>, total: usize) -> Option<String> {
     (!lines.is_empty()).then(|| format!("**What changed**\n\n{}{more}", lines.join("\n")))
 }
 
-fn line(file: &FileChange, notes: &[FileNote]) -> String {
+fn format_file(file: &ChangedFileSize, notes: &[FileNote]) -> String {
     let path = file.path.as_str();
     let note = notes
         .iter()
         .find(|note| note.path.trim_start_matches("./") == path);
-    let note = note.map_or_else(String::new, |note| format!(": {}", said(note)));
-    format!("- {}{note} (+{} -{})", code(path), file.added, file.removed)
+    let note = note.map_or_else(String::new, |note| format!(": {}", format_note(note)));
+    format!(
+        "- {}{note} (+{} -{})",
+        format_code(path),
+        file.added,
+        file.removed
+    )
 }
 
-fn said(note: &FileNote) -> String {
-    capped(&one_line(&note.change), NOTE_CHARS)
+fn format_note(note: &FileNote) -> String {
+    truncate_text(&one_line(&note.change), NOTE_CHARS)
 }
 
 /// Renders the size of the change, with a warning if it is large.
-pub(super) fn size(change: &ChangeSize) -> Vec<String> {
+pub(super) fn render_size(change: &ChangeStatistics) -> Vec<String> {
     let mut parts = vec![format!(
         "{}: {} added, {} removed.",
-        counted(change.total, "file"),
-        counted(change.added, "line"),
+        format_counted(change.total, "file"),
+        format_counted(change.added, "line"),
         change.removed
     )];
     if change.written > MOST_LINES {
         parts.push(format!(
             "**Large change:** {} in {}, without lock files, generated files and snapshots. Please review it with extra \
              care.",
-            counted(change.written, "line"),
-            counted(change.total, "file")
+            format_counted(change.written, "line"),
+            format_counted(change.total, "file")
         ));
     }
     if change.modules.len() > MOST_MODULES {
@@ -75,7 +86,7 @@ pub(super) fn size(change: &ChangeSize) -> Vec<String> {
             .modules
             .iter()
             .take(MODULES)
-            .map(|name| code(name))
+            .map(|name| format_code(name))
             .collect();
         let more = match change.modules.len().saturating_sub(MODULES) {
             0 => String::new(),
@@ -90,7 +101,7 @@ pub(super) fn size(change: &ChangeSize) -> Vec<String> {
     parts
 }
 
-fn counted(number: u32, what: &str) -> String {
+fn format_counted(number: u32, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),

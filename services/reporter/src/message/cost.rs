@@ -2,9 +2,9 @@
 
 use domain::TicketCost;
 
-use super::words::code;
+use super::words::format_code;
 
-pub(crate) fn cost(cost: &TicketCost) -> Vec<String> {
+pub(crate) fn render_cost(cost: &TicketCost) -> Vec<String> {
     let more = if cost.is_priced {
         ""
     } else {
@@ -15,7 +15,7 @@ pub(crate) fn cost(cost: &TicketCost) -> Vec<String> {
         "|---|---|---|---|".to_owned(),
     ];
     lines.extend(cost.runs.iter().map(|run| {
-        let id = code(&run.run.to_string());
+        let id = format_code(&run.run.to_string());
         format!("| {id} | {} | {} | {} |", run.job, run.cost_usd, run.tokens)
     }));
     vec![
@@ -48,7 +48,7 @@ mod tests {
             tokens: 21_883,
             is_priced: false,
         };
-        assert_snapshot!(cost(&spent).join("\n\n"), @r#"
+        assert_snapshot!(render_cost(&spent).join("\n\n"), @r#"
         Models have taken $0.41 and 21883 tokens for this ticket so far. The price of some models is not known, so it is more.
 
         | Run | Work | Cost | Tokens |

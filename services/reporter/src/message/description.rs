@@ -1,11 +1,11 @@
 //! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
-use domain::check::{CheckOutcome, Finding, Level, Severity};
-use domain::{CheckRow, Demonstrated, Description, Handover, SetupHint, ShownBy, TicketKey};
+use domain::check::{ChangeFinding, CheckOutcome, EvidenceLevel, FindingSeverity};
+use domain::{ChangeDescription, CheckRow, DemonstrationResult, SetupHint, ShownBy, TicketKey, WorkHandover};
 
 use super::{
     change, effort,
-    words::{code, one_line},
+    words::{format_code, one_line},
 };
 
 const LIST: usize = 20;
@@ -15,11 +15,11 @@ const UNREVIEWED: &str =
     "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
 
 /// Builds the body without its footer. People who decide before the pull request exists read the same text.
-pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
+pub(super) fn render_body(description: &ChangeDescription, ticket: &TicketKey) -> String {
     let handover = &description.handover;
-    let mut parts: Vec<String> = change::heading(ticket, description).into_iter().collect();
+    let mut parts: Vec<String> = change::render_heading(ticket, description).into_iter().collect();
     if let Some(reason) = &description.cut_short {
-        let reason = code(reason.as_str());
+        let reason = format_code(reason.as_str());
         parts.push(format!(
             "**This change is not complete.** The work ended early ({reason})."
         ));
@@ -28,45 +28,54 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     if let Some(cause) = &handover.root_cause {
         parts.push(format!("**Root cause.** {}", cause.trim()));
     }
-    parts.extend(change::files(description));
-    parts.extend(description.change.iter().flat_map(change::size));
-    parts.extend(criteria(handover));
-    parts.push(evidence(description));
-    parts.extend(listed(
+    parts.extend(change::list_files(description));
+    parts.extend(description.change.iter().flat_map(change::render_size));
+    parts.extend(render_criteria(handover));
+    parts.push(render_evidence(description));
+    parts.extend(render_list(
         "Decisions",
         handover.decisions.iter().map(|line| one_line(line)).collect(),
     ));
-    parts.extend(listed(
+    parts.extend(render_list(
         "Not done",
         handover.not_done.iter().map(|line| one_line(line)).collect(),
     ));
-    parts.extend(scope(description));
+    parts.extend(list_scope(description));
     let open = description.objections.iter().map(|line| one_line(line));
-    parts.extend(listed("Open remarks of the review by a model", open.collect()));
+    parts.extend(render_list(
+        "Open remarks of the review by a model",
+        open.collect(),
+    ));
     parts.extend(description.went_back.then(|| WENT_BACK.to_owned()));
     parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
-    parts.extend(template(&description.template));
-    parts.extend(description.effort.iter().map(effort::took));
+    parts.extend(render_template(&description.template));
+    parts.extend(description.effort.iter().map(effort::render_effort));
     parts.join("\n\n")
 }
 
 /// Renders the filled template of the repository. The heading attributes it to the author.
-fn template(filled: &str) -> Option<String> {
+fn render_template(filled: &str) -> Option<String> {
     (!filled.is_empty()).then(|| format!("### The repository's template, as the author says\n\n{filled}"))
 }
 
 /// Lists the parts of the change that exceed the modules of its kind of ticket.
-fn scope(description: &Description) -> Vec<String> {
+fn list_scope(description: &ChangeDescription) -> Vec<String> {
     let widened = description.widened.iter();
-    let widened = widened.map(|wish| format!("{}: {}", code(&wish.module), one_line(&wish.reason)));
+    let widened = widened.map(|wish| format!("{}: {}", format_code(&wish.module), one_line(&wish.reason)));
     let outside = description.outside.iter();
-    let outside = outside.map(|file| format!("{} (module {})", code(&file.path), code(&file.module)));
+    let outside = outside.map(|file| {
+        format!(
+            "{} (module {})",
+            format_code(&file.path),
+            format_code(&file.module)
+        )
+    });
     let parts = [
-        listed(
+        render_list(
             "Modules beyond those of this kind of ticket, as the author says",
             widened.collect(),
         ),
-        listed(
+        render_list(
             "Files that this kind of ticket does not change (needs a person's approval)",
             outside.collect(),
         ),
@@ -75,7 +84,7 @@ fn scope(description: &Description) -> Vec<String> {
 }
 
 /// Builds a table of the acceptance criteria. The heading marks their evidence as the model's claim.
-fn criteria(handover: &Handover) -> Option<String> {
+fn render_criteria(handover: &WorkHandover) -> Option<String> {
     // A separator in the text would end the cell.
     let cell = |text: &str| one_line(text).replace('|', "\\|");
     let rows: Vec<String> = handover
@@ -101,53 +110,61 @@ fn criteria(handover: &Handover) -> Option<String> {
 }
 
 /// Renders the checks that ran, with their outcomes before and after. It claims no more than these show.
-fn evidence(description: &Description) -> String {
-    let mut lines = vec![format!("### Evidence\n\n{}", level(description))];
-    let rows: Vec<String> = description.checks.iter().take(LIST).map(check).collect();
+fn render_evidence(description: &ChangeDescription) -> String {
+    let mut lines = vec![format!("### Evidence\n\n{}", describe_level(description))];
+    let rows: Vec<String> = description
+        .checks
+        .iter()
+        .take(LIST)
+        .map(render_check_row)
+        .collect();
     if !rows.is_empty() {
         lines.push(format!(
             "| check | before | with the change |\n|---|---|---|\n{}",
             rows.join("\n")
         ));
     }
-    lines.extend(demonstrations(&description.demonstrations));
+    lines.extend(render_demonstrations(&description.demonstrations));
     lines.extend(not_run(&description.checks));
-    lines.extend(missing(&description.checks));
+    lines.extend(list_missing_tests(&description.checks));
     let broken = description.checks.iter().flat_map(|row| &row.broken);
-    lines.extend(listed("Fails with the change and not before", named(broken)));
+    lines.extend(render_list(
+        "Fails with the change and not before",
+        format_tests(broken),
+    ));
     let mended = description.checks.iter().flat_map(|row| &row.mended);
-    lines.extend(listed("Failed before and passes now", named(mended)));
+    lines.extend(render_list("Failed before and passes now", format_tests(mended)));
     let still = description.checks.iter().flat_map(|row| &row.still_failing);
-    lines.extend(listed("Fails without the change too", named(still)));
+    lines.extend(render_list("Fails without the change too", format_tests(still)));
     let flaky = description.checks.iter().flat_map(|row| &row.flaky);
-    lines.extend(listed(
+    lines.extend(render_list(
         "Fails in some runs of the same files only, so it shows nothing",
-        named(flaky),
+        format_tests(flaky),
     ));
     let unnoticed = description.unnoticed.iter();
-    let unnoticed = unnoticed.map(|hunk| place(&hunk.path, hunk.line));
-    lines.extend(listed(
+    let unnoticed = unnoticed.map(|hunk| format_place(&hunk.path, hunk.line));
+    lines.extend(render_list(
         "Not covered by a test: nothing fails without it",
         unnoticed.collect(),
     ));
     let contracts = description.untested_contracts.iter();
-    lines.extend(listed(
+    lines.extend(render_list(
         "Changes what other programs rely on, without a new or changed test",
-        contracts.map(|path| code(path)).collect(),
+        contracts.map(|path| format_code(path)).collect(),
     ));
     let unrepaired = description.unrepaired.iter();
-    lines.extend(listed("Failed before the commit", named(unrepaired)));
-    let findings = description.findings.iter().map(finding);
-    lines.extend(listed("Changes that weaken checks", findings.collect()));
+    lines.extend(render_list("Failed before the commit", format_tests(unrepaired)));
+    let findings = description.findings.iter().map(format_finding);
+    lines.extend(render_list("Changes that weaken checks", findings.collect()));
     lines.join("\n\n")
 }
 
 /// Builds a table of commands with their output before and after. Outputs that differ from the author's claim are
 /// listed as such.
-fn demonstrations(seen: &[Demonstrated]) -> Vec<String> {
+fn render_demonstrations(seen: &[DemonstrationResult]) -> Vec<String> {
     let cell = |text: &str| match text.is_empty() {
         true => "nothing".to_owned(),
-        false => code(text).replace('|', "\\|"),
+        false => format_code(text).replace('|', "\\|"),
     };
     let shown = seen.iter().filter(|seen| seen.is_shown);
     let rows: Vec<String> = shown
@@ -165,8 +182,14 @@ fn demonstrations(seen: &[Demonstrated]) -> Vec<String> {
         rows.join("\n")
     );
     let others = seen.iter().filter(|seen| !seen.is_shown);
-    let others = others.map(|seen| format!("{} prints {}", code(&seen.command), code(&seen.prints)));
-    let others = listed(
+    let others = others.map(|seen| {
+        format!(
+            "{} prints {}",
+            format_code(&seen.command),
+            format_code(&seen.prints)
+        )
+    });
+    let others = render_list(
         "Said by the author, and not seen when it was run with and without the change",
         others.collect(),
     );
@@ -177,8 +200,8 @@ fn demonstrations(seen: &[Demonstrated]) -> Vec<String> {
         .collect()
 }
 
-fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
-    tests.map(|test| code(test)).collect()
+fn format_tests<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
+    tests.map(|test| format_code(test)).collect()
 }
 
 /// Lists checks without a result because a requirement is missing, which is not a fault of the change.
@@ -189,47 +212,47 @@ fn not_run(rows: &[CheckRow]) -> Option<String> {
     let told = rows.map(|row| {
         let what = match row.head {
             CheckOutcome::Inert => "cannot be run here",
-            other => outcome(other),
+            other => describe_outcome(other),
         };
         let why = row
             .setup_hint
             .as_ref()
             .map_or_else(|| row.reason.clone(), SetupHint::sentence);
-        format!("{} {what}: {}", code(&row.command), one_line(&why))
+        format!("{} {what}: {}", format_code(&row.command), one_line(&why))
     });
-    listed("Not shown", told.collect())
+    render_list("Not shown", told.collect())
 }
 
 /// Lists tests that passed before and have no result with the change.
-fn missing(rows: &[CheckRow]) -> Vec<String> {
+fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
     let rows = rows.iter().filter(|row| row.missing_count > 0);
     let told = rows.filter_map(|row| {
         let heading = format!(
             "Ran before and does not run with the change: {} of {}",
-            count(row.missing_count),
-            code(&row.command)
+            format_test_count(row.missing_count),
+            format_code(&row.command)
         );
         match row.missing.is_empty() {
             true => Some(format!("**{heading}**")),
-            false => listed(&heading, named(row.missing.iter())),
+            false => render_list(&heading, format_tests(row.missing.iter())),
         }
     });
     told.collect()
 }
 
-fn count(tests: u32) -> String {
+fn format_test_count(tests: u32) -> String {
     match tests {
         1 => "1 test".to_owned(),
         tests => format!("{tests} tests"),
     }
 }
 
-fn level(description: &Description) -> &'static str {
+fn describe_level(description: &ChangeDescription) -> &'static str {
     // The order of the arms below matters: a warning takes precedence over the level's plain sentence.
     let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
-    let is_weakened = (description.findings.iter()).any(|finding| finding.severity == Severity::Block);
+    let is_weakened = (description.findings.iter()).any(|finding| finding.severity == FindingSeverity::Block);
     match description.level {
-        Some(Level::E3) => match description.shown_by {
+        Some(EvidenceLevel::E3) => match description.shown_by {
             Some(ShownBy::OwnTests) => {
                 "A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's \
                  own tests."
@@ -240,40 +263,40 @@ fn level(description: &Description) -> &'static str {
             }
             None => "A test that failed before passes with the change, and the others are no worse (E3).",
         },
-        Some(Level::E0 | Level::E1)
+        Some(EvidenceLevel::E0 | EvidenceLevel::E1)
             if any(|row| row.missing_count > 0 && row.head != CheckOutcome::Green) =>
         {
             "Tests that ran before do not run any more with the change, see below; nothing shows that the change is right."
         }
-        Some(Level::E2) => {
+        Some(EvidenceLevel::E2) => {
             "A command prints what the change is for, and did not before; no test shows it (E2)."
         }
-        Some(Level::E1) if any(|row| !row.broken.is_empty()) => {
+        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty()) => {
             "What passed before fails with the change, see below; no test shows that the change is right (E1)."
         }
-        Some(Level::E1) if is_weakened => {
+        Some(EvidenceLevel::E1) if is_weakened => {
             "The change weakens tests or checks, see below; nothing shows that it is right (E1)."
         }
-        Some(Level::E1) if any(|row| row.head == CheckOutcome::Red) => {
+        Some(EvidenceLevel::E1) if any(|row| row.head == CheckOutcome::Red) => {
             "The existing checks fail as they did before; no test shows the change itself (E1)."
         }
-        Some(Level::E1) => "The existing checks pass; no test shows the change itself (E1).",
-        Some(Level::E0) => "No check could be run here, so nothing was verified (E0).",
+        Some(EvidenceLevel::E1) => "The existing checks pass; no test shows the change itself (E1).",
+        Some(EvidenceLevel::E0) => "No check could be run here, so nothing was verified (E0).",
         None => "No check was run, so nothing was verified.",
     }
 }
 
-fn check(row: &CheckRow) -> String {
-    let base = row.base.map_or("not run", outcome);
+fn render_check_row(row: &CheckRow) -> String {
+    let base = row.base.map_or("not run", describe_outcome);
     let passed = match row.passed {
         0 => String::new(),
         passed => format!(", {passed} passed"),
     };
-    let command = code(&row.command).replace('|', "\\|");
-    format!("| {command} | {base} | {}{passed} |", outcome(row.head))
+    let command = format_code(&row.command).replace('|', "\\|");
+    format!("| {command} | {base} | {}{passed} |", describe_outcome(row.head))
 }
 
-pub(super) const fn outcome(outcome: CheckOutcome) -> &'static str {
+pub(super) const fn describe_outcome(outcome: CheckOutcome) -> &'static str {
     match outcome {
         CheckOutcome::Green => "passes",
         CheckOutcome::Red => "fails",
@@ -284,18 +307,18 @@ pub(super) const fn outcome(outcome: CheckOutcome) -> &'static str {
     }
 }
 
-fn place(path: &str, line: u32) -> String {
+fn format_place(path: &str, line: u32) -> String {
     match line {
-        0 => code(path),
-        line => format!("{} line {line}", code(path)),
+        0 => format_code(path),
+        line => format!("{} line {line}", format_code(path)),
     }
 }
 
-fn finding(finding: &Finding) -> String {
-    let place = place(&finding.path, finding.line);
+fn format_finding(finding: &ChangeFinding) -> String {
+    let place = format_place(&finding.path, finding.line);
     let severity = match finding.severity {
-        Severity::Block => " (needs a person's approval)",
-        Severity::Flag => "",
+        FindingSeverity::Block => " (needs a person's approval)",
+        FindingSeverity::Flag => "",
     };
     let asked = match finding.ticket_words.is_empty() {
         true => String::new(),
@@ -308,7 +331,7 @@ fn finding(finding: &Finding) -> String {
 }
 
 /// Builds a heading with its points; `None` without points.
-fn listed(heading: &str, points: Vec<String>) -> Option<String> {
+fn render_list(heading: &str, points: Vec<String>) -> Option<String> {
     let more = points.len().saturating_sub(LIST);
     let mut lines: Vec<String> = points
         .into_iter()

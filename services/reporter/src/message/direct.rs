@@ -1,10 +1,10 @@
 //! Texts of a pull request that a person requests directly.
 
-use domain::{PullRequestRef, text::without_hidden};
+use domain::{PullRequestRef, text::remove_hidden};
 
 /// Returns the person's title on one line, without hidden characters.
 pub(crate) fn asked_title(title: &str) -> String {
-    without_hidden(title)
+    remove_hidden(title)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
@@ -12,7 +12,7 @@ pub(crate) fn asked_title(title: &str) -> String {
 
 /// Returns the person's description without hidden characters.
 pub(crate) fn asked_body(description: &str) -> String {
-    without_hidden(description)
+    remove_hidden(description)
 }
 
 /// Renders the comment for an issue that accepts no link.

@@ -1,39 +1,39 @@
 //! Texts about the effort of work: an estimate, and the result.
 
-use domain::{Effort, Forecast};
+use domain::{EffortEstimate, RunEffort};
 
 /// Renders the effort of similar work.
-pub(crate) fn forecast(forecast: &Forecast) -> String {
+pub(crate) fn render_forecast(forecast: &EffortEstimate) -> String {
     let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
-        format!(" and {} for models", dollars(cost.median))
+        format!(" and {} for models", format_dollars(cost.median))
     });
     let (time, spread) = (forecast.busy_ms, forecast.lines);
     format!(
         "Similar tickets of this repository took about {}{cost} (the middle of {}; half of them {} to {}), and changed {} to {} \
          lines.",
-        duration(time.median),
+        format_duration(time.median),
         forecast.runs,
-        duration(time.low),
-        duration(time.high),
+        format_duration(time.low),
+        format_duration(time.high),
         spread.low,
         spread.high
     )
 }
 
 /// Renders the effort of finished work.
-pub(super) fn took(effort: &Effort) -> String {
+pub(super) fn render_effort(effort: &RunEffort) -> String {
     let cost = match effort.cost_micros {
-        Some(cost) => format!("{} for models", dollars(cost)),
+        Some(cost) => format!("{} for models", format_dollars(cost)),
         None => format!(
             "{} tokens of models whose price is not known",
-            grouped(effort.tokens)
+            group_digits(effort.tokens)
         ),
     };
-    format!("It took {} of work and {cost}.", duration(effort.busy_ms))
+    format!("It took {} of work and {cost}.", format_duration(effort.busy_ms))
 }
 
 /// Formats an amount to a hundredth of a dollar.
-fn dollars(micros: u64) -> String {
+fn format_dollars(micros: u64) -> String {
     match micros {
         0..5_000 => "less than $0.01".to_owned(),
         _ => {
@@ -44,14 +44,14 @@ fn dollars(micros: u64) -> String {
 }
 
 /// Formats a number with separators: `28,061`.
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
+        _ => format!("{},{:03}", group_digits(number / 1_000), number % 1_000),
     }
 }
 
-fn duration(ms: u64) -> String {
+fn format_duration(ms: u64) -> String {
     match ms {
         0..60_000 => format!("{} s", ms.div_ceil(1_000)),
         60_000..3_600_000 => format!("{} min", (ms + 30_000) / 60_000),
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn amounts_are_rounded_for_people() {
         let took = |busy_ms, cost_micros| {
-            took(&Effort {
+            render_effort(&RunEffort {
                 busy_ms,
                 cost_micros,
                 tokens: 1_028_061,

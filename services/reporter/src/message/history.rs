@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::{
     status::run_page,
-    words::{is_web_link, person},
+    words::{is_web_link, name_person},
 };
 use crate::{
-    board::Board,
-    rounds::{Checked, Round, Rounds},
+    board::StatusBoard,
+    rounds::{ChecksResult, WorkRound, WorkRounds},
 };
 
 /// Text of the check run.
@@ -35,7 +35,7 @@ pub(crate) struct RoundsLinks<'a> {
 }
 
 /// Builds the table of rounds, newest first.
-pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
+pub(crate) fn render_rounds(rounds: &WorkRounds, links: &RoundsLinks<'_>) -> RoundsText {
     let last = rounds.rows.iter().rfind(|round| round.commit.is_some());
     let last = last.and_then(|round| round.checked);
     let count = rounds.count();
@@ -44,7 +44,9 @@ pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
         "|---|---|---|---|---|---|".to_owned(),
     ];
     let numbered = rounds.rows.iter().enumerate().rev();
-    lines.extend(numbered.map(|(index, round)| row(rounds.dropped + index + 1, round, links.run_url)));
+    lines.extend(
+        numbered.map(|(index, round)| render_round_row(rounds.dropped + index + 1, round, links.run_url)),
+    );
     let counted = match count {
         1 => "1 round of work".to_owned(),
         count => format!("{count} rounds of work"),
@@ -55,19 +57,19 @@ pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
         count => format!(" {count} tries or checks failed in a row."),
     };
     RoundsText {
-        title: format!("{counted}; the last commit {}", standing(last)),
+        title: format!("{counted}; the last commit {}", describe_last_commit(last)),
         summary: format!(
             "What Journeyman did on this pull request{}. This check decides nothing: it is neutral until the checks of the \
              last commit have passed.{failures}\n\n{}",
-            about(rounds, links),
+            describe_subject(rounds, links),
             lines.join("\n")
         ),
-        passed: last == Some(Checked::Passed),
+        passed: last == Some(ChecksResult::Passed),
     }
 }
 
 /// Renders the names of the pull request and its ticket, with links.
-fn about(rounds: &Rounds, links: &RoundsLinks<'_>) -> String {
+fn describe_subject(rounds: &WorkRounds, links: &RoundsLinks<'_>) -> String {
     let linked = |name: &str, url: Option<&str>| match url.filter(|url| is_web_link(url)) {
         Some(url) => format!("[{name}](<{url}>)"),
         None => name.to_owned(),
@@ -87,7 +89,7 @@ fn about(rounds: &Rounds, links: &RoundsLinks<'_>) -> String {
     format!("{pull_request} for {}", linked(&links.ticket.short(), url))
 }
 
-fn row(number: usize, round: &Round, run_url: Option<&str>) -> String {
+fn render_round_row(number: usize, round: &WorkRound, run_url: Option<&str>) -> String {
     let cost = round
         .cost
         .map_or_else(|| "unknown".to_owned(), |cost| cost.to_string());
@@ -95,16 +97,20 @@ fn row(number: usize, round: &Round, run_url: Option<&str>) -> String {
     let number = page.map_or_else(|| number.to_string(), |page| format!("[{number}](<{page}>)"));
     let commit = round.commit.as_ref().map_or("none", CommitId::short);
     let checks = match is_web_link(&round.page) {
-        true => format!("[{}](<{}>)", result(round.checked), round.page),
-        false => result(round.checked).to_owned(),
+        true => format!("[{}](<{}>)", describe_result(round.checked), round.page),
+        false => describe_result(round.checked).to_owned(),
     };
     let (began, failures) = (began_with(round), round.failures);
     format!("| {number} | {began} | {commit} | {checks} | {failures} | {cost} |")
 }
 
 /// Renders the start of a round. A separator in a name is replaced, so that it does not end the cell.
-fn began_with(round: &Round) -> String {
-    let by = round.begun.by.as_ref().map(|by| person(&by.replace('|', "/")));
+fn began_with(round: &WorkRound) -> String {
+    let by = round
+        .begun
+        .by
+        .as_ref()
+        .map(|by| name_person(&by.replace('|', "/")));
     let by = |what: &str| match &by {
         Some(by) => format!("{what} by {by}"),
         None => what.to_owned(),
@@ -123,27 +129,27 @@ fn began_with(round: &Round) -> String {
     }
 }
 
-const fn result(checked: Option<Checked>) -> &'static str {
+const fn describe_result(checked: Option<ChecksResult>) -> &'static str {
     match checked {
         None => "not complete",
-        Some(Checked::Passed) => "passed",
-        Some(Checked::Failed) => "failed",
-        Some(Checked::Absent) => "none report",
+        Some(ChecksResult::Passed) => "passed",
+        Some(ChecksResult::Failed) => "failed",
+        Some(ChecksResult::Absent) => "none report",
     }
 }
 
-const fn standing(checked: Option<Checked>) -> &'static str {
+const fn describe_last_commit(checked: Option<ChecksResult>) -> &'static str {
     match checked {
         None => "waits for its checks",
-        Some(Checked::Passed) => "passed its checks",
-        Some(Checked::Failed) => "failed its checks",
-        Some(Checked::Absent) => "has no checks",
+        Some(ChecksResult::Passed) => "passed its checks",
+        Some(ChecksResult::Failed) => "failed its checks",
+        Some(ChecksResult::Absent) => "has no checks",
     }
 }
 
 /// Builds the state for programs, as an HTML comment that GitHub does not show. It is a copy of records, so an edit
 /// of it has no effect.
-pub(crate) fn hidden_state(board: &Board) -> String {
+pub(crate) fn hidden_state(board: &StatusBoard) -> String {
     let rounds = &board.rounds;
     let checked = rounds.rows.iter().rev().find(|round| round.checked.is_some());
     let failed = rounds.failed.as_ref().filter(|_| rounds.failures() > 0);
@@ -166,7 +172,7 @@ pub(crate) fn hidden_state(board: &Board) -> String {
 
 /// Returns the id of a GitHub Actions run, else the page of the check.
 fn ci_run(page: &str) -> Option<Value> {
-    match github::actions_run(page) {
+    match github::parse_run_id(page) {
         Some(run) => Some(run.into()),
         None => is_web_link(page).then(|| page.into()),
     }
@@ -174,29 +180,29 @@ fn ci_run(page: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Dollars, RunId, Timestamp, report::Begun};
+    use domain::{Dollars, RunId, Timestamp, report::WorkOrigin};
     use insta::assert_snapshot;
 
     use super::*;
 
-    fn round(run: u64, job: Job, commit: &str, checked: Option<Checked>) -> Round {
+    fn round(run: u64, job: Job, commit: &str, checked: Option<ChecksResult>) -> WorkRound {
         let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
-        Round {
+        WorkRound {
             run: RunId::new(ticket, run),
             job,
             commit: Some(commit.repeat(40).parse().unwrap()),
             checked,
             page: String::new(),
             failures: 0,
-            begun: Begun::default(),
+            begun: WorkOrigin::default(),
             is_reset: false,
             noted: 5,
             cost: Some(Dollars::from_micros(120_000)),
         }
     }
 
-    fn begun(by: &str, is_command: bool, is_again: bool) -> Begun {
-        Begun {
+    fn begun(by: &str, is_command: bool, is_again: bool) -> WorkOrigin {
+        WorkOrigin {
             by: Some(by.to_owned()),
             is_command,
             is_again,
@@ -204,14 +210,14 @@ mod tests {
         }
     }
 
-    fn two_rounds() -> Rounds {
-        Rounds {
+    fn two_rounds() -> WorkRounds {
+        WorkRounds {
             rows: vec![
-                Round {
+                WorkRound {
                     page: "https://github.example/acme/shop/actions/runs/77/job/9".to_owned(),
-                    ..round(1, Job::Implement, "a", Some(Checked::Failed))
+                    ..round(1, Job::Implement, "a", Some(ChecksResult::Failed))
                 },
-                Round {
+                WorkRound {
                     failures: 1,
                     cost: None,
                     ..round(2, Job::FixCi, "b", None)
@@ -224,11 +230,11 @@ mod tests {
                 "model_failed".to_owned(),
                 Timestamp::from_unix_ms(1_795_255_200_000),
             )),
-            ..Rounds::default()
+            ..WorkRounds::default()
         }
     }
 
-    fn shown(known: &Rounds) -> RoundsText {
+    fn shown(known: &WorkRounds) -> RoundsText {
         let (ticket, repository) = (
             "github:acme/shop#7".parse().unwrap(),
             "acme/shop".parse().unwrap(),
@@ -239,7 +245,7 @@ mod tests {
             repository: &repository,
             run_url: Some("https://journeyman.example/runs/{run}"),
         };
-        rounds(known, &links)
+        render_rounds(known, &links)
     }
 
     #[test]
@@ -261,7 +267,7 @@ mod tests {
         "#);
         let mut done = two_rounds();
         done.rows.truncate(1);
-        done.rows[0].checked = Some(Checked::Passed);
+        done.rows[0].checked = Some(ChecksResult::Passed);
         let text = shown(&done);
         assert!(text.passed);
         assert_eq!(text.title, "1 round of work; the last commit passed its checks");
@@ -270,7 +276,7 @@ mod tests {
     #[test]
     fn round_row_names_cause_and_requester() {
         let with = |job, begun, is_reset| {
-            began_with(&Round {
+            began_with(&WorkRound {
                 begun,
                 is_reset,
                 ..round(1, job, "a", None)
@@ -282,7 +288,7 @@ mod tests {
             with(Job::Implement, rita(), true),
             "asked for once more by `ri/ta`"
         );
-        assert_eq!(with(Job::FixCi, Begun::default(), false), "failed checks");
+        assert_eq!(with(Job::FixCi, WorkOrigin::default(), false), "failed checks");
         assert_eq!(with(Job::AddressReview, rita(), false), "a review by `ri/ta`");
         assert_eq!(with(Job::BackToDraft, rita(), false), "a push by `ri/ta`");
         let ordered = begun("ops", true, false);
@@ -295,16 +301,16 @@ mod tests {
     #[test]
     fn work_without_commit_keeps_last_result() {
         let mut known = two_rounds();
-        known.rows[0].checked = Some(Checked::Passed);
+        known.rows[0].checked = Some(ChecksResult::Passed);
         known.rows[1].commit = None;
         assert!(shown(&known).passed);
     }
 
     #[test]
     fn hidden_state_cannot_end_its_comment() {
-        let board = Board {
+        let board = StatusBoard {
             rounds: two_rounds(),
-            ..Board::default()
+            ..StatusBoard::default()
         };
         let hidden = hidden_state(&board);
         assert_eq!(hidden.matches("-->").count(), 1, "{hidden}");

@@ -1,12 +1,12 @@
 //! Texts of issues that the reporter opens.
 
-use domain::{PlannedIssue, RunId, TicketKey, text::capped};
+use domain::{PlannedIssue, RunId, TicketKey, text::truncate_text};
 
 use super::{
-    signed,
-    words::{code, harmless, is_web_link, one_line},
+    sign_text,
+    words::{format_code, is_web_link, one_line, sanitize_line},
 };
-use crate::{made::MadeIssue, sanitize};
+use crate::{effect_output::MadeIssue, sanitize};
 
 const TITLE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 8_000;
@@ -14,53 +14,55 @@ const MOST_ITEMS: usize = 50;
 
 /// Renders the title of an issue of a plan.
 pub(crate) fn issue_title(issue: &PlannedIssue) -> String {
-    sanitize::title(&capped(&one_line(&issue.title), TITLE_CHARS))
+    sanitize::sanitize_title(&truncate_text(&one_line(&issue.title), TITLE_CHARS))
 }
 
 /// Renders the text of an issue of a plan, with the ticket of the plan.
 pub(crate) fn issue_text(issue: &PlannedIssue, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let items = issue.checklist.iter().take(MOST_ITEMS);
-    let items: Vec<String> = items.map(|item| format!("- [ ] {}", harmless(item))).collect();
-    let planned = format!("Planned in {}.", place(ticket));
+    let items: Vec<String> = items
+        .map(|item| format!("- [ ] {}", sanitize_line(item)))
+        .collect();
+    let planned = format!("Planned in {}.", format_ticket(ticket));
     let mut paragraphs = vec![
-        sanitize::markdown(&capped(&issue.text, TEXT_CHARS)),
+        sanitize::sanitize_markdown(&truncate_text(&issue.text, TEXT_CHARS)),
         items.join("\n"),
         planned,
     ];
     paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
-    signed(&paragraphs.join("\n\n"), run)
+    sign_text(&paragraphs.join("\n\n"), run)
 }
 
 /// Returns the ticket's name. GitHub turns the name of its own tickets into a link.
-fn place(ticket: &TicketKey) -> String {
+fn format_ticket(ticket: &TicketKey) -> String {
     match ticket {
         TicketKey::GitHub { .. } | TicketKey::Discussion { .. } => ticket.short(),
-        TicketKey::Jira { .. } | TicketKey::Folder { .. } => code(&ticket.short()),
+        TicketKey::Jira { .. } | TicketKey::Folder { .. } => format_code(&ticket.short()),
     }
 }
 
 /// Lists the opened issues; empty without any.
 pub(crate) fn issues_opened(issues: &[MadeIssue]) -> Vec<String> {
-    listed("I opened these issues:", issues)
+    list_issues("I opened these issues:", issues)
 }
 
 /// Lists the sub-issues of a ticket that was split.
 pub(crate) fn parts_opened(issues: &[MadeIssue]) -> Vec<String> {
-    listed(
+    list_issues(
         "This is too large for one pull request, so I opened an issue for each part of it. Close those that are not meant:",
         issues,
     )
 }
 
-fn listed(heading: &str, issues: &[MadeIssue]) -> Vec<String> {
+fn list_issues(heading: &str, issues: &[MadeIssue]) -> Vec<String> {
     if issues.is_empty() {
         return Vec::new();
     }
     let lines = issues.iter().map(|issue| {
-        let title = harmless(&issue.title);
+        let title = sanitize_line(&issue.title);
         match is_web_link(&issue.url) {
             true => format!("- [#{}](<{}>) {title}", issue.number, issue.url),
-            false => format!("- {} {title}", code(&format!("#{}", issue.number))),
+            false => format!("- {} {title}", format_code(&format!("#{}", issue.number))),
         }
     });
     vec![heading.to_owned(), lines.collect::<Vec<_>>().join("\n")]

@@ -1,107 +1,118 @@
 //! All texts that people read on Jira and GitHub, as pure functions.
 
-use domain::{Job, PullRequestRef, RepositoryName, RunId, report::Begun};
+use domain::{Job, PullRequestRef, RepositoryName, RunId, report::WorkOrigin};
 
 mod answer;
 mod approval;
-mod aside;
 mod change;
 mod cost;
+mod dead_letter;
 mod description;
 mod direct;
-mod done;
 mod duplicate;
 mod effort;
+mod failure_detail;
+mod finished_work;
 mod history;
 mod issues;
-mod moved;
 mod proposal;
 mod pull_request;
 mod question;
 mod refusal;
 mod review;
 mod rounds;
-mod skipped;
+mod skip_reason;
 mod status;
-mod stopped;
+mod stop_reason;
+mod transition;
 mod triage;
-mod undone;
 mod words;
 
-pub(crate) use answer::{answered, discussed, research, research_thread, summary};
-pub(crate) use approval::{decision_needed, excerpt};
-pub(crate) use aside::{quarantined, unreadable};
-pub(crate) use cost::cost;
+pub(crate) use answer::{render_answer, render_discussion, render_research, render_summary, research_thread};
+pub(crate) use approval::{decision_needed, excerpt_diff};
+pub(crate) use cost::render_cost;
+pub(crate) use dead_letter::{render_quarantine, render_unreadable};
 pub(crate) use direct::{asked_body, asked_title, link_comment};
-pub(crate) use done::{changed, delivered, done, shown_change, what_fits};
-pub(crate) use duplicate::duplicate;
-pub(crate) use effort::forecast;
-pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, rounds};
-pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
-pub(crate) use moved::try_again;
-pub(crate) use proposal::proposed;
-pub(crate) use pull_request::{
-    BodyLinks, FooterPages, checks_call, checks_failed, checks_rerun, not_linked, opened, patch_text,
-    pull_request_body, pull_request_title, ready, remote_link_title, required_by_rules,
-    run_of_another_commit, unchecked,
-};
-pub(crate) use question::asked;
-pub(crate) use refusal::denied;
-pub(crate) use review::{line_remark, review};
-pub(crate) use rounds::{
-    addressed, decision_call, pushed_by_others, reopened, repaired, review_awaited, thread_left, thread_reply,
-};
-pub(crate) use skipped::skipped;
-pub(crate) use status::status;
-pub(crate) use stopped::{retry_scheduled, stopped};
-pub(crate) use triage::left;
-pub(crate) use undone::{
+pub(crate) use duplicate::render_duplicate;
+pub(crate) use effort::render_forecast;
+pub(crate) use failure_detail::{
     credentials_refused, foreign_target, no_comment_of_github, no_difference, no_run, no_such_folder,
     no_tracker, nothing_to_link, poison_request, replies_stay, unchecked_effect, unknown_ticket,
     unreadable_request, work_was_cut,
 };
-use words::{code, link, person};
+pub(crate) use finished_work::{
+    render_changed_files, render_delivery, render_finished_work, shown_change, what_fits,
+};
+pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
+pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
+pub(crate) use proposal::render_plan;
+pub(crate) use pull_request::{
+    BodyLinks, FooterPages, checks_call, checks_failed, checks_rerun, not_linked, patch_text,
+    pull_request_body, pull_request_title, remote_link_title, render_opened, render_ready, render_unchecked,
+    required_by_rules, run_of_another_commit,
+};
+pub(crate) use question::render_questions;
+pub(crate) use refusal::describe_denied_permission;
+pub(crate) use review::{line_remark, render_review};
+pub(crate) use rounds::{
+    decision_call, pushed_by_others, render_addressed_review, render_reopened, render_repair, review_awaited,
+    thread_left, thread_reply,
+};
+pub(crate) use skip_reason::render_skip;
+pub(crate) use status::render_status;
+pub(crate) use stop_reason::{render_stop, retry_scheduled};
+pub(crate) use transition::try_again;
+pub(crate) use triage::render_unset_choices;
+use words::{format_code, link_pull_request_name, name_person};
 
-use crate::made::Moved;
+use crate::effect_output::TransitionResult;
 
 /// Appends the run to the text of a separate comment.
-pub(crate) fn signed(words: &str, run: Option<&RunId>) -> String {
+pub(crate) fn sign_text(words: &str, run: Option<&RunId>) -> String {
     match run {
-        Some(run) => format!("{words}\n\nJourneyman, run {}", code(&run.to_string())),
+        Some(run) => format!("{words}\n\nJourneyman, run {}", format_code(&run.to_string())),
         None => words.to_owned(),
     }
 }
 
 /// Renders a merge. A failed transition is not part of it: the status comment shows it as long as it applies.
-pub(crate) fn merged(by: &str, pull_request: &PullRequestRef, moved: Option<&Moved>) -> Vec<String> {
-    let mut paragraphs = vec![format!("{} merged {}.", person(by), link(pull_request))];
-    paragraphs.extend(moved.and_then(moved::done));
+pub(crate) fn render_merge(
+    by: &str,
+    pull_request: &PullRequestRef,
+    moved: Option<&TransitionResult>,
+) -> Vec<String> {
+    let mut paragraphs = vec![format!(
+        "{} merged {}.",
+        name_person(by),
+        link_pull_request_name(pull_request)
+    )];
+    paragraphs.extend(moved.and_then(transition::render_reached_status));
     paragraphs
 }
 
 pub(crate) fn merged_elsewhere(
     by: &str,
     pull_request: &PullRequestRef,
-    moved: Option<&Moved>,
+    moved: Option<&TransitionResult>,
 ) -> Vec<String> {
     let mut paragraphs = vec![format!(
         "{} merged {}, which names this ticket. Journeyman does no more here.",
-        person(by),
-        link(pull_request)
+        name_person(by),
+        link_pull_request_name(pull_request)
     )];
-    paragraphs.extend(moved.and_then(moved::done));
+    paragraphs.extend(moved.and_then(transition::render_reached_status));
     paragraphs
 }
 
-pub(crate) fn closed(by: &str, pull_request: &PullRequestRef) -> String {
+pub(crate) fn render_closed(by: &str, pull_request: &PullRequestRef) -> String {
     format!(
         "{} closed {} without merging it, so nothing more happens here.",
-        person(by),
-        link(pull_request)
+        name_person(by),
+        link_pull_request_name(pull_request)
     )
 }
 
-pub(crate) fn started(job: Job, repository: &RepositoryName, begun: &Begun) -> String {
+pub(crate) fn render_start(job: Job, repository: &RepositoryName, begun: &WorkOrigin) -> String {
     let work = match job {
         Job::Implement => "work on this ticket",
         Job::Triage => "triage this ticket",
@@ -121,7 +132,7 @@ pub(crate) fn started(job: Job, repository: &RepositoryName, begun: &Begun) -> S
         Some(by) if begun.is_again => {
             format!(
                 "{} asked for it once more: Journeyman goes on to {work} in `{repository}`.",
-                person(by)
+                name_person(by)
             )
         }
         _ => format!("Journeyman has started to {work} in `{repository}`."),

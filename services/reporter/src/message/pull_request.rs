@@ -2,13 +2,13 @@
 
 use domain::{
     FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, commit_orders,
-    report::ChecksFailed, text::capped,
+    report::ChecksFailed, text::truncate_text,
 };
 
 use super::description;
 use super::status::run_page;
-use super::words::{calling, code, is_web_link, link};
-use crate::{draft::Draft, made::Rerun, sanitize};
+use super::words::{format_code, is_web_link, link_pull_request_name, mention_logins};
+use crate::{draft::PullRequestDraft, effect_output::RerunResult, sanitize};
 
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
@@ -20,14 +20,14 @@ const BODY_CHARS: usize = 60_000;
 
 /// Renders the title: one line within GitHub's limit. It causes no notification, and closes no issue as the
 /// message of a squashed commit.
-pub(crate) fn pull_request_title(draft: &Draft) -> String {
-    let title = sanitize::title(&draft.title);
+pub(crate) fn pull_request_title(draft: &PullRequestDraft) -> String {
+    let title = sanitize::sanitize_title(&draft.title);
     let title = if title.is_empty() {
-        sanitize::title(&draft.branch)
+        sanitize::sanitize_title(&draft.branch)
     } else {
         title
     };
-    capped(&title, TITLE_CHARS)
+    truncate_text(&title, TITLE_CHARS)
 }
 
 /// Addresses of pages that texts link to.
@@ -52,12 +52,16 @@ pub(crate) struct BodyLinks<'a> {
 }
 
 /// Builds the body of a pull request: the sanitized text of the model, and a footer with its origin.
-pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyLinks<'_>) -> String {
+pub(crate) fn pull_request_body(
+    draft: &PullRequestDraft,
+    ticket: &TicketKey,
+    links: &BodyLinks<'_>,
+) -> String {
     let body = match &draft.description {
-        Some(description) => description::body(description, ticket),
+        Some(description) => description::render_body(description, ticket),
         None => draft.body.clone(),
     };
-    let body = commit_orders::clean_marks(&sanitize::markdown(&capped(&body, BODY_CHARS)));
+    let body = commit_orders::clean_marks(&sanitize::sanitize_markdown(&truncate_text(&body, BODY_CHARS)));
     let name = ticket.short();
     let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
     let ticket = match (ticket, links.ticket_url) {
@@ -72,7 +76,7 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
         .board_url
         .map_or_else(String::new, |url| format!(" ([board]({url}))"));
     let run = links.run.map(|run| {
-        let name = code(&run.to_string());
+        let name = format_code(&run.to_string());
         let page = links.run_url.and_then(|url| run_page(run, url));
         page.map_or_else(
             || format!(" (run {name})"),
@@ -92,7 +96,7 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
 
 /// Builds the text for the folder of a patch: title and body of a pull request.
 pub(crate) fn patch_text(
-    draft: &Draft,
+    draft: &PullRequestDraft,
     ticket: &TicketKey,
     run: Option<&RunId>,
     pages: &FooterPages,
@@ -111,12 +115,12 @@ pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
     format!("Pull request {}#{}", pull_request.repository, pull_request.number)
 }
 
-pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
+pub(crate) fn render_opened(pull_request: Option<&PullRequestRef>) -> String {
     match pull_request {
         Some(pull_request) => {
             format!(
                 "Draft {} is open. It becomes ready for review when its checks pass.",
-                link(pull_request)
+                link_pull_request_name(pull_request)
             )
         }
         None => "A draft pull request is open. It becomes ready for review when its checks pass.".to_owned(),
@@ -127,14 +131,14 @@ pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
 pub(crate) fn not_linked(detail: &str) -> String {
     format!(
         "Jira did not link it on this ticket: {} The link above leads there all the same.",
-        sentence(detail)
+        format_sentence(detail)
     )
 }
 
-pub(crate) fn ready(pull_request: &PullRequestRef) -> String {
+pub(crate) fn render_ready(pull_request: &PullRequestRef) -> String {
     format!(
         "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
-        link(pull_request)
+        link_pull_request_name(pull_request)
     )
 }
 
@@ -144,8 +148,8 @@ pub(crate) fn required_by_rules() -> String {
 }
 
 /// Renders the end of the wait for checks. `awaited` is the CI file or check that has not reported.
-pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
-    let link = link(pull_request);
+pub(crate) fn render_unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
+    let link = link_pull_request_name(pull_request);
     match awaited {
         None => format!(
             "No check reports on {link} and none is required, so it is ready for review without one. Please run the tests, \
@@ -154,7 +158,7 @@ pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) ->
         Some(awaited) => format!(
             "No check has reported on {link}, although {} is there. It stays a draft until checks pass. If none will report, \
              mark it ready for review yourself, or set `ci.required: false` in the repository's rules.",
-            code(awaited)
+            format_code(awaited)
         ),
     }
 }
@@ -178,7 +182,7 @@ pub(crate) fn checks_call(report: &ChecksFailed) -> String {
     let [first, list] = what_failed(&report.pull_request, &report.failed);
     let people = match report.asked.as_slice() {
         [] => "Please go on here".to_owned(),
-        asked => format!("Please go on here, {}", calling(asked)),
+        asked => format!("Please go on here, {}", mention_logins(asked)),
     };
     let next = format!(
         "{} {people}: push a fix to the branch, ask for the work once more, or close the pull request.",
@@ -196,21 +200,21 @@ pub(crate) fn checks_call(report: &ChecksFailed) -> String {
 pub(crate) fn checks_rerun(
     pull_request: &PullRequestRef,
     failed: &[FailedCheck],
-    rerun: Option<&Rerun>,
+    rerun: Option<&RerunResult>,
 ) -> Vec<String> {
     let people = "Please look at them: start the failed jobs again, push a fix to the branch, or close the pull request.";
     let next = match rerun {
-        Some(Rerun::Started) => {
+        Some(RerunResult::Started) => {
             "None of them is about this change. The failed jobs run again, once for this commit.".to_owned()
         }
-        Some(Rerun::Before) => {
+        Some(RerunResult::Before) => {
             format!(
                 "None of them is about this change, and the failed jobs were started again before. {people}"
             )
         }
-        Some(Rerun::Refused { detail }) => format!(
+        Some(RerunResult::Refused { detail }) => format!(
             "None of them is about this change. GitHub did not start the failed jobs again: {} {people}",
-            sentence(detail)
+            format_sentence(detail)
         ),
         None => format!(
             "None of them is about this change, and the failed jobs could not be started again. {people}"
@@ -229,14 +233,17 @@ pub(crate) fn run_of_another_commit() -> String {
 fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> [String; 2] {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
     [
-        format!("Checks failed on {}. It stays a draft.", link(pull_request)),
+        format!(
+            "Checks failed on {}. It stays a draft.",
+            link_pull_request_name(pull_request)
+        ),
         list.join("\n"),
     ]
 }
 
 /// Formats text of others as a sentence that causes no notification.
-fn sentence(text: &str) -> String {
-    let text = sanitize::title(&capped(text, 300));
+fn format_sentence(text: &str) -> String {
+    let text = sanitize::sanitize_title(&truncate_text(text, 300));
     format!("{}.", text.trim_end_matches('.'))
 }
 
@@ -263,11 +270,15 @@ fn failed_check(check: &FailedCheck) -> String {
         true => format!(" ([log](<{}>))", check.url),
         false => String::new(),
     };
-    format!("- {}{log}{}", code(&check.name), kind(check.class))
+    format!(
+        "- {}{log}{}",
+        format_code(&check.name),
+        describe_failure_class(check.class)
+    )
 }
 
 /// Renders the class of a failure that the change did not cause.
-const fn kind(class: FailureClass) -> &'static str {
+const fn describe_failure_class(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Real => "",
         FailureClass::Infra => ": the machine or the network of the check failed",

@@ -1,10 +1,13 @@
 //! Text of a review of another author's pull request.
 
-use domain::{CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, RunId, Weight, text::capped};
+use domain::{
+    CriterionVerdict, JudgedCriterion, LineRemark, ObjectionWeight, ReviewOfChange, RunId,
+    text::truncate_text,
+};
 
 use super::{
-    signed,
-    words::{code, fenced_lines, harmless},
+    sign_text,
+    words::{fenced_lines, format_code, sanitize_line},
 };
 use crate::sanitize;
 
@@ -12,7 +15,7 @@ const SUMMARY_CHARS: usize = 2_000;
 const REMARK_CHARS: usize = 1_000;
 
 /// Renders the review. With `has_comments`, the comments are on their lines; without, they are part of the text.
-pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&RunId>) -> String {
+pub(crate) fn render_review(review: &ReviewOfChange, has_comments: bool, run: Option<&RunId>) -> String {
     let verdict = match (review.is_blocking(), review.comments.is_empty()) {
         (true, _) => "Journeyman asks for changes.",
         (false, _) if review.leaves_open() => {
@@ -25,25 +28,25 @@ pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&R
     };
     let mut paragraphs = vec![
         format!("{verdict} A person decides."),
-        sanitize::markdown(&capped(&review.summary, SUMMARY_CHARS)),
+        sanitize::sanitize_markdown(&truncate_text(&review.summary, SUMMARY_CHARS)),
     ];
-    paragraphs.push(criteria(&review.criteria));
+    paragraphs.push(render_review_criteria(&review.criteria));
     if !has_comments {
         paragraphs.extend(review.comments.iter().map(|remark| {
             let lines = match remark.start_line {
                 Some(start) => format!("{start}-{}", remark.line),
                 None => remark.line.to_string(),
             };
-            let place = code(&format!("{}:{lines}", remark.path));
+            let place = format_code(&format!("{}:{lines}", remark.path));
             format!("{place}: {}", line_remark(remark))
         }));
     }
     paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
-    signed(&paragraphs.join("\n\n"), run)
+    sign_text(&paragraphs.join("\n\n"), run)
 }
 
 /// Builds a table of the ticket's criteria; empty without any.
-fn criteria(judged: &[JudgedCriterion]) -> String {
+fn render_review_criteria(judged: &[JudgedCriterion]) -> String {
     let row = |judged: &JudgedCriterion| {
         let verdict = match judged.verdict {
             CriterionVerdict::Met => "met",
@@ -51,7 +54,9 @@ fn criteria(judged: &[JudgedCriterion]) -> String {
             CriterionVerdict::NeedsPerson => "a person has to look",
         };
         // The quotation contains text of others, which must not end the cell.
-        let quote = harmless(&judged.quote).replace("\\|", "|").replace('|', "\\|");
+        let quote = sanitize_line(&judged.quote)
+            .replace("\\|", "|")
+            .replace('|', "\\|");
         format!("| {quote} | {verdict} |")
     };
     match judged.is_empty() {
@@ -68,10 +73,14 @@ fn criteria(judged: &[JudgedCriterion]) -> String {
 
 /// Renders a comment on a line.
 pub(crate) fn line_remark(remark: &LineRemark) -> String {
-    let text = |text: &str| sanitize::markdown(&capped(text, REMARK_CHARS)).trim().to_owned();
+    let text = |text: &str| {
+        sanitize::sanitize_markdown(&truncate_text(text, REMARK_CHARS))
+            .trim()
+            .to_owned()
+    };
     let weight = match remark.weight {
-        Weight::Blocking => "**Blocking.** ",
-        Weight::Advice => "",
+        ObjectionWeight::Blocking => "**Blocking.** ",
+        ObjectionWeight::Advice => "",
     };
     let mut said = format!("{weight}{}\n\nWhen: {}", text(&remark.why), text(&remark.trigger));
     if let Some(suggestion) = &remark.suggestion {
@@ -91,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn remark(weight: Weight) -> LineRemark {
+    fn remark(weight: ObjectionWeight) -> LineRemark {
         LineRemark {
             path: "shop/`mean`.py".to_owned(),
             line: 2,
@@ -115,9 +124,9 @@ mod tests {
     #[test]
     fn review_text_has_verdict_and_leaves_decision() {
         let texts = [
-            review(&of(Vec::new()), true, None),
-            review(&of(vec![remark(Weight::Advice)]), true, None),
-            review(&of(vec![remark(Weight::Blocking)]), false, None),
+            render_review(&of(Vec::new()), true, None),
+            render_review(&of(vec![remark(ObjectionWeight::Advice)]), true, None),
+            render_review(&of(vec![remark(ObjectionWeight::Blocking)]), false, None),
         ];
         assert_snapshot!(texts.join("\n=====\n"), @r#"
         Journeyman found nothing that speaks against a merge. A person decides.
@@ -150,7 +159,7 @@ mod tests {
         };
         let several = LineRemark {
             start_line: Some(1),
-            ..remark(Weight::Advice)
+            ..remark(ObjectionWeight::Advice)
         };
         let said = ReviewOfChange {
             criteria: vec![
@@ -160,7 +169,7 @@ mod tests {
             ],
             ..of(vec![several])
         };
-        assert_snapshot!(review(&said, false, None), @r#"
+        assert_snapshot!(render_review(&said, false, None), @r#"
         Journeyman found nothing else that stands in the way of a merge, but the ticket asks for more than this does. A person decides.
 
         Adds a mean. x
@@ -183,7 +192,7 @@ mod tests {
 
     #[test]
     fn line_comment_is_harmless_with_code_suggestion() {
-        assert_snapshot!(line_remark(&remark(Weight::Blocking)), @r#"
+        assert_snapshot!(line_remark(&remark(ObjectionWeight::Blocking)), @r#"
         **Blocking.** It divides by zero, fixes `#7`
 
         When: An empty cart, says `@sam`

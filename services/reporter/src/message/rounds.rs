@@ -1,32 +1,35 @@
 //! Texts about an open pull request: repairs, reviews, and pushes by people.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed, ReviewAwaited};
-use domain::{CommitId, Disposition, LeftThreads, PullRequestRef, ThreadReply, text::capped};
+use domain::{CommitId, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply, text::truncate_text};
 
-use super::words::{calling, code, link, person, quoted};
+use super::words::{format_code, link_pull_request_name, mention_logins, name_person, quote_markdown};
 use crate::sanitize;
 
-pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
+pub(crate) fn render_repair(report: &ChecksRepaired) -> Vec<String> {
     let what = match report.strategy {
         RepairStrategy::AutoFix => "The repository's own repairs mended the failing checks",
         RepairStrategy::Model => "The failing checks are repaired",
     };
     let commit = report.commit.as_ref();
     let commit = commit.map_or_else(String::new, |commit| {
-        format!(" with commit {}", code(commit.short()))
+        format!(" with commit {}", format_code(commit.short()))
     });
     let mut paragraphs = vec![format!(
         "{what} on {}{commit}. It becomes ready for review when its checks pass.",
-        link(&report.pull_request)
+        link_pull_request_name(&report.pull_request)
     )];
     if report.strategy == RepairStrategy::Model {
-        paragraphs.push(quoted(&report.summary));
+        paragraphs.push(quote_markdown(&report.summary));
     }
     paragraphs
 }
 
-pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
-    let (who, what) = (person(&report.reviewer), link(&report.pull_request));
+pub(crate) fn render_addressed_review(report: &ReviewAddressed) -> Vec<String> {
+    let (who, what) = (
+        name_person(&report.reviewer),
+        link_pull_request_name(&report.pull_request),
+    );
     let left = report.left.as_ref().map_or_else(String::new, left_to_people);
     if report.is_left() {
         return vec![
@@ -36,21 +39,27 @@ pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
     }
     let asked = match report.undecided() {
         0 => String::new(),
-        1 => format!(" One comment waits for a decision{}.", by(&report.deciders)),
-        open => format!(" {open} comments wait for a decision{}.", by(&report.deciders)),
+        1 => format!(
+            " One comment waits for a decision{}.",
+            name_deciders(&report.deciders)
+        ),
+        open => format!(
+            " {open} comments wait for a decision{}.",
+            name_deciders(&report.deciders)
+        ),
     };
     let text = match &report.commit {
         Some(commit) => format!(
             "The review of {what} by {who} is addressed with commit {}. It is a draft until its checks pass.{asked}",
-            code(commit.short())
+            format_code(commit.short())
         ),
         None => format!("The review of {what} by {who} is answered; nothing was changed.{asked}"),
     };
-    vec![text, quoted(&report.summary), left]
+    vec![text, quote_markdown(&report.summary), left]
 }
 
-fn by(deciders: &[String]) -> String {
-    let names: Vec<String> = deciders.iter().map(|name| person(name)).collect();
+fn name_deciders(deciders: &[String]) -> String {
+    let names: Vec<String> = deciders.iter().map(|name| name_person(name)).collect();
     match names.is_empty() {
         true => String::new(),
         false => format!(" by {}", names.join(", ")),
@@ -66,8 +75,8 @@ pub(crate) fn decision_call(report: &ReviewAddressed) -> String {
     format!(
         "{comments} of {} by {} cannot be settled by what this ticket says. {they} for a decision there: please reply in the \
          thread, or say here what the ticket means.",
-        link(&report.pull_request),
-        person(&report.reviewer)
+        link_pull_request_name(&report.pull_request),
+        name_person(&report.reviewer)
     )
 }
 
@@ -76,10 +85,10 @@ fn left_to_people(left: &LeftThreads) -> String {
         1 => "One thread of it has".to_owned(),
         count => format!("{count} threads of it have"),
     };
-    let names: Vec<String> = left.asked.iter().map(|name| person(name)).collect();
+    let names: Vec<String> = left.asked.iter().map(|name| name_person(name)).collect();
     format!(
         "{threads} been worked on {} and came back, so Journeyman leaves that to people. Please decide there: {}.",
-        times(left.rounds),
+        format_times(left.rounds),
         names.join(", ")
     )
 }
@@ -89,12 +98,12 @@ pub(crate) fn thread_left(left: &LeftThreads) -> String {
     format!(
         "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
          to the branch or resolve the thread.",
-        times(left.rounds),
-        calling(&left.asked)
+        format_times(left.rounds),
+        mention_logins(&left.asked)
     )
 }
 
-fn times(count: u32) -> String {
+fn format_times(count: u32) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -108,42 +117,42 @@ pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
     let day = since.split('T').next().unwrap_or_default();
     format!(
         "This pull request has waited for a review since {day}: {}. Please review it, or ask somebody else to.",
-        calling(&report.reviewers)
+        mention_logins(&report.reviewers)
     )
 }
 
 pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &CommitId) -> String {
     format!(
         "{} pushed {} to {}. It is a draft until the checks of that commit pass.",
-        person(by),
-        code(head.short()),
-        link(pull_request)
+        name_person(by),
+        format_code(head.short()),
+        link_pull_request_name(pull_request)
     )
 }
 
-pub(crate) fn reopened(by: &str, pull_request: &PullRequestRef) -> String {
+pub(crate) fn render_reopened(by: &str, pull_request: &PullRequestRef) -> String {
     format!(
         "{} opened {} again. Journeyman follows its checks and reviews once more.",
-        person(by),
-        link(pull_request)
+        name_person(by),
+        link_pull_request_name(pull_request)
     )
 }
 
 /// Renders the reply for the reviewer. The first sentence names the commit. An open decision mentions `deciders`.
 pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, deciders: &[String]) -> String {
-    let words = sanitize::markdown(&capped(&reply.reply, 2_000));
+    let words = sanitize::sanitize_markdown(&truncate_text(&reply.reply, 2_000));
     let lead = match (reply.disposition, commit) {
-        (Disposition::Changed, Some(commit)) => format!("Changed in {}.", code(commit.short())),
-        (Disposition::Changed, None) => "The branch has it already.".to_owned(),
-        (Disposition::Declined, _) => "Not changed.".to_owned(),
-        (Disposition::Asked, _) => {
+        (ThreadDisposition::Changed, Some(commit)) => format!("Changed in {}.", format_code(commit.short())),
+        (ThreadDisposition::Changed, None) => "The branch has it already.".to_owned(),
+        (ThreadDisposition::Declined, _) => "Not changed.".to_owned(),
+        (ThreadDisposition::Asked, _) => {
             return format!(
                 "This needs a decision, {}. {words}\n\nReply here with what is right: Journeyman follows the reply of whoever may \
                  write to the repository.",
-                calling(deciders)
+                mention_logins(deciders)
             );
         }
-        (Disposition::Answered, _) => return words,
+        (ThreadDisposition::Answered, _) => return words,
     };
     format!("{lead} {words}")
 }

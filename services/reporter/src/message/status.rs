@@ -1,23 +1,23 @@
 //! The status comment of a ticket, as a pure function of its board.
 
-use domain::{Phase, RunId, Timestamp};
+use domain::{RunId, RunPhase, Timestamp};
 
 use super::{
-    moved::not_moved,
-    words::{code, is_web_link, one_line},
+    transition::not_moved,
+    words::{format_code, is_web_link, one_line},
 };
-use crate::board::{Board, Entry, Mark, Standing};
+use crate::board::{BoardEntry, BoardProgress, StatusBoard, WorkEnd};
 
 /// Renders the status comment: the newest entry in full, and one line for each earlier one.
 ///
 /// `run_url` is the address of a run's page, with `{run}` for the run's id.
-pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
+pub(crate) fn render_status(board: &StatusBoard, run_url: Option<&str>) -> String {
     let Some((latest, earlier)) = board.entries.split_first() else {
         return String::new();
     };
-    let mut paragraphs = vec![marked(latest)];
+    let mut paragraphs = vec![mark_entry(latest)];
     paragraphs.extend(board.unmoved.as_ref().and_then(not_moved));
-    paragraphs.push(signature(latest, board, run_url));
+    paragraphs.push(render_signature(latest, board, run_url));
     let lasting = [&board.lasting.done, &board.lasting.changed]
         .into_iter()
         .flatten();
@@ -31,14 +31,18 @@ pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
 }
 
 /// Renders the signature: run and phase, time, duration, cost, and the link to the run's page.
-fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
+fn render_signature(latest: &BoardEntry, board: &StatusBoard, run_url: Option<&str>) -> String {
     let at = board
         .standing
         .map_or(latest.at, |standing| standing.at.max(latest.at));
     let run = latest.run.as_ref();
     let named = run.map(|run| match board.standing {
-        Some(standing) => format!("run {} ({})", code(&run.to_string()), work(standing)),
-        None => format!("run {}", code(&run.to_string())),
+        Some(standing) => format!(
+            "run {} ({})",
+            format_code(&run.to_string()),
+            describe_work(standing)
+        ),
+        None => format!("run {}", format_code(&run.to_string())),
     });
     let elapsed = board.started_at.map(|start| at.unix_s() - start.unix_s());
     // The first text of the work has no duration yet.
@@ -47,8 +51,8 @@ fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
     let parts = [
         Some("Journeyman".to_owned()),
         named,
-        Some(minute(at)),
-        elapsed.map(|seconds| format!("{} after the start", duration(seconds))),
+        Some(format_minute(at)),
+        elapsed.map(|seconds| format!("{} after the start", format_elapsed(seconds))),
         cost.filter(|cost| cost.micros() > 0)
             .map(|cost| format!("{cost} spent")),
         run.zip(run_url)
@@ -59,57 +63,57 @@ fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
     parts.join(", ")
 }
 
-fn work(standing: Standing) -> String {
+fn describe_work(standing: BoardProgress) -> String {
     match (standing.phase, standing.clone_percent) {
-        (Some(phase), _) => format!("{}: {}", standing.job, doing(phase)),
+        (Some(phase), _) => format!("{}: {}", standing.job, describe_phase(phase)),
         (None, Some(percent)) => format!("{}: first clone of the repository, {percent} %", standing.job),
         (None, None) => standing.job.to_string(),
     }
 }
 
-const fn doing(phase: Phase) -> &'static str {
+const fn describe_phase(phase: RunPhase) -> &'static str {
     match phase {
-        Phase::Work => "making the change",
-        Phase::Triage => "choosing labels",
-        Phase::Intake => "reading the ticket",
-        Phase::Plan => "planning",
-        Phase::Review => "reviewing the change",
-        Phase::Answer => "answering",
-        Phase::Discuss => "reading the code",
-        Phase::PullRequest => "reviewing the pull request",
+        RunPhase::Work => "making the change",
+        RunPhase::Triage => "choosing labels",
+        RunPhase::Intake => "reading the ticket",
+        RunPhase::Plan => "planning",
+        RunPhase::Review => "reviewing the change",
+        RunPhase::Answer => "answering",
+        RunPhase::Discuss => "reading the code",
+        RunPhase::PullRequest => "reviewing the pull request",
     }
 }
 
 /// Returns the address of a run's page. The run's id contains characters that need encoding.
 pub(super) fn run_page(run: &RunId, run_url: &str) -> Option<String> {
     let run = run.to_string();
-    let url = run_url.replace("{run}", &domain::address::encode(&run));
+    let url = run_url.replace("{run}", &domain::address::percent_encode(&run));
     is_web_link(&url).then_some(url)
 }
 
-fn marked(entry: &Entry) -> String {
+fn mark_entry(entry: &BoardEntry) -> String {
     match entry.mark {
-        Some(Mark::Done) => format!("✅ {}", entry.text),
-        Some(Mark::Failed) => format!("❌ {}", entry.text),
-        Some(Mark::Stopped) => format!("⏹ {}", entry.text),
+        Some(WorkEnd::Done) => format!("✅ {}", entry.text),
+        Some(WorkEnd::Failed) => format!("❌ {}", entry.text),
+        Some(WorkEnd::Stopped) => format!("⏹ {}", entry.text),
         None => entry.text.clone(),
     }
 }
 
-fn earlier_line(entry: &Entry) -> String {
-    let text = marked(entry);
+fn earlier_line(entry: &BoardEntry) -> String {
+    let text = mark_entry(entry);
     let first = text.split("\n\n").next().unwrap_or_default();
-    format!("- {}: {}", minute(entry.at), one_line(first))
+    format!("- {}: {}", format_minute(entry.at), one_line(first))
 }
 
 /// Formats an instant as `2026-11-21 10:00 UTC`.
-fn minute(at: Timestamp) -> String {
+fn format_minute(at: Timestamp) -> String {
     let instant = at.to_string();
     let minute = instant.get(..16).unwrap_or(&instant);
     format!("{} UTC", minute.replace('T', " "))
 }
 
-fn duration(seconds: i64) -> String {
+fn format_elapsed(seconds: i64) -> String {
     match (
         seconds / 86_400,
         seconds / 3_600 % 24,

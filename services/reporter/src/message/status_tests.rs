@@ -1,21 +1,21 @@
 //! Snapshot tests of the status comment.
 
-use domain::{Dollars, Job, ReportId, TicketKey, report::Progress};
+use domain::{Dollars, Job, OutboundId, TicketKey, report::JobProgress};
 use insta::assert_snapshot;
 
 use super::*;
 
-fn shown(board: &Board) -> String {
-    status(board, None)
+fn shown(board: &StatusBoard) -> String {
+    render_status(board, None)
 }
 
-fn board(said: &[(i64, &str)]) -> Board {
+fn board(said: &[(i64, &str)]) -> StatusBoard {
     let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
     let run = RunId::new(ticket.clone(), 57);
-    let mut board = Board::default();
+    let mut board = StatusBoard::default();
     for (second, text) in said {
-        let entry = Entry {
-            report: ReportId::notice(&ticket, u64::try_from(*second).unwrap()),
+        let entry = BoardEntry {
+            report: OutboundId::notice(&ticket, u64::try_from(*second).unwrap()),
             at: Timestamp::from_unix_ms(1_795_255_200_000 + second * 1000),
             run: Some(run.clone()),
             text: (*text).to_owned(),
@@ -62,20 +62,20 @@ fn status_shows_latest_in_full_rest_shortly() {
     - 2026-11-21 10:04 UTC: Checks failed on a pull request.
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    assert_eq!(shown(&Board::default()), "");
+    assert_eq!(shown(&StatusBoard::default()), "");
 }
 
 #[test]
 fn failed_move_is_shown_until_moved() {
-    use crate::made::Moved;
+    use crate::effect_output::TransitionResult;
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
-    board.moved(&Moved::Unavailable {
+    board.moved(&TransitionResult::Unavailable {
         wanted: "Done".to_owned(),
         status: "In Progress".to_owned(),
         reachable: vec!["To Do".to_owned(), "QA".to_owned()],
     });
-    let entry = Entry {
-        report: ReportId::notice(&"jira:ENG-12".parse().unwrap(), 9),
+    let entry = BoardEntry {
+        report: OutboundId::notice(&"jira:ENG-12".parse().unwrap(), 9),
         text: "Checks failed on a pull request.".to_owned(),
         ..board.entries[0].clone()
     };
@@ -91,7 +91,7 @@ fn failed_move_is_shown_until_moved() {
 
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    board.moved(&Moved::Refused {
+    board.moved(&TransitionResult::Refused {
         wanted: "Done".to_owned(),
         detail: "jira rejected the request: a field".to_owned(),
         asks_for: vec!["Resolution".to_owned()],
@@ -100,13 +100,13 @@ fn failed_move_is_shown_until_moved() {
         "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself \
          and fill in **Resolution**."
     ));
-    board.moved(&Moved::To("Done".to_owned()));
+    board.moved(&TransitionResult::To("Done".to_owned()));
     assert!(!shown(&board).contains("yourself"));
 }
 
 #[test]
 fn times_are_short() {
-    let spans = [59, 61, 3_599, 7_260, 90_000].map(duration);
+    let spans = [59, 61, 3_599, 7_260, 90_000].map(format_elapsed);
     assert_eq!(
         spans,
         ["59 s", "1 min 1 s", "59 min 59 s", "2 h 1 min", "1 d 1 h"]
@@ -116,15 +116,15 @@ fn times_are_short() {
 #[test]
 fn status_signature_shows_phase_cost_and_link() {
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
-    let progress = Progress {
+    let progress = JobProgress {
         clone_percent: None,
         job: Job::Implement,
-        phase: Some(Phase::Plan),
+        phase: Some(RunPhase::Plan),
         cost: Some(Dollars::from_micros(415_000)),
     };
     let later = board.entries[0].at.plus(std::time::Duration::from_secs(75));
     board.stand(later, progress, progress.phase);
-    assert_snapshot!(status(&board, Some("https://journeyman.example/runs/{run}")), @r#"
+    assert_snapshot!(render_status(&board, Some("https://journeyman.example/runs/{run}")), @r#"
     Journeyman has started to work on this ticket in `acme/shop`.
 
     Journeyman, run `jira:ENG-12@57` (implement: planning), 2026-11-21 10:01 UTC, 1 min 15 s after the start, $0.42 spent, [follow it](<https://journeyman.example/runs/jira%3AENG-12%4057>)
@@ -135,19 +135,23 @@ fn status_signature_shows_phase_cost_and_link() {
         "no phase once it waits: {}",
         shown(&board)
     );
-    let unknown = Progress {
+    let unknown = JobProgress {
         cost: None,
         ..progress
     };
     board.stand(later, unknown, None);
     assert!(!shown(&board).contains('$'), "{}", shown(&board));
-    let no_link = status(&board, Some("javascript:alert(1)//{run}"));
+    let no_link = render_status(&board, Some("javascript:alert(1)//{run}"));
     assert!(!no_link.contains("follow"), "{no_link}");
 }
 
 #[test]
 fn ended_work_is_marked_in_status() {
-    for (mark, sign) in [(Mark::Done, "✅ "), (Mark::Failed, "❌ "), (Mark::Stopped, "⏹ ")] {
+    for (mark, sign) in [
+        (WorkEnd::Done, "✅ "),
+        (WorkEnd::Failed, "❌ "),
+        (WorkEnd::Stopped, "⏹ "),
+    ] {
         let mut board = board(&[(0, "Something ended."), (9, "Something else ended.")]);
         for entry in &mut board.entries {
             entry.mark = Some(mark);

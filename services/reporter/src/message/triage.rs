@@ -1,11 +1,11 @@
 //! Texts about choices of a triage that are not set on the ticket.
 
-use super::words::{code, harmless};
-use crate::made::{Left, Why, Wish};
+use super::words::{format_code, sanitize_line};
+use crate::effect_output::{TriageWish, UnsetChoice, UnsetReason};
 
 /// Builds one paragraph about the choices that are left to people; empty without any.
-pub(crate) fn left(left: &[Left]) -> Vec<String> {
-    let lines: Vec<String> = left.iter().map(line).collect();
+pub(crate) fn render_unset_choices(left: &[UnsetChoice]) -> Vec<String> {
+    let lines: Vec<String> = left.iter().map(render_unset_choice).collect();
     match lines.as_slice() {
         [] => Vec::new(),
         [one] => vec![one.clone()],
@@ -16,54 +16,58 @@ pub(crate) fn left(left: &[Left]) -> Vec<String> {
     }
 }
 
-fn line(left: &Left) -> String {
+fn render_unset_choice(left: &UnsetChoice) -> String {
     match (&left.wish, &left.why) {
-        (Wish::Type { name }, Why::Suggested) => {
+        (TriageWish::Type { name }, UnsetReason::Suggested) => {
             format!(
                 "This looks like a ticket of the type {}. Its type is left to people.",
-                code(name)
+                format_code(name)
             )
         }
-        (Wish::Type { name }, Why::Has { current }) => format!(
+        (TriageWish::Type { name }, UnsetReason::Has { current }) => format!(
             "The type {} would fit; the issue keeps its type {}.",
-            code(name),
-            code(current)
+            format_code(name),
+            format_code(current)
         ),
-        (wish, why) => format!("{} {}", wished(wish), reason(why)),
+        (wish, why) => format!("{} {}", describe_wish(wish), describe_unset_reason(why)),
     }
 }
 
-fn wished(wish: &Wish) -> String {
+fn describe_wish(wish: &TriageWish) -> String {
     match wish {
-        Wish::Type { name } => format!("The type {} fits and is not set:", code(name)),
-        Wish::Priority { name } => format!("The priority {} fits and is not set:", code(name)),
-        Wish::Project { owner, number } => format!(
+        TriageWish::Type { name } => format!("The type {} fits and is not set:", format_code(name)),
+        TriageWish::Priority { name } => format!("The priority {} fits and is not set:", format_code(name)),
+        TriageWish::Project { owner, number } => format!(
             "The issue is not in project {} with its fields:",
-            code(&format!("{owner}/{number}"))
+            format_code(&format!("{owner}/{number}"))
         ),
-        Wish::Field { name, value } => {
-            format!("{} of the project is not set to {}:", code(name), code(value))
+        TriageWish::Field { name, value } => {
+            format!(
+                "{} of the project is not set to {}:",
+                format_code(name),
+                format_code(value)
+            )
         }
-        Wish::Link { to } => format!("The link with {} is not made:", code(to)),
+        TriageWish::Link { to } => format!("The link with {} is not made:", format_code(to)),
     }
 }
 
-fn reason(why: &Why) -> String {
+fn describe_unset_reason(why: &UnsetReason) -> String {
     match why {
-        Why::Suggested => "it is left to people.".to_owned(),
-        Why::Has { current } => format!("it has {}.", code(current)),
-        Why::NoToken => {
+        UnsetReason::Suggested => "it is left to people.".to_owned(),
+        UnsetReason::Has { current } => format!("it has {}.", format_code(current)),
+        UnsetReason::NoToken => {
             "no token for projects is in the settings of the service (`project_token`).".to_owned()
         }
-        Why::NoField => "the project has no such field.".to_owned(),
-        Why::NoValue => "the field cannot have this value.".to_owned(),
-        Why::NoLinkType { name } => {
+        UnsetReason::NoField => "the project has no such field.".to_owned(),
+        UnsetReason::NoValue => "the field cannot have this value.".to_owned(),
+        UnsetReason::NoLinkType { name } => {
             format!(
                 "Jira has no type of link {} (`triage.link_type` in the rules).",
-                code(name)
+                format_code(name)
             )
         }
-        Why::Refused { detail } => harmless(detail),
+        UnsetReason::Refused { detail } => sanitize_line(detail),
     }
 }
 
@@ -71,45 +75,45 @@ fn reason(why: &Why) -> String {
 mod tests {
     use super::*;
 
-    fn one(wish: Wish, why: Why) -> String {
-        left(&[Left { wish, why }]).join("\n")
+    fn one(wish: TriageWish, why: UnsetReason) -> String {
+        render_unset_choices(&[UnsetChoice { wish, why }]).join("\n")
     }
 
     #[test]
     fn left_choice_is_reported_with_reason() {
-        let bug = || Wish::Type {
+        let bug = || TriageWish::Type {
             name: "Bug".to_owned(),
         };
-        let field = || Wish::Field {
+        let field = || TriageWish::Field {
             name: "Size".to_owned(),
             value: "S".to_owned(),
         };
-        let project = Wish::Project {
+        let project = TriageWish::Project {
             owner: "acme".to_owned(),
             number: 3,
         };
         let current = "Task".to_owned();
         assert_eq!(
-            one(bug(), Why::Suggested),
+            one(bug(), UnsetReason::Suggested),
             "This looks like a ticket of the type `Bug`. Its type is left to people."
         );
         assert_eq!(
-            one(bug(), Why::Has { current }),
+            one(bug(), UnsetReason::Has { current }),
             "The type `Bug` would fit; the issue keeps its type `Task`."
         );
         assert_eq!(
-            one(project, Why::NoToken),
+            one(project, UnsetReason::NoToken),
             "The issue is not in project `acme/3` with its fields: no token for projects is in the settings of the service \
              (`project_token`)."
         );
         assert_eq!(
-            one(field(), Why::NoField),
+            one(field(), UnsetReason::NoField),
             "`Size` of the project is not set to `S`: the project has no such field."
         );
         let name = "Clones".to_owned();
         let to = "ENG-5".to_owned();
         assert_eq!(
-            one(Wish::Link { to }, Why::NoLinkType { name }),
+            one(TriageWish::Link { to }, UnsetReason::NoLinkType { name }),
             "The link with `ENG-5` is not made: Jira has no type of link `Clones` (`triage.link_type` in the rules)."
         );
     }
@@ -117,16 +121,16 @@ mod tests {
     #[test]
     fn refusal_details_are_harmless_and_listed() {
         let detail = "ask @ann\nnow".to_owned();
-        let high = Wish::Priority {
+        let high = TriageWish::Priority {
             name: "High".to_owned(),
         };
-        let refused = Left {
+        let refused = UnsetChoice {
             wish: high,
-            why: Why::Refused { detail },
+            why: UnsetReason::Refused { detail },
         };
-        let text = left(&[refused.clone(), refused]).join("\n");
+        let text = render_unset_choices(&[refused.clone(), refused]).join("\n");
         assert!(!text.contains(" @ann"), "{text}");
         assert_eq!(text.matches("- The priority `High` fits").count(), 2, "{text}");
-        assert!(left(&[]).is_empty());
+        assert!(render_unset_choices(&[]).is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! Formatting of names, links and text of others, so that they cause no notification and no reference.
 
-use domain::{PullRequestRef, text::capped};
+use domain::{PullRequestRef, text::truncate_text};
 
-pub(super) use domain::text::{code, one_line};
+pub(super) use domain::text::{format_code, one_line};
 
 use crate::sanitize;
 
-pub(super) fn link(pull_request: &PullRequestRef) -> String {
+pub(super) fn link_pull_request_name(pull_request: &PullRequestRef) -> String {
     let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
     if is_web_link(&pull_request.url) {
         format!("[{name}](<{}>)", pull_request.url)
@@ -16,35 +16,35 @@ pub(super) fn link(pull_request: &PullRequestRef) -> String {
 }
 
 /// Formats a name as code. It neither notifies its owner nor acts as Markdown.
-pub(super) fn person(name: &str) -> String {
+pub(super) fn name_person(name: &str) -> String {
     if name.trim().is_empty() {
         "Somebody".to_owned()
     } else {
-        code(name)
+        format_code(name)
     }
 }
 
 /// Formats a login so that GitHub notifies its owner. A name that is not a valid login becomes code.
-pub(super) fn called(login: &str) -> String {
+pub(super) fn mention_login(login: &str) -> String {
     let is_login = |c: char| c.is_ascii_alphanumeric() || c == '-';
     match !login.is_empty() && login.len() <= 39 && login.chars().all(is_login) {
         true => format!("@{login}"),
-        false => person(login),
+        false => name_person(login),
     }
 }
 
 /// Formats several logins like [`called`].
-pub(super) fn calling(logins: &[String]) -> String {
-    let names: Vec<String> = logins.iter().map(|login| called(login)).collect();
+pub(super) fn mention_logins(logins: &[String]) -> String {
+    let names: Vec<String> = logins.iter().map(|login| mention_login(login)).collect();
     names.join(", ")
 }
 
-pub(super) fn harmless(text: &str) -> String {
-    sanitize::plain(&capped(&one_line(text), 300))
+pub(super) fn sanitize_line(text: &str) -> String {
+    sanitize::sanitize_plain(&truncate_text(&one_line(text), 300))
 }
 
-pub(super) fn quoted(markdown: &str) -> String {
-    let text = sanitize::markdown(&capped(markdown, 4_000));
+pub(super) fn quote_markdown(markdown: &str) -> String {
+    let text = sanitize::sanitize_markdown(&truncate_text(markdown, 4_000));
     text.trim()
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned())
@@ -52,7 +52,7 @@ pub(super) fn quoted(markdown: &str) -> String {
         .join("\n")
 }
 
-pub(super) fn fenced(language: &str, text: &str) -> String {
+pub(super) fn fence_text(language: &str, text: &str) -> String {
     fenced_lines(language, text.trim_end())
 }
 

@@ -5,8 +5,10 @@ mod smart_commits;
 
 use std::collections::BTreeSet;
 
-use domain::{CommitAuthor, RepositoryName, Rules, SecretPlace as Place, TicketKey, Violation};
-use git::{ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
+use domain::{
+    CommitAuthor, PolicyViolation, RepositoryName, RepositoryRules, SecretPlace as Place, TicketKey,
+};
+use git::{ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionCutoff, PathChange};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +30,13 @@ pub(crate) struct LimitSettings {
 
 /// Compiled limits for a change.
 #[derive(Clone, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ChangeLimits {
     protected: GlobSet,
     /// Largest file that a change may add, in bytes.
     pub(crate) max_file_bytes: u64,
 }
 
-impl Limits {
+impl ChangeLimits {
     /// Compiles the limits.
     ///
     /// # Errors
@@ -43,7 +45,7 @@ impl Limits {
         let mut protected = GlobSetBuilder::new();
         for pattern in &settings.protected_paths {
             for pattern in with_the_folder_itself(pattern) {
-                protected.add(glob(&pattern)?);
+                protected.add(compile_glob(&pattern)?);
             }
         }
         Ok(Self {
@@ -63,7 +65,7 @@ fn with_the_folder_itself(pattern: &str) -> Vec<String> {
 }
 
 /// Compiles a case-insensitive glob, because some file systems and services ignore case.
-fn glob(pattern: &str) -> Result<Glob, globset::Error> {
+fn compile_glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern)
         .case_insensitive(true)
         .literal_separator(true)
@@ -71,7 +73,11 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 }
 
 /// Checks the branch name: it must be valid, not belong to people, and contain the ticket's key.
-pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> Result<(), Violation> {
+pub(crate) fn check_branch(
+    branch: &str,
+    ticket: &TicketKey,
+    rules: &RepositoryRules,
+) -> Result<(), PolicyViolation> {
     check_branch_name(branch, &[&rules.repo.default_branch, rules.target_branch()])?;
     let key = match ticket {
         TicketKey::Jira { .. } | TicketKey::Folder { .. } => ticket.short(),
@@ -80,7 +86,7 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
     if contains_word(branch, &key) {
         Ok(())
     } else {
-        Err(Violation::BranchWithoutTicket {
+        Err(PolicyViolation::BranchWithoutTicket {
             branch: branch.to_owned(),
             ticket: key,
         })
@@ -89,38 +95,41 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
 
 /// Checks the name of any branch that is pushed: it must be valid and contain no credential. It must not be one of
 /// `targets` or a usual name of a main branch.
-pub(crate) fn check_branch_name(branch: &str, targets: &[&str]) -> Result<(), Violation> {
+pub(crate) fn check_branch_name(branch: &str, targets: &[&str]) -> Result<(), PolicyViolation> {
     let named = || branch.to_owned();
-    if let Some(kind) = scan::find(branch) {
+    if let Some(kind) = scan::find_credential(branch) {
         let (kind, place) = (kind.to_owned(), Place::Branch);
-        return Err(Violation::Secret { kind, place });
+        return Err(PolicyViolation::Secret { kind, place });
     }
     if !is_legal_branch(branch) {
-        return Err(Violation::BranchName { branch: named() });
+        return Err(PolicyViolation::BranchName { branch: named() });
     }
     let mut people = targets.iter().chain(&["main", "master", "HEAD"]);
     if people.any(|name| name.eq_ignore_ascii_case(branch)) {
-        return Err(Violation::BranchOfPeople { branch: named() });
+        return Err(PolicyViolation::BranchOfPeople { branch: named() });
     }
     Ok(())
 }
 
 /// Checks that the whole difference is not empty.
-pub(crate) fn check_total(total: &ChangeSet) -> Vec<Violation> {
+pub(crate) fn check_total(total: &ChangeSet) -> Vec<PolicyViolation> {
     let is_empty = total.files.is_empty() && total.cut.is_none();
-    is_empty.then_some(Violation::NoChange).into_iter().collect()
+    is_empty
+        .then_some(PolicyViolation::NoChange)
+        .into_iter()
+        .collect()
 }
 
 /// Checks one difference: the whole change, or one commit. A later commit does not remove content from the history.
-pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Violation> {
-    let mut violations: BTreeSet<Violation> = change
+pub(crate) fn check_change(change: &ChangeSet, limits: &ChangeLimits) -> BTreeSet<PolicyViolation> {
+    let mut violations: BTreeSet<PolicyViolation> = change
         .files
         .iter()
         .flat_map(|file| check_file(file, limits))
         .collect();
     violations.extend(change.cut.as_ref().map(|cut| match cut {
-        Cut::Files { count } => Violation::TooManyFiles { count: *count },
-        Cut::Content { path } => Violation::TooMuch { path: path.clone() },
+        InspectionCutoff::Files { count } => PolicyViolation::TooManyFiles { count: *count },
+        InspectionCutoff::Content { path } => PolicyViolation::TooMuch { path: path.clone() },
     }));
     violations
 }
@@ -132,7 +141,7 @@ pub(crate) fn check_commits(
     authors: &[CommitAuthor],
     ticket: &TicketKey,
     repository: &RepositoryName,
-) -> BTreeSet<Violation> {
+) -> BTreeSet<PolicyViolation> {
     let ours: BTreeSet<String> = authors.iter().map(ToString::to_string).collect();
     commits
         .iter()
@@ -145,76 +154,74 @@ fn check_commit(
     ours: &BTreeSet<String>,
     ticket: &TicketKey,
     repository: &RepositoryName,
-) -> Vec<Violation> {
+) -> Vec<PolicyViolation> {
     let id = || commit.id.short().to_owned();
     let mut violations = Vec::new();
     // A merge could bring in commits that were not checked.
     if commit.parents.len() != 1 {
-        violations.push(Violation::Merge { commit: id() });
+        violations.push(PolicyViolation::Merge { commit: id() });
     }
     let strangers = [&commit.author, &commit.committer].into_iter();
-    violations.extend(
-        strangers
-            .filter(|who| !ours.contains(*who))
-            .map(|who| Violation::ForeignAuthor {
-                commit: id(),
-                who: scan::redact(who).into_owned(),
-            }),
-    );
+    violations.extend(strangers.filter(|who| !ours.contains(*who)).map(|who| {
+        PolicyViolation::ForeignAuthor {
+            commit: id(),
+            who: scan::redact_credentials(who).into_owned(),
+        }
+    }));
     violations.extend(
         commit
             .other_headers
             .iter()
             .take(3)
-            .map(|header| Violation::CommitHeader {
+            .map(|header| PolicyViolation::CommitHeader {
                 commit: id(),
                 header: header.chars().take(40).collect(),
             }),
     );
     if commit.message.contains(domain::text::is_hidden) {
-        violations.push(Violation::HiddenCharacters { commit: id() });
+        violations.push(PolicyViolation::HiddenCharacters { commit: id() });
     }
     // Release notes quote messages, and pages render them.
     violations.extend(
-        scan::find_rendered(&commit.message).map(|kind| Violation::Secret {
+        scan::find_rendered(&commit.message).map(|kind| PolicyViolation::Secret {
             kind: kind.to_owned(),
             place: Place::Message { commit: id() },
         }),
     );
     violations.extend(
-        smart_commits::find(&commit.message, ticket, repository)
-            .map(|words| Violation::Command { words, commit: id() }),
+        smart_commits::find_commit_order(&commit.message, ticket, repository)
+            .map(|words| PolicyViolation::Command { words, commit: id() }),
     );
     violations
 }
 
-fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
+fn check_file(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolation> {
     let path = || file.path.clone();
     let mut violations = Vec::new();
     // A rename out of a protected path changes it as well.
     for touched in std::iter::once(&file.path).chain(&file.old_path) {
         if limits.protected.is_match(touched) {
-            violations.push(Violation::Protected {
+            violations.push(PolicyViolation::Protected {
                 path: touched.clone(),
             });
         }
     }
     if file.mode == FileMode::Submodule {
-        violations.push(Violation::Submodule { path: path() });
+        violations.push(PolicyViolation::Submodule { path: path() });
     }
     // A deleted file has no content to check.
     if file.kind == ChangeKind::Deleted {
         return violations;
     }
     if file.breaks_lfs {
-        violations.push(Violation::LfsContent { path: path() });
+        violations.push(PolicyViolation::LfsContent { path: path() });
     }
     if file.path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
-        violations.push(Violation::GitDirectory { path: path() });
+        violations.push(PolicyViolation::GitDirectory { path: path() });
     }
     match &file.mode {
         FileMode::Symlink(target) if links::leaves_repository(&file.path, target) => {
-            violations.push(Violation::EscapingLink {
+            violations.push(PolicyViolation::EscapingLink {
                 path: path(),
                 target: target.clone(),
             });
@@ -226,28 +233,28 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
 }
 
 /// Checks the size of a file, and searches its name and its added lines for credentials.
-fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
+fn check_content(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolation> {
     let path = || file.path.clone();
     let mut violations = Vec::new();
     if file.size_bytes > limits.max_file_bytes {
         let (size_bytes, limit_bytes) = (file.size_bytes, limits.max_file_bytes);
-        violations.push(Violation::TooLarge {
+        violations.push(PolicyViolation::TooLarge {
             path: path(),
             size_bytes,
             limit_bytes,
         });
     }
-    let secret = |kind: &str, place| Violation::Secret {
+    let secret = |kind: &str, place| PolicyViolation::Secret {
         kind: kind.to_owned(),
         place,
     };
-    if let Some(kind) = scan::find(&file.path) {
+    if let Some(kind) = scan::find_credential(&file.path) {
         violations.push(secret(kind, Place::Path));
     }
     // Only a page decodes entities and percent signs. In code they are literal.
     let find = match is_page(&file.path) {
         true => scan::find_rendered,
-        false => scan::find,
+        false => scan::find_credential,
     };
     if let Some(kind) = file.added_lines.iter().find_map(find) {
         violations.push(secret(kind, Place::File { path: path() }));
@@ -297,8 +304,8 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
-    fn file(path: &str) -> FileChange {
-        FileChange {
+    fn file(path: &str) -> PathChange {
+        PathChange {
             path: path.to_owned(),
             old_path: None,
             kind: ChangeKind::Added,
@@ -309,20 +316,20 @@ mod tests {
         }
     }
 
-    fn limits() -> Limits {
-        Limits::new(&Settings::default().limits()).unwrap()
+    fn limits() -> ChangeLimits {
+        ChangeLimits::new(&Settings::default().limits()).unwrap()
     }
 
-    fn of(files: Vec<FileChange>) -> ChangeSet {
+    fn of(files: Vec<PathChange>) -> ChangeSet {
         ChangeSet { files, cut: None }
     }
 
-    fn verdict(file: FileChange) -> String {
-        let violations: Vec<Violation> = check_change(&of(vec![file]), &limits()).into_iter().collect();
+    fn verdict(file: PathChange) -> String {
+        let violations: Vec<PolicyViolation> = check_change(&of(vec![file]), &limits()).into_iter().collect();
         if violations.is_empty() {
             String::new()
         } else {
-            domain::Refusal::Policy { violations }.words()
+            domain::OutboundRefusal::Policy { violations }.words()
         }
     }
 
@@ -330,7 +337,7 @@ mod tests {
     fn an_ordinary_change_passes() {
         assert_eq!(verdict(file("src/shop/cart.py")), "");
         assert_eq!(
-            verdict(FileChange {
+            verdict(PathChange {
                 mode: FileMode::Symlink("../a".into()),
                 ..file("docs/b")
             }),
@@ -339,7 +346,7 @@ mod tests {
     }
 
     /// Asserts that each violation's text contains a word.
-    fn assert_named(breaches: impl IntoIterator<Item = (FileChange, &'static str)>) {
+    fn assert_named(breaches: impl IntoIterator<Item = (PathChange, &'static str)>) {
         for (given, words) in breaches {
             let said = verdict(given.clone());
             assert!(said.contains(words), "{given:?}: {said}");
@@ -352,14 +359,14 @@ mod tests {
         assert_named([
             (file(".github/workflows/ci.yml"), "protected"),
             (
-                FileChange {
+                PathChange {
                     kind: ChangeKind::Deleted,
                     ..file(".github/workflows/ci.yml")
                 },
                 "protected",
             ),
             (
-                FileChange {
+                PathChange {
                     old_path: Some(".github/workflows/a.yml".into()),
                     ..file("b.yml")
                 },
@@ -367,35 +374,35 @@ mod tests {
             ),
             (file("vendor/.git/config"), "git directory"),
             (
-                FileChange {
+                PathChange {
                     mode: FileMode::Symlink("/etc/passwd".into()),
                     ..file("a")
                 },
                 "out of the repository",
             ),
             (
-                FileChange {
+                PathChange {
                     mode: FileMode::Symlink("../../x".into()),
                     ..file("a/b")
                 },
                 "out of the repository",
             ),
             (
-                FileChange {
+                PathChange {
                     mode: FileMode::Symlink(".git/config".into()),
                     ..file("a")
                 },
                 "out of the repository",
             ),
             (
-                FileChange {
+                PathChange {
                     mode: FileMode::Submodule,
                     ..file("vendor/x")
                 },
                 "submodule",
             ),
             (
-                FileChange {
+                PathChange {
                     mode: FileMode::Submodule,
                     kind: ChangeKind::Deleted,
                     ..file("vendor/x")
@@ -410,35 +417,35 @@ mod tests {
         let token = format!("t = 'ghp_{}'", "a1B2c3D4e5".repeat(4));
         assert_named([
             (
-                FileChange {
+                PathChange {
                     breaks_lfs: true,
                     ..file("logo.psd")
                 },
                 "Git LFS",
             ),
             (
-                FileChange {
+                PathChange {
                     size_bytes: 20 * 1024 * 1024,
                     ..file("big.bin")
                 },
                 "limit",
             ),
             (
-                FileChange {
+                PathChange {
                     path: format!("docs/ghp_{}.md", "a1B2c3D4e5".repeat(4)),
                     ..file("")
                 },
                 "GitHub token",
             ),
             (
-                FileChange {
+                PathChange {
                     added_lines: [token.clone()].into_iter().collect(),
                     ..file("settings.py")
                 },
                 "GitHub token",
             ),
             (
-                FileChange {
+                PathChange {
                     added_lines: [token.replace("ghp_", "&#103;hp_")].into_iter().collect(),
                     ..file("docs/Notes.MD")
                 },
@@ -449,7 +456,7 @@ mod tests {
 
     #[test]
     fn an_empty_change_is_refused() {
-        assert_eq!(check_total(&ChangeSet::default()), [Violation::NoChange]);
+        assert_eq!(check_total(&ChangeSet::default()), [PolicyViolation::NoChange]);
         assert_eq!(check_total(&of(vec![file("a")])), []);
     }
 
@@ -457,7 +464,7 @@ mod tests {
     fn branch_name_is_legal_with_its_ticket() {
         let jira: TicketKey = "jira:ENG-12".parse().unwrap();
         let github: TicketKey = "github:acme/shop#7".parse().unwrap();
-        let rules = Rules::default();
+        let rules = RepositoryRules::default();
         for (branch, ticket, passes) in [
             ("feat/ENG-12-round-totals", &jira, true),
             ("feat/eng-12", &jira, true),
@@ -481,12 +488,12 @@ mod tests {
     fn incompletely_inspected_change_is_refused() {
         for (cut, violation) in [
             (
-                Cut::Files { count: 6_000 },
-                Violation::TooManyFiles { count: 6_000 },
+                InspectionCutoff::Files { count: 6_000 },
+                PolicyViolation::TooManyFiles { count: 6_000 },
             ),
             (
-                Cut::Content { path: "a.sql".into() },
-                Violation::TooMuch { path: "a.sql".into() },
+                InspectionCutoff::Content { path: "a.sql".into() },
+                PolicyViolation::TooMuch { path: "a.sql".into() },
             ),
         ] {
             let change = ChangeSet {
@@ -550,7 +557,7 @@ mod tests {
         }
     }
 
-    fn breaches(commit: CommitInfo) -> Vec<Violation> {
+    fn breaches(commit: CommitInfo) -> Vec<PolicyViolation> {
         let (ticket, repository) = ("jira:ENG-12".parse().unwrap(), "acme/shop".parse().unwrap());
         let authors = [CommitAuthor::journeyman(), CommitAuthor::of_earlier_releases()];
         check_commits(&[commit], &authors, &ticket, &repository)
@@ -569,7 +576,7 @@ mod tests {
         format!("ghp_{}", "a1B2c3D4e5".repeat(4))
     }
 
-    fn assert_each_breaks(cases: impl IntoIterator<Item = (CommitInfo, Violation)>) {
+    fn assert_each_breaks(cases: impl IntoIterator<Item = (CommitInfo, PolicyViolation)>) {
         for (given, expected) in cases {
             assert_eq!(breaches(given), [expected]);
         }
@@ -580,16 +587,16 @@ mod tests {
         assert_eq!(breaches(commit('a')), []);
         let id = || "a".repeat(12);
         let stranger = || "Ann <ann@acme.example>".to_owned();
-        let foreign = |who| Violation::ForeignAuthor { commit: id(), who };
+        let foreign = |who| PolicyViolation::ForeignAuthor { commit: id(), who };
         let header = "gpgsig".to_owned();
         assert_each_breaks([
             (
                 changed(|commit| commit.parents.push(commit.parents[0].clone())),
-                Violation::Merge { commit: id() },
+                PolicyViolation::Merge { commit: id() },
             ),
             (
                 changed(|commit| commit.parents.clear()),
-                Violation::Merge { commit: id() },
+                PolicyViolation::Merge { commit: id() },
             ),
             (changed(|commit| commit.author = stranger()), foreign(stranger())),
             (
@@ -602,7 +609,7 @@ mod tests {
             ),
             (
                 changed(|commit| commit.other_headers = vec![header.clone()]),
-                Violation::CommitHeader {
+                PolicyViolation::CommitHeader {
                     commit: id(),
                     header: header.clone(),
                 },
@@ -614,41 +621,41 @@ mod tests {
     fn commit_message_has_no_hidden_effect() {
         let id = || "a".repeat(12);
         let says = |message: &str| changed(|commit| commit.message = message.to_owned());
-        let hidden = || Violation::HiddenCharacters { commit: id() };
+        let hidden = || PolicyViolation::HiddenCharacters { commit: id() };
         assert_each_breaks([
             (says("fix\u{202e}"), hidden()),
             (says("fix\n\n\u{1b}[2J"), hidden()),
             (
                 says(&format!("fix\n\n{}", token())),
-                Violation::Secret {
+                PolicyViolation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },
                 },
             ),
             (
                 says(&format!("fix\n\n&#103;{}", &token()[1..])),
-                Violation::Secret {
+                PolicyViolation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },
                 },
             ),
             (
                 says("fix\n\nCloses #99"),
-                Violation::Command {
+                PolicyViolation::Command {
                     words: "Closes #99".into(),
                     commit: id(),
                 },
             ),
             (
                 says("fix [skip ci]\n\ncc @acme/core"),
-                Violation::Command {
+                PolicyViolation::Command {
                     words: "@acme/core".into(),
                     commit: id(),
                 },
             ),
             (
                 says("fix\n\n[CI skip]"),
-                Violation::Command {
+                PolicyViolation::Command {
                     words: "[CI skip]".into(),
                     commit: id(),
                 },
@@ -660,11 +667,11 @@ mod tests {
     fn a_branch_does_not_carry_a_credential() {
         let branch = format!("fix/ENG-12-ghp_{}", "a1B2c3D4e5".repeat(4));
         let ticket = "jira:ENG-12".parse().unwrap();
-        let refused = check_branch(&branch, &ticket, &Rules::default()).unwrap_err();
+        let refused = check_branch(&branch, &ticket, &RepositoryRules::default()).unwrap_err();
         assert!(
             matches!(
                 refused,
-                Violation::Secret {
+                PolicyViolation::Secret {
                     place: Place::Branch,
                     ..
                 }

@@ -8,14 +8,18 @@ const CLOSING: [&str; 9] = [
 
 /// Returns the first words that would act on a ticket, people, releases or checks. Closing the commit's own ticket is
 /// allowed.
-pub(crate) fn find(message: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
+pub(crate) fn find_commit_order(
+    message: &str,
+    ticket: &TicketKey,
+    repository: &RepositoryName,
+) -> Option<String> {
     message
         .lines()
-        .find_map(|line| closing(line, ticket, repository).or_else(|| smart_commit(line)))
+        .find_map(|line| find_closing_keyword(line, ticket, repository).or_else(|| smart_commit(line)))
         .or_else(|| commit_orders::find_order(message))
 }
 
-fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
+fn find_closing_keyword(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     // A keyword closes an issue only directly before its reference.
     words.windows(2).find_map(|pair| {
@@ -23,7 +27,7 @@ fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Optio
         let keyword = keyword.strip_suffix(':').unwrap_or(keyword);
         let reference = pair[1].trim_matches(|c: char| matches!(c, '(' | ')' | ',' | '.' | ';' | '[' | ']'));
         let is_closing = CLOSING.iter().any(|known| known.eq_ignore_ascii_case(keyword));
-        let (owner, number) = issue(reference)?;
+        let (owner, number) = parse_issue_reference(reference)?;
         let is_own = matches!(ticket, TicketKey::GitHub { repository: home, number: own }
             if *own == number
                 && home.instance() == repository.instance()
@@ -33,7 +37,7 @@ fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Optio
 }
 
 /// Parses `#12`, `GH-12`, `acme/shop#12` or an issue's address: the repository if it is named, and the number.
-fn issue(reference: &str) -> Option<(Option<&str>, u64)> {
+fn parse_issue_reference(reference: &str) -> Option<(Option<&str>, u64)> {
     if let Some((_, path)) = reference.split_once("://") {
         let mut parts = path.splitn(4, '/').skip(1);
         let (owner, name, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -41,20 +45,23 @@ fn issue(reference: &str) -> Option<(Option<&str>, u64)> {
         let start = path.find(owner)?;
         return Some((
             path.get(start..start + owner.len() + 1 + name.len()),
-            leading(number)?,
+            parse_leading_number(number)?,
         ));
     }
     let short = reference
         .get(..3)
         .is_some_and(|start| start.eq_ignore_ascii_case("GH-"));
     if short {
-        return Some((None, leading(&reference[3..])?));
+        return Some((None, parse_leading_number(&reference[3..])?));
     }
     let (owner, number) = reference.split_once('#')?;
-    Some(((!owner.is_empty()).then_some(owner), leading(number)?))
+    Some((
+        (!owner.is_empty()).then_some(owner),
+        parse_leading_number(number)?,
+    ))
 }
 
-fn leading(text: &str) -> Option<u64> {
+fn parse_leading_number(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
 }
@@ -88,7 +95,7 @@ mod tests {
     use super::*;
 
     fn found(message: &str, ticket: &str) -> Option<String> {
-        find(message, &ticket.parse().unwrap(), &"acme/shop".parse().unwrap())
+        find_commit_order(message, &ticket.parse().unwrap(), &"acme/shop".parse().unwrap())
     }
 
     #[test]

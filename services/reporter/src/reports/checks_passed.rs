@@ -2,12 +2,12 @@
 
 use domain::report::ChecksPassed;
 
-use super::{Asked, Effects, Kind, Told, checked};
-use crate::{board::Mark, effects::{MarkReady, RequestReview}, message, rounds::Checked};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_checks_result};
+use crate::{board::WorkEnd, effects::{MarkReady, RequestReview}, message, rounds::ChecksResult};
 
-impl Kind for ChecksPassed {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
-        let mut effects: Effects = vec![Box::new(MarkReady {
+impl ReportKind for ChecksPassed {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
+        let mut effects: EffectList = vec![Box::new(MarkReady {
             pull_request: self.pull_request.clone(),
             head: self.head.clone(),
         })];
@@ -17,15 +17,15 @@ impl Kind for ChecksPassed {
             pull_request: self.pull_request.clone(),
             of: None,
         }));
-        effects.push(checked(&self.pull_request, &self.head, Checked::Passed, &self.page));
+        effects.push(show_checks_result(&self.pull_request, &self.head, ChecksResult::Passed, &self.page));
         effects
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Done)
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Done)
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        vec![message::ready(&self.pull_request)]
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        vec![message::render_ready(&self.pull_request)]
     }
 }

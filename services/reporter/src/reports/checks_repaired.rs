@@ -2,24 +2,24 @@
 
 use domain::report::ChecksRepaired;
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{board::Lasting, effects::ShowFiles, message};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use crate::{board::FinishedWork, effects::ShowFiles, message};
 
-impl Kind for ChecksRepaired {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for ChecksRepaired {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         vec![Box::new(ShowFiles {
             pull_request: Some(self.pull_request.clone()),
         })]
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::repaired(self)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_repair(self)
     }
 
-    fn lasting(&self, told: &Told<'_>) -> Lasting {
-        Lasting {
+    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+        FinishedWork {
             done: None,
-            changed: message::changed(told.made.changed.as_ref(), Some(&self.pull_request)),
+            changed: message::render_changed_files(told.made.changed.as_ref(), Some(&self.pull_request)),
         }
     }
 }

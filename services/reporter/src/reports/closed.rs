@@ -1,23 +1,23 @@
 //! Report of a pull request that a person closed without merging it.
 
-use domain::{PullRequestStatus, report::Closed};
+use domain::{PullRequestStatus, report::PullRequestClosed};
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{board::Mark, effects::RecordEnd, message};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use crate::{board::WorkEnd, effects::RecordEnd, message};
 
-impl Kind for Closed {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for PullRequestClosed {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         vec![Box::new(RecordEnd {
             pull_request: self.pull_request.clone(),
             status: PullRequestStatus::Closed,
         })]
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Stopped)
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Stopped)
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        vec![message::closed(&self.by, &self.pull_request), told.try_again()]
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        vec![message::render_closed(&self.by, &self.pull_request), told.try_again()]
     }
 }

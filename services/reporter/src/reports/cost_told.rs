@@ -1,23 +1,23 @@
 //! Report of a ticket's cost, for a person who requested it.
 
-use domain::{TicketKey, report::CostTold};
+use domain::{TicketKey, report::CostReply};
 
-use super::{Heard, Kind, Told};
-use crate::{effects::Thread, message};
+use super::{NoticePlace, ReportKind, NoticeContext};
+use crate::{effects::CommentThread, message};
 
-impl Kind for CostTold {
-    fn heard(&self) -> Heard {
-        Heard::Apart
+impl ReportKind for CostReply {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
-    fn thread(&self, ticket: &TicketKey) -> Thread {
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match &self.on {
-            Some(on) => Thread::GitHub(on.repository.clone(), on.number),
-            None => Thread::of(ticket),
+            Some(on) => CommentThread::GitHub(on.repository.clone(), on.number),
+            None => CommentThread::of(ticket),
         }
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::cost(&self.cost)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_cost(&self.cost)
     }
 }

@@ -1,31 +1,31 @@
 //! Report of a push that a person has to decide about.
 
-use domain::{Proposal, Receipt};
+use domain::{PushProposal, OutboundReceipt};
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::{
     effects::ShowChange,
-    made::{Made, Shown},
+    effect_output::{EffectOutput, ShownChange},
     message,
 };
 
-impl Kind for Proposal {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for PushProposal {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         vec![Box::new(ShowChange(self.push.clone()))]
     }
 
-    fn heard(&self) -> Heard {
-        Heard::Apart
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         let what = (self.description.as_deref(), told.made.shown.as_ref());
         message::decision_needed(&self.push, told.ticket, what, told.run)
     }
 
-    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
-        made.shown.map_or(Receipt::Told, |Shown { head, diff, .. }| {
-            Receipt::DecisionAsked { head, diff }
+    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
+        made.shown.map_or(OutboundReceipt::Told, |ShownChange { head, diff, .. }| {
+            OutboundReceipt::DecisionAsked { head, diff }
         })
     }
 }

@@ -1,29 +1,29 @@
 //! Report of work in a discussion.
 
-use domain::{DiscussionTask, RepositoryName, TicketKey, report::Discussed};
+use domain::{DiscussionTask, RepositoryName, TicketKey, report::DiscussionResult};
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::{
-    effects::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, Summary, Thread},
+    effects::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, WriteSummary, CommentThread},
     message,
 };
 
-impl Kind for Discussed {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
+impl ReportKind for DiscussionResult {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         match self.task {
-            DiscussionTask::Summarize => vec![Box::new(Summary {
-                thread: Thread::of(&asked.report.ticket),
+            DiscussionTask::Summarize => vec![Box::new(WriteSummary {
+                thread: CommentThread::of(&asked.report.ticket),
                 task: self.task,
                 answer: self.answer.clone(),
             })],
-            DiscussionTask::Research | DiscussionTask::Plan | DiscussionTask::Complete => Effects::new(),
+            DiscussionTask::Research | DiscussionTask::Plan | DiscussionTask::Complete => EffectList::new(),
         }
     }
 
     /// Marks and closes a complete discussion after its last comment, or starts the threads of a research.
-    fn afterwards(&self, asked: &Asked<'_>) -> Effects {
+    fn afterwards(&self, asked: &PlanContext<'_>) -> EffectList {
         let TicketKey::Discussion { repository, number } = &asked.report.ticket else {
-            return Effects::new();
+            return EffectList::new();
         };
         let (repository, number) = (repository.clone(), *number);
         match self.task {
@@ -32,31 +32,31 @@ impl Kind for Discussed {
                 Box::new(CloseDiscussion { repository, number }),
             ],
             DiscussionTask::Research => self.threads(repository, number, asked.rules.discussions.threads),
-            DiscussionTask::Summarize | DiscussionTask::Plan => Effects::new(),
+            DiscussionTask::Summarize | DiscussionTask::Plan => EffectList::new(),
         }
     }
 
-    fn heard(&self) -> Heard {
+    fn heard(&self) -> NoticePlace {
         match self.task {
-            DiscussionTask::Summarize => Heard::Nowhere,
-            DiscussionTask::Research | DiscussionTask::Plan | DiscussionTask::Complete => Heard::Apart,
+            DiscussionTask::Summarize => NoticePlace::Nowhere,
+            DiscussionTask::Research | DiscussionTask::Plan | DiscussionTask::Complete => NoticePlace::Apart,
         }
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::discussed(self.task, &self.answer)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_discussion(self.task, &self.answer)
     }
 }
 
 /// Effects of a research: a thread for each of the first questions, and then their links.
-trait Threads {
-    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> Effects;
+trait ResearchThreads {
+    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> EffectList;
 }
 
-impl Threads for Discussed {
-    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> Effects {
+impl ResearchThreads for DiscussionResult {
+    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> EffectList {
         let first = self.answer.questions.iter().take(most).enumerate();
-        let mut effects: Effects = first
+        let mut effects: EffectList = first
             .map(|(index, found)| {
                 Box::new(ResearchThread {
                     repository: repository.clone(),

@@ -2,11 +2,11 @@
 
 use domain::report::EffortForecast;
 
-use super::{Kind, Told};
+use super::{ReportKind, NoticeContext};
 use crate::message;
 
-impl Kind for EffortForecast {
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        vec![message::forecast(&self.forecast)]
+impl ReportKind for EffortForecast {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        vec![message::render_forecast(&self.forecast)]
     }
 }

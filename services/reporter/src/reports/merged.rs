@@ -1,13 +1,13 @@
 //! Report of a merge by a person: the ticket is done.
 
-use domain::{PullRequestStatus, report::Merged};
+use domain::{PullRequestStatus, report::PullRequestMerged};
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{board::Mark, effects::RecordEnd, message};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use crate::{board::WorkEnd, effects::RecordEnd, message};
 
-impl Kind for Merged {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
-        let mut effects: Effects = vec![Box::new(RecordEnd {
+impl ReportKind for PullRequestMerged {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
+        let mut effects: EffectList = vec![Box::new(RecordEnd {
             pull_request: self.pull_request.clone(),
             status: PullRequestStatus::Merged,
         })];
@@ -16,11 +16,11 @@ impl Kind for Merged {
         effects
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Done)
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Done)
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::merged(&self.by, &self.pull_request, told.made.moved.as_ref())
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        message::render_merge(&self.by, &self.pull_request, told.made.moved.as_ref())
     }
 }

@@ -1,20 +1,20 @@
 //! Report of a merged pull request of another author that names the ticket.
 
-use domain::report::MergedElsewhere;
+use domain::report::OtherPullRequestMerged;
 
-use super::{Asked, Effects, Kind, Told};
-use crate::{board::Mark, message};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use crate::{board::WorkEnd, message};
 
-impl Kind for MergedElsewhere {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
+impl ReportKind for OtherPullRequestMerged {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         asked.done().into_iter().collect()
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Done)
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Done)
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         message::merged_elsewhere(&self.by, &self.pull_request, told.made.moved.as_ref())
     }
 }

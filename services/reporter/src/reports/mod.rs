@@ -3,82 +3,83 @@
 use std::fmt::Debug;
 
 use domain::{
-    Assign, CommitId, PullRequestRef, Reactable, Reaction, Receipt, Report, ReportRequest, RepositoryName,
-    Rules, RunId, StopReason, TicketKey,
+    AssigneeRule, CommitId, OutboundReceipt, OutboundRequest, PullRequestRef, ReactionKind, ReactionSubject,
+    ReportRequest, RepositoryName, RepositoryRules, RunId, StopReason, TicketKey,
 };
 
 use crate::{
-    board::{Lasting, Mark},
+    board::{FinishedWork, WorkEnd},
+    effect_output::EffectOutput,
     effects::{
-        self, AssignTicket, CheckRun, CloseIssue, Comment, Effect, React, Thread, Transition, Unassign,
+        self, AddReaction, AssignTicket, CheckRun, CloseIssue, CommentThread, OutboundEffect,
+        TransitionIssue, UnassignTicket, WriteComment,
     },
-    made::Made,
     message,
-    rounds::{Checked, RoundEvent},
+    rounds::{ChecksResult, RoundEvent},
 };
 
 // Usual names of the last status, for workflows in which the rules' status is not reachable.
 const USUAL: [&str; 5] = ["done", "closed", "complete", "completed", "resolved"];
 
 /// Effects in the order of their execution.
-pub(crate) type Effects = Vec<Box<dyn Effect>>;
+pub(crate) type EffectList = Vec<Box<dyn OutboundEffect>>;
 
 /// Kind of a report. Its methods decide everything about it.
-pub(crate) trait Kind: Debug {
+pub(crate) trait ReportKind: Debug {
     /// Returns the effects before the notification, in order.
-    fn effects(&self, _: &Asked<'_>) -> Effects {
-        Effects::new()
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
+        EffectList::new()
     }
 
     /// Returns the effects after the notification, in order.
-    fn afterwards(&self, _: &Asked<'_>) -> Effects {
-        Effects::new()
+    fn afterwards(&self, _: &PlanContext<'_>) -> EffectList {
+        EffectList::new()
     }
 
     /// Returns the place of the notification.
-    fn heard(&self) -> Heard {
-        Heard::InStatus
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::InStatus
     }
 
     /// Returns the thread of the notification.
-    fn thread(&self, ticket: &TicketKey) -> Thread {
-        Thread::of(ticket)
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
+        CommentThread::of(ticket)
     }
 
     /// Returns the text of the notification, as paragraphs of Markdown. Empty paragraphs are omitted.
-    fn words(&self, told: &Told<'_>) -> Vec<String>;
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String>;
 
     /// Returns the end of the work; `None` while it continues.
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         None
     }
 
     /// Returns the finished work that stays in the status comment below later entries.
-    fn lasting(&self, _: &Told<'_>) -> Lasting {
-        Lasting::default()
+    fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {
+        FinishedWork::default()
     }
 
     /// Returns the receipt for the planner after all effects.
-    fn receipt(&self, _: Made, _: &Asked<'_>) -> Receipt {
-        Receipt::Told
+    fn receipt(&self, _: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
+        OutboundReceipt::Told
     }
 }
 
 /// Returns true if a report that is shown only with text has none.
-pub(crate) fn is_silent(asked: &effects::Asked<'_>) -> bool {
+pub(crate) fn is_silent(asked: &effects::EffectContext<'_>) -> bool {
     let (ticket, request) = (&asked.report.ticket, &asked.report.request);
-    let told = Told {
+    let told = NoticeContext {
         made: asked.made,
         ticket,
         run: asked.report.run.as_ref(),
         again: "",
     };
-    heard(request) == Heard::IfAny && words(request, &told).is_empty()
+    notice_place(request) == NoticePlace::IfAny && render_report(request, &told).is_empty()
 }
 
 /// Place of a report's notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum NoticePlace {
     /// No notification.
     Nowhere,
     /// The ticket's status comment.
@@ -94,66 +95,70 @@ pub(crate) enum Heard {
 }
 
 /// A report and the rules that apply to it.
-pub(crate) struct Asked<'a> {
-    pub(crate) report: &'a Report,
-    pub(crate) rules: &'a Rules,
+pub(crate) struct PlanContext<'a> {
+    pub(crate) report: &'a OutboundRequest,
+    pub(crate) rules: &'a RepositoryRules,
 }
 
 /// Context of a notification.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct NoticeContext<'a> {
     /// Results of the report's effects.
-    pub(crate) made: &'a Made,
+    pub(crate) made: &'a EffectOutput,
     pub(crate) ticket: &'a TicketKey,
     pub(crate) run: Option<&'a RunId>,
     /// Status that requests work.
     pub(crate) again: &'a str,
 }
 
-impl Told<'_> {
+impl NoticeContext<'_> {
     /// Renders the way to request the work again.
     fn try_again(&self) -> String {
         message::try_again(self.ticket, self.again, self.made.moved.as_ref())
     }
 }
 
-impl Asked<'_> {
+impl PlanContext<'_> {
     /// Builds an effect for Jira issues; `None` for other tickets.
-    fn on_jira<E: Effect + 'static>(&self, effect: impl FnOnce(TicketKey) -> E) -> Option<Box<dyn Effect>> {
+    fn on_jira<E: OutboundEffect + 'static>(
+        &self,
+        effect: impl FnOnce(TicketKey) -> E,
+    ) -> Option<Box<dyn OutboundEffect>> {
         let ticket = &self.report.ticket;
-        matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
+        matches!(ticket, TicketKey::Jira { .. })
+            .then(|| Box::new(effect(ticket.clone())) as Box<dyn OutboundEffect>)
     }
 
     /// Assigns the ticket to the account of the rules, if they name one and the tracker has assignees.
-    fn assigned(&self) -> Option<Box<dyn Effect>> {
+    fn assigned(&self) -> Option<Box<dyn OutboundEffect>> {
         let can_have = matches!(
             self.report.ticket,
             TicketKey::Jira { .. } | TicketKey::GitHub { .. }
         );
         let ticket = self.report.ticket.clone();
-        let is_wanted = can_have && self.rules.agent.assign != Assign::Nobody;
-        is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn Effect>)
+        let is_wanted = can_have && self.rules.agent.assign != AssigneeRule::Nobody;
+        is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn OutboundEffect>)
     }
 
     /// Unassigns the ticket, if its tracker has assignees.
-    fn given_back(&self, from_anybody: bool) -> Option<Box<dyn Effect>> {
+    fn given_back(&self, from_anybody: bool) -> Option<Box<dyn OutboundEffect>> {
         let ticket = self.report.ticket.clone();
         let has_assignee = !matches!(ticket, TicketKey::Folder { .. });
-        has_assignee.then(|| Box::new(Unassign { ticket, from_anybody }) as Box<dyn Effect>)
+        has_assignee.then(|| Box::new(UnassignTicket { ticket, from_anybody }) as Box<dyn OutboundEffect>)
     }
 
     /// Adds a rocket reaction to mark the issue as done in lists of issues.
-    fn celebrated(&self) -> Option<Box<dyn Effect>> {
+    fn celebrated(&self) -> Option<Box<dyn OutboundEffect>> {
         let TicketKey::GitHub { repository, number } = &self.report.ticket else {
             return None;
         };
-        let to = Reactable::issue(repository, *number);
-        let reaction = Reaction::Rocket;
-        Some(Box::new(React { to, reaction }))
+        let to = ReactionSubject::issue(repository, *number);
+        let reaction = ReactionKind::Rocket;
+        Some(Box::new(AddReaction { to, reaction }))
     }
 
     /// Ends the ticket: a transition to the last status at Jira, a closed issue at GitHub.
-    fn done(&self) -> Option<Box<dyn Effect>> {
+    fn done(&self) -> Option<Box<dyn OutboundEffect>> {
         if let TicketKey::GitHub { repository, number } = &self.report.ticket {
             return Some(Box::new(CloseIssue {
                 repository: repository.clone(),
@@ -166,13 +171,13 @@ impl Asked<'_> {
     }
 
     /// Moves the ticket to the first reachable of these statuses. Empty names are not configured.
-    fn moved(&self, goals: &[&str]) -> Option<Box<dyn Effect>> {
+    fn moved(&self, goals: &[&str]) -> Option<Box<dyn OutboundEffect>> {
         let configured = goals.iter().filter(|goal| !goal.is_empty());
         let goals: Vec<String> = configured.map(|goal| (*goal).to_owned()).collect();
         if goals.is_empty() {
             return None;
         }
-        self.on_jira(|issue| Transition { issue, goals })
+        self.on_jira(|issue| TransitionIssue { issue, goals })
     }
 }
 
@@ -181,7 +186,7 @@ macro_rules! reports {
     ($($module:ident: $variant:ident),+ $(,)?) => {
         $(mod $module;)+
 
-        fn kind(request: &ReportRequest) -> &dyn Kind {
+        fn kind(request: &ReportRequest) -> &dyn ReportKind {
             match request {
                 $(ReportRequest::$variant(report) => report,)+
             }
@@ -227,23 +232,25 @@ reports! {
 }
 
 /// Returns the effects of a report in order: before, during and after its notification.
-pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
+pub(crate) fn plan_effects(report: &OutboundRequest, rules: &RepositoryRules) -> EffectList {
     let kind = kind(&report.request);
-    let mut effects = kind.effects(&Asked { report, rules });
+    let mut effects = kind.effects(&PlanContext { report, rules });
     // A ticket of a folder has no comments: its people read the journal.
     let has_place = !matches!(report.ticket, TicketKey::Folder { .. });
-    if has_place && kind.heard() != Heard::Nowhere {
-        effects.push(Box::new(Comment {
+    if has_place && kind.heard() != NoticePlace::Nowhere {
+        effects.push(Box::new(WriteComment {
             thread: kind.thread(&report.ticket),
         }));
     }
-    effects.extend(kind.afterwards(&Asked { report, rules }));
+    effects.extend(kind.afterwards(&PlanContext { report, rules }));
     effects
 }
 
 /// Returns the effects with their names in the ledger. Later effects of the same kind get a number, because a shared
 /// row would leave all but one undone.
-pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String, &dyn Effect)> {
+pub(crate) fn name_effects(
+    effects: &[Box<dyn OutboundEffect>],
+) -> impl Iterator<Item = (String, &dyn OutboundEffect)> {
     effects.iter().enumerate().map(|(index, effect)| {
         let same = effects[..index]
             .iter()
@@ -257,7 +264,7 @@ pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String
 }
 
 /// Records a round event and shows the rounds of work.
-fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
+fn show_round_event(repository: &RepositoryName, event: RoundEvent) -> Box<dyn OutboundEffect> {
     Box::new(CheckRun {
         repository: Some(repository.clone()),
         event,
@@ -265,16 +272,21 @@ fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
 }
 
 /// Shows the result of a commit's checks.
-fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked, page: &str) -> Box<dyn Effect> {
+fn show_checks_result(
+    pull_request: &PullRequestRef,
+    head: &CommitId,
+    result: ChecksResult,
+    page: &str,
+) -> Box<dyn OutboundEffect> {
     let (head, page) = (head.clone(), page.to_owned());
-    shows(
+    show_round_event(
         &pull_request.repository,
         RoundEvent::Checked { head, result, page },
     )
 }
 
 /// Shows a failed try.
-fn failed(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn Effect> {
+fn show_failed_try(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn OutboundEffect> {
     Box::new(CheckRun {
         repository: pull_request.map(|opened| opened.repository.clone()),
         event: RoundEvent::Failed {
@@ -284,35 +296,39 @@ fn failed(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn
 }
 
 /// Returns the place of a report's notification.
-pub(crate) fn heard(request: &ReportRequest) -> Heard {
+pub(crate) fn notice_place(request: &ReportRequest) -> NoticePlace {
     kind(request).heard()
 }
 
 /// Returns the finished work for the status comment.
-pub(crate) fn lasting(request: &ReportRequest, told: &Told<'_>) -> Lasting {
+pub(crate) fn finished_work(request: &ReportRequest, told: &NoticeContext<'_>) -> FinishedWork {
     kind(request).lasting(told)
 }
 
 /// Returns the end of the work.
-pub(crate) fn mark(request: &ReportRequest, told: &Told<'_>) -> Option<Mark> {
+pub(crate) fn work_end(request: &ReportRequest, told: &NoticeContext<'_>) -> Option<WorkEnd> {
     kind(request).mark(told)
 }
 
 /// Returns the text of a report, as Markdown.
-pub(crate) fn words(request: &ReportRequest, told: &Told<'_>) -> String {
+pub(crate) fn render_report(request: &ReportRequest, told: &NoticeContext<'_>) -> String {
     let mut paragraphs = kind(request).words(told);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }
 
 /// Returns the text of a report as a separate comment.
-pub(crate) fn comment(request: &ReportRequest, told: &Told<'_>) -> String {
-    message::signed(&words(request, told), told.run)
+pub(crate) fn render_comment(request: &ReportRequest, told: &NoticeContext<'_>) -> String {
+    message::sign_text(&render_report(request, told), told.run)
 }
 
 /// Returns the receipt after all effects.
-pub(crate) fn receipt(report: &Report, rules: &Rules, made: Made) -> Receipt {
-    kind(&report.request).receipt(made, &Asked { report, rules })
+pub(crate) fn build_receipt(
+    report: &OutboundRequest,
+    rules: &RepositoryRules,
+    made: EffectOutput,
+) -> OutboundReceipt {
+    kind(&report.request).receipt(made, &PlanContext { report, rules })
 }
 
 #[cfg(test)]

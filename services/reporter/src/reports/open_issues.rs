@@ -2,15 +2,15 @@
 
 use domain::report::OpenIssues;
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::{
     effects::{AddSubIssue, CreateIssue},
     message,
 };
 
-impl Kind for OpenIssues {
+impl ReportKind for OpenIssues {
     /// Opens all issues before the first link, because a link needs both issues.
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         let opened = self.issues.iter().map(|issue| {
             Box::new(CreateIssue {
                 repository: self.repository.clone(),
@@ -30,11 +30,11 @@ impl Kind for OpenIssues {
         opened.chain(linked).collect()
     }
 
-    fn heard(&self) -> Heard {
-        Heard::Apart
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         match self.parent {
             Some(_) => message::parts_opened(&told.made.issues),
             None => message::issues_opened(&told.made.issues),

@@ -2,15 +2,15 @@
 
 use domain::report::PlanProposed;
 
-use super::{Heard, Kind, Told};
+use super::{NoticePlace, ReportKind, NoticeContext};
 use crate::message;
 
-impl Kind for PlanProposed {
-    fn heard(&self) -> Heard {
-        Heard::Apart
+impl ReportKind for PlanProposed {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::proposed(&self.repository, &self.id, &self.plan, told.run)
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        message::render_plan(&self.repository, &self.id, &self.plan, told.run)
     }
 }

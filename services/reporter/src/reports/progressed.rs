@@ -1,15 +1,15 @@
 //! Report of a new phase of the model's work.
 
-use domain::report::Progressed;
+use domain::report::ProgressUpdate;
 
-use super::{Heard, Kind, Told};
+use super::{NoticePlace, ReportKind, NoticeContext};
 
-impl Kind for Progressed {
-    fn heard(&self) -> Heard {
-        Heard::AsProgress
+impl ReportKind for ProgressUpdate {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::AsProgress
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }

@@ -1,32 +1,32 @@
 //! Report of a review of another author's pull request.
 
-use domain::{PullRequestRef, Reactable, Reaction, report::PullRequestReviewed};
+use domain::{PullRequestRef, ReactionSubject, ReactionKind, report::PullRequestReviewed};
 
-use super::{Asked, Effects, Heard, Kind, Told};
-use crate::effects::{React, SubmitReview};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use crate::effects::{AddReaction, SubmitReview};
 
-impl Kind for PullRequestReviewed {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for PullRequestReviewed {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         vec![Box::new(SubmitReview(self.clone()))]
     }
 
     /// Adds a rocket reaction, which lists of pull requests show.
-    fn afterwards(&self, _: &Asked<'_>) -> Effects {
+    fn afterwards(&self, _: &PlanContext<'_>) -> EffectList {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        vec![Box::new(React {
-            to: Reactable::issue(repository, *number),
-            reaction: Reaction::Rocket,
+        vec![Box::new(AddReaction {
+            to: ReactionSubject::issue(repository, *number),
+            reaction: ReactionKind::Rocket,
         })]
     }
 
     /// The review itself is the notification.
-    fn heard(&self) -> Heard {
-        Heard::Nowhere
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }

@@ -1,12 +1,12 @@
 //! Report that requests a push.
 
-use domain::{PushBranch, Receipt};
+use domain::{BranchPush, OutboundReceipt};
 
-use super::{Asked, Effects, Heard, Kind, Told, shows};
-use crate::{effects, made::Made, rounds::RoundEvent};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext, show_round_event};
+use crate::{effects, effect_output::EffectOutput, rounds::RoundEvent};
 
-impl Kind for PushBranch {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for BranchPush {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         let pushed = RoundEvent::Pushed {
             branch: Some(self.branch.clone()),
             head: self.head.clone(),
@@ -14,20 +14,20 @@ impl Kind for PushBranch {
         };
         vec![
             Box::new(effects::PushBranch(self.clone())),
-            shows(&self.repository, pushed),
+            show_round_event(&self.repository, pushed),
         ]
     }
 
-    fn heard(&self) -> Heard {
-        Heard::Nowhere
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
-        made.pushed.map_or(Receipt::Told, |head| Receipt::Pushed {
+    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
+        made.pushed.map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
             branch: self.branch.clone(),
             head,
         })

@@ -2,11 +2,11 @@
 
 use domain::report::PushedByOthers;
 
-use super::{Asked, Effects, Kind, Told, shows};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_round_event};
 use crate::{effects::BackToDraft, message, rounds::RoundEvent};
 
-impl Kind for PushedByOthers {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for PushedByOthers {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         let pushed = RoundEvent::Pushed {
             branch: None,
             head: self.head.clone(),
@@ -16,11 +16,11 @@ impl Kind for PushedByOthers {
             Box::new(BackToDraft {
                 pull_request: self.pull_request.clone(),
             }),
-            shows(&self.pull_request.repository, pushed),
+            show_round_event(&self.pull_request.repository, pushed),
         ]
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         vec![message::pushed_by_others(&self.by, &self.pull_request, &self.head)]
     }
 }

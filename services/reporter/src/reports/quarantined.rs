@@ -1,16 +1,16 @@
 //! Report of a ticket that waits for an operator.
 
-use domain::report::Quarantined;
+use domain::report::TicketQuarantined;
 
-use super::{Kind, Told};
-use crate::{board::Mark, message};
+use super::{ReportKind, NoticeContext};
+use crate::{board::WorkEnd, message};
 
-impl Kind for Quarantined {
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Failed)
+impl ReportKind for TicketQuarantined {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Failed)
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::quarantined(&self.reason)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_quarantine(&self.reason)
     }
 }

@@ -1,37 +1,37 @@
 //! Report of an answered question.
 
-use domain::{Reactable, TicketKey, report::QuestionAnswered};
+use domain::{ReactionSubject, TicketKey, report::QuestionAnswered};
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::{
-    effects::{BeginWork, Thread},
+    effects::{BeginWork, CommentThread},
     message,
 };
 
-impl Kind for QuestionAnswered {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for QuestionAnswered {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         match self.answer.needs_change {
             true => vec![Box::new(BeginWork)],
-            false => Effects::new(),
+            false => EffectList::new(),
         }
     }
 
-    fn heard(&self) -> Heard {
-        Heard::Apart
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
     /// Returns the thread of the question.
-    fn thread(&self, ticket: &TicketKey) -> Thread {
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match (&self.question.pull_request, &self.question.comment) {
-            (Some(ours), _) => Thread::GitHub(ours.repository.clone(), ours.number),
-            (None, Some(Reactable::Discussion { repository, number, comment })) => {
-                Thread::Discussion(repository.clone(), *number, comment.clone())
+            (Some(ours), _) => CommentThread::GitHub(ours.repository.clone(), ours.number),
+            (None, Some(ReactionSubject::Discussion { repository, number, comment })) => {
+                CommentThread::Discussion(repository.clone(), *number, comment.clone())
             }
-            (None, _) => Thread::of(ticket),
+            (None, _) => CommentThread::of(ticket),
         }
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::answered(&self.question, &self.answer, told.made.begun)
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        message::render_answer(&self.question, &self.answer, told.made.begun)
     }
 }

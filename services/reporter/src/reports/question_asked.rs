@@ -2,15 +2,15 @@
 
 use domain::report::QuestionAsked;
 
-use super::{Heard, Kind, Told};
+use super::{NoticePlace, ReportKind, NoticeContext};
 use crate::message;
 
-impl Kind for QuestionAsked {
-    fn heard(&self) -> Heard {
-        Heard::Apart
+impl ReportKind for QuestionAsked {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::asked(&self.questions)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_questions(&self.questions)
     }
 }

@@ -1,23 +1,23 @@
 //! Report of a reaction: work has begun, or is done.
 
-use domain::report::React;
+use domain::report::ReactionRequest;
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::effects;
 
-impl Kind for React {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
-        vec![Box::new(effects::React {
+impl ReportKind for ReactionRequest {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
+        vec![Box::new(effects::AddReaction {
             to: self.to.clone(),
             reaction: self.reaction,
         })]
     }
 
-    fn heard(&self) -> Heard {
-        Heard::Nowhere
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }

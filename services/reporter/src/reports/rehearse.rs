@@ -1,50 +1,50 @@
 //! Report of a rehearsal: returns the effects and texts of other requests, and does nothing.
 
-use domain::{Receipt, Rehearsed, Report, report::Rehearse, text::capped};
+use domain::{OutboundReceipt, RehearsedEffects, OutboundRequest, report::RehearsalRequest, text::truncate_text};
 
-use super::{Asked, Heard, Kind, Told, named, plan, words};
-use crate::{made::Made, scan};
+use super::{PlanContext, NoticePlace, ReportKind, NoticeContext, name_effects, plan_effects, render_report};
+use crate::{effect_output::EffectOutput, scan};
 
 // Length of the text of one request in the receipt, in characters.
 const WORDS_CHARS: usize = 4_000;
 
-impl Kind for Rehearse {
-    fn heard(&self) -> Heard {
-        Heard::Nowhere
+impl ReportKind for RehearsalRequest {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    fn receipt(&self, _: Made, asked: &Asked<'_>) -> Receipt {
+    fn receipt(&self, _: EffectOutput, asked: &PlanContext<'_>) -> OutboundReceipt {
         let would = self.requests.iter().map(|request| {
-            let report = Report {
+            let report = OutboundRequest {
                 request: request.clone(),
                 ..asked.report.clone()
             };
-            rehearsed(&report, asked)
+            rehearse_report(&report, asked)
         });
-        Receipt::Rehearsed {
+        OutboundReceipt::Rehearsed {
             would: would.collect(),
         }
     }
 }
 
-fn rehearsed(report: &Report, asked: &Asked<'_>) -> Rehearsed {
-    let effects = plan(report, asked.rules);
-    let told = Told {
-        made: &Made::default(),
+fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> RehearsedEffects {
+    let effects = plan_effects(report, asked.rules);
+    let told = NoticeContext {
+        made: &EffectOutput::default(),
         ticket: &report.ticket,
         run: report.run.as_ref(),
         again: &asked.rules.agent.status,
     };
     // Without a notification, the text of the request is not used, so it is not returned.
-    let is_told = named(&effects).any(|(_, effect)| effect.tells_in().is_some());
-    let said = if is_told { words(&report.request, &told) } else { String::new() };
-    Rehearsed {
+    let is_told = name_effects(&effects).any(|(_, effect)| effect.tells_in().is_some());
+    let said = if is_told { render_report(&report.request, &told) } else { String::new() };
+    RehearsedEffects {
         request: report.request.summary(),
-        effects: named(&effects).map(|(name, _)| name).collect(),
-        words: capped(&scan::redact(&said), WORDS_CHARS),
+        effects: name_effects(&effects).map(|(name, _)| name).collect(),
+        words: truncate_text(&scan::redact_credentials(&said), WORDS_CHARS),
     }
 }

@@ -1,19 +1,19 @@
 //! Report of our pull request that a person reopened.
 
-use domain::report::Reopened;
+use domain::report::PullRequestReopened;
 
-use super::{Asked, Effects, Kind, Told};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
 use crate::{effects::RecordOpen, message};
 
-impl Kind for Reopened {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+impl ReportKind for PullRequestReopened {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
         vec![Box::new(RecordOpen {
             pull_request: self.pull_request.clone(),
             head: self.head.clone(),
         })]
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        vec![message::reopened(&self.by, &self.pull_request)]
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        vec![message::render_reopened(&self.by, &self.pull_request)]
     }
 }

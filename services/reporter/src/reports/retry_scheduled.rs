@@ -2,15 +2,15 @@
 
 use domain::report::RetryScheduled;
 
-use super::{Asked, Effects, Kind, Told, failed};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_failed_try};
 use crate::message;
 
-impl Kind for RetryScheduled {
-    fn effects(&self, _: &Asked<'_>) -> Effects {
-        vec![failed(None, &self.reason)]
+impl ReportKind for RetryScheduled {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
+        vec![show_failed_try(None, &self.reason)]
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::retry_scheduled(self.job, &self.reason, (self.attempt, self.most), self.due)
     }
 }

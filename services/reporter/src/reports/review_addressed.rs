@@ -1,39 +1,39 @@
 //! Report of an addressed review: replies in its threads, and a new handover of the pull request.
 
-use domain::{Disposition, report::ReviewAddressed};
+use domain::{ThreadDisposition, report::ReviewAddressed};
 
-use super::{Asked, Effects, Kind, Told};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
 use crate::{
-    board::Lasting,
-    effects::{BackToDraft, Call, CallFor, Reply, RequestReview, ResolveThread, Said, ShowFiles, Thread},
+    board::FinishedWork,
+    effects::{BackToDraft, CallPeople, CallFor, ReplyInThread, RequestReview, ResolveThread, ThreadReplyText, ShowFiles, CommentThread},
     message,
 };
 
-impl Kind for ReviewAddressed {
+impl ReportKind for ReviewAddressed {
     /// Replies in the threads. After a push, the review is requested only when the checks have passed.
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         let deciders = match self.deciders.as_slice() {
             [] => vec![self.reviewer.clone()],
             named => named.to_vec(),
         };
         let replies = self.replies.iter().map(|reply| {
-            Box::new(Reply {
+            Box::new(ReplyInThread {
                 pull_request: self.pull_request.clone(),
                 comment: reply.id,
-                said: Said::Done(reply.clone(), self.commit.clone(), deciders.clone()),
+                said: ThreadReplyText::Done(reply.clone(), self.commit.clone(), deciders.clone()),
             }) as _
         });
         let left = self.left.iter().flat_map(|left| {
             left.threads.iter().map(|thread| {
-                Box::new(Reply {
+                Box::new(ReplyInThread {
                     pull_request: self.pull_request.clone(),
                     comment: *thread,
-                    said: Said::Left(left.clone()),
+                    said: ThreadReplyText::Left(left.clone()),
                 }) as _
             })
         });
         // The draft state changes before the replies, so that a reader of a reply finds the state that it describes.
-        let mut effects = Effects::new();
+        let mut effects = EffectList::new();
         if self.commit.is_some() {
             effects.push(Box::new(BackToDraft {
                 pull_request: self.pull_request.clone(),
@@ -49,7 +49,7 @@ impl Kind for ReviewAddressed {
         let done = self
             .replies
             .iter()
-            .filter(|reply| reply.disposition == Disposition::Changed);
+            .filter(|reply| reply.disposition == ThreadDisposition::Changed);
         let pushed = self.commit.iter();
         effects.extend(pushed.flat_map(|commit| {
             done.clone().map(|reply| {
@@ -62,8 +62,8 @@ impl Kind for ReviewAddressed {
         }));
         let is_open = self.undecided() > 0;
         if is_open && self.deciders.is_empty() {
-            effects.extend(asked.on_jira(|issue| Call {
-                thread: Thread::of(&issue),
+            effects.extend(asked.on_jira(|issue| CallPeople {
+                thread: CommentThread::of(&issue),
                 why: CallFor::Decision(self.clone()),
             }));
         }
@@ -77,14 +77,14 @@ impl Kind for ReviewAddressed {
         effects
     }
 
-    fn lasting(&self, told: &Told<'_>) -> Lasting {
-        Lasting {
+    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+        FinishedWork {
             done: None,
-            changed: message::changed(told.made.changed.as_ref(), Some(&self.pull_request)),
+            changed: message::render_changed_files(told.made.changed.as_ref(), Some(&self.pull_request)),
         }
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::addressed(self)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_addressed_review(self)
     }
 }

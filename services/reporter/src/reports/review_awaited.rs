@@ -2,21 +2,21 @@
 
 use domain::{TicketKey, report::ReviewAwaited};
 
-use super::{Heard, Kind, Told};
-use crate::{effects::Thread, message};
+use super::{NoticePlace, ReportKind, NoticeContext};
+use crate::{effects::CommentThread, message};
 
-impl Kind for ReviewAwaited {
+impl ReportKind for ReviewAwaited {
     /// A separate comment, because it notifies people.
-    fn heard(&self) -> Heard {
-        Heard::Apart
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
     }
 
     /// Returns the pull request's thread.
-    fn thread(&self, _: &TicketKey) -> Thread {
-        Thread::on(&self.pull_request)
+    fn thread(&self, _: &TicketKey) -> CommentThread {
+        CommentThread::on(&self.pull_request)
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         vec![message::review_awaited(self)]
     }
 }

@@ -2,16 +2,16 @@
 
 use domain::{Job, StopReason, report::RunStopped};
 
-use super::{Asked, Effects, Kind, Told, failed};
-use crate::{board::Mark, message};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_failed_try};
+use crate::{board::WorkEnd, message};
 
-impl Kind for RunStopped {
+impl ReportKind for RunStopped {
     /// Unassigns the ticket, so that a new assignment requests work.
     ///
     /// After repeated failures a person loses the assignment, too. After other work on a change without a result,
     /// only our account does.
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
-        let mut effects = vec![failed(self.pull_request.as_ref(), &self.reason)];
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
+        let mut effects = vec![show_failed_try(self.pull_request.as_ref(), &self.reason)];
         let is_change = matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview);
         if self.reason.breaks_circuit() {
             effects.extend(asked.given_back(true));
@@ -21,16 +21,16 @@ impl Kind for RunStopped {
         effects
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         Some(match &self.reason {
-            StopReason::Stopped { .. } | StopReason::Rejected { .. } => Mark::Stopped,
-            StopReason::Completed => Mark::Done,
-            _ => Mark::Failed,
+            StopReason::Stopped { .. } | StopReason::Rejected { .. } => WorkEnd::Stopped,
+            StopReason::Completed => WorkEnd::Done,
+            _ => WorkEnd::Failed,
         })
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         let (draft, branch) = (self.pull_request.as_ref(), self.branch.as_ref());
-        message::stopped(self.job, &self.reason, draft, branch, &told.try_again())
+        message::render_stop(self.job, &self.reason, draft, branch, &told.try_again())
     }
 }

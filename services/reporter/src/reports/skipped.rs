@@ -2,26 +2,26 @@
 
 use domain::{SkipReason, TicketKey};
 
-use super::{Heard, Kind, Told};
-use crate::{board::Mark, effects::Thread, message};
+use super::{NoticePlace, ReportKind, NoticeContext};
+use crate::{board::WorkEnd, effects::CommentThread, message};
 
-impl Kind for SkipReason {
+impl ReportKind for SkipReason {
     /// An unauthorized request is answered where it was made, and the status comment stays unchanged.
-    fn heard(&self) -> Heard {
+    fn heard(&self) -> NoticePlace {
         match self {
-            Self::MayNotAsk { .. } => Heard::Apart,
-            _ => Heard::InStatus,
+            Self::MayNotAsk { .. } => NoticePlace::Apart,
+            _ => NoticePlace::InStatus,
         }
     }
 
-    fn thread(&self, ticket: &TicketKey) -> Thread {
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match self {
-            Self::MayNotAsk { on: Some(ours), .. } => Thread::GitHub(ours.repository.clone(), ours.number),
-            _ => Thread::of(ticket),
+            Self::MayNotAsk { on: Some(ours), .. } => CommentThread::GitHub(ours.repository.clone(), ours.number),
+            _ => CommentThread::of(ticket),
         }
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         match self {
             // The run still waits for the decision, or the pull request for its checks.
             Self::MayNotAsk { .. } | Self::UnclearDecision { .. } | Self::ChecksWait { .. } => None,
@@ -35,25 +35,25 @@ impl Kind for SkipReason {
             | Self::TextChanged { .. }
             | Self::UnclearRepository { .. }
             | Self::NoIssues
-            | Self::Unreadable => Some(Mark::Stopped),
+            | Self::Unreadable => Some(WorkEnd::Stopped),
         }
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::skipped(self, &told.try_again())
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        message::render_skip(self, &told.try_again())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made::Made;
+    use crate::effect_output::EffectOutput;
 
     #[test]
     fn unclear_decision_leaves_mark_of_run() {
         let ticket = TicketKey::jira("ENG-12").unwrap();
-        let made = Made::default();
-        let told = Told {
+        let made = EffectOutput::default();
+        let told = NoticeContext {
             made: &made,
             ticket: &ticket,
             run: None,
@@ -63,6 +63,6 @@ mod tests {
             heads: vec!["0123456789ab".to_owned()],
         };
         assert_eq!(unclear.mark(&told), None, "the run waits on");
-        assert_eq!(SkipReason::NoIssues.mark(&told), Some(Mark::Stopped));
+        assert_eq!(SkipReason::NoIssues.mark(&told), Some(WorkEnd::Stopped));
     }
 }

@@ -1,16 +1,16 @@
 //! Tests of the effects of each report.
 
 use domain::{
-    CommitId, Job, ObjectRef, Proposal, PullRequestRef, PushBranch, RepositoryName, RunFence, RunId,
+    BranchPush, CommitId, Job, ObjectRef, PullRequestRef, PushProposal, RepositoryName, RunFence, RunId,
     SkipReason, Timestamp, report,
 };
 
 use super::*;
 
-fn report(ticket: &str, request: ReportRequest) -> Report {
+fn report(ticket: &str, request: ReportRequest) -> OutboundRequest {
     let ticket: TicketKey = ticket.parse().unwrap();
     let run = RunId::new(ticket.clone(), 7);
-    Report {
+    OutboundRequest {
         id: run.call(3).into(),
         ticket,
         run: Some(run),
@@ -21,8 +21,8 @@ fn report(ticket: &str, request: ReportRequest) -> Report {
     }
 }
 
-fn names(ticket: &str, rules: &Rules, request: ReportRequest) -> Vec<&'static str> {
-    plan(&report(ticket, request), rules)
+fn names(ticket: &str, rules: &RepositoryRules, request: ReportRequest) -> Vec<&'static str> {
+    plan_effects(&report(ticket, request), rules)
         .iter()
         .map(|effect| effect.name())
         .collect()
@@ -41,8 +41,8 @@ fn commit() -> CommitId {
     "a".repeat(40).parse().unwrap()
 }
 
-fn push(repository: RepositoryName) -> PushBranch {
-    PushBranch {
+fn push(repository: RepositoryName) -> BranchPush {
+    BranchPush {
         scope: None,
         repository,
         branch: "feat/ENG-12-x".to_owned(),
@@ -58,19 +58,19 @@ fn push(repository: RepositoryName) -> PushBranch {
 
 #[test]
 fn jira_requests_have_their_effects_in_order() {
-    let rules = Rules::default();
+    let rules = RepositoryRules::default();
     let repository: RepositoryName = "acme/shop".parse().unwrap();
     let of = |request| names("jira:ENG-12", &rules, request);
     assert_eq!(
         of(ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: repository.clone(),
-            begun: report::Begun::default(),
+            begun: report::WorkOrigin::default(),
         })),
         ["transition", "check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        of(ReportRequest::OpenPullRequest(report::PullRequestOpening {
             repository: repository.clone(),
             branch: "b".into(),
             base_branch: "main".into(),
@@ -113,7 +113,7 @@ fn jira_requests_have_their_effects_in_order() {
         ["check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::RerunChecks(report::RerunChecks {
+        of(ReportRequest::RerunChecks(report::ChecksRerun {
             pull_request: pull_request(),
             head: commit(),
             failed: vec![],
@@ -122,21 +122,21 @@ fn jira_requests_have_their_effects_in_order() {
         ["rerun_checks", "check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::Merged(report::Merged {
+        of(ReportRequest::Merged(report::PullRequestMerged {
             pull_request: pull_request(),
             by: "ann".into()
         })),
         ["record_end", "transition", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::Closed(report::Closed {
+        of(ReportRequest::Closed(report::PullRequestClosed {
             pull_request: pull_request(),
             by: "ann".into()
         })),
         ["record_end", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::DecisionNeeded(Proposal {
+        of(ReportRequest::DecisionNeeded(PushProposal {
             push: push(repository),
             description: None
         })),
@@ -160,7 +160,11 @@ fn exhausted_repairs_call_people_where_they_read() {
             asked: asked.iter().map(|login| (*login).to_owned()).collect(),
             page: String::new(),
         };
-        let effects = names(ticket, &Rules::default(), ReportRequest::ChecksFailed(red));
+        let effects = names(
+            ticket,
+            &RepositoryRules::default(),
+            ReportRequest::ChecksFailed(red),
+        );
         effects.iter().filter(|name| **name == "call").count()
     };
     assert_eq!(of("jira:ENG-12", PerHead, &["grace"]), 1);
@@ -171,8 +175,8 @@ fn exhausted_repairs_call_people_where_they_read() {
 
 #[test]
 fn open_decision_calls_ticket_without_new_review() {
-    use domain::Disposition::{Answered, Asked};
-    let of = |dispositions: &[domain::Disposition], deciders: &[&str]| {
+    use domain::ThreadDisposition::{Answered, Asked};
+    let of = |dispositions: &[domain::ThreadDisposition], deciders: &[&str]| {
         let replies = dispositions
             .iter()
             .enumerate()
@@ -192,7 +196,7 @@ fn open_decision_calls_ticket_without_new_review() {
         };
         names(
             "jira:ENG-12",
-            &Rules::default(),
+            &RepositoryRules::default(),
             ReportRequest::ReviewAddressed(addressed),
         )
     };
@@ -203,7 +207,7 @@ fn open_decision_calls_ticket_without_new_review() {
 
 #[test]
 fn unfinished_work_gives_the_ticket_back() {
-    use domain::{Assign, StopReason};
+    use domain::{AssigneeRule, StopReason};
     let stopped = |ticket: &str, job, reason| {
         let stopped = report::RunStopped {
             job,
@@ -211,7 +215,11 @@ fn unfinished_work_gives_the_ticket_back() {
             pull_request: None,
             branch: None,
         };
-        names(ticket, &Rules::default(), ReportRequest::RunStopped(stopped))
+        names(
+            ticket,
+            &RepositoryRules::default(),
+            ReportRequest::RunStopped(stopped),
+        )
     };
     let (back, kept) = (["check_run", "unassign", "comment"], ["check_run", "comment"]);
     let limit = || StopReason::TurnLimit { turns: 60 };
@@ -224,11 +232,11 @@ fn unfinished_work_gives_the_ticket_back() {
     );
     let by_ann = StopReason::Stopped { by: "ann".to_owned() };
     assert_eq!(stopped("jira:ENG-12", Job::Implement, by_ann), kept);
-    let mut rules = Rules::default();
-    rules.agent.assign = Assign::Us;
+    let mut rules = RepositoryRules::default();
+    rules.agent.assign = AssigneeRule::Us;
     let started = |ticket: &str, job| {
         let repository = "acme/shop".parse().unwrap();
-        let begun = report::Begun::default();
+        let begun = report::WorkOrigin::default();
         let started = report::WorkStarted {
             job,
             repository,
@@ -262,7 +270,7 @@ fn planned_issues_open_before_they_are_linked() {
             issues: vec![planned("All"), planned("One")],
         })
     };
-    let of = |parent| names("github:acme/shop#7", &Rules::default(), request(parent));
+    let of = |parent| names("github:acme/shop#7", &RepositoryRules::default(), request(parent));
     assert_eq!(
         of(None),
         ["create_issue", "create_issue", "add_sub_issue", "comment"]
@@ -282,26 +290,26 @@ fn planned_issues_open_before_they_are_linked() {
 #[test]
 fn equal_effects_get_distinct_ledger_names() {
     let issue = || TicketKey::jira("ENG-1").unwrap();
-    let comment = || Comment {
-        thread: Thread::of(&issue()),
+    let comment = || WriteComment {
+        thread: CommentThread::of(&issue()),
     };
-    let unassign = crate::effects::Unassign {
+    let unassign = crate::effects::UnassignTicket {
         ticket: issue(),
         from_anybody: false,
     };
-    let effects: Effects = vec![
+    let effects: EffectList = vec![
         Box::new(comment()),
         Box::new(unassign),
         Box::new(comment()),
         Box::new(comment()),
     ];
-    let names: Vec<String> = named(&effects).map(|(name, _)| name).collect();
+    let names: Vec<String> = name_effects(&effects).map(|(name, _)| name).collect();
     assert_eq!(names, ["comment", "unassign", "comment.2", "comment.3"]);
 }
 
 #[test]
 fn review_status_moves_ticket_at_handover() {
-    let mut rules = Rules::default();
+    let mut rules = RepositoryRules::default();
     rules.agent.review_status = "In Review".to_owned();
     let request = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request(),
@@ -322,8 +330,8 @@ fn review_status_moves_ticket_at_handover() {
 
 #[test]
 fn github_ticket_closes_without_move_or_link() {
-    let rules = Rules::default();
-    let request = ReportRequest::Merged(report::Merged {
+    let rules = RepositoryRules::default();
+    let request = ReportRequest::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".into(),
     });
@@ -335,13 +343,13 @@ fn github_ticket_closes_without_move_or_link() {
 
 #[test]
 fn the_configured_done_status_is_tried_first() {
-    let mut rules = Rules::default();
+    let mut rules = RepositoryRules::default();
     rules.agent.done_status = "Shipped".to_owned();
-    let request = ReportRequest::Merged(report::Merged {
+    let request = ReportRequest::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".into(),
     });
-    let effects = plan(&report("jira:ENG-12", request), &rules);
+    let effects = plan_effects(&report("jira:ENG-12", request), &rules);
     let goals = format!("{:?}", effects[1]);
     assert!(
         goals.contains(r#"goals: ["Shipped", "done""#) && goals.contains("resolved"),
@@ -351,14 +359,14 @@ fn the_configured_done_status_is_tried_first() {
 
 #[test]
 fn rehearsal_returns_effects_of_other_requests() {
-    let rules = Rules::default();
+    let rules = RepositoryRules::default();
     let repository: RepositoryName = "acme/shop".parse().unwrap();
     let started = report::WorkStarted {
         job: Job::Implement,
         repository: repository.clone(),
-        begun: report::Begun::default(),
+        begun: report::WorkOrigin::default(),
     };
-    let rehearse = report::Rehearse {
+    let rehearse = report::RehearsalRequest {
         job: Job::Implement,
         repository: repository.clone(),
         requests: vec![started.into(), push(repository).into()],
@@ -368,7 +376,7 @@ fn rehearsal_returns_effects_of_other_requests() {
         assert_eq!(effects, Vec::<&str>::new(), "{ticket}");
     }
     let report = report("jira:ENG-12", rehearse.into());
-    let Receipt::Rehearsed { would } = receipt(&report, &rules, Made::default()) else {
+    let OutboundReceipt::Rehearsed { would } = build_receipt(&report, &rules, EffectOutput::default()) else {
         panic!("no rehearsal")
     };
     let [started, push] = would.as_slice() else {

@@ -1,45 +1,45 @@
 //! Report of a triage: sets its choices, and notifies people about choices that could not be set and about a possible
 //! duplicate.
 
-use domain::{TicketKey, TriageChoices, report::Triaged};
+use domain::{TicketKey, TriageChoices, report::TicketTriaged};
 
-use super::{Asked, Effects, Heard, Kind, Told};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
 use crate::{
     effects::{AddLabels, LinkIssues, SetIssueType, SetPriority, SetProjectFields},
     message,
 };
 
-impl Kind for Triaged {
+impl ReportKind for TicketTriaged {
     /// Sets the choices that the current rules permit.
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         let choices = asked.rules.triage.choices(&asked.report.ticket);
-        let mut effects: Effects = vec![Box::new(labels(self, asked))];
+        let mut effects: EffectList = vec![Box::new(plan_labels(self, asked))];
         effects.extend(issue_type(self, asked, &choices).map(|effect| Box::new(effect) as _));
-        effects.extend(priority(self, asked, &choices).map(|effect| Box::new(effect) as _));
-        effects.extend(fields(self, asked, &choices).map(|effect| Box::new(effect) as _));
-        effects.extend(link(self, asked).map(|effect| Box::new(effect) as _));
+        effects.extend(plan_priority(self, asked, &choices).map(|effect| Box::new(effect) as _));
+        effects.extend(plan_fields(self, asked, &choices).map(|effect| Box::new(effect) as _));
+        effects.extend(plan_link(self, asked).map(|effect| Box::new(effect) as _));
         effects
     }
 
     /// The set values are visible on the ticket. A possible duplicate needs a person's decision, so it is a separate
     /// comment.
-    fn heard(&self) -> Heard {
+    fn heard(&self) -> NoticePlace {
         match self.duplicate_of {
-            Some(_) => Heard::Apart,
-            None => Heard::IfAny,
+            Some(_) => NoticePlace::Apart,
+            None => NoticePlace::IfAny,
         }
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         let is_linked = told.made.linked.is_some();
         let repeats = self.duplicate_of.as_deref();
-        let mut paragraphs: Vec<String> = repeats.map(|of| message::duplicate(of, is_linked)).into_iter().collect();
-        paragraphs.extend(message::left(&told.made.left));
+        let mut paragraphs: Vec<String> = repeats.map(|of| message::render_duplicate(of, is_linked)).into_iter().collect();
+        paragraphs.extend(message::render_unset_choices(&told.made.left));
         paragraphs
     }
 }
 
-fn labels(triaged: &Triaged, asked: &Asked<'_>) -> AddLabels {
+fn plan_labels(triaged: &TicketTriaged, asked: &PlanContext<'_>) -> AddLabels {
     let mut labels = triaged.labels.clone();
     let of_duplicates = &asked.rules.triage.duplicate_label;
     if triaged.duplicate_of.is_some() && !of_duplicates.is_empty() {
@@ -51,7 +51,7 @@ fn labels(triaged: &Triaged, asked: &Asked<'_>) -> AddLabels {
     }
 }
 
-fn issue_type(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Option<SetIssueType> {
+fn issue_type(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetIssueType> {
     let name = triaged.issue_type.as_ref().filter(|name| choices.types.contains(name))?;
     Some(SetIssueType {
         ticket: asked.report.ticket.clone(),
@@ -59,11 +59,11 @@ fn issue_type(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> 
     })
 }
 
-fn chosen_priority<'a>(triaged: &'a Triaged, choices: &TriageChoices) -> Option<&'a String> {
+fn chosen_priority<'a>(triaged: &'a TicketTriaged, choices: &TriageChoices) -> Option<&'a String> {
     triaged.priority.as_ref().filter(|name| choices.priorities.contains(name))
 }
 
-fn priority(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Option<SetPriority> {
+fn plan_priority(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetPriority> {
     let name = chosen_priority(triaged, choices)?;
     let ticket = &asked.report.ticket;
     let has_label = !asked.rules.triage.priority_label.is_empty();
@@ -73,7 +73,7 @@ fn priority(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Op
     })
 }
 
-fn fields(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Option<SetProjectFields> {
+fn plan_fields(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetProjectFields> {
     let TicketKey::GitHub { repository, number } = &asked.report.ticket else {
         return None;
     };
@@ -96,7 +96,7 @@ fn fields(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Opti
     })
 }
 
-fn link(triaged: &Triaged, asked: &Asked<'_>) -> Option<LinkIssues> {
+fn plan_link(triaged: &TicketTriaged, asked: &PlanContext<'_>) -> Option<LinkIssues> {
     let (ticket, link_type) = (&asked.report.ticket, &asked.rules.triage.link_type);
     let is_jira = matches!(ticket, TicketKey::Jira { .. });
     let to = triaged.duplicate_of.as_ref().filter(|to| TicketKey::jira(to).is_ok())?;

@@ -1,16 +1,16 @@
 //! Report of an unreadable record about the ticket.
 
-use domain::report::Unreadable;
+use domain::report::UnreadableRecordNotice;
 
-use super::{Kind, Told};
-use crate::{board::Mark, message};
+use super::{ReportKind, NoticeContext};
+use crate::{board::WorkEnd, message};
 
-impl Kind for Unreadable {
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Failed)
+impl ReportKind for UnreadableRecordNotice {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Failed)
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::unreadable(&self.what.to_string(), self.is_poison)
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_unreadable(&self.what.to_string(), self.is_poison)
     }
 }

@@ -1,18 +1,18 @@
 //! Snapshot tests of all texts.
 
-use domain::check::{CheckOutcome, Hunk, Level};
+use domain::check::{ChangeHunk, CheckOutcome, EvidenceLevel};
 use domain::{
-    BranchRef, Budget, BudgetOf, ChangeSize, CheckRow, Demonstrated, Description, FailedCheck, FileChange,
-    FileNote, FileRole, Handover, Job, ObjectRef, Period, Plan, PlanStep, PullRequestRef, PushBranch,
-    Repetition, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace, SkipReason, StopReason,
-    TicketKey, Timestamp, Withdrawal, report,
+    BranchPush, BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ChangeDescription, ChangePlan,
+    ChangeStatistics, ChangedFileSize, CheckRow, DemonstrationResult, FailedCheck, FileNote, FileRole, Job,
+    ObjectRef, PlanStep, PullRequestRef, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace,
+    SkipReason, StopReason, TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
 };
 use insta::assert_snapshot;
 
-use super::Told;
+use super::NoticeContext;
 use crate::{
-    draft::Draft,
-    made::{Made, Moved, Shown},
+    draft::PullRequestDraft,
+    effect_output::{EffectOutput, ShownChange, TransitionResult},
     message::*,
 };
 
@@ -33,8 +33,8 @@ fn pull_request() -> PullRequestRef {
     }
 }
 
-fn draft(title: &str, body: &str) -> Draft {
-    Draft {
+fn draft(title: &str, body: &str) -> PullRequestDraft {
+    PullRequestDraft {
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base_branch: "main".to_owned(),
@@ -45,7 +45,7 @@ fn draft(title: &str, body: &str) -> Draft {
 }
 
 fn opens() -> ReportRequest {
-    ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    ReportRequest::OpenPullRequest(report::PullRequestOpening {
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base_branch: "main".to_owned(),
@@ -55,11 +55,11 @@ fn opens() -> ReportRequest {
     })
 }
 
-fn comment(request: &ReportRequest, made: &Made, ticket: &TicketKey, run: Option<&RunId>) -> String {
+fn comment(request: &ReportRequest, made: &EffectOutput, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let again = "Ready for Agent";
-    super::comment(
+    super::render_comment(
         request,
-        &Told {
+        &NoticeContext {
             made,
             ticket,
             run,
@@ -69,15 +69,15 @@ fn comment(request: &ReportRequest, made: &Made, ticket: &TicketKey, run: Option
 }
 
 fn said(say: &ReportRequest) -> String {
-    comment(say, &Made::default(), &jira(), Some(&run()))
+    comment(say, &EffectOutput::default(), &jira(), Some(&run()))
 }
 
-fn said_after(say: &ReportRequest, moved: Moved) -> String {
+fn said_after(say: &ReportRequest, moved: TransitionResult) -> String {
     comment(
         say,
-        &Made {
+        &EffectOutput {
             moved: Some(moved),
-            ..Made::default()
+            ..EffectOutput::default()
         },
         &jira(),
         Some(&run()),
@@ -85,7 +85,7 @@ fn said_after(say: &ReportRequest, moved: Moved) -> String {
 }
 
 fn merged() -> ReportRequest {
-    ReportRequest::Merged(report::Merged {
+    ReportRequest::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".to_owned(),
     })
@@ -105,7 +105,7 @@ fn started() {
     let say = ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
-        begun: report::Begun::default(),
+        begun: report::WorkOrigin::default(),
     });
     assert_snapshot!(said(&say), @"
     Journeyman has started to work on this ticket in `acme/shop`.
@@ -116,9 +116,9 @@ fn started() {
 
 #[test]
 fn opened() {
-    let made = Made {
+    let made = EffectOutput {
         pull_request: Some(pull_request()),
-        ..Made::default()
+        ..EffectOutput::default()
     };
     assert_snapshot!(comment(&opens(), &made, &jira(), Some(&run())), @"
     Draft [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is open. It becomes ready for review when its checks pass.
@@ -204,7 +204,7 @@ fn repairs_that_are_used_up_call_people() {
 fn what_contradicts_the_ticket_calls_who_decides() {
     let reply = domain::ThreadReply {
         id: 4,
-        disposition: domain::Disposition::Asked,
+        disposition: domain::ThreadDisposition::Asked,
         reply: "The ticket asks for net totals, @rita.".to_owned(),
     };
     assert_snapshot!(thread_reply(&reply, None, &["grace".to_owned()]), @"
@@ -234,7 +234,7 @@ fn what_contradicts_the_ticket_calls_who_decides() {
 
 #[test]
 fn merged_and_moved() {
-    assert_snapshot!(said_after(&merged(), Moved::To("Done".to_owned())), @"
+    assert_snapshot!(said_after(&merged(), TransitionResult::To("Done".to_owned())), @"
     `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
 
     The ticket is now **Done**.
@@ -246,12 +246,12 @@ fn merged_and_moved() {
 #[test]
 fn unmoved_ticket_suggests_another_way_to_retry() {
     let unmoved = [
-        Moved::Unavailable {
+        TransitionResult::Unavailable {
             wanted: "In Progress".to_owned(),
             status: "Ready for Agent".to_owned(),
             reachable: Vec::new(),
         },
-        Moved::Refused {
+        TransitionResult::Refused {
             wanted: "In Progress".to_owned(),
             detail: "a field".to_owned(),
             asks_for: Vec::new(),
@@ -274,7 +274,7 @@ fn unmoved_ticket_suggests_another_way_to_retry() {
 
 #[test]
 fn closed() {
-    let say = ReportRequest::Closed(report::Closed {
+    let say = ReportRequest::Closed(report::PullRequestClosed {
         pull_request: pull_request(),
         by: "ann".into(),
     });
@@ -287,8 +287,8 @@ fn closed() {
     ");
 }
 
-fn push() -> PushBranch {
-    PushBranch {
+fn push() -> BranchPush {
+    BranchPush {
         scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
@@ -310,9 +310,9 @@ fn asked(diff: &str, files: usize) -> String {
     asked_about(diff, files, None)
 }
 
-fn asked_about(diff: &str, files: usize, description: Option<Box<Description>>) -> String {
-    let excerpt = excerpt(diff);
-    let shown = Shown {
+fn asked_about(diff: &str, files: usize, description: Option<Box<ChangeDescription>>) -> String {
+    let excerpt = excerpt_diff(diff);
+    let shown = ShownChange {
         head: push().head,
         diff: object(),
         files,
@@ -320,12 +320,12 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<Description>>) 
         hidden_lines: excerpt.hidden_lines,
         hidden_files: excerpt.hidden_files,
     };
-    let made = Made {
+    let made = EffectOutput {
         shown: Some(shown),
-        ..Made::default()
+        ..EffectOutput::default()
     };
     comment(
-        &ReportRequest::DecisionNeeded(domain::Proposal {
+        &ReportRequest::DecisionNeeded(domain::PushProposal {
             push: push(),
             description,
         }),
@@ -354,7 +354,7 @@ fn decision_needed() {
 
 #[test]
 fn plan_proposed() {
-    let plan = Plan {
+    let plan = ChangePlan {
         goal: "Totals count pieces.".to_owned(),
         approach: "Multiply @here before the discount.".to_owned(),
         steps: vec![PlanStep {
@@ -370,7 +370,7 @@ fn plan_proposed() {
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
     });
-    assert_snapshot!(comment(&say, &Made::default(), &jira(), Some(&run())), @r#"
+    assert_snapshot!(comment(&say, &EffectOutput::default(), &jira(), Some(&run())), @r#"
     A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
 
     > Totals count pieces.
@@ -393,14 +393,14 @@ fn plan_proposed() {
     "#);
 }
 
-fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Description> {
+fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<ChangeDescription> {
     let note = |path: &str, change: &str| FileNote {
         path: path.to_owned(),
         change: change.to_owned(),
     };
-    let files: Vec<FileChange> = files
+    let files: Vec<ChangedFileSize> = files
         .iter()
-        .map(|(path, added, removed, role)| FileChange {
+        .map(|(path, added, removed, role)| ChangedFileSize {
             path: (*path).to_owned(),
             added: *added,
             removed: *removed,
@@ -408,18 +408,18 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
         })
         .collect();
     let modules: Vec<String> = modules.iter().map(|name| (*name).to_owned()).collect();
-    Box::new(Description {
-        handover: Handover {
+    Box::new(ChangeDescription {
+        handover: WorkHandover {
             summary: "Counts every piece, cc @ann.".to_owned(),
             root_cause: Some("`total` left the quantity out.".to_owned()),
             files: vec![
                 note("./shop/cart.py", "Multiplies by the quantity."),
                 note("shop/tax.py", "Is not in the change."),
             ],
-            ..Handover::default()
+            ..WorkHandover::default()
         },
         ticket: "Totals are <b>wrong</b> for #3".to_owned(),
-        change: Some(ChangeSize::of(&files, &modules)),
+        change: Some(ChangeStatistics::of(&files, &modules)),
         checks: vec![CheckRow {
             command: "pytest".to_owned(),
             base: Some(CheckOutcome::Green),
@@ -435,14 +435,14 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
             setup_hint: None,
         }],
         demonstrations: vec![
-            Demonstrated {
+            DemonstrationResult {
                 command: "shop total | tee all".to_owned(),
                 prints: "37.50".to_owned(),
                 before: String::new(),
                 after: "total: 37.50".to_owned(),
                 is_shown: true,
             },
-            Demonstrated {
+            DemonstrationResult {
                 command: "shop list".to_owned(),
                 prints: "3 mugs".to_owned(),
                 before: "mugs".to_owned(),
@@ -450,14 +450,14 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
                 is_shown: false,
             },
         ],
-        level: Some(Level::E1),
-        unnoticed: vec![Hunk {
+        level: Some(EvidenceLevel::E1),
+        unnoticed: vec![ChangeHunk {
             path: "shop/cart.py".to_owned(),
             line: 7,
             lines: 2,
             is_test: false,
         }],
-        ..Description::default()
+        ..ChangeDescription::default()
     })
 }
 
@@ -644,7 +644,7 @@ fn stop_text_at_turn_limit_keeps_draft() {
 #[test]
 fn stopped_because_the_model_repeated_itself() {
     let said = |kind| {
-        let repetition = Repetition {
+        let repetition = TurnRepetition {
             kind,
             turns: 5,
             tools: vec!["run_command".to_owned(), "read_file".to_owned()],
@@ -676,9 +676,9 @@ fn stopped_because_a_budget_is_spent() {
         text.lines().next().unwrap_or_default().to_owned()
     };
     let sentences = [
-        said(Budget::Cost, 1_812_345, 2_000_000),
-        said(Budget::Tokens, 910, 1_000),
-        said(Budget::Minutes, 81, 90),
+        said(BudgetUnit::Cost, 1_812_345, 2_000_000),
+        said(BudgetUnit::Tokens, 910, 1_000),
+        said(BudgetUnit::Minutes, 81, 90),
     ];
     assert_snapshot!(sentences.join("\n"), @"
     Journeyman stopped: the run has used $1.82 of $2.00, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.cost_usd` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.cost_usd`).
@@ -699,21 +699,21 @@ fn stop_text_names_exhausted_shared_budget() {
         needs: 101_000,
         resets: resets.and_then(Timestamp::parse),
     };
-    let day = Some(Period::Day);
+    let day = Some(BudgetPeriod::Day);
     let stopped = [
-        shared(BudgetOf::Ticket, "jira:ENG-12", None, Budget::Cost, None),
+        shared(BudgetScope::Ticket, "jira:ENG-12", None, BudgetUnit::Cost, None),
         shared(
-            BudgetOf::Repository,
+            BudgetScope::Repository,
             "acme/shop",
             day,
-            Budget::Tokens,
+            BudgetUnit::Tokens,
             Some("2026-11-24T00:00:00Z"),
         ),
         shared(
-            BudgetOf::Organization,
+            BudgetScope::Organization,
             "acme",
-            Some(Period::Month),
-            Budget::Cost,
+            Some(BudgetPeriod::Month),
+            BudgetUnit::Cost,
             None,
         ),
     ]
@@ -748,10 +748,10 @@ fn stop_text_names_exhausted_shared_budget() {
 #[test]
 fn waiting_run_names_time_it_continues() {
     let budget = SharedBudget {
-        of: BudgetOf::Repository,
+        of: BudgetScope::Repository,
         name: "acme/shop".to_owned(),
-        period: Some(Period::Day),
-        budget: Budget::Tokens,
+        period: Some(BudgetPeriod::Day),
+        budget: BudgetUnit::Tokens,
         spent: 990,
         limit: 1_000,
         needs: 40,
@@ -793,16 +793,16 @@ fn each_stop_reason_has_first_sentence() {
         StopReason::ModelFailed { detail: detail() },
         StopReason::WorkspaceUnavailable { detail: detail() },
         StopReason::SetupFailed { log_tail: detail() },
-        StopReason::ReportRefused(domain::Refusal::Outside { detail: detail() }),
+        StopReason::ReportRefused(domain::OutboundRefusal::Outside { detail: detail() }),
         StopReason::Superseded,
         StopReason::Withdrawn {
-            why: Withdrawal::Merged,
+            why: WithdrawalReason::Merged,
         },
         StopReason::Withdrawn {
-            why: Withdrawal::Closed,
+            why: WithdrawalReason::Closed,
         },
         StopReason::Withdrawn {
-            why: Withdrawal::Unrequested,
+            why: WithdrawalReason::Unrequested,
         },
     ]
     .map(first)
@@ -826,7 +826,14 @@ fn each_stop_reason_has_first_sentence() {
 
 #[test]
 fn skipped() {
-    let skipped = |reason| comment(&ReportRequest::Skipped(reason), &Made::default(), &jira(), None);
+    let skipped = |reason| {
+        comment(
+            &ReportRequest::Skipped(reason),
+            &EffectOutput::default(),
+            &jira(),
+            None,
+        )
+    };
     let comments = [
         skipped(SkipReason::Phrase {
             phrase: "[AGENT-SKIP]".into(),
@@ -958,7 +965,7 @@ fn retry_text_names_time_and_shortcut() {
 #[test]
 fn quarantine_text_names_reason_and_way_out() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
-    assert_snapshot!(comment(&ReportRequest::Quarantined(report::Quarantined { reason }), &Made::default(), &jira(), None), @"
+    assert_snapshot!(comment(&ReportRequest::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &jira(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
@@ -968,7 +975,7 @@ fn quarantine_text_names_reason_and_way_out() {
 #[test]
 fn unreadable_record_text_names_next_step() {
     let what = domain::RecordKind::Trigger;
-    assert_snapshot!(comment(&ReportRequest::Unreadable(report::Unreadable { what, is_poison: false }), &Made::default(), &jira(), None), @"
+    assert_snapshot!(comment(&ReportRequest::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &jira(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
@@ -978,11 +985,11 @@ fn unreadable_record_text_names_next_step() {
 #[test]
 fn poison_is_set_aside_with_its_attempts() {
     let what = domain::RecordKind::Report;
-    let request = ReportRequest::Unreadable(report::Unreadable {
+    let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
         what,
         is_poison: true,
     });
-    assert_snapshot!(comment(&request, &Made::default(), &jira(), None), @"
+    assert_snapshot!(comment(&request, &EffectOutput::default(), &jira(), None), @"
     Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).

@@ -1,19 +1,19 @@
 //! Report of a complete change that ends its ticket without a pull request.
 
-use domain::{Receipt, report::WorkDelivered};
+use domain::{OutboundReceipt, report::WorkDelivered};
 
-use super::{Asked, Effects, Kind, Told};
+use super::{PlanContext, EffectList, ReportKind, NoticeContext};
 use crate::{
-    board::{Lasting, Mark},
+    board::{FinishedWork, WorkEnd},
     effects::{self, ShowChange},
-    made::Made,
+    effect_output::EffectOutput,
     message,
 };
 
-impl Kind for WorkDelivered {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
+impl ReportKind for WorkDelivered {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         // The shown change is the pushed one, and the inspection comes before the push.
-        let mut effects: Effects = vec![
+        let mut effects: EffectList = vec![
             Box::new(ShowChange(self.push.clone())),
             Box::new(effects::PushBranch(self.push.clone())),
         ];
@@ -22,23 +22,23 @@ impl Kind for WorkDelivered {
         effects
     }
 
-    fn mark(&self, _: &Told<'_>) -> Option<Mark> {
-        Some(Mark::Done)
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Done)
     }
 
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::delivered(&self.push, told.made.moved.as_ref())
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        message::render_delivery(&self.push, told.made.moved.as_ref())
     }
 
-    fn lasting(&self, told: &Told<'_>) -> Lasting {
-        Lasting {
-            done: Some(message::done(Some(&self.description))),
+    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+        FinishedWork {
+            done: Some(message::render_finished_work(Some(&self.description))),
             changed: told.made.shown.as_ref().map(message::shown_change),
         }
     }
 
-    fn receipt(&self, made: Made, _: &Asked<'_>) -> Receipt {
-        made.pushed.map_or(Receipt::Told, |head| Receipt::Pushed {
+    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
+        made.pushed.map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
             branch: self.push.branch.clone(),
             head,
         })

@@ -2,35 +2,35 @@
 
 use domain::{Job, report::WorkStarted};
 
-use super::{Asked, Effects, Heard, Kind, Told, shows};
-use crate::{board::Lasting, message, rounds::RoundEvent};
+use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext, show_round_event};
+use crate::{board::FinishedWork, message, rounds::RoundEvent};
 
-impl Kind for WorkStarted {
-    fn effects(&self, asked: &Asked<'_>) -> Effects {
-        let mut effects = Effects::new();
+impl ReportKind for WorkStarted {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
+        let mut effects = EffectList::new();
         // Work on an existing pull request leaves the status of its ticket unchanged.
         if self.job == Job::Implement {
             let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
             effects.extend(asked.assigned().into_iter().chain(moved));
         }
         if matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview) {
-            effects.push(shows(&self.repository, RoundEvent::Begun(self.begun.clone())));
+            effects.push(show_round_event(&self.repository, RoundEvent::Begun(self.begun.clone())));
         }
         effects
     }
 
-    fn heard(&self) -> Heard {
-        Heard::AtStart
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::AtStart
     }
 
-    fn lasting(&self, _: &Told<'_>) -> Lasting {
+    fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {
         match self.job {
-            Job::Implement if !self.begun.is_again => Lasting::nothing(),
-            _ => Lasting::default(),
+            Job::Implement if !self.begun.is_again => FinishedWork::nothing(),
+            _ => FinishedWork::default(),
         }
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        vec![message::started(self.job, &self.repository, &self.begun)]
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        vec![message::render_start(self.job, &self.repository, &self.begun)]
     }
 }

@@ -33,8 +33,8 @@ const PLACEHOLDERS: [&str; 8] = [
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(include_str!("rules.toml")));
 
 /// Returns the kind of the first credential in a text. It never returns the credential.
-pub(crate) fn find(text: &str) -> Option<&'static str> {
-    let clean = readable(text);
+pub(crate) fn find_credential(text: &str) -> Option<&'static str> {
+    let clean = strip_hidden(text);
     let mut rules = RULES.matching(&clean);
     let found = rules.find(|rule| rule.secrets(&clean).next().is_some());
     let found = found.map(|rule| rule.description.as_str());
@@ -43,12 +43,12 @@ pub(crate) fn find(text: &str) -> Option<&'static str> {
 
 /// Finds credentials in Markdown that a page renders: entities, percent signs, marks and escapes are decoded, too.
 pub(crate) fn find_rendered(text: &str) -> Option<&'static str> {
-    find(text).or_else(|| rendered(text).and_then(|shown| find(&shown)))
+    find_credential(text).or_else(|| render_page_text(text).and_then(|shown| find_credential(&shown)))
 }
 
 /// Returns the text and the link targets that a page shows of Markdown, percent-decoded; `None` if the text has
 /// nothing to decode.
-fn rendered(text: &str) -> Option<String> {
+fn render_page_text(text: &str) -> Option<String> {
     if !text.contains(['&', '%', '\\', '*', '_', '<', '`']) {
         return None;
     }
@@ -78,9 +78,11 @@ fn rendered(text: &str) -> Option<String> {
 
 /// Redacts credentials. If only the page would show one, the result is the text of the page.
 pub(crate) fn redact_rendered(text: &str) -> Cow<'_, str> {
-    match rendered(text).filter(|shown| find(text).is_none() && find(shown).is_some()) {
-        Some(shown) => Cow::Owned(redact(&shown).into_owned()),
-        None => redact(text),
+    match render_page_text(text)
+        .filter(|shown| find_credential(text).is_none() && find_credential(shown).is_some())
+    {
+        Some(shown) => Cow::Owned(redact_credentials(&shown).into_owned()),
+        None => redact_credentials(text),
     }
 }
 
@@ -134,8 +136,8 @@ pub(crate) fn without_logins(text: &str) -> String {
 }
 
 /// Replaces each credential by its kind in brackets.
-pub(crate) fn redact(text: &str) -> Cow<'_, str> {
-    let clean = readable(text);
+pub(crate) fn redact_credentials(text: &str) -> Cow<'_, str> {
+    let clean = strip_hidden(text);
     let mut ranges: Vec<(Range<usize>, &'static str)> = RULES
         .matching(&clean)
         .flat_map(|rule| {
@@ -166,9 +168,9 @@ pub(crate) fn redact(text: &str) -> Cow<'_, str> {
 }
 
 /// Removes invisible characters, which could separate the characters of a credential.
-fn readable(text: &str) -> Cow<'_, str> {
+fn strip_hidden(text: &str) -> Cow<'_, str> {
     if text.contains(domain::text::is_hidden) {
-        Cow::Owned(domain::text::without_hidden(text))
+        Cow::Owned(domain::text::remove_hidden(text))
     } else {
         Cow::Borrowed(text)
     }
@@ -177,7 +179,7 @@ fn readable(text: &str) -> Cow<'_, str> {
 /// One rule of the rules file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct ScanRule {
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "for people who keep the file, and for its test")
@@ -188,7 +190,7 @@ struct Rule {
     keywords: Vec<String>,
     #[serde(default)]
     entropy: f64,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     digit: bool,
     #[serde(default)]
     joined: bool,
@@ -196,17 +198,17 @@ struct Rule {
     compiled: std::sync::OnceLock<Option<Regex>>,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
 #[derive(Deserialize)]
 struct RuleFile {
-    rules: Vec<Rule>,
+    rules: Vec<ScanRule>,
 }
 
 struct RuleSet {
-    rules: Vec<Rule>,
+    rules: Vec<ScanRule>,
     keywords: Option<AhoCorasick>,
     /// Index of the rule of each keyword.
     owners: Vec<usize>,
@@ -231,7 +233,7 @@ impl RuleSet {
     }
 
     /// Returns the rules whose keywords occur in the text, in the order of the file.
-    fn matching<'a>(&'a self, text: &str) -> impl Iterator<Item = &'a Rule> + use<'a> {
+    fn matching<'a>(&'a self, text: &str) -> impl Iterator<Item = &'a ScanRule> + use<'a> {
         let found = self
             .keywords
             .iter()
@@ -243,7 +245,7 @@ impl RuleSet {
     }
 }
 
-impl Rule {
+impl ScanRule {
     fn regex(&self) -> Option<&Regex> {
         let compile = || RegexBuilder::new(&self.regex).unicode(false).build().ok();
         self.compiled.get_or_init(compile).as_ref()
@@ -267,7 +269,7 @@ impl Rule {
     fn is_secret(&self, secret: &[u8]) -> bool {
         let lower = String::from_utf8_lossy(secret).to_ascii_lowercase();
         (!self.digit || secret.iter().any(u8::is_ascii_digit))
-            && (self.entropy <= 0.0 || entropy(secret) >= self.entropy)
+            && (self.entropy <= 0.0 || shannon_entropy(secret) >= self.entropy)
             && !PLACEHOLDERS.iter().any(|word| lower.contains(word))
     }
 }
@@ -278,7 +280,7 @@ fn follows_a_word(text: &str, at: usize) -> bool {
 }
 
 /// Shannon entropy in bits per byte.
-fn entropy(bytes: &[u8]) -> f64 {
+fn shannon_entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {
         counts[usize::from(*byte)] += 1;

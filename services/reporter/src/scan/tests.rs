@@ -166,14 +166,14 @@ fn configured_credential_is_found_by_value() {
     let configured = secrecy::SecretString::from("correct horse battery");
     add_configured([&configured, &secrecy::SecretString::from("short")]);
     assert_eq!(
-        find("it is correct horse battery, isn't it"),
+        find_credential("it is correct horse battery, isn't it"),
         Some("configured credential")
     );
     assert_eq!(
-        redact("correct horse battery."),
+        redact_credentials("correct horse battery."),
         "[configured credential removed]."
     );
-    assert_eq!(find("a short word"), None);
+    assert_eq!(find_credential("a short word"), None);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn every_scan_rule_parses_and_compiles() {
 #[test]
 fn credentials_of_many_issuers_are_found() {
     for (text, kind) in corpus() {
-        assert_eq!(find(&text), Some(kind), "{text}");
+        assert_eq!(find_credential(&text), Some(kind), "{text}");
     }
 }
 
@@ -201,8 +201,11 @@ fn credential_with_hidden_characters_is_found() {
         .chars()
         .flat_map(|c| [c, '\0'])
         .collect();
-    assert_eq!(find(&wide), Some("GitHub token"));
-    assert_eq!(find(&format!("gh\u{200b}p_{}", noise(36))), Some("GitHub token"));
+    assert_eq!(find_credential(&wide), Some("GitHub token"));
+    assert_eq!(
+        find_credential(&format!("gh\u{200b}p_{}", noise(36))),
+        Some("GitHub token")
+    );
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn ordinary_text_is_not_a_credential() {
         "discord: see docs/bots.md for 3 examples",
         "",
     ] {
-        assert_eq!(find(line), None, "{line}");
+        assert_eq!(find_credential(line), None, "{line}");
     }
 }
 
@@ -239,14 +242,14 @@ fn ordinary_text_is_not_a_credential() {
 fn redaction_keeps_the_surrounding_words() {
     let token = format!("ghp_{}", noise(36));
     let text = format!("first {token}, then `{token}` and url https://a:{token}@b.example/x");
-    let shown = redact(&text);
+    let shown = redact_credentials(&text);
     assert!(!shown.contains(&token) && !shown.contains(&noise(10)), "{shown}");
     assert!(
         shown.starts_with("first [GitHub token removed], then `[GitHub token removed]`"),
         "{shown}"
     );
-    assert_eq!(redact("nothing here"), "nothing here");
+    assert_eq!(redact_credentials("nothing here"), "nothing here");
     for (text, _) in corpus() {
-        assert_eq!(find(&redact(&text)), None, "{text}");
+        assert_eq!(find_credential(&redact_credentials(&text)), None, "{text}");
     }
 }

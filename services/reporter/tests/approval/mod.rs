@@ -1,8 +1,8 @@
 //! Tests of pushes that need a person's approval.
 
 use domain::{
-    CommitId, Decision, Proposal, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, ScopeOf, Source,
-    Trigger, TriggerKey, Verdict, Widened,
+    BranchPush, CommitId, DecisionVerdict, GateDecision, OutboundOutcome, OutboundReceipt, PushProposal,
+    ReportRequest, ScopeInputs, Trigger, TriggerChannel, TriggerKey, TriggerReason, WidenedModule,
 };
 
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     rig::{Rig, RigOptions},
 };
 
-fn decision_needed(push: PushBranch) -> ReportRequest {
-    ReportRequest::DecisionNeeded(Proposal {
+fn decision_needed(push: BranchPush) -> ReportRequest {
+    ReportRequest::DecisionNeeded(PushProposal {
         push,
         description: None,
     })
@@ -26,8 +26,8 @@ async fn gated() -> Rig {
 }
 
 /// Appends the trigger that ingest writes for a decision.
-async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict) {
-    let decision = Decision {
+async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: DecisionVerdict) {
+    let decision = GateDecision {
         run,
         head: head.clone(),
         verdict,
@@ -36,11 +36,11 @@ async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict
     let trigger = Trigger {
         ticket: rig.ticket.clone(),
         key: TriggerKey::new(format!("decision:{}:{verdict:?}:{head}", decision.run)),
-        at: bootstrap::now(),
-        source: Source::Api,
+        at: bootstrap::read_wall_clock(),
+        source: TriggerChannel::Api,
         actor: Some("ann".to_owned()),
         seen: None,
-        reason: Reason::Decided(decision),
+        reason: TriggerReason::Decided(decision),
     };
     rig.queue.triggers().append(&trigger).await.unwrap();
 }
@@ -53,16 +53,16 @@ async fn push_without_approval_of_commit_is_refused() {
         .await;
     let (head, base) = (push.head.clone(), push.base.clone());
     let mut position = 2;
-    let mut pushed = async |rig: &Rig, push: &PushBranch| {
+    let mut pushed = async |rig: &Rig, push: &BranchPush| {
         position += 2;
         let report = rig.report(position, ReportRequest::PushBranch(push.clone()));
         rig.settled(&report).await
     };
     assert!(refusal(&pushed(&rig, &push).await).contains("nobody approved"));
-    decide(&rig, rig.run(), &base, Verdict::Approve).await;
-    decide(&rig, rig.run(), &head, Verdict::Reject).await;
+    decide(&rig, rig.run(), &base, DecisionVerdict::Approve).await;
+    decide(&rig, rig.run(), &head, DecisionVerdict::Reject).await;
     let other = domain::RunId::new(rig.ticket.clone(), 99);
-    decide(&rig, other, &head, Verdict::Approve).await;
+    decide(&rig, other, &head, DecisionVerdict::Approve).await;
     let outcome = pushed(&rig, &push).await;
     assert!(
         refusal(&outcome).contains("nobody approved"),
@@ -70,12 +70,12 @@ async fn push_without_approval_of_commit_is_refused() {
     );
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
 
-    decide(&rig, rig.run(), &head, Verdict::Approve).await;
-    let receipt = Receipt::Pushed {
+    decide(&rig, rig.run(), &head, DecisionVerdict::Approve).await;
+    let receipt = OutboundReceipt::Pushed {
         branch: push.branch.clone(),
         head: head.clone(),
     };
-    assert_eq!(pushed(&rig, &push).await, ReportOutcome::Done(receipt));
+    assert_eq!(pushed(&rig, &push).await, OutboundOutcome::Done(receipt));
 
     let mut second = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
@@ -102,7 +102,7 @@ async fn approved_plan_does_not_approve_commit() {
         plan: Box::default(),
     });
     rig.settled(&rig.report(2, plan)).await;
-    decide(&rig, rig.run(), &push.head, Verdict::Approve).await;
+    decide(&rig, rig.run(), &push.head, DecisionVerdict::Approve).await;
     let asked = rig.report(4, ReportRequest::PushBranch(push));
     let outcome = rig.settled(&asked).await;
     assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
@@ -116,7 +116,8 @@ async fn decision_shows_commits_as_reporter_reads_them() {
     let files = [("cart.py", "total = 2  # \u{202e}0002\n"), ("long.txt", &long)];
     let push = rig.change("fix/ENG-1-totals", &files).await;
     let asked = rig.report(4, decision_needed(push.clone()));
-    let ReportOutcome::Done(Receipt::DecisionAsked { head, diff }) = rig.settled(&asked).await else {
+    let OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, diff }) = rig.settled(&asked).await
+    else {
         panic!("nobody is asked")
     };
     assert_eq!(head, push.head);
@@ -163,12 +164,12 @@ async fn files_beyond_scope_need_approval_or_reason() {
     .await;
     let files = [("cart.py", "total = 2\n"), ("api/v1.py", "total = 2\n")];
     let plain = rig.change("fix/ENG-1-totals", &files).await;
-    let of = |kind: &str, widened: &[&str]| PushBranch {
-        scope: Some(ScopeOf {
+    let of = |kind: &str, widened: &[&str]| BranchPush {
+        scope: Some(ScopeInputs {
             kind: kind.to_owned(),
             widened: widened
                 .iter()
-                .map(|module| Widened {
+                .map(|module| WidenedModule {
                     module: (*module).to_owned(),
                     reason: "It needs the field.".to_owned(),
                 })
@@ -183,15 +184,15 @@ async fn files_beyond_scope_need_approval_or_reason() {
     assert!(!refused.contains("cart.py"), "{refused}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     let asked = rig.report(6, ReportRequest::PushBranch(of("Bug", &["api"])));
-    assert!(matches!(rig.settled(&asked).await, ReportOutcome::Done(_)));
+    assert!(matches!(rig.settled(&asked).await, OutboundOutcome::Done(_)));
 
     let next = [("cart.py", "total = 3\n"), ("api/v1.py", "total = 3\n")];
     let mut second = rig.change("fix/ENG-1-totals", &next).await;
     second.expected = Some(plain.head.clone());
     second.scope = of("Bug", &[]).scope;
-    decide(&rig, rig.run(), &second.head, Verdict::Approve).await;
+    decide(&rig, rig.run(), &second.head, DecisionVerdict::Approve).await;
     let asked = rig.report(8, ReportRequest::PushBranch(second));
     let outcome = rig.settled(&asked).await;
-    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;
 }

@@ -3,15 +3,17 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use domain::{
-    Answered, AnsweredQuestion, BranchRecord, CommitId, DiscussionTask, Disposition, Job, LineRemark,
-    PlannedIssue, PullRequestRef, PushBranch, Reactable, Reaction, RepairEnd, Report, ReportOutcome,
-    ReportRequest, ReviewOfChange, RunId, SkipReason, StopReason, ThreadReply, TicketKey, Weight, report,
+    AnsweredQuestion, BranchPush, BranchRecord, CitedAnswer, CommitId, DiscussionTask, Job, LineRemark,
+    ObjectionWeight, OutboundOutcome, OutboundRequest, PlannedIssue, PullRequestRef, ReactionKind,
+    ReactionSubject, RepairEnd, ReportRequest, ReviewOfChange, RunId, SkipReason, StopReason,
+    ThreadDisposition, ThreadReply, TicketKey, report,
 };
 use futures::future::join_all;
 use serde_json::json;
 use testkit::{
-    Fault, eventually,
-    github::{Conclusion, READER_TOKEN, Reacted, WRITER_LOGIN, WRITER_TOKEN},
+    ServiceFault,
+    github::{READER_TOKEN, ReactedObject, RunConclusion, WRITER_LOGIN, WRITER_TOKEN},
+    poll_until,
 };
 
 use crate::{
@@ -102,7 +104,7 @@ enum At {
 type Write = (At, &'static str, String, &'static str);
 
 /// Fault for a path; `None` if the service has no such fault.
-type Strike = fn(&str, At) -> Option<Fault>;
+type Strike = fn(&str, At) -> Option<ServiceFault>;
 
 /// Final state: its description, the way to read it, and its expected value.
 type End = (&'static str, Box<dyn Fn(&Rig) -> String + Send + Sync>, String);
@@ -127,8 +129,8 @@ fn end(
 /// Objects that all cases use.
 struct Stage<'a> {
     rig: &'a Rig,
-    reader: ::github::Reader,
-    writer: ::github::Writer,
+    reader: ::github::GitHubReader,
+    writer: ::github::GitHubWriter,
 }
 
 impl<'a> Stage<'a> {
@@ -141,8 +143,8 @@ impl<'a> Stage<'a> {
         };
         Self {
             rig,
-            reader: ::github::Reader::new(&settings(READER_TOKEN)).unwrap(),
-            writer: ::github::Writer::new(&settings(WRITER_TOKEN)).unwrap(),
+            reader: ::github::GitHubReader::new(&settings(READER_TOKEN)).unwrap(),
+            writer: ::github::GitHubWriter::new(&settings(WRITER_TOKEN)).unwrap(),
         }
     }
 
@@ -213,7 +215,7 @@ impl<'a> Stage<'a> {
                 .len();
             (listed == said).then_some(())
         };
-        eventually("everything is listed", DEADLINE, is_listed)
+        poll_until("everything is listed", DEADLINE, is_listed)
             .await
             .unwrap();
     }
@@ -231,10 +233,10 @@ impl<'a> Stage<'a> {
 
 fn labels(stage: &Stage<'_>) -> Vec<Case> {
     let request = || {
-        ReportRequest::Triaged(report::Triaged {
+        ReportRequest::Triaged(report::TicketTriaged {
             repository: Some(SHOP.parse().unwrap()),
             labels: vec!["bug".to_owned()],
-            ..report::Triaged::default()
+            ..report::TicketTriaged::default()
         })
     };
     let (number, ticket) = stage.issue("To be labeled");
@@ -266,10 +268,10 @@ fn labels(stage: &Stage<'_>) -> Vec<Case> {
 
 /// Choices of a triage in addition to labels.
 fn chosen(stage: &Stage<'_>) -> Vec<Case> {
-    let triaged = || report::Triaged {
+    let triaged = || report::TicketTriaged {
         repository: Some(SHOP.parse().unwrap()),
         priority: Some("High".to_owned()),
-        ..report::Triaged::default()
+        ..report::TicketTriaged::default()
     };
     let (number, ticket) = stage.issue("To be chosen for");
     let at_github = Case {
@@ -285,7 +287,7 @@ fn chosen(stage: &Stage<'_>) -> Vec<Case> {
             ),
         ],
         ticket,
-        requests: vec![ReportRequest::Triaged(report::Triaged {
+        requests: vec![ReportRequest::Triaged(report::TicketTriaged {
             issue_type: Some("Bug".to_owned()),
             fields: [("Size".to_owned(), "S".to_owned())].into(),
             ..triaged()
@@ -323,7 +325,7 @@ fn chosen(stage: &Stage<'_>) -> Vec<Case> {
             (At::Jira, "POST", "/issueLink".to_owned(), ""),
         ],
         ticket,
-        requests: vec![ReportRequest::Triaged(report::Triaged {
+        requests: vec![ReportRequest::Triaged(report::TicketTriaged {
             duplicate_of: Some(other),
             ..triaged()
         })],
@@ -394,7 +396,7 @@ async fn people(stage: &Stage<'_>) -> Vec<Case> {
 }
 
 /// The pull request of the rig's ticket: its labels and its check run.
-fn opened(stage: &Stage<'_>, push: &PushBranch) -> Case {
+fn opened(stage: &Stage<'_>, push: &BranchPush) -> Case {
     let head = push.head.to_string();
     Case {
         effects: &["label_pull_request", "check_run"],
@@ -412,7 +414,7 @@ fn opened(stage: &Stage<'_>, push: &PushBranch) -> Case {
                 reason: StopReason::NoPlan,
                 attempt: 1,
                 most: 2,
-                due: bootstrap::now(),
+                due: bootstrap::read_wall_clock(),
             }),
             ReportRequest::ChecksFailed(report::ChecksFailed {
                 // Only its repository matters here, because the rounds contain the pull request.
@@ -502,7 +504,7 @@ fn over(stage: &Stage<'_>) -> Vec<Case> {
         effects: &["close_issue"],
         writes: vec![(At::GitHub, "PATCH", format!("/issues/{number}"), "closed")],
         ticket,
-        requests: vec![ReportRequest::Merged(report::Merged {
+        requests: vec![ReportRequest::Merged(report::PullRequestMerged {
             pull_request: PullRequestRef {
                 repository: SHOP.parse().unwrap(),
                 number: 9_000,
@@ -580,7 +582,11 @@ fn over(stage: &Stage<'_>) -> Vec<Case> {
 async fn rerun(stage: &Stage<'_>) -> Case {
     let (_, ticket) = stage.issue("With a runner that broke");
     let (pull_request, head) = stage.ours("fix/rerun", true).await;
-    let red = [("test", Conclusion::Failure, "The runner has lost the connection.")];
+    let red = [(
+        "test",
+        RunConclusion::Failure,
+        "The runner has lost the connection.",
+    )];
     stage.rig.github.run_checks(SHOP, head.as_str(), &red).unwrap();
     let checks = stage
         .reader
@@ -589,12 +595,12 @@ async fn rerun(stage: &Stage<'_>) -> Case {
         .unwrap();
     let runs = checks
         .iter()
-        .filter_map(|check| ::github::actions_run(&check.url));
+        .filter_map(|check| ::github::parse_run_id(&check.url));
     Case {
         effects: &["rerun_checks"],
         writes: vec![(At::GitHub, "POST", "/rerun-failed-jobs".to_owned(), "")],
         ticket,
-        requests: vec![ReportRequest::RerunChecks(report::RerunChecks {
+        requests: vec![ReportRequest::RerunChecks(report::ChecksRerun {
             runs: runs.collect(),
             pull_request,
             head,
@@ -628,7 +634,7 @@ async fn reviewed(stage: &Stage<'_>) -> Case {
         line: 2,
         trigger: "A second line".to_owned(),
         why: "it says nothing.".to_owned(),
-        weight: Weight::Advice,
+        weight: ObjectionWeight::Advice,
         suggestion: None,
     };
     Case {
@@ -709,7 +715,7 @@ async fn addressed(stage: &Stage<'_>) -> Vec<Case> {
             (At::GitHub, "POST", "/graphql".to_owned(), "resolveReviewThread"),
         ],
         ticket,
-        requests: vec![of(changed, Some(head), vec![reply(Disposition::Changed)])],
+        requests: vec![of(changed, Some(head), vec![reply(ThreadDisposition::Changed)])],
         ends: vec![
             end(
                 "a draft",
@@ -791,7 +797,7 @@ async fn unchecked(stage: &Stage<'_>) -> Case {
             "markPullRequestReadyForReview",
         )],
         ticket,
-        requests: vec![ReportRequest::ChecksAbsent(report::ChecksAbsent {
+        requests: vec![ReportRequest::ChecksAbsent(report::ChecksMissing {
             pull_request,
             head,
         })],
@@ -812,7 +818,7 @@ async fn unchecked(stage: &Stage<'_>) -> Case {
 }
 
 fn reactions(stage: &Stage<'_>) -> Vec<Case> {
-    let react = |to, reaction| ReportRequest::React(report::React { to, reaction });
+    let react = |to, reaction| ReportRequest::React(report::ReactionRequest { to, reaction });
     let (number, ticket) = stage.issue("With an order");
     let id = stage
         .rig
@@ -824,15 +830,15 @@ fn reactions(stage: &Stage<'_>) -> Vec<Case> {
         writes: vec![(At::GitHub, "POST", format!("/issues/comments/{id}/reactions"), "")],
         ticket,
         requests: vec![react(
-            Reactable::Comment {
+            ReactionSubject::Comment {
                 repository: SHOP.parse().unwrap(),
                 id,
             },
-            Reaction::Eyes,
+            ReactionKind::Eyes,
         )],
         ends: vec![end(
             "reactions to a comment",
-            move |rig| rig.github.reactions(SHOP, Reacted::Comment(id)).join(","),
+            move |rig| rig.github.reactions(SHOP, ReactedObject::Comment(id)).join(","),
             "eyes",
         )],
     };
@@ -842,12 +848,16 @@ fn reactions(stage: &Stage<'_>) -> Vec<Case> {
         writes: vec![(At::GitHub, "POST", "/graphql".to_owned(), "addReaction")],
         ticket,
         requests: vec![react(
-            Reactable::discussion(&SHOP.parse().unwrap(), number),
-            Reaction::Rocket,
+            ReactionSubject::discussion(&SHOP.parse().unwrap(), number),
+            ReactionKind::Rocket,
         )],
         ends: vec![end(
             "reactions to a discussion",
-            move |rig| rig.github.reactions(SHOP, Reacted::Discussion(number)).join(","),
+            move |rig| {
+                rig.github
+                    .reactions(SHOP, ReactedObject::Discussion(number))
+                    .join(",")
+            },
             "rocket",
         )],
     };
@@ -892,10 +902,10 @@ fn told(stage: &Stage<'_>) -> Case {
 
 fn discussed(stage: &Stage<'_>) -> Vec<Case> {
     let request = |task, answer: &str| {
-        ReportRequest::Discussed(report::Discussed {
+        ReportRequest::Discussed(report::DiscussionResult {
             repository: SHOP.parse().unwrap(),
             task,
-            answer: Answered {
+            answer: CitedAnswer {
                 answer: answer.to_owned(),
                 citations: Vec::new(),
                 needs_change: false,
@@ -990,10 +1000,10 @@ fn researched(stage: &Stage<'_>) -> Case {
             (At::GitHub, "POST", "/graphql".to_owned(), "discussioncomment-"),
         ],
         ticket,
-        requests: vec![ReportRequest::Discussed(report::Discussed {
+        requests: vec![ReportRequest::Discussed(report::DiscussionResult {
             task: DiscussionTask::Research,
             repository: SHOP.parse().unwrap(),
-            answer: Answered {
+            answer: CitedAnswer {
                 answer: "What was found".to_owned(),
                 citations: Vec::new(),
                 needs_change: false,
@@ -1025,7 +1035,7 @@ fn researched(stage: &Stage<'_>) -> Case {
     }
 }
 
-async fn cases(stage: &Stage<'_>, push: &PushBranch) -> Vec<Case> {
+async fn cases(stage: &Stage<'_>, push: &BranchPush) -> Vec<Case> {
     let mut cases = labels(stage);
     cases.extend(chosen(stage));
     cases.extend(people(stage).await);
@@ -1047,11 +1057,11 @@ impl Case {
     async fn play(&self, rig: &Rig, stage: &Stage<'_>, fault: &str) {
         for (request, position) in self.requests.iter().zip((2..).step_by(2)) {
             let run = RunId::new(self.ticket.clone(), 1);
-            let report = Report {
+            let report = OutboundRequest {
                 id: run.call(position).into(),
                 ticket: self.ticket.clone(),
                 run: Some(run),
-                progress: Some(report::Progress {
+                progress: Some(report::JobProgress {
                     clone_percent: None,
                     job: Job::Implement,
                     phase: None,
@@ -1064,7 +1074,7 @@ impl Case {
             }
             let outcome = rig.settled(&report).await;
             assert!(
-                matches!(outcome, ReportOutcome::Done(_)),
+                matches!(outcome, OutboundOutcome::Done(_)),
                 "{fault}: {:?}: {outcome:?}",
                 self.effects
             );
@@ -1077,7 +1087,7 @@ impl Case {
     async fn assert_once(&self, rig: &Rig, fault: &str) {
         for (what, look, expected) in &self.ends {
             let is_so = async || (look(rig) == *expected).then_some(());
-            let seen = eventually(what, DEADLINE, is_so).await;
+            let seen = poll_until(what, DEADLINE, is_so).await;
             assert!(seen.is_ok(), "{fault}: {what}: {} and not {expected}", look(rig));
         }
     }
@@ -1122,38 +1132,39 @@ async fn all_effects_under(fault: &str, strike: Strike, list_lag: Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_after_502_without_effect() {
-    let strike: Strike = |path, _| Some(Fault::new(path, 1, 502));
+    let strike: Strike = |path, _| Some(ServiceFault::new(path, 1, 502));
     all_effects_under("502 before", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_after_502_with_effect() {
-    let strike: Strike = |path, _| Some(Fault::new(path, 1, 502).after_effect());
+    let strike: Strike = |path, _| Some(ServiceFault::new(path, 1, 502).after_effect());
     all_effects_under("502 after", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_after_truncated_answer() {
-    let strike: Strike = |path, _| Some(Fault::new(path, 1, 200).after_effect().cut());
+    let strike: Strike = |path, _| Some(ServiceFault::new(path, 1, 200).after_effect().cut());
     all_effects_under("cut after", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_after_named_rate_limit() {
-    let strike: Strike = |path, _| Some(Fault::new(path, 1, 429).retry_after(1));
+    let strike: Strike = |path, _| Some(ServiceFault::new(path, 1, 429).retry_after(1));
     all_effects_under("rate limit", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_after_secondary_rate_limit() {
     // Jira never limits by 403.
-    let strike: Strike = |path, at| (at == At::GitHub).then(|| Fault::new(path, 1, 403).retry_after(1));
+    let strike: Strike =
+        |path, at| (at == At::GitHub).then(|| ServiceFault::new(path, 1, 403).retry_after(1));
     all_effects_under("secondary rate limit", strike, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_exist_once_with_lagging_lists() {
-    let strike: Strike = |path, _| Some(Fault::new(path, 1, 502).after_effect());
+    let strike: Strike = |path, _| Some(ServiceFault::new(path, 1, 502).after_effect());
     all_effects_under("502 after, lists lag", strike, Duration::from_millis(1500)).await;
 }
 
@@ -1167,7 +1178,9 @@ fn names() -> BTreeSet<String> {
             match body.trim_start().split('"').collect::<Vec<_>>()[..] {
                 ["", name, ..] => drop(names.insert(name.to_owned())),
                 _ if body.trim_start().starts_with("self.reaction.as_str()") => {
-                    names.extend([Reaction::Eyes, Reaction::Rocket].map(|one| one.as_str().to_owned()));
+                    names.extend(
+                        [ReactionKind::Eyes, ReactionKind::Rocket].map(|one| one.as_str().to_owned()),
+                    );
                 }
                 _ => panic!("a name that is no literal: {}", &body[..60]),
             }

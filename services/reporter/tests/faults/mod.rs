@@ -5,11 +5,12 @@ mod effects;
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    BranchRecord, PushBranch, Reason, Receipt, Report, ReportOutcome, ReportRequest, TicketKey, report,
+    BranchPush, BranchRecord, OutboundOutcome, OutboundReceipt, OutboundRequest, ReportRequest, TicketKey,
+    TriggerReason, report,
 };
-use queue::Bucket;
+use queue::KeyValueBucket;
 use secrecy::SecretString;
-use testkit::{Fault, eventually, jira};
+use testkit::{ServiceFault, jira, poll_until};
 
 use crate::{
     draft_of,
@@ -34,15 +35,15 @@ const AT_JIRA: [(&str, &str); 4] = [
 ];
 
 /// Plays the story from start to merge.
-async fn play(rig: &Rig) -> PushBranch {
+async fn play(rig: &Rig) -> BranchPush {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let done = async |position, request| match rig.settled(&rig.report(position, request)).await {
-        ReportOutcome::Done(receipt) => receipt,
+        OutboundOutcome::Done(receipt) => receipt,
         other => panic!("report {position}: {other:?}"),
     };
     done(2, started()).await;
     done(4, ReportRequest::PushBranch(push.clone())).await;
-    let Receipt::PullRequestOpened(pull_request) = done(6, draft_of(BRANCH)).await else {
+    let OutboundReceipt::PullRequestOpened(pull_request) = done(6, draft_of(BRANCH)).await else {
         panic!("not opened")
     };
     let head = push.head.clone();
@@ -57,11 +58,15 @@ async fn play(rig: &Rig) -> PushBranch {
     .await;
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let by = "ann".to_owned();
-    done(10, ReportRequest::Merged(report::Merged { pull_request, by })).await;
+    done(
+        10,
+        ReportRequest::Merged(report::PullRequestMerged { pull_request, by }),
+    )
+    .await;
     push
 }
 
-async fn assert_everything_once(rig: &Rig, push: &PushBranch, fault: &str) {
+async fn assert_everything_once(rig: &Rig, push: &BranchPush, fault: &str) {
     let pull_requests = rig.github.pull_requests("acme/shop");
     assert_eq!(pull_requests.len(), 1, "{fault}: {pull_requests:?}");
     assert_eq!(pull_requests[0].head_sha, push.head.to_string(), "{fault}");
@@ -72,7 +77,7 @@ async fn assert_everything_once(rig: &Rig, push: &PushBranch, fault: &str) {
     assert_eq!(history, ["To Do", "In Progress", "In Review", "Done"], "{fault}");
     assert_eq!(rig.jira.remote_links("ENG-1").len(), 1, "{fault}");
     let comments = async || Some(rig.jira.comments("ENG-1")).filter(|comments| comments.len() == 1);
-    let comments = eventually("one comment", DEADLINE, comments).await.unwrap();
+    let comments = poll_until("one comment", DEADLINE, comments).await.unwrap();
     for words in ["merged", "All checks passed", "Draft", "has started"] {
         assert_eq!(
             comments[0].text.matches(words).count(),
@@ -85,7 +90,7 @@ async fn assert_everything_once(rig: &Rig, push: &PushBranch, fault: &str) {
 }
 
 /// Plays the story; each of its writes meets the fault once.
-async fn story_under(fault: impl Fn(&str) -> Fault, name: &str, list_lag: Duration) {
+async fn story_under(fault: impl Fn(&str) -> ServiceFault, name: &str, list_lag: Duration) {
     let mut rig = Rig::start().await;
     rig.github.set_list_lag(list_lag);
     rig.jira.set_list_lag(list_lag);
@@ -113,17 +118,17 @@ async fn applied_writes_with_error_are_not_repeated() {
     let lag = Duration::from_millis(1500);
     tokio::join!(
         story_under(
-            |path| Fault::new(path, 1, 502).after_effect(),
+            |path| ServiceFault::new(path, 1, 502).after_effect(),
             "502 after",
             Duration::ZERO
         ),
         story_under(
-            |path| Fault::new(path, 1, 504).after_effect(),
+            |path| ServiceFault::new(path, 1, 504).after_effect(),
             "504 after, lists lag",
             lag
         ),
         story_under(
-            |path| Fault::new(path, 1, 200).after_effect().cut(),
+            |path| ServiceFault::new(path, 1, 200).after_effect().cut(),
             "cut after, lists lag",
             lag
         ),
@@ -133,18 +138,26 @@ async fn applied_writes_with_error_are_not_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn temporarily_refused_writes_happen_later() {
     tokio::join!(
-        story_under(|path| Fault::new(path, 1, 502), "502 before", Duration::ZERO),
         story_under(
-            |path| Fault::new(path, 1, 403),
+            |path| ServiceFault::new(path, 1, 502),
+            "502 before",
+            Duration::ZERO
+        ),
+        story_under(
+            |path| ServiceFault::new(path, 1, 403),
             "secondary rate limit",
             Duration::ZERO
         ),
-        story_under(|path| Fault::new(path, 1, 429), "rate limit", Duration::ZERO),
+        story_under(
+            |path| ServiceFault::new(path, 1, 429),
+            "rate limit",
+            Duration::ZERO
+        ),
     );
 }
 
-fn writer(rig: &Rig) -> ::jira::Writer {
-    ::jira::Writer::new(&::jira::Settings {
+fn writer(rig: &Rig) -> ::jira::JiraWriter {
+    ::jira::JiraWriter::new(&::jira::Settings {
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
         api_token: SecretString::from(jira::WRITER_API_TOKEN),
@@ -164,14 +177,14 @@ async fn oldest_status_comment_gets_newest_text() {
     rig.jira.comment_as("ENG-1", "ann", &marker).unwrap();
     rig.settled(&rig.report(2, started())).await;
     let tidied = async || Some(rig.jira.comments("ENG-1")).filter(|comments| comments.len() == 2);
-    eventually("ours is there twice, or once again", DEADLINE, async || {
+    poll_until("ours is there twice, or once again", DEADLINE, async || {
         let comments = rig.jira.comments("ENG-1");
         let first = comments.first()?;
         (comments.len() == 2 && first.text.contains("has started")).then_some(())
     })
     .await
     .unwrap();
-    let comments = eventually("one of ours and one of ann's", DEADLINE, tidied)
+    let comments = poll_until("one of ours and one of ann's", DEADLINE, tidied)
         .await
         .unwrap();
     assert_eq!(comments[0].id, earlier.to_string());
@@ -185,7 +198,7 @@ async fn deleted_status_comment_is_written_again() {
     rig.settled(&rig.report(2, started())).await;
     let first = rig.jira.comments("ENG-1").remove(0);
     writer(&rig)
-        .delete_comment(&rig.ticket, &::jira::CommentId(first.id))
+        .delete_comment(&rig.ticket, &::jira::JiraCommentId(first.id))
         .await
         .unwrap();
     let notice = ReportRequest::Skipped(domain::SkipReason::Label {
@@ -212,18 +225,21 @@ async fn ticket_with_long_wait_holds_no_slot() {
         .github
         .open_pull_request_as("acme/shop", "ann", "theirs", "Other", "It is.")
         .unwrap();
-    rig.jira
-        .fail_next(Fault::new("ENG-1/transitions", 1, 429).on("POST").retry_after(8));
+    rig.jira.fail_next(
+        ServiceFault::new("ENG-1/transitions", 1, 429)
+            .on("POST")
+            .retry_after(8),
+    );
     let limited = rig.report(2, started());
     rig.queue.reports().append(&limited).await.unwrap();
     let refused = async || (rig.jira.faults_left() == 0).then_some(());
-    eventually("the first ticket is limited", DEADLINE, refused)
+    poll_until("the first ticket is limited", DEADLINE, refused)
         .await
         .unwrap();
     // Jira refuses all requests now, and GitHub none.
     let other: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
     let run = domain::RunId::new(other.clone(), 1);
-    let report = Report {
+    let report = OutboundRequest {
         id: run.call(2).into(),
         run: Some(run),
         ticket: other,
@@ -231,11 +247,14 @@ async fn ticket_with_long_wait_holds_no_slot() {
     };
     rig.queue.reports().append(&report).await.unwrap();
     let told = async || rig.github.comments("acme/shop", number).pop();
-    eventually("the second ticket is told", DEADLINE, told)
+    poll_until("the second ticket is told", DEADLINE, told)
         .await
         .unwrap();
     assert!(rig.jira.comments("ENG-1").is_empty(), "the first one still waits");
-    assert_eq!(rig.settled(&limited).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&limited).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     assert_eq!(rig.jira.status_history("ENG-1"), ["To Do", "In Progress"]);
     rig.stop().await;
 }
@@ -250,7 +269,7 @@ async fn same_head_is_pushed_only_once() {
         let branch = BRANCH.to_owned();
         assert_eq!(
             rig.settled(&report).await,
-            ReportOutcome::Done(Receipt::Pushed { branch, head })
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head })
         );
     }
     let pushes = rig.github.requests();
@@ -277,9 +296,9 @@ async fn github_ticket_has_one_unforgeable_status_comment() {
         .comment_as("acme/shop", number, "mallory", &forged)
         .unwrap();
     rig.github
-        .fail_next(Fault::new("/comments", 1, 502).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/comments", 1, 502).on("POST").after_effect());
     let run = domain::RunId::new(ticket.clone(), 1);
-    let of = |position: u64, request| Report {
+    let of = |position: u64, request| OutboundRequest {
         id: run.call(position).into(),
         run: Some(run.clone()),
         ticket: ticket.clone(),
@@ -291,7 +310,7 @@ async fn github_ticket_has_one_unforgeable_status_comment() {
     for report in [of(2, started()), of(4, skipped)] {
         rig.queue.reports().append(&report).await.unwrap();
     }
-    let comments = eventually("both are told", DEADLINE, async || {
+    let comments = poll_until("both are told", DEADLINE, async || {
         let comments = rig.github.comments("acme/shop", number);
         let is_told = |words: &str| comments.iter().any(|comment| comment.body.contains(words));
         (is_told("later") && is_told("has started")).then_some(comments)
@@ -317,7 +336,7 @@ async fn unreadable_report_is_dead_lettered_next_settled() {
     rig.append_garbage(b"!!!").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     let (_, letter) = rig.queue.dead_letters().list(10).await.unwrap().remove(0);
     assert_eq!(
@@ -339,22 +358,22 @@ async fn run_learns_of_its_unreadable_report() {
     let settled = async || {
         let known = rig.queue.triggers().read_after(&rig.ticket, 0).await.unwrap();
         known.into_iter().find_map(|(_, trigger)| match trigger.reason {
-            Reason::ReportSettled(settled) => Some(settled),
+            TriggerReason::ReportSettled(settled) => Some(settled),
             _ => None,
         })
     };
-    let settled = testkit::eventually("the run hears of it", Duration::from_secs(20), settled)
+    let settled = testkit::poll_until("the run hears of it", Duration::from_secs(20), settled)
         .await
         .unwrap();
     assert_eq!((settled.report, settled.run), (report.id, rig.run()));
-    assert!(matches!(settled.outcome, ReportOutcome::Failed { .. }));
+    assert!(matches!(settled.outcome, OutboundOutcome::Failed { .. }));
     let told = async || {
         let comments = rig.jira.comments(&rig.ticket.short());
         comments
             .into_iter()
             .find(|comment| comment.text.contains("could not read a report"))
     };
-    testkit::eventually("the ticket is told", Duration::from_secs(20), told)
+    testkit::poll_until("the ticket is told", Duration::from_secs(20), told)
         .await
         .unwrap();
     rig.stop().await;
@@ -368,7 +387,7 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
     gone.pack.sha256 = "0".repeat(64);
     let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(gone))).await;
     assert!(
-        matches!(&outcome, ReportOutcome::Failed { detail } if detail.contains("0000")),
+        matches!(&outcome, OutboundOutcome::Failed { detail } if detail.contains("0000")),
         "{outcome:?}"
     );
     let report = rig.report(4, ReportRequest::PushBranch(push.clone()));
@@ -381,12 +400,12 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
         pull_request: None,
     };
     rig.queue.branches().put(&record, None).await.unwrap();
-    let rows = rig.queue.table::<domain::AnyRecord>(Bucket::Branches);
+    let rows = rig.queue.table::<domain::AnyRecord>(KeyValueBucket::Branches);
     let (key, _) = rows.list().await.unwrap().remove(0);
     let last = rows.get(&key).await.unwrap().map(|(_, revision)| revision);
     rows.put(&key, &broken(), last).await.unwrap();
     let outcome = rig.settled(&report).await;
-    assert!(matches!(outcome, ReportOutcome::Failed { .. }), "{outcome:?}");
+    assert!(matches!(outcome, OutboundOutcome::Failed { .. }), "{outcome:?}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
 }
@@ -394,10 +413,10 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
     let mut rig = Rig::start().await;
-    let done = ReportOutcome::Done(Receipt::Told);
+    let done = OutboundOutcome::Done(OutboundReceipt::Told);
     assert_eq!(rig.settled(&rig.report(2, started())).await, done);
-    let rows = rig.queue.table::<domain::AnyRecord>(Bucket::Effects);
-    let keys: Vec<queue::Key> = rows
+    let rows = rig.queue.table::<domain::AnyRecord>(KeyValueBucket::Effects);
+    let keys: Vec<queue::RecordKey> = rows
         .list()
         .await
         .unwrap()
@@ -409,7 +428,10 @@ async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
         rows.put(key, &broken(), Some(revision)).await.unwrap();
     }
     let reason = "just so".to_owned();
-    let later = rig.report(3, ReportRequest::Quarantined(report::Quarantined { reason }));
+    let later = rig.report(
+        3,
+        ReportRequest::Quarantined(report::TicketQuarantined { reason }),
+    );
     assert_eq!(rig.settled(&later).await, done);
     let key = rig.ticket.short();
     let comments = rig.jira.comments(&key);
@@ -452,20 +474,20 @@ async fn readiness_follows_nats_and_work_resumes() {
     let mut rig = Rig::start().await;
     let address = rig.address;
     let is = async |status: &str| http_get(address, "/readyz").await.contains(status).then_some(());
-    eventually("ready", DEADLINE, async || is("200").await)
+    poll_until("ready", DEADLINE, async || is("200").await)
         .await
         .unwrap();
     rig.nats.kill();
-    eventually("not ready", DEADLINE, async || is("503").await)
+    poll_until("not ready", DEADLINE, async || is("503").await)
         .await
         .unwrap();
     rig.nats.restart().await.unwrap();
-    eventually("ready again", DEADLINE, async || is("200").await)
+    poll_until("ready again", DEADLINE, async || is("200").await)
         .await
         .unwrap();
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     rig.stop().await;
 }

@@ -1,8 +1,9 @@
 //! Tests of reports with foreign targets, as a compromised planner would send them: nothing is written.
 
 use domain::{
-    Answered, CommentQuestion, CommitId, Disposition, PlannedIssue, PullRequestRef, Reactable, Reaction,
-    RepairEnd, ReportOutcome, ReportRequest, ReviewOfChange, ThreadReply, TicketCost, TicketKey, report,
+    CitedAnswer, CommentQuestion, CommitId, OutboundOutcome, PlannedIssue, PullRequestRef, ReactionKind,
+    ReactionSubject, RepairEnd, ReportRequest, ReviewOfChange, ThreadDisposition, ThreadReply, TicketCost,
+    TicketKey, report,
 };
 
 use crate::rig::Rig;
@@ -48,16 +49,16 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
         ReportRequest::QuestionAnswered(report::QuestionAnswered {
             repository: repository.clone(),
             question,
-            answer: Answered {
+            answer: CitedAnswer {
                 answer: "Because.".to_owned(),
-                ..Answered::default()
+                ..CitedAnswer::default()
             },
         })
     };
     let react = |to| {
-        ReportRequest::React(report::React {
+        ReportRequest::React(report::ReactionRequest {
             to,
-            reaction: Reaction::Rocket,
+            reaction: ReactionKind::Rocket,
         })
     };
     let issues = |repository: &str, parent| {
@@ -71,7 +72,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             }],
         })
     };
-    let other_discussion = Reactable::Discussion {
+    let other_discussion = ReactionSubject::Discussion {
         repository: repository.clone(),
         number: 99,
         comment: Some("DC_1".to_owned()),
@@ -82,7 +83,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             head: head.clone(),
             page: String::new(),
         }),
-        ReportRequest::ChecksAbsent(report::ChecksAbsent {
+        ReportRequest::ChecksAbsent(report::ChecksMissing {
             pull_request: pull_request.clone(),
             head: head.clone(),
         }),
@@ -94,7 +95,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             asked: vec!["grace".to_owned()],
             page: String::new(),
         }),
-        ReportRequest::RerunChecks(report::RerunChecks {
+        ReportRequest::RerunChecks(report::ChecksRerun {
             pull_request: pull_request.clone(),
             head: head.clone(),
             failed: Vec::new(),
@@ -114,7 +115,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             summary: "Done.".to_owned(),
             replies: vec![ThreadReply {
                 id: comment,
-                disposition: Disposition::Changed,
+                disposition: ThreadDisposition::Changed,
                 reply: "Done.".to_owned(),
             }],
             left: None,
@@ -131,42 +132,42 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
         ReportRequest::ReviewAwaited(report::ReviewAwaited {
             pull_request: pull_request.clone(),
             reviewers: vec!["rita".to_owned()],
-            since: bootstrap::now(),
+            since: bootstrap::read_wall_clock(),
         }),
         ReportRequest::PushedByOthers(report::PushedByOthers {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Merged(report::Merged {
+        ReportRequest::Merged(report::PullRequestMerged {
             pull_request: pull_request.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Closed(report::Closed {
+        ReportRequest::Closed(report::PullRequestClosed {
             pull_request: pull_request.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Reopened(report::Reopened {
+        ReportRequest::Reopened(report::PullRequestReopened {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by,
         }),
-        ReportRequest::CostTold(report::CostTold {
+        ReportRequest::CostTold(report::CostReply {
             on: Some(pull_request.clone()),
             cost: TicketCost::default(),
         }),
         answered(question(Some(pull_request), None)),
         answered(question(None, Some(other_discussion))),
-        react(Reactable::issue(&repository, theirs.number)),
-        react(Reactable::LineComment {
+        react(ReactionSubject::issue(&repository, theirs.number)),
+        react(ReactionSubject::LineComment {
             repository: repository.clone(),
             id: comment,
         }),
-        react(Reactable::Comment {
+        react(ReactionSubject::Comment {
             repository: repository.clone(),
             id: comment,
         }),
-        react(Reactable::discussion(&repository, 99)),
+        react(ReactionSubject::discussion(&repository, 99)),
         issues("acme/other", None),
         issues(SHOP, Some(theirs.number)),
     ]
@@ -193,7 +194,7 @@ async fn reports_about_foreign_pull_requests_write_nothing() {
     for (request, position) in reports(&theirs, &head, comment).into_iter().zip((2..).step_by(2)) {
         let outcome = rig.settled(&rig.report(position, request.clone())).await;
         assert!(
-            matches!(outcome, ReportOutcome::Refused(_)),
+            matches!(outcome, OutboundOutcome::Refused(_)),
             "{}: {outcome:?}",
             request.summary()
         );
@@ -217,20 +218,20 @@ async fn reports_about_unknown_tickets_write_nothing() {
         .create_issue("OPS", "Somebody else's", "Of another project.", "Bug", &[]);
     let ticket = TicketKey::jira(&key).unwrap();
     let run = domain::RunId::new(ticket.clone(), 1);
-    let report = domain::Report {
+    let report = domain::OutboundRequest {
         id: run.call(2).into(),
         ticket,
         run: Some(run),
         ..rig.report(
             2,
-            ReportRequest::Triaged(report::Triaged {
+            ReportRequest::Triaged(report::TicketTriaged {
                 labels: vec!["bug".to_owned()],
-                ..report::Triaged::default()
+                ..report::TicketTriaged::default()
             }),
         )
     };
     let outcome = rig.settled(&report).await;
-    assert!(matches!(outcome, ReportOutcome::Refused(_)), "{outcome:?}");
+    assert!(matches!(outcome, OutboundOutcome::Refused(_)), "{outcome:?}");
     assert_eq!(writes(&rig), Vec::<String>::new());
     rig.stop().await;
 }

@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use testkit::tls::{Authority, Front};
+use testkit::tls::{TestAuthority, TlsFront};
 
 use crate::rig::{Rig, RigOptions, git};
 
@@ -127,9 +127,9 @@ async fn unread_clones_lose_slots_at_deadline() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_certificate_authority_is_named_as_cause() {
-    let authority = Authority::new().unwrap();
+    let authority = TestAuthority::new().unwrap();
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let front = Front::bind(&authority, free).await.unwrap();
+    let front = TlsFront::bind(&authority, free).await.unwrap();
     let rig = Rig::start_with(RigOptions {
         git_url: Some(format!("{}/git", front.url())),
         ..RigOptions::default()

@@ -1,7 +1,7 @@
 //! Tests of planned issues: opened once, linked, and within the limit of the rules.
 
-use domain::{Receipt, ReportOutcome, ReportRequest, report};
-use testkit::Fault;
+use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, report};
+use testkit::ServiceFault;
 
 use crate::{
     refusal,
@@ -34,9 +34,12 @@ fn plan(titles: &[&str]) -> ReportRequest {
 async fn planned_issues_open_once_despite_lost_answer() {
     let mut rig = start().await;
     rig.github
-        .fail_next(Fault::new("/issues", 1, 502).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/issues", 1, 502).on("POST").after_effect());
     let report = rig.report(2, plan(&["Totals", "Round", "Show"]));
-    assert_eq!(rig.settled(&report).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&report).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     rig.deliver_everything_again(&[&report]).await;
 
     let issues = rig.github.issues("acme/shop");

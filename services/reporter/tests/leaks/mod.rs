@@ -1,6 +1,6 @@
 //! Tests that texts contain no credential, and that a person's pull request is not adopted.
 
-use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason, report};
+use domain::{Job, OutboundOutcome, OutboundReceipt, ReportRequest, StopReason, report};
 
 use crate::{draft_of, refusal, rig::Rig};
 
@@ -22,7 +22,7 @@ fn stopped(reason: StopReason) -> ReportRequest {
 async fn pushed(rig: &Rig) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
-    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn credential_in_model_text_is_refused() {
     pushed(&rig).await;
     let said = |title: &str, body: &str| {
         let mut request = draft_of(BRANCH);
-        if let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        if let ReportRequest::OpenPullRequest(report::PullRequestOpening {
             title: here,
             body: there,
             ..
@@ -45,9 +45,9 @@ async fn credential_in_model_text_is_refused() {
         (said(&format!("fix: {}", token()), "Body."), "the title"),
         (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
         (
-            ReportRequest::Triaged(report::Triaged {
+            ReportRequest::Triaged(report::TicketTriaged {
                 labels: vec![token()],
-                ..report::Triaged::default()
+                ..report::TicketTriaged::default()
             }),
             "a label",
         ),
@@ -78,7 +78,7 @@ async fn stop_notice_contains_no_credential() {
     ];
     for (position, reason) in (2..).step_by(2).zip(reasons) {
         let outcome = rig.settled(&rig.report(position, stopped(reason))).await;
-        assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+        assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     }
     let comments = rig.jira.comments("ENG-1");
     let text = &comments[0].text;

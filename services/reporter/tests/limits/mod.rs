@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use domain::{
-    Receipt, ReportOutcome, TicketKey,
-    limits::{Heard, Knock, LimitClass, LimitGate},
+    OutboundOutcome, OutboundReceipt, TicketKey,
+    limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest},
 };
-use github::Gated;
-use lease::Limits;
+use github::GatePolicy;
+use lease::SharedLimits;
 use testkit::{
-    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, RedisServer, github as hub, jira as site,
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, RedisServer, ServiceFault, github as hub, jira as site,
 };
 
 use crate::{
@@ -17,15 +17,15 @@ use crate::{
     started,
 };
 
-const JIRA: Knock<'static> = Knock {
+const JIRA: LimitedRequest<'static> = LimitedRequest {
     account: "jira:writer:default",
     resource: "rest",
     pace: None,
 };
 
 /// Builds the view of the limits of one replica.
-async fn replica(redis: &RedisServer) -> Limits {
-    let limits = Limits::open(&lease::Settings {
+async fn replica(redis: &RedisServer) -> SharedLimits {
+    let limits = SharedLimits::open(&lease::Settings {
         url: redis.url(),
         ..lease::Settings::default()
     })
@@ -51,13 +51,13 @@ async fn secondary_limit_of_github_stops_all_writers() {
         ..github::Settings::default()
     };
     let writer = async || {
-        let gated = Gated::by(Arc::new(replica(&redis).await));
-        github::Writer::gated(Some(&settings), &BTreeMap::new(), &gated).unwrap()
+        let gated = GatePolicy::by(Arc::new(replica(&redis).await));
+        github::GitHubWriter::gated(Some(&settings), &BTreeMap::new(), &gated).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
     let shop = "acme/shop".parse().unwrap();
     second.comment(&shop, number, "before").await.unwrap();
-    forge.fail_next(Fault::new("/comments", 1, 403).on("POST").retry_after(60));
+    forge.fail_next(ServiceFault::new("/comments", 1, 403).on("POST").retry_after(60));
     let refused = first.comment(&shop, number, "refused").await.unwrap_err();
     assert!(matches!(refused, github::Error::RateLimited { .. }), "{refused}");
     let sent = forge.requests().len();
@@ -83,10 +83,10 @@ async fn refused_jira_account_stops_all_replicas() {
     };
     let writer = async || {
         let gate: Arc<dyn LimitGate> = Arc::new(replica(&redis).await);
-        jira::Writer::gated(Some(&settings), &BTreeMap::new(), &gate).unwrap()
+        jira::JiraWriter::gated(Some(&settings), &BTreeMap::new(), &gate).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
-    jira.fail_next(Fault::new("/comment", 1, 429).on("POST").retry_after(60));
+    jira.fail_next(ServiceFault::new("/comment", 1, 429).on("POST").retry_after(60));
     assert!(first.comment(&key, "refused", "").await.is_err());
     let sent = jira.requests().len();
     let held_back = second.comment(&key, "held back", "").await.unwrap_err();
@@ -104,7 +104,7 @@ async fn reporter_waits_out_shared_jira_limit() {
     })
     .await;
     let wait = Duration::from_secs(3);
-    let heard = Heard {
+    let heard = LimitObservation {
         quota: None,
         refused: Some((LimitClass::Primary, wait)),
     };
@@ -122,7 +122,10 @@ async fn reporter_waits_out_shared_jira_limit() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(looks > 0);
-    assert_eq!(rig.settled(&report).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&report).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     assert_eq!(rig.jira.comments("ENG-1").len(), 1);
     rig.stop().await;
 }

@@ -1,10 +1,10 @@
 //! Tests of review requests, notifications and assignments.
 
 use domain::{
-    Disposition, FailedCheck, FailureClass, Job, PullRequestRef, Receipt, RepairEnd, ReportOutcome,
-    ReportRequest, StopReason, ThreadReply, report,
+    FailedCheck, FailureClass, Job, OutboundOutcome, OutboundReceipt, PullRequestRef, RepairEnd,
+    ReportRequest, StopReason, ThreadDisposition, ThreadReply, report,
 };
-use testkit::{Fault, github};
+use testkit::{ServiceFault, github};
 
 use crate::{
     draft_of,
@@ -28,7 +28,7 @@ async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::C
     let head = push.head.clone();
     rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
     match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
-        ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => (opened, head),
+        OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => (opened, head),
         other => panic!("{other:?}"),
     }
 }
@@ -44,7 +44,7 @@ async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
     let outcome = rig
         .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
         .await;
-    assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     rig.github.pull_requests("acme/shop")[0]
         .requested_reviewers
         .clone()
@@ -134,10 +134,13 @@ async fn exhausted_repairs_call_once_despite_repetition() {
     let mut rig = Rig::start().await;
     let (pull_request, head) = opened(&rig, &CHANGED).await;
     let number = pull_request.number;
-    let lost = Fault::new(&format!("/issues/{number}/comments"), 1, 502);
+    let lost = ServiceFault::new(&format!("/issues/{number}/comments"), 1, 502);
     rig.github.fail_next(lost.on("POST").after_effect());
     let told = rig.report(8, red(&pull_request, &head, &["grace"]));
-    assert_eq!(rig.settled(&told).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&told).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     rig.deliver_everything_again(&[&told]).await;
     let said = rig.github.comments("acme/shop", number);
     assert_eq!(said.len(), 1, "{said:?}");
@@ -161,7 +164,7 @@ async fn unknown_reviewer_notifies_jira_ticket_separately() {
         summary: String::new(),
         replies: vec![ThreadReply {
             id: 77,
-            disposition: Disposition::Asked,
+            disposition: ThreadDisposition::Asked,
             reply: "The ticket says net.".to_owned(),
         }],
         left: None,
@@ -198,7 +201,7 @@ async fn unassigned_jira_ticket_is_ours_while_working() {
     let mut rig = with_rules("  assign: true\n").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(
         rig.jira.assignee("ENG-1").as_deref(),
@@ -235,7 +238,7 @@ async fn unassignable_account_does_not_stop_work() {
     let mut rig = with_rules("  assign: \"557058:nobody\"\n").await;
     assert_eq!(
         rig.settled(&rig.report(2, started())).await,
-        ReportOutcome::Done(Receipt::Told)
+        OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(rig.jira.assignee("ENG-1"), None);
     assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("In Progress"));
@@ -296,8 +299,10 @@ async fn pull_request_links_ticket_and_configured_board() {
 #[tokio::test(flavor = "multi_thread")]
 async fn permanent_jira_refusal_keeps_pull_request() {
     let mut rig = Rig::start().await;
-    rig.jira.fail_next(Fault::new("/remotelink", 9, 400).on("POST"));
-    rig.jira.fail_next(Fault::new("/transitions", 9, 400).on("POST"));
+    rig.jira
+        .fail_next(ServiceFault::new("/remotelink", 9, 400).on("POST"));
+    rig.jira
+        .fail_next(ServiceFault::new("/transitions", 9, 400).on("POST"));
     let (pull_request, head) = opened(&rig, &CHANGED).await;
     let said = || rig.jira.comments("ENG-1")[0].text.clone();
     assert!(
@@ -314,7 +319,7 @@ async fn permanent_jira_refusal_keeps_pull_request() {
     let outcome = rig
         .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
         .await;
-    assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     assert!(
         !rig.github.pull_requests("acme/shop")[0].draft,
         "it is ready all the same"

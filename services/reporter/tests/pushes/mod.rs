@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use domain::{ReportOutcome, ReportRequest};
-use testkit::github::Ruleset;
+use domain::{OutboundOutcome, ReportRequest};
+use testkit::github::BranchRuleset;
 
 use crate::{
     refusal,
@@ -148,7 +148,7 @@ async fn refused_push_leaves_no_branch_record() {
     ours.branch = BRANCH.replace('/', "-");
     let report = rig.report(4, ReportRequest::PushBranch(ours.clone()));
     let outcome = rig.settled(&report).await;
-    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     let record = rig.queue.branches().get(&ours.repository, &ours.branch).await;
     assert_eq!(record.unwrap().unwrap().0.head, ours.head);
     rig.stop().await;
@@ -205,7 +205,7 @@ async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
 async fn inspector_reaches_neither_secrets_nor_network() {
     let folder = tempfile::tempdir().unwrap();
     let mirror = folder.path().join("mirror");
-    git::Repository::init_bare(&mirror).unwrap();
+    git::BareRepository::init_bare(&mirror).unwrap();
     let quarantine = folder.path().join("quarantine");
     std::fs::create_dir(&quarantine).unwrap();
     let secret = folder.path().join("writer_token");
@@ -223,10 +223,10 @@ async fn inspector_reaches_neither_secrets_nor_network() {
 #[tokio::test(flavor = "multi_thread")]
 async fn push_refused_by_ruleset_quotes_github() {
     let mut rig = Rig::start().await;
-    let ruleset = Ruleset {
+    let ruleset = BranchRuleset {
         branches: vec!["fix/*".to_owned()],
         restricts_creation: true,
-        ..Ruleset::default()
+        ..BranchRuleset::default()
     };
     rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;

@@ -10,15 +10,15 @@ use std::{
 };
 
 use domain::{
-    AnyRecord, CommitId, ObjectRef, PullRequestRecord, PullRequestRef, PullRequestStatus, PushBranch,
-    Reactable, Reason, Report, ReportOutcome, ReportRequest, RepositoryName, RunFence, RunId, Source,
-    TicketKey, Trigger, TriggerKey,
+    AnyRecord, BranchPush, CommitId, ObjectRef, OutboundOutcome, OutboundRequest, PullRequestRecord,
+    PullRequestRef, PullRequestStatus, ReactionSubject, ReportRequest, RepositoryName, RunFence, RunId,
+    TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
-use grant::{Audience, Grant, Signer};
-use queue::{Bucket, Key, Queue};
+use grant::{Grant, GrantAudience, GrantSigner};
+use queue::{KeyValueBucket, Queue, RecordKey};
 use reporter::{Config, Settings};
 use secrecy::{ExposeSecret, SecretString};
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, eventually, github, jira};
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, github, jira, poll_until};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -76,7 +76,7 @@ pub(crate) struct Rig {
     pub(crate) queue: Queue,
     pub(crate) ticket: TicketKey,
     pub(crate) address: SocketAddr,
-    signer: Signer,
+    signer: GrantSigner,
     shutdown: CancellationToken,
     reporter: Option<JoinHandle<anyhow::Result<()>>>,
     folder: tempfile::TempDir,
@@ -109,7 +109,7 @@ impl Rig {
             format!("{RULES}{}{AGENT_RULES}{}", options.jira, options.agent),
         )
         .unwrap();
-        let keys = grant::generate();
+        let keys = grant::generate_key_pair();
         let queue_settings = queue::Settings {
             url: nats.url(),
             ..queue::Settings::default()
@@ -166,14 +166,18 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let reporter = tokio::spawn(Box::pin(reporter::serve(config, listener, shutdown.clone())));
+        let reporter = tokio::spawn(Box::pin(reporter::serve_reporter(
+            config,
+            listener,
+            shutdown.clone(),
+        )));
         Self {
             github,
             jira,
             queue,
             ticket: TicketKey::jira(&ticket).unwrap(),
             address,
-            signer: Signer::new(&keys.id, &keys.private_key).unwrap(),
+            signer: GrantSigner::new(&keys.id, &keys.private_key).unwrap(),
             shutdown,
             reporter: Some(reporter),
             folder,
@@ -185,13 +189,13 @@ impl Rig {
         RunId::new(self.ticket.clone(), 1)
     }
 
-    pub(crate) fn report(&self, position: u64, request: ReportRequest) -> Report {
-        Report {
+    pub(crate) fn report(&self, position: u64, request: ReportRequest) -> OutboundRequest {
+        OutboundRequest {
             id: self.run().call(position).into(),
             ticket: self.ticket.clone(),
             run: Some(self.run()),
             fence: RunFence::default(),
-            at: bootstrap::now(),
+            at: bootstrap::read_wall_clock(),
             progress: None,
             request,
         }
@@ -215,7 +219,7 @@ impl Rig {
                 self.ask_for(ticket, "review", change).await;
             }
             (ReportRequest::React(react), _) if react.to.is_comment() => {
-                let seen = self.trigger(ticket, Reason::RetryRequested, Some(react.to.clone()));
+                let seen = self.trigger(ticket, TriggerReason::RetryRequested, Some(react.to.clone()));
                 self.queue.triggers().append(&seen).await.unwrap();
             }
             (_, Some(pull_request)) => self.record(ticket, &pull_request).await,
@@ -244,14 +248,14 @@ impl Rig {
         self.queue.triggers().append(&asked).await.unwrap();
     }
 
-    fn trigger(&self, ticket: &TicketKey, reason: Reason, seen: Option<Reactable>) -> Trigger {
+    fn trigger(&self, ticket: &TicketKey, reason: TriggerReason, seen: Option<ReactionSubject>) -> Trigger {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let key = format!("{ticket}:{}", LAST.fetch_add(1, Ordering::Relaxed));
         Trigger {
             ticket: ticket.clone(),
             key: TriggerKey::new(key),
-            at: bootstrap::now(),
-            source: Source::Webhook,
+            at: bootstrap::read_wall_clock(),
+            source: TriggerChannel::Webhook,
             actor: None,
             seen,
             reason,
@@ -259,29 +263,29 @@ impl Rig {
     }
 
     /// Requests a report and waits for its outcome.
-    pub(crate) async fn settled(&self, report: &Report) -> ReportOutcome {
+    pub(crate) async fn settled(&self, report: &OutboundRequest) -> OutboundOutcome {
         self.queue.reports().append(report).await.unwrap();
         let triggers = self.queue.triggers();
         let look = async || {
             let known = triggers.read_after(&report.ticket, 0).await.unwrap();
             known.into_iter().find_map(|(_, trigger)| match trigger.reason {
-                Reason::ReportSettled(settled) if settled.report == report.id => Some(settled.outcome),
+                TriggerReason::ReportSettled(settled) if settled.report == report.id => Some(settled.outcome),
                 _ => None,
             })
         };
-        eventually("the report is settled", DEADLINE * 3, look)
+        poll_until("the report is settled", DEADLINE * 3, look)
             .await
             .unwrap()
     }
 
     /// Removes the records of settled reports, so that every report of the ticket is delivered again. Waits for the
     /// end.
-    pub(crate) async fn deliver_everything_again(&self, reports: &[&Report]) {
-        let table = self.queue.table::<AnyRecord>(Bucket::Effects);
-        let cursor = Key::cursor(&self.ticket);
+    pub(crate) async fn deliver_everything_again(&self, reports: &[&OutboundRequest]) {
+        let table = self.queue.table::<AnyRecord>(KeyValueBucket::Effects);
+        let cursor = RecordKey::cursor(&self.ticket);
         for report in reports {
             table
-                .delete(Key::outcome(&self.ticket, &report.id))
+                .delete(RecordKey::outcome(&self.ticket, &report.id))
                 .await
                 .unwrap();
         }
@@ -292,14 +296,16 @@ impl Rig {
             let (cursor, _) = table.get(&cursor).await.unwrap()?;
             (cursor.0["sequence"].as_u64() == last).then_some(())
         };
-        eventually("the cursor is back", DEADLINE, look).await.unwrap();
+        poll_until("the cursor is back", DEADLINE, look).await.unwrap();
     }
 
     /// Appends bytes that are not a report to the ticket's log, as a broken writer would.
     pub(crate) async fn append_garbage(&self, bytes: &[u8]) {
         let ticket = self.ticket.to_string().replace(':', "=3A");
         let subject = format!("journeyman.reports.{ticket}.garbage");
-        testkit::plant(&self.nats.url(), &subject, bytes).await.unwrap();
+        testkit::publish_raw(&self.nats.url(), &subject, bytes)
+            .await
+            .unwrap();
     }
 
     pub(crate) fn grant_for(&self, repository: &str) -> String {
@@ -309,7 +315,7 @@ impl Rig {
     /// Signs a grant of another run of the ticket.
     pub(crate) fn grant_of(&self, run: u64, repository: &str) -> String {
         let grant = Grant {
-            audience: Audience::Gate,
+            audience: GrantAudience::Gate,
             run: RunId::new(self.ticket.clone(), run),
             repository: repository.parse().unwrap(),
             workspace: None,
@@ -317,7 +323,7 @@ impl Rig {
             network: Vec::new(),
         };
         self.signer
-            .sign(&grant, bootstrap::now())
+            .sign(&grant, bootstrap::read_wall_clock())
             .unwrap()
             .expose_secret()
             .to_owned()
@@ -347,12 +353,12 @@ impl Rig {
     }
 
     /// Commits these files on top of main, and returns the packed and stored change.
-    pub(crate) async fn change(&self, branch: &str, files: &[(&str, &str)]) -> PushBranch {
+    pub(crate) async fn change(&self, branch: &str, files: &[(&str, &str)]) -> BranchPush {
         self.change_as(branch, files, "fix: totals (ENG-1)").await
     }
 
     /// Commits the change with another message.
-    pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> PushBranch {
+    pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> BranchPush {
         let here = self.branch_off(branch).await;
         self.commit(&here, files, &["-m", message]).await;
         self.packed(&here, branch).await
@@ -388,18 +394,18 @@ impl Rig {
     }
 
     /// Packs and stores the branch of the clone, ready for a push.
-    pub(crate) async fn packed(&self, here: &str, branch: &str) -> PushBranch {
+    pub(crate) async fn packed(&self, here: &str, branch: &str) -> BranchPush {
         let clone = PathBuf::from(here);
         let id = |text: String| text.trim().parse::<CommitId>().unwrap();
         let base = id(git(&["-C", here, "rev-parse", "origin/main"]).await);
         let head = id(git(&["-C", here, "rev-parse", "HEAD"]).await);
-        let pack = git::Repository::open(&clone.join(".git"))
+        let pack = git::BareRepository::open(&clone.join(".git"))
             .unwrap()
             .pack(std::slice::from_ref(&head), &base, usize::MAX)
             .unwrap();
         let pack: ObjectRef = self.queue.objects().put(pack.into()).await.unwrap();
         let repository: RepositoryName = "acme/shop".parse().unwrap();
-        PushBranch {
+        BranchPush {
             scope: None,
             repository,
             branch: branch.to_owned(),

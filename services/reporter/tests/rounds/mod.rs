@@ -1,8 +1,8 @@
 //! Tests of the rounds of work in the check run and in the status comment.
 
 use domain::{
-    Dollars, FailedCheck, Job, Phase, Receipt, Report, ReportOutcome, ReportRequest, RunId, StopReason,
-    TicketKey, report,
+    Dollars, FailedCheck, Job, OutboundOutcome, OutboundReceipt, OutboundRequest, ReportRequest, RunId,
+    RunPhase, StopReason, TicketKey, report,
 };
 
 use testkit::github::WRITER_APP_ID;
@@ -15,11 +15,11 @@ use crate::{
 
 const NAME: &str = "Journeyman";
 
-fn progress(job: Job, cents: u64) -> Option<report::Progress> {
-    Some(report::Progress {
+fn progress(job: Job, cents: u64) -> Option<report::JobProgress> {
+    Some(report::JobProgress {
         clone_percent: None,
         job,
-        phase: Some(Phase::Work),
+        phase: Some(RunPhase::Work),
         cost: Some(Dollars::from_micros(cents * 10_000)),
     })
 }
@@ -32,9 +32,9 @@ async fn as_app() -> Rig {
     Rig::start_with(options).await
 }
 
-fn receipt(outcome: ReportOutcome) -> Receipt {
+fn receipt(outcome: OutboundOutcome) -> OutboundReceipt {
     match outcome {
-        ReportOutcome::Done(receipt) => receipt,
+        OutboundOutcome::Done(receipt) => receipt,
         other => panic!("{other:?}"),
     }
 }
@@ -44,7 +44,7 @@ async fn check_run_shows_every_round_once() {
     let mut rig = as_app().await;
     let of = |run: u64, position: u64, job: Job, cents: u64, request: ReportRequest| {
         let run = RunId::new(rig.ticket.clone(), run);
-        Report {
+        OutboundRequest {
             id: run.call(position).into(),
             run: Some(run),
             progress: progress(job, cents),
@@ -64,7 +64,7 @@ async fn check_run_shows_every_round_once() {
         rig.github.check_run("acme/shop", head.as_str(), NAME).is_err(),
         "there is no pull request yet"
     );
-    let Receipt::PullRequestOpened(pull_request) = receipt(rig.settled(&opened).await) else {
+    let OutboundReceipt::PullRequestOpened(pull_request) = receipt(rig.settled(&opened).await) else {
         panic!("not opened")
     };
     let (title, summary, conclusion) = rig.github.check_run("acme/shop", head.as_str(), NAME).unwrap();
@@ -126,14 +126,17 @@ async fn missing_checks_permission_skips_only_check_run() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     let head = push.head.clone();
-    let told = |position, request| Report {
+    let told = |position, request| OutboundRequest {
         progress: progress(Job::Implement, 3),
         ..rig.report(position, request)
     };
     receipt(rig.settled(&told(2, started())).await);
     receipt(rig.settled(&told(4, ReportRequest::PushBranch(push))).await);
     let opened = receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
-    assert!(matches!(opened, Receipt::PullRequestOpened(_)), "{opened:?}");
+    assert!(
+        matches!(opened, OutboundReceipt::PullRequestOpened(_)),
+        "{opened:?}"
+    );
     assert!(rig.github.check_run("acme/shop", head.as_str(), NAME).is_err());
     rig.stop().await;
 }
@@ -147,14 +150,14 @@ async fn status_comment_follows_phases_with_hidden_state() {
         .unwrap();
     let ticket: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
     let run = RunId::new(ticket.clone(), 1);
-    let of = |position: u64, phase, cents, request| Report {
+    let of = |position: u64, phase, cents, request| OutboundRequest {
         id: run.call(position).into(),
         ticket: ticket.clone(),
         run: Some(run.clone()),
-        progress: progress(Job::Implement, cents).map(|known| report::Progress { phase, ..known }),
+        progress: progress(Job::Implement, cents).map(|known| report::JobProgress { phase, ..known }),
         ..rig.report(position, request)
     };
-    let progressed = || ReportRequest::Progressed(report::Progressed {});
+    let progressed = || ReportRequest::Progressed(report::ProgressUpdate {});
     receipt(rig.settled(&of(2, None, 0, started())).await);
     let comments = || rig.github.comments("acme/shop", number);
     let said = |part: &str| {
@@ -165,10 +168,10 @@ async fn status_comment_follows_phases_with_hidden_state() {
         )
     };
     said("(implement), ");
-    receipt(rig.settled(&of(4, Some(Phase::Plan), 12, progressed())).await);
+    receipt(rig.settled(&of(4, Some(RunPhase::Plan), 12, progressed())).await);
     said("(implement: planning), ");
     said("$0.12 spent");
-    receipt(rig.settled(&of(6, Some(Phase::Work), 30, progressed())).await);
+    receipt(rig.settled(&of(6, Some(RunPhase::Work), 30, progressed())).await);
     said("(implement: making the change), ");
     said("\"iteration\":1");
     let stopped = report::RunStopped {
@@ -178,8 +181,13 @@ async fn status_comment_follows_phases_with_hidden_state() {
         branch: None,
     };
     receipt(
-        rig.settled(&of(8, Some(Phase::Work), 31, ReportRequest::RunStopped(stopped)))
-            .await,
+        rig.settled(&of(
+            8,
+            Some(RunPhase::Work),
+            31,
+            ReportRequest::RunStopped(stopped),
+        ))
+        .await,
     );
     assert!(comments()[0].body.starts_with("❌ "), "{}", comments()[0].body);
     said("(implement), ");

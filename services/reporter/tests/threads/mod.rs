@@ -1,6 +1,6 @@
 //! Tests of the review threads that the reporter resolves.
 
-use domain::{Disposition, Receipt, ReportOutcome, ReportRequest, ThreadReply, report};
+use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, ThreadDisposition, ThreadReply, report};
 use serde_json::json;
 
 use crate::{draft_of, rig::Rig};
@@ -27,7 +27,7 @@ async fn thread_stays_open_unless_place_changes() {
     rig.settled(&rig.report(2, ReportRequest::PushBranch(reviewed.clone())))
         .await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
-    let ReportOutcome::Done(Receipt::PullRequestOpened(ours)) = opened else {
+    let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(ours)) = opened else {
         panic!("{opened:?}")
     };
     let first_id = rig.github.next_id() + 1;
@@ -66,11 +66,11 @@ async fn thread_stays_open_unless_place_changes() {
     let pushed = rig
         .settled(&rig.report(6, ReportRequest::PushBranch(push.clone())))
         .await;
-    assert!(matches!(pushed, ReportOutcome::Done(_)), "{pushed:?}");
+    assert!(matches!(pushed, OutboundOutcome::Done(_)), "{pushed:?}");
 
     let reply = |id| ThreadReply {
         id,
-        disposition: Disposition::Changed,
+        disposition: ThreadDisposition::Changed,
         reply: "Done as you say.".to_owned(),
     };
     let addressed = |commit| {

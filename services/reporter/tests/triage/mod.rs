@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::{PlannedIssue, Receipt, Report, ReportOutcome, ReportRequest, report};
-use testkit::Fault;
+use domain::{OutboundOutcome, OutboundReceipt, OutboundRequest, PlannedIssue, ReportRequest, report};
+use testkit::ServiceFault;
 
 use crate::{
     refusal,
@@ -36,19 +36,19 @@ async fn start(agent: &'static str, has_project_token: bool) -> Rig {
     rig
 }
 
-fn triaged() -> report::Triaged {
-    report::Triaged {
+fn triaged() -> report::TicketTriaged {
+    report::TicketTriaged {
         repository: Some(SHOP.parse().unwrap()),
         labels: vec!["bug".to_owned(), "triaged".to_owned()],
-        ..report::Triaged::default()
+        ..report::TicketTriaged::default()
     }
 }
 
 /// Builds the same report about a GitHub issue.
-fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<ReportRequest>) -> Report {
+fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<ReportRequest>) -> OutboundRequest {
     let ticket: domain::TicketKey = format!("github:{SHOP}#{number}").parse().unwrap();
     let run = domain::RunId::new(ticket.clone(), 1);
-    Report {
+    OutboundRequest {
         id: run.call(position).into(),
         ticket,
         run: Some(run),
@@ -68,8 +68,8 @@ fn chosen(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn done() -> ReportOutcome {
-    ReportOutcome::Done(Receipt::Told)
+fn done() -> OutboundOutcome {
+    OutboundOutcome::Done(OutboundReceipt::Told)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,10 +79,10 @@ async fn jira_ticket_gets_priority_and_suggested_type() {
         .jira
         .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
     rig.jira
-        .fail_next(Fault::new("/issueLink", 1, 502).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/issueLink", 1, 502).on("POST").after_effect());
     let report = rig.report(
         2,
-        report::Triaged {
+        report::TicketTriaged {
             issue_type: Some("Story".to_owned()),
             priority: Some("High".to_owned()),
             duplicate_of: Some(first.clone()),
@@ -115,7 +115,7 @@ async fn jira_type_changes_only_when_rules_allow() {
         .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
     let report = rig.report(
         2,
-        report::Triaged {
+        report::TicketTriaged {
             issue_type: Some("Story".to_owned()),
             priority: Some("Sometime".to_owned()),
             duplicate_of: Some(first),
@@ -148,7 +148,7 @@ async fn issue_gets_type_priority_and_fields_once() {
         .label_issue(SHOP, number, "priority: Low", "rita")
         .unwrap();
     rig.github
-        .fail_next(Fault::new("/issues", 1, 502).on("PATCH").after_effect());
+        .fail_next(ServiceFault::new("/issues", 1, 502).on("PATCH").after_effect());
     let fields = [
         ("Size", "S"),
         ("Points", "3"),
@@ -161,7 +161,7 @@ async fn issue_gets_type_priority_and_fields_once() {
         &rig,
         number,
         2,
-        report::Triaged {
+        report::TicketTriaged {
             issue_type: Some("Bug".to_owned()),
             priority: Some("High".to_owned()),
             fields: chosen(&fields),
@@ -203,7 +203,7 @@ async fn issue_keeps_type_that_person_gave() {
         .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
         .unwrap();
     rig.github.set_issue_type(SHOP, number, "rita", "Task").unwrap();
-    let typed = |name: &str| report::Triaged {
+    let typed = |name: &str| report::TicketTriaged {
         issue_type: Some(name.to_owned()),
         ..triaged()
     };
@@ -266,7 +266,7 @@ async fn issue_parts_open_and_link_only_once() {
     assert!(refusal(&outcome).contains("allow 2"), "{outcome:?}");
     let report = on_issue(&rig, number, 4, parts(number, &["Totals", "Rounding"]));
     rig.github
-        .fail_next(Fault::new("/issues", 1, 502).on("POST").after_effect());
+        .fail_next(ServiceFault::new("/issues", 1, 502).on("POST").after_effect());
     assert_eq!(rig.settled(&report).await, done());
     let opened: Vec<u64> = rig
         .github

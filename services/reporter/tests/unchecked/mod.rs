@@ -1,7 +1,7 @@
 //! Tests of pull requests on which no check reports.
 
-use domain::{Receipt, ReportOutcome, ReportRequest, report};
-use testkit::github::Ruleset;
+use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, report};
+use testkit::github::BranchRuleset;
 
 use crate::{
     draft_of,
@@ -16,14 +16,17 @@ async fn told(rig: &mut Rig) -> (bool, String) {
     let head = push.head.clone();
     rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
-    let ReportOutcome::Done(Receipt::PullRequestOpened(pull_request)) = opened else {
+    let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = opened else {
         panic!("{opened:?}")
     };
     let absent = rig.report(
         6,
-        ReportRequest::ChecksAbsent(report::ChecksAbsent { pull_request, head }),
+        ReportRequest::ChecksAbsent(report::ChecksMissing { pull_request, head }),
     );
-    assert_eq!(rig.settled(&absent).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(
+        rig.settled(&absent).await,
+        OutboundOutcome::Done(OutboundReceipt::Told)
+    );
     rig.deliver_everything_again(&[&absent]).await;
     let is_draft = rig.github.pull_requests("acme/shop")[0].draft;
     let said = rig.jira.comments("ENG-1").pop().unwrap().text;
@@ -77,10 +80,10 @@ async fn configured_but_silent_ci_keeps_draft() {
     rig.stop().await;
 
     let mut rig = Rig::start().await;
-    let of_branch = |branch: &str, check: &str| Ruleset {
+    let of_branch = |branch: &str, check: &str| BranchRuleset {
         branches: vec![branch.to_owned()],
         required_checks: vec![check.to_owned()],
-        ..Ruleset::default()
+        ..BranchRuleset::default()
     };
     let rulesets = [
         of_branch("release/*", "slow tests"),

@@ -1,22 +1,22 @@
 //! Checks of the accounts, two per service: identity, permissions, and that both differ.
 
-use domain::{CredentialEnd, Instance, Timestamp, cause::chain};
+use domain::{CredentialEnd, InstanceName, Timestamp, cause::format_error_chain};
 use github::permissions as app;
 
-use super::{Finding, Findings, Remedy, Sections, found_within};
+use super::{DoctorFinding, DoctorReport, DoctorSections, Remedy, find_within_limit};
 
 /// Result of the check of an account, with its identity.
-struct Seen {
-    finding: Finding,
+struct AccountCheck {
+    finding: DoctorFinding,
     identity: Option<String>,
     /// Finding about the webhook events of an App.
-    events: Option<Finding>,
+    events: Option<DoctorFinding>,
 }
 
-impl Seen {
+impl AccountCheck {
     fn missing(remedy: Remedy) -> Self {
         Self {
-            finding: Finding::Failed("the section is missing".to_owned(), remedy),
+            finding: DoctorFinding::Failed("the section is missing".to_owned(), remedy),
             identity: None,
             events: None,
         }
@@ -24,73 +24,77 @@ impl Seen {
 }
 
 /// Identity of an account and the finding about it.
-struct Answer {
+struct AccountAnswer {
     identity: String,
-    finding: Finding,
-    events: Option<Finding>,
+    finding: DoctorFinding,
+    events: Option<DoctorFinding>,
 }
 
 /// Jira project of the rules, with the status and role that request work.
 #[derive(Clone)]
-pub(super) struct Project {
+pub(super) struct ProjectRequirements {
     pub(super) key: String,
     pub(super) status: String,
     /// Role whose members may request work; empty: none.
     pub(super) role: String,
 }
 
-pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[Project]) {
+pub(super) async fn check_default_accounts(
+    findings: &mut DoctorReport,
+    sections: &DoctorSections,
+    projects: &[ProjectRequirements],
+) {
     let (reader, writer) = (sections.github_reader.as_ref(), sections.github_writer.as_ref());
     if is_off(sections, reader.is_none() && writer.is_none()) {
-        findings.add("GitHub", off());
+        findings.add("GitHub", report_disabled_service());
     } else {
-        github(findings, None, reader, writer).await;
+        check_github_accounts(findings, None, reader, writer).await;
     }
     let (reader, writer) = (sections.jira_reader.as_ref(), sections.jira_writer.as_ref());
     let has_github = sections.github_reader.is_some() && sections.github_writer.is_some();
     let is_without = reader.is_none() && writer.is_none();
     if is_off(sections, is_without) || (is_without && has_github && projects.is_empty()) {
-        findings.add("Jira", off());
+        findings.add("Jira", report_disabled_service());
     } else {
-        jira(findings, None, reader, writer, projects).await;
+        check_jira_accounts(findings, None, reader, writer, projects).await;
     }
 }
 
 /// True for a setup with folders only, which needs no account.
-fn is_off(sections: &Sections, is_without: bool) -> bool {
+fn is_off(sections: &DoctorSections, is_without: bool) -> bool {
     is_without && !sections.folder.is_empty()
 }
 
-fn off() -> Finding {
-    Finding::Skipped("off: there is no account, and tickets are elsewhere".to_owned())
+fn report_disabled_service() -> DoctorFinding {
+    DoctorFinding::Skipped("off: there is no account, and tickets are elsewhere".to_owned())
 }
 
 /// Checks both accounts of one GitHub.
-pub(super) async fn github(
-    findings: &mut Findings,
-    instance: Option<&Instance>,
+pub(super) async fn check_github_accounts(
+    findings: &mut DoctorReport,
+    instance: Option<&InstanceName>,
     reader: Option<&github::Settings>,
     writer: Option<&github::Settings>,
 ) {
     let broken = instance.map_or(Remedy::GithubApps, |_| Remedy::Instances);
     let reader = match reader {
-        Some(settings) => seen(broken, github_reader(settings)).await,
-        None => Seen::missing(Remedy::github(instance)),
+        Some(settings) => check_account(broken, check_github_reader(settings)).await,
+        None => AccountCheck::missing(Remedy::github(instance)),
     };
     let writer = match writer {
-        Some(settings) => seen(broken, github_writer(settings)).await,
-        None => Seen::missing(Remedy::github(instance)),
+        Some(settings) => check_account(broken, check_github_writer(settings)).await,
+        None => AccountCheck::missing(Remedy::github(instance)),
     };
-    tell(findings, "GitHub", instance, reader, writer);
+    add_account_findings(findings, "GitHub", instance, reader, writer);
 }
 
 /// Checks both accounts of one Jira.
-pub(super) async fn jira(
-    findings: &mut Findings,
-    instance: Option<&Instance>,
+pub(super) async fn check_jira_accounts(
+    findings: &mut DoctorReport,
+    instance: Option<&InstanceName>,
     reader: Option<&jira::Settings>,
     writer: Option<&jira::Settings>,
-    projects: &[Project],
+    projects: &[ProjectRequirements],
 ) {
     let broken = |token: Remedy| instance.map_or(token, |_| Remedy::Instances);
     for (role, token, settings) in [
@@ -99,42 +103,60 @@ pub(super) async fn jira(
     ] {
         if let Some(end) = settings.and_then(jira::Settings::ends) {
             let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
-            let finding = lasts(end, bootstrap::now(), broken(token));
+            let finding = judge_token_expiry(end, bootstrap::read_wall_clock(), broken(token));
             findings.add(&format!("jira{place} {role} token"), finding);
         }
     }
     let reader = match reader {
-        Some(settings) => seen(broken(Remedy::JiraReaderToken), jira_reader(settings, projects)).await,
-        None => Seen::missing(Remedy::jira(instance)),
+        Some(settings) => {
+            check_account(
+                broken(Remedy::JiraReaderToken),
+                check_jira_reader(settings, projects),
+            )
+            .await
+        }
+        None => AccountCheck::missing(Remedy::jira(instance)),
     };
     let writer = match writer {
-        Some(settings) => seen(broken(Remedy::JiraWriterToken), jira_writer(settings, projects)).await,
-        None => Seen::missing(Remedy::jira(instance)),
+        Some(settings) => {
+            check_account(
+                broken(Remedy::JiraWriterToken),
+                check_jira_writer(settings, projects),
+            )
+            .await
+        }
+        None => AccountCheck::missing(Remedy::jira(instance)),
     };
-    tell(findings, "Jira", instance, reader, writer);
+    add_account_findings(findings, "Jira", instance, reader, writer);
 }
 
 /// Finding about the expiry of a token.
-fn lasts(end: Timestamp, now: Timestamp, remedy: Remedy) -> Finding {
+fn judge_token_expiry(end: Timestamp, now: Timestamp, remedy: Remedy) -> DoctorFinding {
     let day = end.to_string();
     let day = day.get(..10).unwrap_or(&day);
     if end <= now {
-        return Finding::Failed(format!("it ended on {day}"), remedy);
+        return DoctorFinding::Failed(format!("it ended on {day}"), remedy);
     }
     let days = end.since(now).as_secs() / 86_400;
     let told = format!("it ends on {day}, in {days} days");
     match days < CredentialEnd::SOON_DAYS {
-        true => Finding::Warn(format!("{told} {remedy}")),
-        false => Finding::Ok(told),
+        true => DoctorFinding::Warn(format!("{told} {remedy}")),
+        false => DoctorFinding::Ok(told),
     }
 }
 
-fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, reader: Seen, writer: Seen) {
+fn add_account_findings(
+    findings: &mut DoctorReport,
+    service: &str,
+    instance: Option<&InstanceName>,
+    reader: AccountCheck,
+    writer: AccountCheck,
+) {
     let apart = match service {
         "GitHub" => Remedy::GithubApps,
         _ => Remedy::JiraAccounts,
     };
-    let two = two_accounts(apart, &reader, &writer);
+    let two = compare_accounts(apart, &reader, &writer);
     let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
     let key = service.to_lowercase();
     for (role, seen) in [("reader", reader), ("writer", writer)] {
@@ -147,16 +169,19 @@ fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, rea
 }
 
 /// Runs a check of an account within the time limit.
-async fn seen(remedy: Remedy, ask: impl Future<Output = Result<Answer, String>>) -> Seen {
+async fn check_account(
+    remedy: Remedy,
+    ask: impl Future<Output = Result<AccountAnswer, String>>,
+) -> AccountCheck {
     let (mut identity, mut events) = (None, None);
-    let finding = found_within(remedy, async {
+    let finding = find_within_limit(remedy, async {
         let answer = ask.await?;
         identity = Some(answer.identity);
         events = answer.events;
         Ok(answer.finding)
     })
     .await;
-    Seen {
+    AccountCheck {
         finding,
         identity,
         events,
@@ -165,49 +190,55 @@ async fn seen(remedy: Remedy, ask: impl Future<Output = Result<Answer, String>>)
 
 /// Finding about the difference of both accounts. With one shared account ingest could write. The
 /// comparison needs both identities.
-fn two_accounts(remedy: Remedy, reader: &Seen, writer: &Seen) -> Finding {
+fn compare_accounts(remedy: Remedy, reader: &AccountCheck, writer: &AccountCheck) -> DoctorFinding {
     match (&reader.identity, &writer.identity) {
-        (Some(reader), Some(writer)) if reader == writer => Finding::Failed(
+        (Some(reader), Some(writer)) if reader == writer => DoctorFinding::Failed(
             format!("reader and writer are both {reader}; they must be two accounts"),
             remedy,
         ),
-        (Some(reader), Some(writer)) => Finding::Ok(format!("{reader} reads, {writer} writes")),
+        (Some(reader), Some(writer)) => DoctorFinding::Ok(format!("{reader} reads, {writer} writes")),
         (None, _) | (_, None) => {
-            Finding::Skipped("not both accounts answered, so they cannot be compared".to_owned())
+            DoctorFinding::Skipped("not both accounts answered, so they cannot be compared".to_owned())
         }
     }
 }
 
-async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
-    let reader = github::Reader::new(settings).map_err(|error| chain(&error))?;
-    let identity = reader.whoami().await.map_err(|error| chain(&error))?;
+async fn check_github_reader(settings: &github::Settings) -> Result<AccountAnswer, String> {
+    let reader = github::GitHubReader::new(settings).map_err(|error| format_error_chain(&error))?;
+    let identity = reader
+        .whoami()
+        .await
+        .map_err(|error| format_error_chain(&error))?;
     let may_write = |held: &&str| held.ends_with(":write") || held.ends_with(":admin");
     let all = identity.permissions.iter().map(String::as_str);
     let forbidden: Vec<&str> = all.filter(may_write).collect();
-    let finding = app_finding(&identity, &app::READER, &forbidden, Remedy::ReaderApp);
-    let events = identity.is_app.then(|| reader_events(&identity.events));
-    Ok(Answer {
+    let finding = judge_app_permissions(&identity, &app::READER, &forbidden, Remedy::ReaderApp);
+    let events = identity.is_app.then(|| judge_app_events(&identity.events));
+    Ok(AccountAnswer {
         identity: identity.login,
         finding,
         events,
     })
 }
 
-async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
-    let writer = github::Writer::new(settings).map_err(|error| chain(&error))?;
-    let identity = writer.whoami().await.map_err(|error| chain(&error))?;
+async fn check_github_writer(settings: &github::Settings) -> Result<AccountAnswer, String> {
+    let writer = github::GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
+    let identity = writer
+        .whoami()
+        .await
+        .map_err(|error| format_error_chain(&error))?;
     // A forbidden permission that is not lacking is held.
-    let lacking = app::lacking(&app::WRITER_MUST_NOT, &identity.permissions);
+    let lacking = app::find_missing_permissions(&app::WRITER_MUST_NOT, &identity.permissions);
     let held = app::WRITER_MUST_NOT
         .iter()
         .filter(|forbidden| !lacking.contains(forbidden));
     let forbidden: Vec<&str> = held.map(|forbidden| forbidden.name).collect();
-    let finding = app_finding(&identity, &app::WRITER, &forbidden, Remedy::WriterApp);
+    let finding = judge_app_permissions(&identity, &app::WRITER, &forbidden, Remedy::WriterApp);
     let events = (!identity.events.is_empty()).then(|| {
         let subscribed = identity.events.join(", ");
-        Finding::Warn(format!("subscribed to {subscribed}: the writer needs no webhook"))
+        DoctorFinding::Warn(format!("subscribed to {subscribed}: the writer needs no webhook"))
     });
-    Ok(Answer {
+    Ok(AccountAnswer {
         identity: identity.login,
         finding,
         events,
@@ -216,42 +247,42 @@ async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
 
 /// Finding about the permissions of an App. GitHub does not report the permissions of a personal
 /// token, so the finding leaves them out.
-fn app_finding(
-    identity: &github::Identity,
-    needed: &[app::Needed],
+fn judge_app_permissions(
+    identity: &github::AccountIdentity,
+    needed: &[app::RequiredAppPermission],
     forbidden: &[&str],
     remedy: Remedy,
-) -> Finding {
+) -> DoctorFinding {
     let login = &identity.login;
     if !identity.is_app {
-        return Finding::Ok(format!("{login} (a token; what it may do cannot be read)"));
+        return DoctorFinding::Ok(format!("{login} (a token; what it may do cannot be read)"));
     }
     if !forbidden.is_empty() {
         let forbidden = forbidden.join(", ");
-        return Finding::Failed(format!("{login} may change {forbidden}: take that away"), remedy);
+        return DoctorFinding::Failed(format!("{login} may change {forbidden}: take that away"), remedy);
     }
-    let missing = listed(&app::lacking(needed, &identity.permissions));
+    let missing = join_permissions(&app::find_missing_permissions(needed, &identity.permissions));
     if !missing.is_empty() {
-        return Finding::Failed(format!("{login} lacks {missing}"), remedy);
+        return DoctorFinding::Failed(format!("{login} lacks {missing}"), remedy);
     }
-    let held = listed(needed);
-    match app::excess(needed, &identity.permissions).as_slice() {
-        [] => Finding::Ok(format!("{login} with {held}")),
-        excess => Finding::Warn(format!(
+    let held = join_permissions(needed);
+    match app::find_excess_permissions(needed, &identity.permissions).as_slice() {
+        [] => DoctorFinding::Ok(format!("{login} with {held}")),
+        excess => DoctorFinding::Warn(format!(
             "{login} with {held}, and without need {}: take that away",
             excess.join(", ")
         )),
     }
 }
 
-fn listed(permissions: &[app::Needed]) -> String {
+fn join_permissions(permissions: &[app::RequiredAppPermission]) -> String {
     let names: Vec<String> = permissions.iter().map(ToString::to_string).collect();
     names.join(", ")
 }
 
 /// Finding about subscribed events. Polls find the events that the App is not subscribed to.
-fn reader_events(subscribed: &[String]) -> Finding {
-    let (in_vain, missing) = app::events(subscribed);
+fn judge_app_events(subscribed: &[String]) -> DoctorFinding {
+    let (in_vain, missing) = app::compare_events(subscribed);
     let mut told = Vec::new();
     if !missing.is_empty() {
         told.push(format!(
@@ -263,14 +294,14 @@ fn reader_events(subscribed: &[String]) -> Finding {
         told.push(format!("subscribed in vain to {}", in_vain.join(", ")));
     }
     match told.is_empty() {
-        true => Finding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
-        false => Finding::Warn(format!("{}; see docs/permissions.md", told.join("; "))),
+        true => DoctorFinding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
+        false => DoctorFinding::Warn(format!("{}; see docs/permissions.md", told.join("; "))),
     }
 }
 
 /// Findings about a Jira account in the projects.
 #[derive(Default)]
-struct Told {
+struct ProjectFindings {
     problems: Vec<String>,
     /// Problems of the rules.
     of_rules: Vec<String>,
@@ -279,15 +310,15 @@ struct Told {
 
 /// Account with these credentials. If the request fails, the site may be the other kind of Jira, so
 /// the error names the detected one.
-async fn of_this_jira(
+async fn detect_jira_account(
     settings: &jira::Settings,
-    found: Result<domain::Account, jira::Error>,
-) -> Result<domain::Account, String> {
+    found: Result<domain::TrackerAccount, jira::Error>,
+) -> Result<domain::TrackerAccount, String> {
     let error = match found {
         Ok(account) => return Ok(account),
-        Err(error) => chain(&error),
+        Err(error) => format_error_chain(&error),
     };
-    match jira::hook::site(settings).await {
+    match jira::hook::fetch_site(settings).await {
         Ok(site) if site.dialect != settings.deployment => Err(format!(
             "{error}; {} is a {site}: set deployment = \"{}\"",
             settings.base_url,
@@ -297,12 +328,15 @@ async fn of_this_jira(
     }
 }
 
-async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
-    let reader = jira::Reader::new(settings).map_err(|error| chain(&error))?;
-    let account = of_this_jira(settings, reader.myself().await).await?;
-    let mut told = Told::default();
-    for Project { key, status, role } in projects {
-        told.problems.extend(role_problem(&reader, key, role).await);
+async fn check_jira_reader(
+    settings: &jira::Settings,
+    projects: &[ProjectRequirements],
+) -> Result<AccountAnswer, String> {
+    let reader = jira::JiraReader::new(settings).map_err(|error| format_error_chain(&error))?;
+    let account = detect_jira_account(settings, reader.myself().await).await?;
+    let mut told = ProjectFindings::default();
+    for ProjectRequirements { key, status, role } in projects {
+        told.problems.extend(find_role_problem(&reader, key, role).await);
         told.add(key, reader.permissions(key).await);
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         // Jira compares status names case-insensitively.
@@ -316,11 +350,11 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
             ));
         }
     }
-    Ok(jira_answer(account, projects, &told))
+    Ok(summarize_jira_account(account, projects, &told))
 }
 
 /// Problem with the role. With an unreadable role no user may request work.
-async fn role_problem(reader: &jira::Reader, project: &str, role: &str) -> Option<String> {
+async fn find_role_problem(reader: &jira::JiraReader, project: &str, role: &str) -> Option<String> {
     if role.is_empty() {
         return None;
     }
@@ -331,24 +365,27 @@ async fn role_problem(reader: &jira::Reader, project: &str, role: &str) -> Optio
         )),
         Err(error) => Some(format!(
             "who has the role {role:?} in {project} cannot be read: {}",
-            chain(&error)
+            format_error_chain(&error)
         )),
     }
 }
 
-async fn jira_writer(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
-    let writer = jira::Writer::new(settings).map_err(|error| chain(&error))?;
-    let account = of_this_jira(settings, writer.myself().await).await?;
-    let mut told = Told::default();
-    for Project { key, .. } in projects {
+async fn check_jira_writer(
+    settings: &jira::Settings,
+    projects: &[ProjectRequirements],
+) -> Result<AccountAnswer, String> {
+    let writer = jira::JiraWriter::new(settings).map_err(|error| format_error_chain(&error))?;
+    let account = detect_jira_account(settings, writer.myself().await).await?;
+    let mut told = ProjectFindings::default();
+    for ProjectRequirements { key, .. } in projects {
         told.add(key, writer.permissions(key).await);
     }
-    Ok(jira_answer(account, projects, &told))
+    Ok(summarize_jira_account(account, projects, &told))
 }
 
-impl Told {
-    fn add(&mut self, project: &str, compared: Result<jira::permissions::Compared, jira::Error>) {
-        let titles = |list: &[jira::permissions::Needed]| {
+impl ProjectFindings {
+    fn add(&mut self, project: &str, compared: Result<jira::permissions::PermissionComparison, jira::Error>) {
+        let titles = |list: &[jira::permissions::RequiredJiraPermission]| {
             let titles: Vec<&str> = list.iter().map(|permission| permission.title).collect();
             titles.join(", ")
         };
@@ -366,12 +403,18 @@ impl Told {
             Err(jira::Error::NotFound { .. }) => self.of_rules.push(format!(
                 "Jira has no project {project} (jira.project_key in the rules), or this account cannot see it"
             )),
-            Err(error) => self.problems.push(format!("{project}: {}", chain(&error))),
+            Err(error) => self
+                .problems
+                .push(format!("{project}: {}", format_error_chain(&error))),
         }
     }
 }
 
-fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> Answer {
+fn summarize_jira_account(
+    account: domain::TrackerAccount,
+    projects: &[ProjectRequirements],
+    told: &ProjectFindings,
+) -> AccountAnswer {
     let name = account.display_name;
     let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
     let with_all = format!("{name} with every permission in {}", keys.join(", "));
@@ -386,18 +429,18 @@ fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> A
             true => Remedy::Rules,
             false => Remedy::JiraAccounts,
         };
-        Finding::Failed(format!("{name}: {}", all.join("; ")), remedy)
+        DoctorFinding::Failed(format!("{name}: {}", all.join("; ")), remedy)
     } else if projects.is_empty() {
-        Finding::Ok(format!(
+        DoctorFinding::Ok(format!(
             "{name} (the rules name no project, so no permission was checked)"
         ))
     } else if told.excess.is_empty() {
-        Finding::Ok(with_all)
+        DoctorFinding::Ok(with_all)
     } else {
         let excess = told.excess.join("; ");
-        Finding::Warn(format!("{with_all}, and without need {excess}"))
+        DoctorFinding::Warn(format!("{with_all}, and without need {excess}"))
     };
-    Answer {
+    AccountAnswer {
         identity: account.id,
         finding,
         events: None,
@@ -411,19 +454,20 @@ mod tests {
     #[test]
     fn token_expiry_changes_finding_over_time() {
         let end = Timestamp::parse("2027-01-31T00:00:00Z").unwrap();
-        let at = |text: &str| lasts(end, Timestamp::parse(text).unwrap(), Remedy::JiraReaderToken);
-        let Finding::Ok(well) = at("2026-11-25T12:00:00Z") else {
+        let at =
+            |text: &str| judge_token_expiry(end, Timestamp::parse(text).unwrap(), Remedy::JiraReaderToken);
+        let DoctorFinding::Ok(well) = at("2026-11-25T12:00:00Z") else {
             panic!("it is well")
         };
         assert_eq!(well, "it ends on 2027-01-31, in 66 days");
-        let Finding::Warn(soon) = at("2027-01-20T12:00:00Z") else {
+        let DoctorFinding::Warn(soon) = at("2027-01-20T12:00:00Z") else {
             panic!("it ends soon")
         };
         assert_eq!(
             soon,
             "it ends on 2027-01-31, in 10 days -> `journeyman setup jira --reader-email EMAIL`"
         );
-        let Finding::Failed(over, _) = at("2027-01-31T00:00:00Z") else {
+        let DoctorFinding::Failed(over, _) = at("2027-01-31T00:00:00Z") else {
             panic!("it has ended")
         };
         assert_eq!(over, "it ended on 2027-01-31");

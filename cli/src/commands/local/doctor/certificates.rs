@@ -2,17 +2,17 @@
 
 use std::{path::Path, time::Duration};
 
-use certs::Seen;
+use certs::CertificateDetails;
 use domain::Timestamp;
 
-use super::{Finding, Findings, Sections, remedy::Remedy};
+use super::{DoctorFinding, DoctorReport, DoctorSections, remedy::Remedy};
 
 // Warning time before an expiry: enough for an operator to return from a holiday.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 const DAY_S: u64 = 24 * 60 * 60;
 
 /// Adds a finding for each certificate file in the settings.
-pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp) {
+pub(super) fn check_certificates(findings: &mut DoctorReport, sections: &DoctorSections, now: Timestamp) {
     let tls = sections.tls.as_ref();
     let nats = sections.nats.as_ref();
     let authority_of_redis = sections.redis.as_ref().and_then(|redis| redis.ca.as_deref());
@@ -27,58 +27,63 @@ pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp
     for (key, path, cure) in files {
         if let Some(path) = path {
             is_any = true;
-            findings.add(key, look(path, &cure, now));
+            findings.add(key, inspect_certificate_file(path, &cure, now));
         }
     }
     if !is_any {
         let none = "no [tls]: services speak plainly with each other, as on one machine".to_owned();
-        findings.add("certificates", Finding::Skipped(none));
+        findings.add("certificates", DoctorFinding::Skipped(none));
     }
 }
 
 /// Remedy for an expiring certificate, as text and as link.
-struct Cure(&'static str, Remedy);
+struct ExpiryRemedy(&'static str, Remedy);
 
-const RENEW: Cure = Cure(
+const RENEW: ExpiryRemedy = ExpiryRemedy(
     "`journeyman certs renew DIR` makes new ones, with DIR as `certs init` had it",
     Remedy::RenewCertificates,
 );
-const REPLACE: Cure = Cure(
+const REPLACE: ExpiryRemedy = ExpiryRemedy(
     "a new authority is made by `journeyman certs init` in a new folder; docs/tls.md has the order of the steps",
     Remedy::NewAuthority,
 );
 
-fn look(path: &Path, cure: &Cure, now: Timestamp) -> Finding {
+fn inspect_certificate_file(path: &Path, cure: &ExpiryRemedy, now: Timestamp) -> DoctorFinding {
     let place = path.display();
     let read = match std::fs::read_to_string(path) {
         Ok(read) => read,
         Err(error) => {
-            return Finding::Failed(format!("cannot read {place}: {error}"), Remedy::Certificates);
+            return DoctorFinding::Failed(format!("cannot read {place}: {error}"), Remedy::Certificates);
         }
     };
-    match certs::look(&read) {
-        Ok(seen) => judge(&place.to_string(), &seen, cure, now),
-        Err(error) => Finding::Failed(format!("{place}: {error}"), Remedy::Certificates),
+    match certs::read_certificates(&read) {
+        Ok(seen) => judge_expiry(&place.to_string(), &seen, cure, now),
+        Err(error) => DoctorFinding::Failed(format!("{place}: {error}"), Remedy::Certificates),
     }
 }
 
 /// Finding about the certificate that expires first.
-fn judge(place: &str, seen: &[Seen], Cure(cure, remedy): &Cure, now: Timestamp) -> Finding {
+fn judge_expiry(
+    place: &str,
+    seen: &[CertificateDetails],
+    ExpiryRemedy(cure, remedy): &ExpiryRemedy,
+    now: Timestamp,
+) -> DoctorFinding {
     let Some(first) = seen.iter().min_by_key(|seen| seen.not_after) else {
-        return Finding::Failed(format!("{place}: no certificate"), Remedy::Certificates);
+        return DoctorFinding::Failed(format!("{place}: no certificate"), Remedy::Certificates);
     };
     let (name, until) = (&first.name, first.not_after);
     if until <= now {
-        return Finding::Failed(format!("{place}: {name} has expired, on {until}"), *remedy);
+        return DoctorFinding::Failed(format!("{place}: {name} has expired, on {until}"), *remedy);
     }
     let left = until.since(now);
     if left < SOON {
         let days = left.as_secs() / DAY_S;
-        return Finding::Warn(format!(
+        return DoctorFinding::Warn(format!(
             "{place}: {name} expires in {days} days, on {until}; {cure}"
         ));
     }
-    Finding::Ok(format!("{place}: {name} until {until}"))
+    DoctorFinding::Ok(format!("{place}: {name} until {until}"))
 }
 
 #[cfg(test)]
@@ -87,23 +92,23 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
 
-    fn ends_in(days: &[i64]) -> Finding {
-        let seen: Vec<Seen> = days
+    fn ends_in(days: &[i64]) -> DoctorFinding {
+        let seen: Vec<CertificateDetails> = days
             .iter()
-            .map(|days| Seen {
+            .map(|days| CertificateDetails {
                 name: "planner".to_owned(),
                 hosts: Vec::new(),
                 identities: Vec::new(),
                 not_after: NOW.plus_ms(days * 24 * 60 * 60 * 1000),
             })
             .collect();
-        judge("tls.crt", &seen, &RENEW, NOW)
+        judge_expiry("tls.crt", &seen, &RENEW, NOW)
     }
 
     #[test]
     fn certificate_expiry_warns_within_two_weeks() {
-        assert!(matches!(ends_in(&[15]), Finding::Ok(_)));
-        let Finding::Warn(words) = ends_in(&[300, 3]) else {
+        assert!(matches!(ends_in(&[15]), DoctorFinding::Ok(_)));
+        let DoctorFinding::Warn(words) = ends_in(&[300, 3]) else {
             panic!("no warning")
         };
         assert!(
@@ -111,7 +116,7 @@ mod tests {
             "{words}"
         );
         for days in [&[0][..], &[-1, 300]] {
-            let Finding::Failed(words, Remedy::RenewCertificates) = ends_in(days) else {
+            let DoctorFinding::Failed(words, Remedy::RenewCertificates) = ends_in(days) else {
                 panic!("no failure")
             };
             assert!(words.contains("planner has expired"), "{words}");

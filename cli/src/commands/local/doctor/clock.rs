@@ -7,14 +7,18 @@ use reqwest::{
     header::{AGE, DATE, HeaderMap},
 };
 
-use super::{CHECK_LIMIT, Finding, Findings, Remedy, Sections, instances::Instances};
+use super::{CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, instances::InstanceSections};
 
 // Largest accepted difference. GitHub refuses the token request of an App that is issued more than 60 s ahead of its clock, because ours
 // are dated 60 s back; half of that is left for a clock that drifts.
 const LARGEST_DIFFERENCE: Duration = Duration::from_secs(30);
 
 /// Adds a finding for each server.
-pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+pub(super) async fn check_clocks(
+    findings: &mut DoctorReport,
+    sections: &DoctorSections,
+    instances: &InstanceSections,
+) {
     // A redirect would report the clock of another server.
     let client = Client::builder()
         .timeout(CHECK_LIMIT)
@@ -23,7 +27,7 @@ pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, i
         .build();
     let Ok(client) = client else {
         let reason = "there is no HTTP client".to_owned();
-        findings.add("clock", Finding::Skipped(reason));
+        findings.add("clock", DoctorFinding::Skipped(reason));
         return;
     };
     for page in list_pages(sections, instances) {
@@ -32,7 +36,7 @@ pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, i
 }
 
 /// Page of each server that needs no account, because a wrong clock can invalidate every account.
-fn list_pages(sections: &Sections, instances: &Instances) -> BTreeSet<String> {
+fn list_pages(sections: &DoctorSections, instances: &InstanceSections) -> BTreeSet<String> {
     let own = [&sections.github_reader, &sections.github_writer];
     let servers = own.into_iter().flatten();
     let servers = servers.chain(instances.github_readers().map(|(_, server)| server));
@@ -45,19 +49,19 @@ fn list_pages(sections: &Sections, instances: &Instances) -> BTreeSet<String> {
     servers.chain(sites).collect()
 }
 
-async fn compare_clock(client: &Client, page: &str) -> Finding {
-    let before = bootstrap::now().unix_ms();
+async fn compare_clock(client: &Client, page: &str) -> DoctorFinding {
+    let before = bootstrap::read_wall_clock().unix_ms();
     let answer = match client.get(page).send().await {
         Ok(answer) => answer,
         // The finding about the account contains the remedy.
-        Err(_) => return Finding::Skipped(format!("{page} does not answer")),
+        Err(_) => return DoctorFinding::Skipped(format!("{page} does not answer")),
     };
     // The server read its clock about halfway between request and answer.
-    let after = bootstrap::now().unix_ms();
+    let after = bootstrap::read_wall_clock().unix_ms();
     let host = answer.url().host_str().unwrap_or(page).to_owned();
     match read_server_time(answer.headers()) {
         Some(theirs) => judge_difference(&host, i64::midpoint(before, after) - theirs),
-        None => Finding::Skipped(format!("{host} does not report its time")),
+        None => DoctorFinding::Skipped(format!("{host} does not report its time")),
     }
 }
 
@@ -74,18 +78,18 @@ fn read_server_time(headers: &HeaderMap) -> Option<i64> {
 }
 
 /// Finding about a difference. `ahead_ms` is negative when this machine's clock is behind.
-fn judge_difference(host: &str, ahead_ms: i64) -> Finding {
+fn judge_difference(host: &str, ahead_ms: i64) -> DoctorFinding {
     let difference = Duration::from_millis(ahead_ms.unsigned_abs());
     let direction = if ahead_ms < 0 { "behind" } else { "ahead of" };
     let report = format!("{} s {direction} that of {host}", difference.as_secs());
     if difference <= LARGEST_DIFFERENCE {
-        return Finding::Ok(report);
+        return DoctorFinding::Ok(report);
     }
     let problem = format!(
         "{report}: tokens and grants made here count as expired or as made in the future; set the clock by NTP, for example with \
          `timedatectl set-ntp true`"
     );
-    Finding::Failed(problem, Remedy::Clock)
+    DoctorFinding::Failed(problem, Remedy::Clock)
 }
 
 #[cfg(test)]
@@ -96,14 +100,15 @@ mod tests {
     fn differences_up_to_half_a_minute_pass() {
         for ahead_ms in [-30_000, -1, 0, 1, 30_000] {
             let finding = judge_difference("jira.example", ahead_ms);
-            assert!(matches!(finding, Finding::Ok(_)), "{ahead_ms}");
+            assert!(matches!(finding, DoctorFinding::Ok(_)), "{ahead_ms}");
         }
         for (ahead_ms, expected) in [
             (30_001, "30 s ahead of that of jira.example: "),
             (-61_000, "61 s behind that of jira.example: "),
             (i64::MIN, " s behind that of jira.example: "),
         ] {
-            let Finding::Failed(report, Remedy::Clock) = judge_difference("jira.example", ahead_ms) else {
+            let DoctorFinding::Failed(report, Remedy::Clock) = judge_difference("jira.example", ahead_ms)
+            else {
                 panic!("{ahead_ms} passed")
             };
             assert!(report.contains(expected) && report.contains("NTP"), "{report}");

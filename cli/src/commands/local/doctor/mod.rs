@@ -1,9 +1,9 @@
 //! `journeyman doctor`: prints one line per check, with a remedy for each failure.
 
 mod accounts;
-mod boards;
 mod certificates;
 mod clock;
+mod github_projects;
 mod instances;
 mod model;
 mod remedy;
@@ -20,24 +20,24 @@ use std::{
 
 use bootstrap::{
     ServiceConfig,
-    rules::{Connections, RulesBook},
+    rules::{ConfiguredInstances, RulesBook},
     settings,
 };
 use clap::Args;
-use domain::{Instance, NewerRecord, Rules, Timestamp, cause::chain};
+use domain::{InstanceName, NewerRecord, RepositoryRules, Timestamp, cause::format_error_chain};
 use serde::{Deserialize, de::IgnoredAny};
 
-use accounts::Project;
+use accounts::ProjectRequirements;
 use remedy::Remedy;
 
-use super::{say, settings_file};
-use crate::{args::Settings, local};
+use super::{find_settings_file, print_result};
+use crate::{args::SettingsArguments, local};
 
 /// Check versions, connections, credentials, rules files and tools
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
-    pub(super) settings: Settings,
+    pub(super) settings: SettingsArguments,
     /// Check this machine only, without requests to servers, accounts or models
     #[arg(long)]
     pub(super) offline: bool,
@@ -53,7 +53,7 @@ const CHECK_LIMIT: Duration = Duration::from_secs(15);
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
 
 /// Result of a check, with its text.
-enum Finding {
+enum DoctorFinding {
     /// The checked object is correct.
     Ok(String),
     /// It works, but should be changed.
@@ -65,29 +65,29 @@ enum Finding {
 }
 
 #[derive(Default)]
-struct Findings {
+struct DoctorReport {
     failed: usize,
 }
 
-impl Findings {
-    fn add(&mut self, name: &str, finding: Finding) {
+impl DoctorReport {
+    fn add(&mut self, name: &str, finding: DoctorFinding) {
         let (verdict, detail) = match finding {
-            Finding::Ok(detail) => ("ok", detail),
-            Finding::Warn(detail) => ("warn", detail),
-            Finding::Skipped(detail) => ("skip", detail),
-            Finding::Failed(detail, remedy) => {
+            DoctorFinding::Ok(detail) => ("ok", detail),
+            DoctorFinding::Warn(detail) => ("warn", detail),
+            DoctorFinding::Skipped(detail) => ("skip", detail),
+            DoctorFinding::Failed(detail, remedy) => {
                 self.failed += 1;
                 ("FAIL", format!("{detail} {remedy}"))
             }
         };
-        say(&format!("{verdict:<5} {name:<22} {detail}"));
+        print_result(&format!("{verdict:<5} {name:<22} {detail}"));
     }
 }
 
 /// Settings of `[ingest]` about authorization on Jira.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Authority {
+struct JiraAuthority {
     jira_trigger_group: String,
     jira_trigger_role: String,
 }
@@ -95,40 +95,40 @@ struct Authority {
 /// Optional sections, so that a missing one hides no other.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Sections {
+struct DoctorSections {
     nats: Option<queue::Settings>,
     redis: Option<lease::Settings>,
     tls: Option<bootstrap::tls::Settings>,
     rules: bootstrap::rules::Settings,
-    ingest: Authority,
+    ingest: JiraAuthority,
     github_reader: Option<github::Settings>,
     github_writer: Option<github::Settings>,
     jira_reader: Option<jira::Settings>,
     jira_writer: Option<jira::Settings>,
-    folder: BTreeMap<Instance, IgnoredAny>,
+    folder: BTreeMap<InstanceName, IgnoredAny>,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let file = settings_file(asked.settings.settings);
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let file = find_settings_file(asked.settings.settings);
     let file = file.as_deref();
-    let mut findings = Findings::default();
-    let sections: Sections = settings::load(file, std::env::vars())?;
-    findings.add("settings file", settings_read(file));
+    let mut findings = DoctorReport::default();
+    let sections: DoctorSections = settings::load_settings(file, std::env::vars())?;
+    findings.add("settings file", report_settings_file(file));
     // With `up`, the settings may lack NATS and Redis, because `up` starts both and generates their
     // credentials.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
-    programs(&mut findings, one_machine);
+    check_programs(&mut findings, one_machine);
     let mut environment: Vec<_> = std::env::vars().collect();
     if one_machine {
-        environment = local::completed(file, environment).await?;
+        environment = local::complete_settings(file, environment).await?;
     }
-    services(&mut findings, file, &environment);
-    certificates::check(&mut findings, &sections, bootstrap::now());
-    let instances = instances::load(&mut findings, file);
-    let projects = rules(&mut findings, &sections, &instances.connections());
+    check_service_settings(&mut findings, file, &environment);
+    certificates::check_certificates(&mut findings, &sections, bootstrap::read_wall_clock());
+    let instances = instances::load_instances(&mut findings, file);
+    let projects = check_rules(&mut findings, &sections, &instances.connections());
     let is_online = !asked.offline;
     let (default_jira, authority) = (sections.jira_reader.as_ref(), &sections.ingest);
-    Box::pin(requesters::check(
+    Box::pin(requesters::check_requesters(
         &mut findings,
         None,
         default_jira,
@@ -137,7 +137,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     ))
     .await;
     for (name, reader) in instances.jira_readers() {
-        Box::pin(requesters::check(
+        Box::pin(requesters::check_requesters(
             &mut findings,
             Some(name),
             Some(reader),
@@ -147,25 +147,25 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         .await;
     }
     if is_online {
-        connections(&mut findings, &sections).await;
+        check_connections(&mut findings, &sections).await;
         clock::check_clocks(&mut findings, &sections, &instances).await;
-        accounts::check(&mut findings, &sections, &projects.of(None)).await;
+        accounts::check_default_accounts(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
-        repositories::check(&mut findings, &sections, &instances).await;
-        boards::check(&mut findings, &sections, &instances).await;
-        Box::pin(model::check(&mut findings, file, &environment)).await;
+        repositories::check_repositories(&mut findings, &sections, &instances).await;
+        github_projects::check_github_projects(&mut findings, &sections, &instances).await;
+        Box::pin(model::check_model(&mut findings, file, &environment)).await;
     } else {
         let asked =
             "NATS, Redis, clocks, accounts, repositories, the model and pools are not asked: --offline";
-        findings.add("network", Finding::Skipped(asked.to_owned()));
+        findings.add("network", DoctorFinding::Skipped(asked.to_owned()));
     }
     if one_machine {
         let own = "`up` has an executor of its own";
-        findings.add("pools", Finding::Skipped(own.to_owned()));
+        findings.add("pools", DoctorFinding::Skipped(own.to_owned()));
     } else if is_online {
-        pools(&mut findings, file).await;
+        check_pools(&mut findings, file).await;
     }
-    say(&format!("{} failed", findings.failed));
+    print_result(&format!("{} failed", findings.failed));
     Ok(if findings.failed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -173,32 +173,32 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn settings_read(file: Option<&Path>) -> Finding {
+fn report_settings_file(file: Option<&Path>) -> DoctorFinding {
     match file {
-        Some(path) => Finding::Ok(path.display().to_string()),
-        None => Finding::Skipped("there is none; variables and defaults count".to_owned()),
+        Some(path) => DoctorFinding::Ok(path.display().to_string()),
+        None => DoctorFinding::Skipped("there is none; variables and defaults count".to_owned()),
     }
 }
 
-fn programs(findings: &mut Findings, one_machine: bool) {
+fn check_programs(findings: &mut DoctorReport, one_machine: bool) {
     findings.add(
         "git",
         match git::check_git_version() {
-            Ok(version) => Finding::Ok(format!("git version {version}")),
-            Err(unusable) => Finding::Failed(
+            Ok(version) => DoctorFinding::Ok(format!("git version {version}")),
+            Err(unusable) => DoctorFinding::Failed(
                 format!("{unusable}: reporter and executor need it"),
                 Remedy::Install,
             ),
         },
     );
     let own = match one_machine {
-        true => own_programs(bootstrap::own_program),
-        false => Finding::Skipped("those of executor and reporter are with them".to_owned()),
+        true => check_own_programs(bootstrap::own_program),
+        false => DoctorFinding::Skipped("those of executor and reporter are with them".to_owned()),
     };
     findings.add("own programs", own);
     let version = |found: Result<(u32, u32, u32), servers::Error>| match found {
-        Ok((major, minor, patch)) => Finding::Ok(format!("{major}.{minor}.{patch}")),
-        Err(error) => Finding::Skipped(format!("only `up` and `process-ticket` need it: {error}")),
+        Ok((major, minor, patch)) => DoctorFinding::Ok(format!("{major}.{minor}.{patch}")),
+        Err(error) => DoctorFinding::Skipped(format!("only `up` and `process-ticket` need it: {error}")),
     };
     findings.add("nats-server", version(servers::nats_version(None)));
     findings.add("redis-server", version(servers::redis_version(None)));
@@ -206,77 +206,102 @@ fn programs(findings: &mut Findings, one_machine: bool) {
 
 /// Finding about the helper programs. They confine input of other people, and without them executor and
 /// reporter do not start.
-fn own_programs(find: impl Fn(&str) -> Option<PathBuf>) -> Finding {
+fn check_own_programs(find: impl Fn(&str) -> Option<PathBuf>) -> DoctorFinding {
     let missing: Vec<&str> = OWN_PROGRAMS
         .into_iter()
         .filter(|name| find(name).is_none())
         .collect();
     match missing.is_empty() {
-        true => Finding::Ok(OWN_PROGRAMS.join(", ")),
-        false => Finding::Failed(
+        true => DoctorFinding::Ok(OWN_PROGRAMS.join(", ")),
+        false => DoctorFinding::Failed(
             format!("missing beside this program: {}", missing.join(", ")),
             Remedy::Install,
         ),
     }
 }
 
-fn services(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
-    findings.add("ingest settings", check::<ingest::Config>(file, environment));
-    findings.add("planner settings", check::<planner::Config>(file, environment));
-    findings.add("executor settings", check::<executor::Config>(file, environment));
-    findings.add("reporter settings", check::<reporter::Config>(file, environment));
-    findings.add("egress settings", check::<egress::Config>(file, environment));
+fn check_service_settings(
+    findings: &mut DoctorReport,
+    file: Option<&Path>,
+    environment: &[(String, String)],
+) {
+    findings.add(
+        "ingest settings",
+        check_service_config::<ingest::Config>(file, environment),
+    );
+    findings.add(
+        "planner settings",
+        check_service_config::<planner::Config>(file, environment),
+    );
+    findings.add(
+        "executor settings",
+        check_service_config::<executor::Config>(file, environment),
+    );
+    findings.add(
+        "reporter settings",
+        check_service_config::<reporter::Config>(file, environment),
+    );
+    findings.add(
+        "egress settings",
+        check_service_config::<egress::Config>(file, environment),
+    );
 }
 
-fn check<C: ServiceConfig>(file: Option<&Path>, environment: &[(String, String)]) -> Finding {
-    let loaded = settings::load::<C>(file, environment.iter().cloned());
+fn check_service_config<C: ServiceConfig>(
+    file: Option<&Path>,
+    environment: &[(String, String)],
+) -> DoctorFinding {
+    let loaded = settings::load_settings::<C>(file, environment.iter().cloned());
     match loaded.and_then(|config| config.check()) {
-        Ok(()) => Finding::Ok("complete".to_owned()),
+        Ok(()) => DoctorFinding::Ok("complete".to_owned()),
         Err(error) => {
-            let told = chain(&error);
+            let told = format_error_chain(&error);
             let remedy = Remedy::of_setting(&told);
-            Finding::Failed(told, remedy)
+            DoctorFinding::Failed(told, remedy)
         }
     }
 }
 
-async fn connections(findings: &mut Findings, sections: &Sections) {
+async fn check_connections(findings: &mut DoctorReport, sections: &DoctorSections) {
     let nats = match &sections.nats {
         Some(settings) => {
-            found_within(Remedy::Nats, async {
+            find_within_limit(Remedy::Nats, async {
                 let queue = queue::Queue::connect(settings, DOCTOR)
                     .await
-                    .map_err(|error| chain(&error))?;
-                queue.ping().await.map_err(|error| chain(&error))?;
-                let met = queue.newer_records().await.map_err(|error| chain(&error))?;
-                Ok(match newer_records(&met, bootstrap::now()) {
-                    Ok(()) => Finding::Ok(settings.addresses()),
-                    Err(problem) => Finding::Failed(problem, Remedy::OtherRelease),
+                    .map_err(|error| format_error_chain(&error))?;
+                queue.ping().await.map_err(|error| format_error_chain(&error))?;
+                let met = queue
+                    .newer_records()
+                    .await
+                    .map_err(|error| format_error_chain(&error))?;
+                Ok(match check_newer_records(&met, bootstrap::read_wall_clock()) {
+                    Ok(()) => DoctorFinding::Ok(settings.addresses()),
+                    Err(problem) => DoctorFinding::Failed(problem, Remedy::OtherRelease),
                 })
             })
             .await
         }
-        None => Finding::Skipped("[nats] is not set; `up` starts its own".to_owned()),
+        None => DoctorFinding::Skipped("[nats] is not set; `up` starts its own".to_owned()),
     };
     findings.add("nats", nats);
     let redis = match &sections.redis {
         Some(settings) => {
-            within(Remedy::Redis, async {
-                let leases = lease::Leases::connect(settings)
+            check_within_limit(Remedy::Redis, async {
+                let leases = lease::TicketLeases::connect(settings)
                     .await
-                    .map_err(|error| chain(&error))?;
-                leases.ping().await.map_err(|error| chain(&error))?;
+                    .map_err(|error| format_error_chain(&error))?;
+                leases.ping().await.map_err(|error| format_error_chain(&error))?;
                 Ok(settings.address())
             })
             .await
         }
-        None => Finding::Skipped("[redis] is not set; `up` starts its own".to_owned()),
+        None => DoctorFinding::Skipped("[redis] is not set; `up` starts its own".to_owned()),
     };
     findings.add("redis", redis);
 }
 
 /// Error when the services recently met records of a newer release and left them unchanged.
-fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
+fn check_newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
     let Some(last) = met
         .iter()
         .filter(|record| record.at.plus(NEWER_SHOWN) >= now)
@@ -298,30 +323,34 @@ fn newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String> {
 
 /// Jira projects of the rules.
 #[derive(Default)]
-struct Projects(Vec<(Option<Instance>, Project)>);
+struct RulesProjects(Vec<(Option<InstanceName>, ProjectRequirements)>);
 
-impl Projects {
+impl RulesProjects {
     /// Projects of one site.
-    fn of(&self, instance: Option<&Instance>) -> Vec<Project> {
+    fn of(&self, instance: Option<&InstanceName>) -> Vec<ProjectRequirements> {
         let on_it = self.0.iter().filter(|(site, _)| site.as_ref() == instance);
         on_it.map(|(_, project)| project.clone()).collect()
     }
 }
 
 /// Adds findings about the rules, and returns the Jira projects that they name.
-fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections) -> Projects {
+fn check_rules(
+    findings: &mut DoctorReport,
+    sections: &DoctorSections,
+    connections: &ConfiguredInstances,
+) -> RulesProjects {
     let settings = &sections.rules;
     let book = match RulesBook::read(&settings.dir, connections) {
         Ok(book) => book,
         Err(error) => {
             findings.add(
                 "rules",
-                Finding::Failed(
+                DoctorFinding::Failed(
                     format!("cannot read {}: {error}", settings.dir.display()),
                     Remedy::AddRules,
                 ),
             );
-            return Projects::default();
+            return RulesProjects::default();
         }
     };
     for rules in book.repositories() {
@@ -331,7 +360,7 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
             .map_or_else(|_| path(), |name| name.to_string());
         findings.add(
             "rules",
-            Finding::Ok(format!("{name} (Jira project {:?})", rules.jira.project_key)),
+            DoctorFinding::Ok(format!("{name} (Jira project {:?})", rules.jira.project_key)),
         );
     }
     for problem in book.problems() {
@@ -339,39 +368,39 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
             "{}:{} {}: {}",
             problem.file, problem.line, problem.key, problem.problem
         );
-        findings.add("rules", Finding::Failed(place, Remedy::Rules));
+        findings.add("rules", DoctorFinding::Failed(place, Remedy::Rules));
     }
     if book.repositories().next().is_none() && book.problems().is_empty() {
         findings.add(
             "rules",
-            Finding::Failed(
+            DoctorFinding::Failed(
                 format!("{} holds no repository", settings.dir.display()),
                 Remedy::AddRules,
             ),
         );
     }
-    let with_project = |rules: &&Rules| !rules.jira.project_key.is_empty();
+    let with_project = |rules: &&RepositoryRules| !rules.jira.project_key.is_empty();
     let named = book.repositories().filter(with_project).map(|rules| {
-        let project = Project {
+        let project = ProjectRequirements {
             key: rules.jira.project_key.clone(),
             status: rules.agent.status.clone(),
             role: sections.ingest.jira_trigger_role.trim().to_owned(),
         };
         (rules.jira.instance.clone(), project)
     });
-    Projects(named.collect())
+    RulesProjects(named.collect())
 }
 
-async fn pools(findings: &mut Findings, file: Option<&Path>) {
-    match settings::load::<planner::Config>(file, std::env::vars()) {
-        Err(error) => findings.add("pools", Finding::Skipped(chain(&error))),
+async fn check_pools(findings: &mut DoctorReport, file: Option<&Path>) {
+    match settings::load_settings::<planner::Config>(file, std::env::vars()) {
+        Err(error) => findings.add("pools", DoctorFinding::Skipped(format_error_chain(&error))),
         Ok(config) => {
             for (address, tools) in planner::inspect_pools(&config, CHECK_LIMIT).await {
                 findings.add(
                     "pool",
                     match tools {
-                        Ok(tools) => Finding::Ok(format!("{address}: {}", tools.join(", "))),
-                        Err(problem) => Finding::Failed(format!("{address}: {problem}"), Remedy::Pools),
+                        Ok(tools) => DoctorFinding::Ok(format!("{address}: {}", tools.join(", "))),
+                        Err(problem) => DoctorFinding::Failed(format!("{address}: {problem}"), Remedy::Pools),
                     },
                 );
             }
@@ -379,19 +408,25 @@ async fn pools(findings: &mut Findings, file: Option<&Path>) {
     }
 }
 
-async fn within(remedy: Remedy, check: impl Future<Output = Result<String, String>>) -> Finding {
+async fn check_within_limit(
+    remedy: Remedy,
+    check: impl Future<Output = Result<String, String>>,
+) -> DoctorFinding {
     let check = Box::pin(check);
-    found_within(remedy, async { check.await.map(Finding::Ok) }).await
+    find_within_limit(remedy, async { check.await.map(DoctorFinding::Ok) }).await
 }
 
 /// Variant of [`within`] for a check that returns a finding.
-async fn found_within(remedy: Remedy, check: impl Future<Output = Result<Finding, String>>) -> Finding {
+async fn find_within_limit(
+    remedy: Remedy,
+    check: impl Future<Output = Result<DoctorFinding, String>>,
+) -> DoctorFinding {
     match tokio::time::timeout(CHECK_LIMIT, Box::pin(check)).await {
         Ok(Ok(finding)) => finding,
-        Ok(Err(problem)) => Finding::Failed(problem, remedy),
+        Ok(Err(problem)) => DoctorFinding::Failed(problem, remedy),
         Err(_) => {
             let late = format!("no answer within {} s", CHECK_LIMIT.as_secs());
-            Finding::Failed(late, remedy)
+            DoctorFinding::Failed(late, remedy)
         }
     }
 }
@@ -404,9 +439,12 @@ mod tests {
 
     #[test]
     fn programs_that_are_missing_are_named() {
-        assert!(matches!(own_programs(|_| Some(PathBuf::new())), Finding::Ok(_)));
-        let some = own_programs(|name| (name == "launcher").then(PathBuf::new));
-        let Finding::Failed(told, Remedy::Install) = some else {
+        assert!(matches!(
+            check_own_programs(|_| Some(PathBuf::new())),
+            DoctorFinding::Ok(_)
+        ));
+        let some = check_own_programs(|name| (name == "launcher").then(PathBuf::new));
+        let DoctorFinding::Failed(told, Remedy::Install) = some else {
             panic!("two are missing")
         };
         assert!(
@@ -424,7 +462,7 @@ mod tests {
             at: Timestamp::from_unix_ms(seconds * 1000),
         };
         let records = [met(100, RecordKind::Entry), met(160, RecordKind::Row)];
-        let at = |seconds: i64| newer_records(&records, Timestamp::from_unix_ms(seconds * 1000));
+        let at = |seconds: i64| check_newer_records(&records, Timestamp::from_unix_ms(seconds * 1000));
         let problem = at(200).unwrap_err();
         assert!(problem.contains("a row of jira:ENG-12 of format 2"), "{problem}");
         assert_eq!(at(761), Ok(()), "they were taken up meanwhile");

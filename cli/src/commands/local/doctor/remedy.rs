@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use domain::Instance;
+use domain::InstanceName;
 
 /// Remedy of a failed check. A failure cannot be constructed without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub(super) enum Remedy {
 }
 
 /// Form of a remedy.
-enum Leads {
+enum RemedyTarget {
     Run(&'static str),
     Read(&'static str),
 }
 
 impl Remedy {
-    fn leads(self) -> Leads {
-        use Leads::{Read, Run};
+    fn leads(self) -> RemedyTarget {
+        use RemedyTarget::{Read, Run};
         match self {
             Self::SetUpGithub => Run("journeyman setup github"),
             Self::SetUpJira => Run("journeyman setup jira"),
@@ -71,7 +71,7 @@ impl Remedy {
     }
 
     /// Remedy for an account of a GitHub. The setup command only configures the default one.
-    pub(super) fn github(instance: Option<&Instance>) -> Self {
+    pub(super) fn github(instance: Option<&InstanceName>) -> Self {
         match instance {
             None => Self::SetUpGithub,
             Some(_) => Self::Instances,
@@ -79,7 +79,7 @@ impl Remedy {
     }
 
     /// Remedy for the accounts of a Jira.
-    pub(super) fn jira(instance: Option<&Instance>) -> Self {
+    pub(super) fn jira(instance: Option<&InstanceName>) -> Self {
         match instance {
             None => Self::SetUpJira,
             Some(_) => Self::Instances,
@@ -107,8 +107,8 @@ impl Remedy {
 impl Display for Remedy {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         match self.leads() {
-            Leads::Run(command) => write!(out, "-> `{command}`"),
-            Leads::Read(page) => write!(out, "-> {page}"),
+            RemedyTarget::Run(command) => write!(out, "-> `{command}`"),
+            RemedyTarget::Read(page) => write!(out, "-> {page}"),
         }
     }
 }
@@ -170,8 +170,8 @@ mod tests {
         for (place, remedy) in ALL.into_iter().enumerate() {
             assert_eq!(remedy as usize, place, "all of them are here, in their order");
             match remedy.leads() {
-                Leads::Read(page) => assert_is_a_heading(page),
-                Leads::Run(command) => {
+                RemedyTarget::Read(page) => assert_is_a_heading(page),
+                RemedyTarget::Run(command) => {
                     let command = command.replace("OWNER/NAME", "acme/shop");
                     let line = crate::Arguments::command().try_get_matches_from(command.split(' '));
                     assert!(line.is_ok(), "{command}: {:?}", line.err());

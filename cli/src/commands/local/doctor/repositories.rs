@@ -3,16 +3,20 @@
 use std::collections::BTreeSet;
 
 use bootstrap::rules::RulesBook;
-use domain::{RepositoryName, cause::chain};
-use github::{Error, Reader, Writer};
+use domain::{RepositoryName, cause::format_error_chain};
+use github::{Error, GitHubReader, GitHubWriter};
 
 use super::{
-    super::branch_folders::{branch_folders, describe_obstacle},
-    CHECK_LIMIT, Finding, Findings, Remedy, Sections, found_within,
-    instances::Instances,
+    super::branch_folders::{describe_obstacle, list_branch_folders},
+    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, find_within_limit,
+    instances::InstanceSections,
 };
 
-pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+pub(super) async fn check_repositories(
+    findings: &mut DoctorReport,
+    sections: &DoctorSections,
+    instances: &InstanceSections,
+) {
     // Another check reports unreadable rules.
     let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
         return;
@@ -26,32 +30,32 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
         let (Ok(repository), (Some(reader), Some(writer))) = (rules.repository(), accounts) else {
             continue;
         };
-        let finding = found_within(Remedy::GithubApps, async {
+        let finding = find_within_limit(Remedy::GithubApps, async {
             // The check has a client per account, in which the account is the default instance.
             let name = repository.clone().on(None);
-            let seen = (reads(reader, &name).await, writes(writer, &name).await);
-            Ok(seen_by(&repository, seen.0, seen.1))
+            let seen = (can_read(reader, &name).await, can_write(writer, &name).await);
+            Ok(judge_visibility(&repository, seen.0, seen.1))
         });
         let finding = finding.await;
-        let is_seen = matches!(finding, Finding::Ok(_));
+        let is_seen = matches!(finding, DoctorFinding::Ok(_));
         findings.add("repository", finding);
         if is_seen {
             let name = repository.clone().on(None);
-            for branch in obstacles(writer, &name, &branch_folders(rules)).await {
+            for branch in list_blocking_branches(writer, &name, &list_branch_folders(rules)).await {
                 let problem = format!("{repository}: {}", describe_obstacle(&branch));
-                findings.add("branches", Finding::Warn(problem));
+                findings.add("branches", DoctorFinding::Warn(problem));
             }
         }
     }
 }
 
 /// Branches with the name of a folder of ours; empty when they are unreadable.
-async fn obstacles(
+async fn list_blocking_branches(
     settings: &github::Settings,
     repository: &RepositoryName,
     folders: &BTreeSet<String>,
 ) -> Vec<String> {
-    let Ok(writer) = Writer::new(settings) else {
+    let Ok(writer) = GitHubWriter::new(settings) else {
         return Vec::new();
     };
     let mut found = Vec::new();
@@ -64,13 +68,13 @@ async fn obstacles(
     found
 }
 
-async fn reads(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
-    let reader = Reader::new(settings).map_err(|error| chain(&error))?;
+async fn can_read(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
+    let reader = GitHubReader::new(settings).map_err(|error| format_error_chain(&error))?;
     is_seen(reader.repository(name).await)
 }
 
-async fn writes(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
-    let writer = Writer::new(settings).map_err(|error| chain(&error))?;
+async fn can_write(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
+    let writer = GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
     is_seen(writer.repository(name).await)
 }
 
@@ -78,21 +82,23 @@ fn is_seen<T>(answer: Result<T, Error>) -> Result<bool, String> {
     match answer {
         Ok(_) => Ok(true),
         Err(Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(chain(&error)),
+        Err(error) => Err(format_error_chain(&error)),
     }
 }
 
 /// Finding about the visibility of a repository. The check of the account reports problems of the
 /// account.
-fn seen_by(
+fn judge_visibility(
     repository: &RepositoryName,
     reader: Result<bool, String>,
     writer: Result<bool, String>,
-) -> Finding {
+) -> DoctorFinding {
     let problem = match (reader, writer) {
-        (Ok(true), Ok(true)) => return Finding::Ok(format!("{repository}: both accounts of GitHub see it")),
+        (Ok(true), Ok(true)) => {
+            return DoctorFinding::Ok(format!("{repository}: both accounts of GitHub see it"));
+        }
         (Err(_), _) | (_, Err(_)) => {
-            return Finding::Skipped(format!("{repository}: not both accounts of GitHub answered"));
+            return DoctorFinding::Skipped(format!("{repository}: not both accounts of GitHub answered"));
         }
         (Ok(true), Ok(false)) => "the reader sees it, the writer does not: work on it would end at the push",
         (Ok(false), Ok(true)) => {
@@ -102,7 +108,7 @@ fn seen_by(
             "no account of GitHub sees it: it does not exist, or no App is installed there"
         }
     };
-    Finding::Failed(format!("{repository}: {problem}"), Remedy::GithubApps)
+    DoctorFinding::Failed(format!("{repository}: {problem}"), Remedy::GithubApps)
 }
 
 #[cfg(test)]
@@ -112,9 +118,9 @@ mod tests {
     #[test]
     fn repository_needs_visibility_to_both_accounts() {
         let name: RepositoryName = "acme/shop".parse().unwrap();
-        let told = |reader, writer| match seen_by(&name, reader, writer) {
-            Finding::Failed(told, Remedy::GithubApps) => Some(told),
-            Finding::Ok(_) => None,
+        let told = |reader, writer| match judge_visibility(&name, reader, writer) {
+            DoctorFinding::Failed(told, Remedy::GithubApps) => Some(told),
+            DoctorFinding::Ok(_) => None,
             _ => Some("not looked at".to_owned()),
         };
         assert_eq!(told(Ok(true), Ok(true)), None);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::args::Format;
+use crate::args::OutputFormat;
 
 /// Play tasks with known solutions, grade them by their tests, and print the resolved share and the
 /// cost
@@ -32,7 +32,7 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) runs: u32,
     /// Start no run once this amount is spent, in dollars; active runs may still cost something
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(super) max_cost: Option<f64>,
     /// Folder for results and journals
     #[arg(long, value_name = "DIR", default_value = "eval-results")]
@@ -45,10 +45,10 @@ pub(in crate::commands) struct Arguments {
     pub(super) compare: Option<PathBuf>,
     /// Output format of the result
     #[arg(long, short, value_enum, default_value = "text")]
-    pub(super) output: Format,
+    pub(super) output: OutputFormat,
 }
 
-fn dollars(text: &str) -> Result<f64, String> {
+fn parse_dollars(text: &str) -> Result<f64, String> {
     let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
     amount
         .filter(|usd| usd.is_finite() && *usd > 0.0)

@@ -17,11 +17,11 @@ const MAX_LIMIT_S: u64 = 1800;
 
 /// Task whose solution is known by its tests.
 #[derive(Clone, Debug)]
-pub(super) struct Instance {
+pub(super) struct EvalInstance {
     /// Id: letters, digits, `.`, `_`, `-`.
     pub(super) id: String,
     /// Source of its files.
-    pub(super) source: Source,
+    pub(super) source: InstanceSource,
     /// Task description; the first line is the ticket's summary.
     pub(super) problem_statement: String,
     /// Patch with the deciding tests; may be empty when the base contains them.
@@ -46,7 +46,7 @@ pub(super) struct Instance {
 
 /// Source of the files at the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum InstanceSource {
     /// Git repository in a local folder, at a commit.
     Git(PathBuf, CommitId),
     /// Git bundle, at a commit.
@@ -55,7 +55,7 @@ pub(super) enum Source {
     Files(PathBuf),
 }
 
-impl Source {
+impl InstanceSource {
     /// Path of the folder or file.
     pub(super) fn path(&self) -> &Path {
         match self {
@@ -67,7 +67,7 @@ impl Source {
 /// Line of a data set. Known fields without a use are ignored; unknown ones are refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct DatasetLine {
     instance_id: String,
     repo: Option<String>,
     dir: Option<PathBuf>,
@@ -77,18 +77,22 @@ struct Line {
     problem_statement: String,
     #[serde(default)]
     test_patch: String,
-    #[serde(rename = "FAIL_TO_PASS", alias = "fail_to_pass", deserialize_with = "list")]
+    #[serde(
+        rename = "FAIL_TO_PASS",
+        alias = "fail_to_pass",
+        deserialize_with = "deserialize_list"
+    )]
     fail_to_pass: Vec<String>,
     #[serde(
         rename = "PASS_TO_PASS",
         alias = "pass_to_pass",
         default,
-        deserialize_with = "list"
+        deserialize_with = "deserialize_list"
     )]
     pass_to_pass: Vec<String>,
-    #[serde(default, alias = "test_cmds", deserialize_with = "list")]
+    #[serde(default, alias = "test_cmds", deserialize_with = "deserialize_list")]
     test_command: Vec<String>,
-    #[serde(default, deserialize_with = "list")]
+    #[serde(default, deserialize_with = "deserialize_list")]
     setup: Vec<String>,
     patch: Option<String>,
     created_at: Option<String>,
@@ -106,17 +110,17 @@ struct Line {
 }
 
 /// Parses a list, one text, or a list as the text of a JSON array.
-fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a text or a list of texts")]
-    enum Written {
+    enum ListOrText {
         List(Vec<String>),
         Text(String),
     }
-    Ok(match Written::deserialize(deserializer)? {
-        Written::List(list) => list,
-        Written::Text(text) if text.is_empty() => Vec::new(),
-        Written::Text(text) => serde_json::from_str(&text).unwrap_or_else(|_| vec![text]),
+    Ok(match ListOrText::deserialize(deserializer)? {
+        ListOrText::List(list) => list,
+        ListOrText::Text(text) if text.is_empty() => Vec::new(),
+        ListOrText::Text(text) => serde_json::from_str(&text).unwrap_or_else(|_| vec![text]),
     })
 }
 
@@ -124,7 +128,7 @@ fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Er
 ///
 /// # Errors
 /// An unreadable file, or its first invalid line, with number and field.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Instance>> {
+pub(super) fn read_dataset(file: &Path) -> anyhow::Result<Vec<EvalInstance>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let file = std::path::absolute(file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -134,7 +138,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Instance>> {
             continue;
         }
         let place = || format!("{}:{number}", file.display());
-        let instance = instance(line, folder).with_context(place)?;
+        let instance = parse_instance(line, folder).with_context(place)?;
         if !ids.insert(instance.id.clone()) {
             bail!("{}: instance_id: {} is there twice", place(), instance.id);
         }
@@ -146,9 +150,9 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Instance>> {
     Ok(instances)
 }
 
-fn instance(line: &str, folder: &Path) -> anyhow::Result<Instance> {
+fn parse_instance(line: &str, folder: &Path) -> anyhow::Result<EvalInstance> {
     let mut json = serde_json::Deserializer::from_str(line);
-    let written: Line = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let written: DatasetLine = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let problem = error.into_inner();
         match path.as_str() {
@@ -157,9 +161,9 @@ fn instance(line: &str, folder: &Path) -> anyhow::Result<Instance> {
         }
     })?;
     json.end()?;
-    check(&written)?;
-    let source = source(&written, folder)?;
-    Ok(Instance {
+    check_line(&written)?;
+    let source = parse_source(&written, folder)?;
+    Ok(EvalInstance {
         id: written.instance_id,
         source,
         problem_statement: written.problem_statement,
@@ -171,11 +175,11 @@ fn instance(line: &str, folder: &Path) -> anyhow::Result<Instance> {
         patch: written.patch.filter(|patch| !patch.is_empty()),
         created_at: written.created_at,
         limit_s: written.timeout_s.unwrap_or(DEFAULT_LIMIT_S),
-        digest: hex(line.as_bytes()),
+        digest: hash_to_hex(line.as_bytes()),
     })
 }
 
-fn check(line: &Line) -> anyhow::Result<()> {
+fn check_line(line: &DatasetLine) -> anyhow::Result<()> {
     let legal = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let id = &line.instance_id;
     // The id becomes the name of folders.
@@ -207,7 +211,7 @@ fn check(line: &Line) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn source(line: &Line, folder: &Path) -> anyhow::Result<Source> {
+fn parse_source(line: &DatasetLine, folder: &Path) -> anyhow::Result<InstanceSource> {
     let base = || -> anyhow::Result<CommitId> {
         let id = line.base_commit.parse();
         id.map_err(|problem| anyhow!("base_commit: {problem}"))
@@ -215,18 +219,18 @@ fn source(line: &Line, folder: &Path) -> anyhow::Result<Source> {
     match (&line.dir, &line.bundle) {
         (Some(_), Some(_)) => bail!("bundle: there is dir as well; name one of them"),
         (Some(dir), None) => {
-            let dir = there(folder, dir, "dir", Path::is_dir, "a folder")?;
+            let dir = resolve_path(folder, dir, "dir", Path::is_dir, "a folder")?;
             // A bare repository has no folder .git.
             let is_git = dir.join(".git").exists() || dir.join("HEAD").is_file();
             match (is_git, line.base_commit.as_str()) {
-                (true, _) => Ok(Source::Git(dir, base()?)),
-                (false, "") => Ok(Source::Files(dir)),
+                (true, _) => Ok(InstanceSource::Git(dir, base()?)),
+                (false, "") => Ok(InstanceSource::Files(dir)),
                 (false, _) => bail!("base_commit: {} is no git repository and has none", dir.display()),
             }
         }
         (None, Some(bundle)) => {
-            let bundle = there(folder, bundle, "bundle", Path::is_file, "a file")?;
-            Ok(Source::Bundle(bundle, base()?))
+            let bundle = resolve_path(folder, bundle, "bundle", Path::is_file, "a file")?;
+            Ok(InstanceSource::Bundle(bundle, base()?))
         }
         (None, None) => match &line.repo {
             Some(repo) => bail!(
@@ -238,7 +242,7 @@ fn source(line: &Line, folder: &Path) -> anyhow::Result<Source> {
     }
 }
 
-fn there(
+fn resolve_path(
     folder: &Path,
     path: &Path,
     field: &str,
@@ -254,7 +258,7 @@ fn there(
 }
 
 /// SHA-256 in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn hash_to_hex(bytes: &[u8]) -> String {
     let hash = digest(&SHA256, bytes);
     hash.as_ref().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -283,7 +287,7 @@ mod tests {
         folder
     }
 
-    fn read_with(change: &Value) -> anyhow::Result<Instance> {
+    fn read_with(change: &Value) -> anyhow::Result<EvalInstance> {
         let folder = folder();
         let mut line = sample();
         for (name, value) in change.as_object().unwrap() {
@@ -291,7 +295,7 @@ mod tests {
         }
         let file = folder.path().join("set.jsonl");
         std::fs::write(&file, format!("\n{line}\n")).unwrap();
-        Ok(read(&file)?.remove(0))
+        Ok(read_dataset(&file)?.remove(0))
     }
 
     fn refused(change: &Value) -> String {
@@ -310,7 +314,7 @@ mod tests {
         assert_eq!(instance.fail_to_pass, ["t (m.C)", "u"]);
         assert!(instance.pass_to_pass.is_empty() && instance.patch.is_none());
         assert!(
-            matches!(&instance.source, Source::Bundle(path, at) if path.ends_with("shop.bundle") && at.as_str() == commit)
+            matches!(&instance.source, InstanceSource::Bundle(path, at) if path.ends_with("shop.bundle") && at.as_str() == commit)
         );
         assert_eq!(instance.created_at.as_deref(), Some("2024-01-02T00:00:00Z"));
         assert_eq!(instance.tests, ["make test"]);
@@ -319,10 +323,10 @@ mod tests {
     #[test]
     fn dataset_paths_are_relative_to_file() {
         assert!(
-            matches!(read_with(&json!({})).unwrap().source, Source::Files(path) if path.ends_with("shop"))
+            matches!(read_with(&json!({})).unwrap().source, InstanceSource::Files(path) if path.ends_with("shop"))
         );
         let git = json!({"dir": "kept", "base_commit": "2".repeat(40)});
-        assert!(matches!(read_with(&git).unwrap().source, Source::Git(..)));
+        assert!(matches!(read_with(&git).unwrap().source, InstanceSource::Git(..)));
     }
 
     #[test]
@@ -371,12 +375,12 @@ mod tests {
         let folder = folder();
         let file = folder.path().join("set.jsonl");
         std::fs::write(&file, format!("{0}\n{0}\n", sample())).unwrap();
-        let problem = format!("{:#}", read(&file).unwrap_err());
+        let problem = format!("{:#}", read_dataset(&file).unwrap_err());
         assert!(
             problem.ends_with("set.jsonl:2: instance_id: shop-1 is there twice"),
             "{problem}"
         );
         std::fs::write(&file, "\n").unwrap();
-        assert!(read(&file).is_err());
+        assert!(read_dataset(&file).is_err());
     }
 }

@@ -3,21 +3,21 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{
-    cause::chain,
+    cause::format_error_chain,
     check::{CheckOutcome, TestReport},
 };
-use executor::{Bench, Checked};
-use git::Alone;
+use executor::{FolderCheckResult, FolderCheckRunner};
+use git::SingleCommitRepository;
 use tokio_util::sync::CancellationToken;
 
-use super::dataset::{Instance, Source};
+use super::dataset::{EvalInstance, InstanceSource};
 
 // Test names of one kind that a sentence lists.
 const NAMED: usize = 5;
 
 /// Change to grade.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum GradedChange {
     /// No change: the base.
     None,
     /// Reference solution.
@@ -28,7 +28,7 @@ pub(super) enum Change {
 
 /// Result of the deciding tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Grade {
+pub(super) struct InstanceGrade {
     /// Result of the commands.
     outcome: CheckOutcome,
     /// Tests that must start to pass and do not.
@@ -43,7 +43,7 @@ pub(super) struct Grade {
     pub(super) output: String,
 }
 
-impl Grade {
+impl InstanceGrade {
     /// True when every deciding test passes.
     pub(super) fn is_resolved(&self) -> bool {
         self.infra.is_none() && self.unmet.is_empty() && self.broken.is_empty()
@@ -51,18 +51,22 @@ impl Grade {
 }
 
 /// Creates the repository of an instance at `place`, with its base and no other commit.
-pub(super) async fn repository(instance: &Instance, place: PathBuf) -> Result<(), git::Error> {
+pub(super) async fn create_repository(instance: &EvalInstance, place: PathBuf) -> Result<(), git::Error> {
     match instance.source.clone() {
-        Source::Bundle(path, commit) => Alone::of_bundle(&path, &commit, &place).await.map(drop),
-        Source::Git(path, commit) => {
-            blocking(move || Alone::of_commit(&path, &commit, &place).map(drop)).await
+        InstanceSource::Bundle(path, commit) => SingleCommitRepository::of_bundle(&path, &commit, &place)
+            .await
+            .map(drop),
+        InstanceSource::Git(path, commit) => {
+            run_blocking(move || SingleCommitRepository::of_commit(&path, &commit, &place).map(drop)).await
         }
-        Source::Files(path) => blocking(move || Alone::of_files(&path, &place).map(drop)).await,
+        InstanceSource::Files(path) => {
+            run_blocking(move || SingleCommitRepository::of_files(&path, &place).map(drop)).await
+        }
     }
 }
 
 /// Runs a blocking git operation on a blocking thread.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
 ) -> Result<T, git::Error> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -73,21 +77,21 @@ pub(super) async fn blocking<T: Send + 'static>(
 ///
 /// # Errors
 /// A patch that does not apply, an unusable sandbox, or `cancel`.
-pub(super) async fn grade(
-    bench: &Bench,
+pub(super) async fn grade_change(
+    bench: &FolderCheckRunner,
     place: PathBuf,
-    instance: &Arc<Instance>,
-    change: Change,
+    instance: &Arc<EvalInstance>,
+    change: GradedChange,
     cancel: &CancellationToken,
-) -> anyhow::Result<Grade> {
+) -> anyhow::Result<InstanceGrade> {
     let tree = tempfile::tempdir_in(place.parent().unwrap_or(&place))?;
     let (folder, wanted) = (tree.path().to_owned(), Arc::clone(instance));
-    blocking(move || {
-        let alone = Alone::open(&place)?;
+    run_blocking(move || {
+        let alone = SingleCommitRepository::open(&place)?;
         let (branch, solution) = match &change {
-            Change::None => (None, None),
-            Change::Reference => (None, wanted.patch.as_deref()),
-            Change::Branch(name) => (Some(name.as_str()), None),
+            GradedChange::None => (None, None),
+            GradedChange::Reference => (None, wanted.patch.as_deref()),
+            GradedChange::Branch(name) => (Some(name.as_str()), None),
         };
         let files = alone.files(branch, solution, &wanted.test_patch)?;
         alone.write(files, &folder)
@@ -95,23 +99,23 @@ pub(super) async fn grade(
     .await?;
     let limit = Duration::from_secs(instance.limit_s);
     let checked = bench.check(tree.path(), &instance.setup, &instance.tests, limit, cancel);
-    Ok(judge(instance, Box::pin(checked).await?))
+    Ok(judge_tests(instance, Box::pin(checked).await?))
 }
 
-fn judge(instance: &Instance, checked: Checked) -> Grade {
+fn judge_tests(instance: &EvalInstance, checked: FolderCheckResult) -> InstanceGrade {
     let report = checked.tests.unwrap_or_default();
     let failing = |tests: &[String]| -> Vec<String> {
-        let tests = tests.iter().filter(|test| !passed(&report, test));
+        let tests = tests.iter().filter(|test| !has_passed(&report, test));
         tests.cloned().collect()
     };
     // The base check has proved that the commands work, so commands that fail to start now were broken by the change.
     let is_infra = checked.outcome == CheckOutcome::Infra;
     let note = if checked.reason.is_empty() {
-        seen(&report)
+        summarize_tests(&report)
     } else {
-        format!("{}; {}", checked.reason, seen(&report))
+        format!("{}; {}", checked.reason, summarize_tests(&report))
     };
-    Grade {
+    InstanceGrade {
         outcome: checked.outcome,
         unmet: failing(&instance.fail_to_pass),
         broken: failing(&instance.pass_to_pass),
@@ -123,8 +127,8 @@ fn judge(instance: &Instance, checked: Checked) -> Grade {
 
 /// True when a test passed. Some runners name only failing tests. A test that they do not list passed, if the list of failures
 /// is complete and all tests were loaded.
-fn passed(report: &TestReport, test: &str) -> bool {
-    let dotted = dotted(test);
+fn has_passed(report: &TestReport, test: &str) -> bool {
+    let dotted = parse_unittest_name(test);
     let is_it = |id: &str| id.split_whitespace().eq(test.split_whitespace()) || Some(id) == dotted.as_deref();
     if report.failing.iter().any(|failed| is_it(&failed.id)) || report.skipping.iter().any(|id| is_it(id)) {
         return false;
@@ -136,7 +140,7 @@ fn passed(report: &TestReport, test: &str) -> bool {
 }
 
 /// Dotted name of a test in the form of unittest, `test_x (module.Class)` or `test_x (module.Class.test_x)`.
-fn dotted(test: &str) -> Option<String> {
+fn parse_unittest_name(test: &str) -> Option<String> {
     let (name, place) = test.trim().strip_suffix(')')?.split_once(" (")?;
     let is_whole = place.strip_suffix(name).is_some_and(|class| class.ends_with('.'));
     Some(if is_whole {
@@ -146,7 +150,7 @@ fn dotted(test: &str) -> Option<String> {
     })
 }
 
-fn seen(report: &TestReport) -> String {
+fn summarize_tests(report: &TestReport) -> String {
     if report.ran() == 0 {
         return "no test was seen in the output".to_owned();
     }
@@ -162,36 +166,36 @@ fn seen(report: &TestReport) -> String {
 }
 
 /// Reason why an instance is unusable, found before any model cost; `None` for a usable one.
-pub(super) async fn invalid(
-    bench: &Bench,
+pub(super) async fn find_instance_problem(
+    bench: &FolderCheckRunner,
     place: PathBuf,
-    instance: &Arc<Instance>,
+    instance: &Arc<EvalInstance>,
     cancel: &CancellationToken,
 ) -> Option<String> {
-    if let Err(error) = repository(instance, place.clone()).await {
-        return Some(format!("the base cannot be made: {}", chain(&error)));
+    if let Err(error) = create_repository(instance, place.clone()).await {
+        return Some(format!("the base cannot be made: {}", format_error_chain(&error)));
     }
-    let base = match grade(bench, place.clone(), instance, Change::None, cancel).await {
+    let base = match grade_change(bench, place.clone(), instance, GradedChange::None, cancel).await {
         Ok(grade) => grade,
         Err(error) => return Some(format!("the tests cannot be run on the base: {error:#}")),
     };
-    if let Some(problem) = wrong_base(instance, &base) {
+    if let Some(problem) = find_base_problem(instance, &base) {
         return Some(problem);
     }
     // Without a reference solution, the check of the base must suffice.
     instance.patch.as_ref()?;
-    match grade(bench, place, instance, Change::Reference, cancel).await {
+    match grade_change(bench, place, instance, GradedChange::Reference, cancel).await {
         Ok(grade) if grade.is_resolved() => None,
         Ok(grade) => Some(format!(
             "the reference solution does not solve it: {} ({})",
-            listed(&[grade.unmet, grade.broken].concat()),
+            join_test_names(&[grade.unmet, grade.broken].concat()),
             grade.infra.unwrap_or(grade.note)
         )),
         Err(error) => Some(format!("the reference solution cannot be tried: {error:#}")),
     }
 }
 
-fn wrong_base(instance: &Instance, base: &Grade) -> Option<String> {
+fn find_base_problem(instance: &EvalInstance, base: &InstanceGrade) -> Option<String> {
     if let Some(infra) = &base.infra {
         return Some(format!("the tests cannot be run on the base: {infra}"));
     }
@@ -205,18 +209,18 @@ fn wrong_base(instance: &Instance, base: &Grade) -> Option<String> {
         .cloned()
         .collect();
     if !done.is_empty() {
-        return Some(format!("passes on the base already: {}", listed(&done)));
+        return Some(format!("passes on the base already: {}", join_test_names(&done)));
     }
     (!base.broken.is_empty()).then(|| {
         format!(
             "does not pass on the base: {} ({})",
-            listed(&base.broken),
+            join_test_names(&base.broken),
             base.note
         )
     })
 }
 
-fn listed(tests: &[String]) -> String {
+fn join_test_names(tests: &[String]) -> String {
     let named: Vec<_> = tests.iter().take(NAMED).map(String::as_str).collect();
     match tests.len().saturating_sub(NAMED) {
         0 => named.join(", "),
@@ -249,28 +253,28 @@ mod tests {
     #[test]
     fn test_passes_by_complete_failure_list() {
         let named = report(2, &["t (m.C)", "u"], &["v"]);
-        assert!(passed(&named, "t  (m.C)") && passed(&named, "u"));
-        assert!(!passed(&named, "v") && !passed(&named, "w"));
+        assert!(has_passed(&named, "t  (m.C)") && has_passed(&named, "u"));
+        assert!(!has_passed(&named, "v") && !has_passed(&named, "w"));
         let unnamed = report(2, &[], &["v"]);
-        assert!(passed(&unnamed, "t") && !passed(&unnamed, "v"));
+        assert!(has_passed(&unnamed, "t") && !has_passed(&unnamed, "v"));
         let unloaded = TestReport {
             collection_error: true,
             ..unnamed.clone()
         };
         let unlisted = TestReport { failed: 2, ..unnamed };
-        assert!(!passed(&unloaded, "t") && !passed(&unlisted, "t"));
-        assert!(!passed(&TestReport::default(), "t"));
+        assert!(!has_passed(&unloaded, "t") && !has_passed(&unlisted, "t"));
+        assert!(!has_passed(&TestReport::default(), "t"));
         let skipped = TestReport {
             skipping: vec!["s".to_owned()],
             ..report(2, &[], &[])
         };
-        assert!(!passed(&skipped, "s"));
+        assert!(!has_passed(&skipped, "s"));
     }
 
-    fn instance() -> Instance {
-        Instance {
+    fn instance() -> EvalInstance {
+        EvalInstance {
             id: "a".to_owned(),
-            source: Source::Files(PathBuf::new()),
+            source: InstanceSource::Files(PathBuf::new()),
             problem_statement: "x".to_owned(),
             test_patch: String::new(),
             fail_to_pass: vec!["t".to_owned()],
@@ -287,9 +291,9 @@ mod tests {
     #[test]
     fn missing_command_fails_change_not_base() {
         let ended = |outcome| {
-            judge(
+            judge_tests(
                 &instance(),
-                Checked {
+                FolderCheckResult {
                     outcome,
                     reason: "why".to_owned(),
                     tests: None,
@@ -299,7 +303,7 @@ mod tests {
         };
         let absent = ended(CheckOutcome::Inert);
         assert!(
-            wrong_base(&instance(), &absent)
+            find_base_problem(&instance(), &absent)
                 .unwrap()
                 .starts_with("no test runs on the base: why")
         );
@@ -307,26 +311,26 @@ mod tests {
         let killed = ended(CheckOutcome::Infra);
         assert_eq!(killed.infra.as_deref(), Some("infra: why"));
         assert!(
-            wrong_base(&instance(), &killed)
+            find_base_problem(&instance(), &killed)
                 .unwrap()
                 .contains("cannot be run")
         );
-        assert_eq!(wrong_base(&instance(), &ended(CheckOutcome::Red)), None);
+        assert_eq!(find_base_problem(&instance(), &ended(CheckOutcome::Red)), None);
     }
 
     #[test]
     fn unittest_names_match_in_every_form() {
         let dots = report(1, &["m.C.t"], &[]);
         for test in ["t (m.C)", "t (m.C.t)", "m.C.t"] {
-            assert!(passed(&dots, test), "{test}");
+            assert!(has_passed(&dots, test), "{test}");
         }
-        assert!(!passed(&dots, "t (m.D)") && !passed(&dots, "t (m.C"));
+        assert!(!has_passed(&dots, "t (m.D)") && !has_passed(&dots, "t (m.C"));
     }
 
     #[test]
     fn a_long_list_is_cut() {
         let tests: Vec<_> = (0..7).map(|n| format!("t{n}")).collect();
-        assert_eq!(listed(&tests), "t0, t1, t2, t3, t4 and 2 more");
-        assert_eq!(listed(&tests[..2]), "t0, t1");
+        assert_eq!(join_test_names(&tests), "t0, t1, t2, t3, t4 and 2 more");
+        assert_eq!(join_test_names(&tests[..2]), "t0, t1");
     }
 }

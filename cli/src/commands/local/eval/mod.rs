@@ -3,7 +3,7 @@
 mod arguments;
 mod dataset;
 mod grade;
-mod leak;
+mod leak_check;
 mod play;
 mod record;
 mod session;
@@ -19,19 +19,19 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::settings;
-use executor::Bench;
+use executor::FolderCheckRunner;
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::arguments::Arguments;
 use self::{
-    dataset::Instance,
-    record::{Key, Record, Store},
-    session::Session,
-    summary::{Frame, Invalid, Summary},
+    dataset::EvalInstance,
+    record::{EvalResultStore, EvalRunKey, EvalRunRecord},
+    session::EvalSession,
+    summary::{EvalFrame, EvalSummary, InvalidInstance},
 };
-use super::{folder, say, say_error, say_json};
-use crate::{args::Format, local};
+use super::{folder, print_error, print_json, print_result};
+use crate::{args::OutputFormat, local};
 
 // Exit code after an interruption.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -39,47 +39,47 @@ const EXIT_INTERRUPTED: u8 = 130;
 const DIGEST: usize = 16;
 
 /// Version, model and settings of an evaluation.
-struct Identity {
+struct EvalIdentity {
     release: String,
     model: String,
     settings: String,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let instances = dataset::read(&asked.dataset)?;
-    let other = asked.compare.as_deref().map(record::read).transpose()?;
-    let settings = model(&asked)?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let instances = dataset::read_dataset(&asked.dataset)?;
+    let other = asked.compare.as_deref().map(record::read_records).transpose()?;
+    let settings = load_model_settings(&asked)?;
     // Results are only comparable for equal release, model and settings.
-    let identity = Identity {
+    let identity = EvalIdentity {
         release: env!("CARGO_PKG_VERSION").to_owned(),
         model: settings.model()?,
-        settings: digest(&settings, asked.rules.as_deref())?,
+        settings: hash_settings(&settings, asked.rules.as_deref())?,
     };
     std::fs::create_dir_all(&asked.out).with_context(|| format!("cannot create {}", asked.out.display()))?;
     let out = asked.out.canonicalize()?;
     // The results are opened before any work, so that existing results stop the command early.
-    let store = Store::open(&out, asked.resume)?;
+    let store = EvalResultStore::open(&out, asked.resume)?;
     let work = tempfile::Builder::new().prefix("journeyman-eval-").tempdir()?;
     let root = work.path().canonicalize()?;
-    let settings = hiding(settings, &asked.dataset, &instances, &out, &root)?;
-    let bench = bench(&settings, &root).await?;
-    let [shutdown, at_once] = bootstrap::signals();
+    let settings = hide_paths(settings, &asked.dataset, &instances, &out, &root)?;
+    let bench = open_bench(&settings, &root).await?;
+    let [shutdown, at_once] = bootstrap::listen_for_signals();
     let instances: Vec<_> = instances.into_iter().map(Arc::new).collect();
     let jobs = usize::from(asked.jobs);
-    let (valid, invalid) = validated(&bench, &root, instances, jobs, &shutdown).await;
-    let runs = plan(&valid, asked.runs, &identity);
-    let session = Session::new(
+    let (valid, invalid) = validate_instances(&bench, &root, instances, jobs, &shutdown).await;
+    let runs = plan_runs(&valid, asked.runs, &identity);
+    let session = EvalSession::new(
         store,
         out.clone(),
         root,
         settings,
         bench,
         asked.rules.clone(),
-        asked.max_cost.map(micros),
+        asked.max_cost.map(convert_to_micros),
         runs.len(),
         shutdown.clone(),
     );
-    let planned: Vec<Key> = runs.iter().map(|(_, key)| key.clone()).collect();
+    let planned: Vec<EvalRunKey> = runs.iter().map(|(_, key)| key.clone()).collect();
     let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
     let mut played = played.buffer_unordered(jobs);
     let mut problem = Ok(());
@@ -95,7 +95,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     drop(played);
     problem?;
     let (records, ended_early) = session.end(&planned);
-    let frame = Frame {
+    let frame = EvalFrame {
         release: identity.release,
         model: identity.model,
         settings: identity.settings,
@@ -104,8 +104,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         invalid,
         ended_early,
     };
-    tell(
-        &Summary::of(frame, &records, other.as_deref()),
+    print_summary(
+        &EvalSummary::of(frame, &records, other.as_deref()),
         &records,
         &out,
         asked.output,
@@ -117,8 +117,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Settings of the services, the same as those of `try`.
-fn model(asked: &Arguments) -> anyhow::Result<folder::Settings> {
-    folder::settings(&folder::InFolder {
+fn load_model_settings(asked: &Arguments) -> anyhow::Result<folder::FolderRunSettings> {
+    folder::load_folder_settings(&folder::InFolder {
         repository: None,
         rules: None,
         settings: asked.settings.clone(),
@@ -131,7 +131,7 @@ fn model(asked: &Arguments) -> anyhow::Result<folder::Settings> {
 }
 
 /// Digest of the settings that influence a run, without secrets.
-fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<String> {
+fn hash_settings(settings: &folder::FolderRunSettings, rules: Option<&Path>) -> anyhow::Result<String> {
     let mut parts: Vec<String> = settings
         .environment
         .iter()
@@ -154,7 +154,7 @@ fn digest(settings: &folder::Settings, rules: Option<&Path>) -> anyhow::Result<S
             std::fs::read_to_string(rules).with_context(|| format!("cannot read {}", rules.display()))?,
         );
     }
-    Ok(short(&dataset::hex(parts.join("\n").as_bytes())))
+    Ok(shorten_digest(&dataset::hash_to_hex(parts.join("\n").as_bytes())))
 }
 
 /// True for the name of a secret setting. Names of budgets end in `TOKENS`.
@@ -164,19 +164,19 @@ fn is_secret(name: &str) -> bool {
     name.contains("SECRET") || ends.iter().any(|end| name.ends_with(end))
 }
 
-fn short(digest: &str) -> String {
+fn shorten_digest(digest: &str) -> String {
     digest.chars().take(DIGEST).collect()
 }
 
 /// Hides the data set, sources, results and other runs from commands, in case commands could read their
 /// folders.
-fn hiding(
-    mut settings: folder::Settings,
+fn hide_paths(
+    mut settings: folder::FolderRunSettings,
     dataset: &Path,
-    instances: &[Instance],
+    instances: &[EvalInstance],
     out: &Path,
     root: &Path,
-) -> anyhow::Result<folder::Settings> {
+) -> anyhow::Result<folder::FolderRunSettings> {
     let name = "JOURNEYMAN__EXECUTOR__HIDDEN";
     let dataset = dataset.canonicalize()?;
     let sources = instances.iter().map(|instance| instance.source.path());
@@ -201,26 +201,26 @@ fn hiding(
 }
 
 /// Sandbox for the deciding tests, by the settings of the executor.
-async fn bench(settings: &folder::Settings, root: &Path) -> anyhow::Result<Bench> {
+async fn open_bench(settings: &folder::FolderRunSettings, root: &Path) -> anyhow::Result<FolderCheckRunner> {
     let file = settings.file();
-    let environment = local::completed(file.as_deref(), settings.environment.clone()).await?;
-    let config: executor::Config = settings::load(file.as_deref(), environment)?;
+    let environment = local::complete_settings(file.as_deref(), settings.environment.clone()).await?;
+    let config: executor::Config = settings::load_settings(file.as_deref(), environment)?;
     let workspaces = root.join("graded");
     std::fs::create_dir_all(&workspaces)?;
-    Bench::open(&config.executor, workspaces).await
+    FolderCheckRunner::open(&config.executor, workspaces).await
 }
 
 /// Usable instances, and the others with the reason.
-async fn validated(
-    bench: &Bench,
+async fn validate_instances(
+    bench: &FolderCheckRunner,
     root: &Path,
-    instances: Vec<Arc<Instance>>,
+    instances: Vec<Arc<EvalInstance>>,
     jobs: usize,
     shutdown: &CancellationToken,
-) -> (Vec<Arc<Instance>>, Vec<Invalid>) {
+) -> (Vec<Arc<EvalInstance>>, Vec<InvalidInstance>) {
     let looked = stream::iter(instances).map(|instance| async move {
         let place = root.join("validated").join(&instance.id);
-        let problem = grade::invalid(bench, place.clone(), &instance, shutdown).await;
+        let problem = grade::find_instance_problem(bench, place.clone(), &instance, shutdown).await;
         // The folder is temporary, so a failed removal is harmless.
         let _ = tokio::fs::remove_dir_all(place).await;
         if shutdown.is_cancelled() {
@@ -229,8 +229,8 @@ async fn validated(
             return (instance, None);
         }
         match &problem {
-            None => say_error(&format!("valid      {}", instance.id)),
-            Some(problem) => say_error(&format!("invalid    {}: {problem}", instance.id)),
+            None => print_error(&format!("valid      {}", instance.id)),
+            Some(problem) => print_error(&format!("invalid    {}: {problem}", instance.id)),
         }
         (instance, problem)
     });
@@ -239,7 +239,7 @@ async fn validated(
     for (instance, problem) in looked {
         match problem {
             None => valid.push(instance),
-            Some(reason) => invalid.push(Invalid {
+            Some(reason) => invalid.push(InvalidInstance {
                 instance: instance.id.clone(),
                 reason,
             }),
@@ -249,12 +249,16 @@ async fn validated(
 }
 
 /// All runs in order: each instance once before any instance is repeated.
-fn plan(valid: &[Arc<Instance>], runs: u32, identity: &Identity) -> Vec<(Arc<Instance>, Key)> {
+fn plan_runs(
+    valid: &[Arc<EvalInstance>],
+    runs: u32,
+    identity: &EvalIdentity,
+) -> Vec<(Arc<EvalInstance>, EvalRunKey)> {
     let each = |run: u32| {
         valid.iter().map(move |instance| {
-            let key = Key {
+            let key = EvalRunKey {
                 instance: instance.id.clone(),
-                task: short(&instance.digest),
+                task: shorten_digest(&instance.digest),
                 run,
                 release: identity.release.clone(),
                 model: identity.model.clone(),
@@ -271,11 +275,16 @@ fn plan(valid: &[Arc<Instance>], runs: u32, identity: &Identity) -> Vec<(Arc<Ins
     clippy::cast_sign_loss,
     reason = "the argument is a positive number of dollars, and the cast saturates"
 )]
-fn micros(usd: f64) -> u64 {
+fn convert_to_micros(usd: f64) -> u64 {
     (usd * 1e6) as u64
 }
 
-fn tell(summary: &Summary, records: &[Record], out: &Path, format: Format) -> anyhow::Result<()> {
+fn print_summary(
+    summary: &EvalSummary,
+    records: &[EvalRunRecord],
+    out: &Path,
+    format: OutputFormat,
+) -> anyhow::Result<()> {
     let mut value = serde_json::to_value(summary)?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("results".to_owned(), serde_json::to_value(records)?);
@@ -284,10 +293,12 @@ fn tell(summary: &Summary, records: &[Record], out: &Path, format: Format) -> an
     std::fs::write(&file, format!("{value:#}\n"))
         .with_context(|| format!("cannot write {}", file.display()))?;
     match format {
-        Format::Json | Format::Jsonl => say_json(&value),
-        Format::Text => {
-            table::text(summary, records).lines().for_each(say);
-            say(&format!("{:<18} {}", "results", out.display()));
+        OutputFormat::Json | OutputFormat::Jsonl => print_json(&value),
+        OutputFormat::Text => {
+            table::render_evaluation(summary, records)
+                .lines()
+                .for_each(print_result);
+            print_result(&format!("{:<18} {}", "results", out.display()));
             Ok(())
         }
     }
@@ -321,17 +332,21 @@ mod tests {
         };
         let file = folder.path().join("set.jsonl");
         std::fs::write(&file, format!("{}\n{}\n", line("a"), line("b"))).unwrap();
-        let instances: Vec<_> = dataset::read(&file).unwrap().into_iter().map(Arc::new).collect();
-        let identity = Identity {
+        let instances: Vec<_> = dataset::read_dataset(&file)
+            .unwrap()
+            .into_iter()
+            .map(Arc::new)
+            .collect();
+        let identity = EvalIdentity {
             release: "1".to_owned(),
             model: "m".to_owned(),
             settings: "s".to_owned(),
         };
-        let order: Vec<_> = plan(&instances, 2, &identity)
+        let order: Vec<_> = plan_runs(&instances, 2, &identity)
             .into_iter()
             .map(|(_, key)| format!("{}{}", key.instance, key.run))
             .collect();
         assert_eq!(order, ["a1", "b1", "a2", "b2"]);
-        assert_eq!(micros(2.5), 2_500_000);
+        assert_eq!(convert_to_micros(2.5), 2_500_000);
     }
 }

@@ -10,36 +10,39 @@ use std::{
 
 use anyhow::Context;
 use api::Client;
-use domain::{Entry, Fact, PhaseOutput, Receipt, ReportOutcome, RunId, StopReason, WaitsFor, check::Level};
+use domain::{
+    Fact, JournalEntry, OutboundOutcome, OutboundReceipt, PhaseOutput, RunId, StopReason, WaitCondition,
+    check::EvidenceLevel,
+};
 use futures::{Stream, TryStreamExt};
-use git::Folder;
+use git::FolderRepository;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::folder::{Ground, Settings, ticket_of},
-    dataset::Instance,
-    record::Tokens,
+    super::folder::{FolderEnvironment, FolderRunSettings, parse_ticket_text},
+    dataset::EvalInstance,
+    record::EvalTokens,
 };
-use crate::{local::Local, timeline};
+use crate::{local::LocalServices, timeline};
 
 // Time limit for a stopped run to end.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 /// Folders and settings of one run.
-pub(super) struct Place<'a> {
+pub(super) struct PlaySetup<'a> {
     /// Temporary folder of the run, which contains the repository.
     pub(super) work: &'a Path,
     /// Folder for its journal.
     pub(super) kept: &'a Path,
     /// Settings of the services.
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a FolderRunSettings,
     /// Rules without `repo`.
     pub(super) rules: Option<&'a Path>,
 }
 
 /// Result of a run.
 #[derive(Debug, Default)]
-pub(super) struct Played {
+pub(super) struct PlayedRun {
     /// Stop reason; absent after an interruption.
     pub(super) reason: Option<StopReason>,
     /// True when the run was stopped because it asked a person.
@@ -47,17 +50,17 @@ pub(super) struct Played {
     /// Branch with its change.
     pub(super) branch: Option<String>,
     /// Level of its evidence.
-    pub(super) evidence: Option<Level>,
+    pub(super) evidence: Option<EvidenceLevel>,
     pub(super) cost_micros: u64,
     pub(super) unpriced: u32,
     pub(super) turns: u32,
     pub(super) duration_ms: u64,
-    pub(super) tokens: Tokens,
-    pub(super) journal: Vec<Entry>,
+    pub(super) tokens: EvalTokens,
+    pub(super) journal: Vec<JournalEntry>,
 }
 
 /// Folder of the repository in the run's folder.
-pub(super) fn repository(work: &Path) -> PathBuf {
+pub(super) fn locate_repository(work: &Path) -> PathBuf {
     work.join("repository")
 }
 
@@ -65,18 +68,18 @@ pub(super) fn repository(work: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When the services fail to start, or the journal cannot be followed or stored.
-pub(super) async fn play(
-    instance: &Instance,
-    place: &Place<'_>,
+pub(super) async fn play_instance(
+    instance: &EvalInstance,
+    place: &PlaySetup<'_>,
     shutdown: &CancellationToken,
-) -> anyhow::Result<Played> {
-    let ticket = ticket_of(&instance.problem_statement)?;
-    let ground = ground(instance, place)?;
+) -> anyhow::Result<PlayedRun> {
+    let ticket = parse_ticket_text(&instance.problem_statement)?;
+    let ground = build_folder_environment(instance, place)?;
     let Some(local) = shutdown
-        .run_until_cancelled(Box::pin(Local::start(ground.plan())))
+        .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
         .await
     else {
-        return Ok(Played::default());
+        return Ok(PlayedRun::default());
     };
     let local = local?;
     let worked = async {
@@ -86,11 +89,11 @@ pub(super) async fn play(
             .await?
             .run
             .parse()?;
-        let mut visit = Visit::new(client, run, place.kept)?;
+        let mut visit = RecordedVisit::new(client, run, place.kept)?;
         visit.stay(shutdown).await?;
         Ok(visit.came)
     };
-    let played: anyhow::Result<Played> = Box::pin(worked).await;
+    let played: anyhow::Result<PlayedRun> = Box::pin(worked).await;
     let stopped = local.stop().await;
     // The error of the run comes first: the services' error is often its consequence.
     let played = played?;
@@ -98,10 +101,13 @@ pub(super) async fn play(
     Ok(played)
 }
 
-fn ground(instance: &Instance, place: &Place<'_>) -> anyhow::Result<Ground> {
-    let folder = Folder::open(&repository(place.work))?;
+fn build_folder_environment(
+    instance: &EvalInstance,
+    place: &PlaySetup<'_>,
+) -> anyhow::Result<FolderEnvironment> {
+    let folder = FolderRepository::open(&locate_repository(place.work))?;
     let state = place.work.join("state");
-    Ground::new(
+    FolderEnvironment::new(
         &folder,
         Some(&state),
         place.settings,
@@ -111,15 +117,15 @@ fn ground(instance: &Instance, place: &Place<'_>) -> anyhow::Result<Ground> {
     )
 }
 
-struct Visit {
+struct RecordedVisit {
     client: Client,
     run: RunId,
     journal: File,
     timeline: File,
-    came: Played,
+    came: PlayedRun,
 }
 
-impl Visit {
+impl RecordedVisit {
     fn new(client: Client, run: RunId, kept: &Path) -> anyhow::Result<Self> {
         let create = |name: &str| {
             let path = kept.join(name);
@@ -130,7 +136,7 @@ impl Visit {
             run,
             journal: create("journal.jsonl")?,
             timeline: create("timeline.txt")?,
-            came: Played::default(),
+            came: PlayedRun::default(),
         })
     }
 
@@ -151,12 +157,12 @@ impl Visit {
 
     async fn follow(
         &mut self,
-        events: &mut (impl Stream<Item = Result<Entry, api::Error>> + Unpin),
+        events: &mut (impl Stream<Item = Result<JournalEntry, api::Error>> + Unpin),
     ) -> anyhow::Result<()> {
         while let Some(entry) = events.try_next().await? {
             self.keep(&entry)?;
             if let Fact::Parked {
-                waits_for: WaitsFor::Decision | WaitsFor::Answer,
+                waits_for: WaitCondition::Decision | WaitCondition::Answer,
             } = entry.fact
             {
                 // No person answers in an evaluation, so the run ends here.
@@ -171,18 +177,18 @@ impl Visit {
         anyhow::bail!("the live journal ended before the run did")
     }
 
-    fn keep(&mut self, entry: &Entry) -> anyhow::Result<()> {
+    fn keep(&mut self, entry: &JournalEntry) -> anyhow::Result<()> {
         let start = self.came.journal.first().map_or(entry.at, |first| first.at);
         writeln!(self.journal, "{}", serde_json::to_string(entry)?).context("cannot write the journal")?;
-        if let Some(line) = timeline::line(entry, start) {
+        if let Some(line) = timeline::render_entry_line(entry, start) {
             writeln!(self.timeline, "{line}").context("cannot write the timeline")?;
         }
         Ok(())
     }
 }
 
-impl Played {
-    fn note(&mut self, entry: Entry) {
+impl PlayedRun {
+    fn note(&mut self, entry: JournalEntry) {
         match &entry.fact {
             Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => {
                 self.turns += u32::from(matches!(entry.fact, Fact::ModelReplied { .. }));
@@ -196,7 +202,7 @@ impl Played {
                 output: PhaseOutput::Prove { proof },
             } => self.evidence = Some(proof.level),
             Fact::ReportSettled {
-                outcome: ReportOutcome::Done(Receipt::Pushed { branch, .. }),
+                outcome: OutboundOutcome::Done(OutboundReceipt::Pushed { branch, .. }),
                 ..
             } => self.branch = Some(branch.clone()),
             Fact::RunFinished { reason } => self.reason = Some(reason.clone()),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use domain::check::Level;
+use domain::check::EvidenceLevel;
 use serde::{Deserialize, Serialize};
 
 // File in the results folder, with one record per line.
@@ -15,7 +15,7 @@ const FILE: &str = "results.jsonl";
 
 /// Key of a run: equal keys have equal results, apart from chance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Key {
+pub(super) struct EvalRunKey {
     /// Id of the instance.
     pub(super) instance: String,
     /// Digest of the instance, so that a changed one is played again.
@@ -32,9 +32,9 @@ pub(super) struct Key {
 
 /// Stored result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct EvalRunRecord {
     #[serde(flatten)]
-    pub(super) key: Key,
+    pub(super) key: EvalRunKey,
     /// True when every deciding test passes with the change.
     pub(super) resolved: bool,
     /// True when the run completed with a change.
@@ -44,7 +44,7 @@ pub(super) struct Record {
     /// Infrastructure failure; such a run counts as unresolved.
     pub(super) infra: Option<String>,
     /// Level of the agent's evidence.
-    pub(super) evidence: Option<Level>,
+    pub(super) evidence: Option<EvidenceLevel>,
     /// Tests that had to start to pass and do not.
     pub(super) unmet: Vec<String>,
     /// Tests that passed on the base and fail now.
@@ -60,14 +60,14 @@ pub(super) struct Record {
     pub(super) turns: u32,
     /// Milliseconds from the first to the last entry of the journal.
     pub(super) duration_ms: u64,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: EvalTokens,
     /// Publication time of the task, from the data set.
     pub(super) created_at: Option<String>,
 }
 
 /// Tokens of all model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct EvalTokens {
     /// Input tokens, including cached ones.
     pub(super) input: u64,
     /// Input tokens from the provider's cache.
@@ -76,7 +76,7 @@ pub(super) struct Tokens {
     pub(super) output: u64,
 }
 
-impl Record {
+impl EvalRunRecord {
     /// True for a run that completed without solving the task.
     pub(super) const fn is_false_done(&self) -> bool {
         self.delivered && !self.resolved && self.infra.is_none()
@@ -84,20 +84,24 @@ impl Record {
 }
 
 /// Results of one folder, appended record by record.
-pub(super) struct Store {
+pub(super) struct EvalResultStore {
     file: File,
     path: PathBuf,
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<EvalRunRecord>,
 }
 
-impl Store {
+impl EvalResultStore {
     /// Opens the results of a folder.
     ///
     /// # Errors
     /// Existing results without `resume`, or unreadable results.
     pub(super) fn open(folder: &Path, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
-        let records = if path.exists() { read(&path)? } else { Vec::new() };
+        let records = if path.exists() {
+            read_records(&path)?
+        } else {
+            Vec::new()
+        };
         if !records.is_empty() && !resume {
             bail!(
                 "{} has results already: go on with --resume, or name another folder with --out",
@@ -109,7 +113,7 @@ impl Store {
         // to it. So the file is rewritten first.
         let lines = records
             .iter()
-            .map(line)
+            .map(render_record)
             .collect::<Result<String, serde_json::Error>>()?;
         std::fs::write(&kept, lines).with_context(|| format!("cannot write {}", kept.display()))?;
         std::fs::rename(&kept, &path)?;
@@ -118,7 +122,7 @@ impl Store {
     }
 
     /// True when a run with this key has a result.
-    pub(super) fn has(&self, key: &Key) -> bool {
+    pub(super) fn has(&self, key: &EvalRunKey) -> bool {
         self.records.iter().any(|record| record.key == *key)
     }
 
@@ -126,9 +130,9 @@ impl Store {
     ///
     /// # Errors
     /// When the write fails.
-    pub(super) fn add(&mut self, record: Record) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, record: EvalRunRecord) -> anyhow::Result<()> {
         let write = |mut file: &File| {
-            file.write_all(line(&record)?.as_bytes())?;
+            file.write_all(render_record(&record)?.as_bytes())?;
             // A run may have been expensive, so its record must survive a crash.
             file.sync_data()
         };
@@ -138,7 +142,7 @@ impl Store {
     }
 }
 
-fn line(record: &Record) -> Result<String, serde_json::Error> {
+fn render_record(record: &EvalRunRecord) -> Result<String, serde_json::Error> {
     Ok(format!("{}\n", serde_json::to_string(record)?))
 }
 
@@ -146,7 +150,7 @@ fn line(record: &Record) -> Result<String, serde_json::Error> {
 ///
 /// # Errors
 /// An unreadable file, or an invalid line in it. A truncated last line is ignored.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
+pub(super) fn read_records(path: &Path) -> anyhow::Result<Vec<EvalRunRecord>> {
     let path = if path.is_dir() {
         path.join(FILE)
     } else {
@@ -171,9 +175,9 @@ pub(super) mod tests {
     use super::*;
 
     /// Run without special properties.
-    pub(in super::super) fn record(instance: &str, run: u32, resolved: bool) -> Record {
-        Record {
-            key: Key {
+    pub(in super::super) fn record(instance: &str, run: u32, resolved: bool) -> EvalRunRecord {
+        EvalRunRecord {
+            key: EvalRunKey {
                 instance: instance.to_owned(),
                 task: "t".to_owned(),
                 run,
@@ -185,7 +189,7 @@ pub(super) mod tests {
             delivered: true,
             stop: "completed".to_owned(),
             infra: None,
-            evidence: Some(Level::E3),
+            evidence: Some(EvidenceLevel::E3),
             unmet: Vec::new(),
             broken: Vec::new(),
             leak: None,
@@ -193,7 +197,7 @@ pub(super) mod tests {
             unpriced: 0,
             turns: 4,
             duration_ms: 60_000,
-            tokens: Tokens {
+            tokens: EvalTokens {
                 input: 1000,
                 cached: 500,
                 output: 100,
@@ -205,12 +209,12 @@ pub(super) mod tests {
     #[test]
     fn existing_results_require_resume_flag() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(folder.path(), false).unwrap();
+        let mut store = EvalResultStore::open(folder.path(), false).unwrap();
         store.add(record("a", 1, true)).unwrap();
         drop(store);
-        let refused = Store::open(folder.path(), false).err().unwrap();
+        let refused = EvalResultStore::open(folder.path(), false).err().unwrap();
         assert!(refused.to_string().contains("--resume"), "{refused}");
-        let store = Store::open(folder.path(), true).unwrap();
+        let store = EvalResultStore::open(folder.path(), true).unwrap();
         let mut key = record("a", 1, true).key;
         assert!(store.has(&key));
         key.model = "another".to_owned();
@@ -221,17 +225,17 @@ pub(super) mod tests {
     fn truncated_record_is_ignored_without_harm() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
-        let whole = line(&record("a", 1, true)).unwrap();
+        let whole = render_record(&record("a", 1, true)).unwrap();
         std::fs::write(&path, format!("{whole}{}", &whole[..40])).unwrap();
-        let mut store = Store::open(folder.path(), true).unwrap();
+        let mut store = EvalResultStore::open(folder.path(), true).unwrap();
         store.add(record("b", 1, false)).unwrap();
         assert_eq!(
-            read(folder.path()).unwrap(),
+            read_records(folder.path()).unwrap(),
             [record("a", 1, true), record("b", 1, false)]
         );
         std::fs::write(&path, format!("{}\n{whole}", &whole[..40])).unwrap();
         assert!(
-            read(&path)
+            read_records(&path)
                 .unwrap_err()
                 .to_string()
                 .contains("results.jsonl:1: no result")

@@ -6,58 +6,58 @@ use std::{
 };
 
 use anyhow::Context;
-use domain::{StopReason, cause::chain};
-use executor::Bench;
-use git::Alone;
+use domain::{StopReason, cause::format_error_chain};
+use executor::FolderCheckRunner;
+use git::SingleCommitRepository;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{folder::Settings, progress::Progress, say_error},
-    dataset::Instance,
-    grade::{self, Change, Grade, blocking},
-    leak,
-    play::{self, Place, Played},
-    record::{Key, Record, Store},
+    super::{folder::FolderRunSettings, print_error, progress::ProgressDisplay},
+    dataset::EvalInstance,
+    grade::{self, GradedChange, InstanceGrade, run_blocking},
+    leak_check,
+    play::{self, PlaySetup, PlayedRun},
+    record::{EvalResultStore, EvalRunKey, EvalRunRecord},
     table,
 };
 
 // Largest stored patch in bytes; a larger one is truncated.
 const MAX_PATCH: usize = 16 << 20;
 
-pub(super) struct Session {
-    state: Mutex<State>,
+pub(super) struct EvalSession {
+    state: Mutex<EvalSessionState>,
     out: PathBuf,
     root: PathBuf,
-    settings: Settings,
-    bench: Bench,
+    settings: FolderRunSettings,
+    bench: FolderCheckRunner,
     rules: Option<PathBuf>,
     max_cost: Option<u64>,
     planned: usize,
     shutdown: CancellationToken,
-    progress: Progress,
+    progress: ProgressDisplay,
 }
 
-struct State {
-    store: Store,
+struct EvalSessionState {
+    store: EvalResultStore,
     /// Finished runs, with or without a result.
     over: usize,
     ended_early: Option<String>,
 }
 
-impl Session {
+impl EvalSession {
     #[expect(clippy::too_many_arguments, reason = "they are its parts, named once")]
     pub(super) fn new(
-        store: Store,
+        store: EvalResultStore,
         out: PathBuf,
         root: PathBuf,
-        settings: Settings,
-        bench: Bench,
+        settings: FolderRunSettings,
+        bench: FolderCheckRunner,
         rules: Option<PathBuf>,
         max_cost: Option<u64>,
         planned: usize,
         shutdown: CancellationToken,
     ) -> Self {
-        let state = State {
+        let state = EvalSessionState {
             store,
             over: 0,
             ended_early: None,
@@ -72,21 +72,21 @@ impl Session {
             max_cost,
             planned,
             shutdown,
-            progress: Progress::bar(planned),
+            progress: ProgressDisplay::bar(planned),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EvalSessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Results of these runs, and the reason why some have none.
-    pub(super) fn end(self, planned: &[Key]) -> (Vec<Record>, Option<String>) {
+    pub(super) fn end(self, planned: &[EvalRunKey]) -> (Vec<EvalRunRecord>, Option<String>) {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut records = state.store.records;
         records.retain(|record| planned.contains(&record.key));
         // Concurrent runs finish in any order. The output follows the plan.
-        let place = |record: &Record| planned.iter().position(|key| *key == record.key);
+        let place = |record: &EvalRunRecord| planned.iter().position(|key| *key == record.key);
         records.sort_by_key(place);
         let interrupted = self
             .shutdown
@@ -99,7 +99,7 @@ impl Session {
     ///
     /// # Errors
     /// When a result cannot be stored.
-    pub(super) async fn one(&self, instance: Arc<Instance>, key: Key) -> anyhow::Result<()> {
+    pub(super) async fn one(&self, instance: Arc<EvalInstance>, key: EvalRunKey) -> anyhow::Result<()> {
         if self.state().store.has(&key) || !self.may_begin() {
             return Ok(());
         }
@@ -111,17 +111,17 @@ impl Session {
         }
         let record = Box::pin(self.played(&instance, key, &work, &kept)).await?;
         if let Err(error) = tokio::fs::remove_dir_all(&work).await {
-            say_error(&format!("{} stays behind: {error}", work.display()));
+            print_error(&format!("{} stays behind: {error}", work.display()));
         }
         let Some(record) = record else { return Ok(()) };
         let mut state = self.state();
         state.over += 1;
         self.progress.step();
-        say_error(&format!(
+        print_error(&format!(
             "[{}/{}] {}",
             state.over,
             self.planned,
-            table::run(&record)
+            table::render_run_line(&record)
         ));
         state.store.add(record)?;
         let records = &state.store.records;
@@ -129,7 +129,7 @@ impl Session {
         let resolved = records.iter().filter(|record| record.resolved).count();
         self.progress.now(&format!(
             "{resolved} resolved, {}",
-            crate::timeline::dollars(spent)
+            crate::timeline::format_dollars(spent)
         ));
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Session {
             return true;
         };
         if state.ended_early.is_none() {
-            say_error(&format!("no more runs: {why}"));
+            print_error(&format!("no more runs: {why}"));
             state.ended_early = Some(why.to_owned());
         }
         false
@@ -161,24 +161,24 @@ impl Session {
     /// Result of a run; `None` after an interruption.
     async fn played(
         &self,
-        instance: &Arc<Instance>,
-        key: Key,
+        instance: &Arc<EvalInstance>,
+        key: EvalRunKey,
         work: &Path,
         kept: &Path,
-    ) -> anyhow::Result<Option<Record>> {
-        let place = Place {
+    ) -> anyhow::Result<Option<EvalRunRecord>> {
+        let place = PlaySetup {
             work,
             kept,
             settings: &self.settings,
             rules: self.rules.as_deref(),
         };
-        let repository = play::repository(work);
-        grade::repository(instance, repository.clone()).await?;
-        let played = Box::pin(play::play(instance, &place, &self.shutdown)).await;
+        let repository = play::locate_repository(work);
+        grade::create_repository(instance, repository.clone()).await?;
+        let played = Box::pin(play::play_instance(instance, &place, &self.shutdown)).await;
         let (played, trouble) = match played {
             Ok(played) => (played, None),
             // A run whose services failed is a result too: an infrastructure failure.
-            Err(error) => (Played::default(), Some(format!("{error:#}"))),
+            Err(error) => (PlayedRun::default(), Some(format!("{error:#}"))),
         };
         if self.shutdown.is_cancelled() || (played.reason.is_none() && trouble.is_none()) {
             return Ok(None);
@@ -188,43 +188,47 @@ impl Session {
         if self.shutdown.is_cancelled() {
             return Ok(None);
         }
-        Ok(Some(record(instance, key, &played, trouble, leak, graded)))
+        Ok(Some(build_record(instance, key, &played, trouble, leak, graded)))
     }
 
     async fn leak(
         &self,
-        instance: &Instance,
+        instance: &EvalInstance,
         repository: &Path,
-        played: &Played,
+        played: &PlayedRun,
     ) -> anyhow::Result<Option<String>> {
         let Some(patch) = &instance.patch else {
             return Ok(None);
         };
         let place = repository.to_owned();
-        let base = blocking(move || Alone::open(&place)?.texts()).await?;
-        Ok(leak::find(&leak::windows(patch, &base), &played.journal))
+        let base = run_blocking(move || SingleCommitRepository::open(&place)?.texts()).await?;
+        Ok(leak_check::find_leak(
+            &leak_check::list_windows(patch, &base),
+            &played.journal,
+        ))
     }
 
     /// Grade of a run's change; `None` without a change.
     async fn graded(
         &self,
-        instance: &Arc<Instance>,
+        instance: &Arc<EvalInstance>,
         repository: &Path,
-        played: &Played,
+        played: &PlayedRun,
         kept: &Path,
-    ) -> anyhow::Result<Option<Grade>> {
+    ) -> anyhow::Result<Option<InstanceGrade>> {
         let Some(branch) = played.branch.clone() else {
             return Ok(None);
         };
         let (place, name) = (repository.to_owned(), branch.clone());
-        let patch = blocking(move || Alone::open(&place)?.change(&name, MAX_PATCH)).await?;
+        let patch =
+            run_blocking(move || SingleCommitRepository::open(&place)?.change(&name, MAX_PATCH)).await?;
         let Some(patch) = patch else { return Ok(None) };
         std::fs::write(kept.join("change.patch"), patch).context("cannot keep the change")?;
-        let graded = grade::grade(
+        let graded = grade::grade_change(
             &self.bench,
             repository.to_owned(),
             instance,
-            Change::Branch(branch),
+            GradedChange::Branch(branch),
             &self.shutdown,
         );
         let grade = Box::pin(graded).await?;
@@ -234,20 +238,23 @@ impl Session {
     }
 }
 
-fn record(
-    instance: &Instance,
-    key: Key,
-    played: &Played,
+fn build_record(
+    instance: &EvalInstance,
+    key: EvalRunKey,
+    played: &PlayedRun,
     trouble: Option<String>,
     leak: Option<String>,
-    graded: anyhow::Result<Option<Grade>>,
-) -> Record {
+    graded: anyhow::Result<Option<InstanceGrade>>,
+) -> EvalRunRecord {
     let (grade, ungraded) = match graded {
         Ok(grade) => (grade, None),
-        Err(error) => (None, Some(format!("not graded: {}", chain(error.as_ref())))),
+        Err(error) => (
+            None,
+            Some(format!("not graded: {}", format_error_chain(error.as_ref()))),
+        ),
     };
     let infra = trouble
-        .or_else(|| played.reason.as_ref().and_then(outside))
+        .or_else(|| played.reason.as_ref().and_then(describe_infrastructure_failure))
         .or(ungraded)
         .or_else(|| grade.as_ref().and_then(|grade| grade.infra.clone()));
     let is_done = matches!(played.reason, Some(StopReason::Completed));
@@ -256,8 +263,8 @@ fn record(
         Some(reason) => reason.as_str(),
         None => "no_end",
     };
-    Record {
-        resolved: infra.is_none() && grade.as_ref().is_some_and(Grade::is_resolved),
+    EvalRunRecord {
+        resolved: infra.is_none() && grade.as_ref().is_some_and(InstanceGrade::is_resolved),
         delivered: is_done && played.branch.is_some(),
         stop: stop.to_owned(),
         infra,
@@ -278,7 +285,7 @@ fn record(
 }
 
 /// Infrastructure failure behind a stop reason, caused by neither the agent nor the model's work.
-fn outside(reason: &StopReason) -> Option<String> {
+fn describe_infrastructure_failure(reason: &StopReason) -> Option<String> {
     let detail = match reason {
         StopReason::ModelFailed { detail }
         | StopReason::WorkspaceUnavailable { detail }
@@ -304,14 +311,20 @@ mod tests {
         let failed = StopReason::ModelFailed {
             detail: "529 overloaded".to_owned(),
         };
-        assert_eq!(outside(&failed).unwrap(), "model_failed: 529 overloaded");
-        assert_eq!(outside(&StopReason::JournalLost).unwrap(), "journal_lost");
+        assert_eq!(
+            describe_infrastructure_failure(&failed).unwrap(),
+            "model_failed: 529 overloaded"
+        );
+        assert_eq!(
+            describe_infrastructure_failure(&StopReason::JournalLost).unwrap(),
+            "journal_lost"
+        );
         for own in [
             StopReason::Completed,
             StopReason::ModelRefused,
             StopReason::TurnLimit { turns: 3 },
         ] {
-            assert_eq!(outside(&own), None);
+            assert_eq!(describe_infrastructure_failure(&own), None);
         }
     }
 }

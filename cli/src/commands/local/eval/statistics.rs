@@ -4,7 +4,7 @@
 const Z: f64 = 1.959_963_984_540_054;
 
 /// Wilson's 95 % interval of a share in `n` independent instances; 0 to 1 for `n` = 0.
-pub(super) fn wilson(share: f64, n: f64) -> (f64, f64) {
+pub(super) fn compute_wilson_interval(share: f64, n: f64) -> (f64, f64) {
     if n <= 0.0 {
         return (0.0, 1.0);
     }
@@ -20,7 +20,7 @@ pub(super) fn wilson(share: f64, n: f64) -> (f64, f64) {
 
 /// `McNemar`'s exact two-sided test: probability of a split at least as uneven when neither side is better. `better`
 /// and `worse` count the pairs that differ.
-pub(super) fn mcnemar(better: u32, worse: u32) -> f64 {
+pub(super) fn compute_mcnemar_probability(better: u32, worse: u32) -> f64 {
     let n = better.saturating_add(worse);
     let fewer = better.min(worse);
     // Each binomial probability follows from the previous one. The sum of logarithms avoids an underflow for large
@@ -53,21 +53,24 @@ mod tests {
             (0.0, 20.0, 0.0, 0.1611),
             (1.0, 29.0, 0.0061, 0.1718),
         ] {
-            let (found_low, found_high) = wilson(k / n, n);
+            let (found_low, found_high) = compute_wilson_interval(k / n, n);
             assert!(
                 close(found_low, low) && close(found_high, high),
                 "{k}/{n}: {found_low} {found_high}"
             );
         }
-        assert_eq!(wilson(0.0, 0.0), (0.0, 1.0));
+        assert_eq!(compute_wilson_interval(0.0, 0.0), (0.0, 1.0));
     }
 
     #[test]
     fn one_sided_pairs_have_low_probability() {
-        assert!(close(mcnemar(0, 0), 1.0));
-        assert!(close(mcnemar(5, 0), 0.0625) && close(mcnemar(0, 5), 0.0625));
-        assert!(close(mcnemar(10, 2), 0.0386));
-        assert!(close(mcnemar(3, 3), 1.0));
+        assert!(close(compute_mcnemar_probability(0, 0), 1.0));
+        assert!(
+            close(compute_mcnemar_probability(5, 0), 0.0625)
+                && close(compute_mcnemar_probability(0, 5), 0.0625)
+        );
+        assert!(close(compute_mcnemar_probability(10, 2), 0.0386));
+        assert!(close(compute_mcnemar_probability(3, 3), 1.0));
     }
 
     proptest! {
@@ -75,9 +78,9 @@ mod tests {
         fn interval_contains_share_and_probability_stays_valid(k in 0u32..2000, more in 0u32..2000) {
             let n = f64::from(k + more);
             let share = if n > 0.0 { f64::from(k) / n } else { 0.5 };
-            let (low, high) = wilson(share, n);
+            let (low, high) = compute_wilson_interval(share, n);
             prop_assert!(0.0 <= low && low <= share + 1e-9 && share <= high + 1e-9 && high <= 1.0);
-            let p = mcnemar(k, more);
+            let p = compute_mcnemar_probability(k, more);
             prop_assert!((0.0..=1.0).contains(&p), "{}", p);
         }
     }

@@ -5,37 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
-    record::{Record, Tokens},
-    statistics::{mcnemar, wilson},
+    record::{EvalRunRecord, EvalTokens},
+    statistics::{compute_mcnemar_probability, compute_wilson_interval},
 };
 
 /// Instance that is excluded from the evaluation.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Invalid {
+pub(super) struct InvalidInstance {
     pub(super) instance: String,
     pub(super) reason: String,
 }
 
 /// Figures of an evaluation.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Summary {
+pub(super) struct EvalSummary {
     pub(super) release: String,
     pub(super) model: String,
     pub(super) settings: String,
     /// Valid instances, and runs of each.
     pub(super) instances: usize,
     pub(super) runs_each: u32,
-    pub(super) invalid: Vec<Invalid>,
+    pub(super) invalid: Vec<InvalidInstance>,
     /// Runs with a result, and runs without one.
     pub(super) finished: usize,
     pub(super) missing: usize,
     /// Reason for runs without a result.
     pub(super) ended_early: Option<String>,
-    pub(super) resolved: Resolved,
-    pub(super) cost: Cost,
+    pub(super) resolved: ResolvedShare,
+    pub(super) cost: EvalCost,
     pub(super) turns: u64,
     pub(super) minutes: f64,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: EvalTokens,
     /// Runs that completed without solving the task.
     pub(super) false_done: usize,
     /// Runs with an infrastructure failure; they count as unresolved.
@@ -44,12 +44,12 @@ pub(super) struct Summary {
     pub(super) stops: BTreeMap<String, usize>,
     /// Instances whose reference solution the agent was shown.
     pub(super) leaks: Vec<String>,
-    pub(super) comparison: Option<Comparison>,
+    pub(super) comparison: Option<EvalComparison>,
 }
 
 /// Share of runs that resolve their instance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedShare {
     pub(super) runs: usize,
     pub(super) share: f64,
     /// Wilson's 95 % interval. Runs of one instance count as one, because they are not independent.
@@ -61,7 +61,7 @@ pub(super) struct Resolved {
 
 /// Cost of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Cost {
+pub(super) struct EvalCost {
     pub(super) usd: f64,
     /// Absent without a resolved run.
     pub(super) usd_per_resolved: Option<f64>,
@@ -71,7 +71,7 @@ pub(super) struct Cost {
 
 /// Comparison with another evaluation, over the instances of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct EvalComparison {
     pub(super) instances: u32,
     /// Instances resolved in most runs here.
     pub(super) here: u32,
@@ -84,8 +84,8 @@ pub(super) struct Comparison {
 }
 
 /// Runs by instance.
-fn by_instance(records: &[Record]) -> BTreeMap<&str, Vec<&Record>> {
-    let mut all: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+fn group_by_instance(records: &[EvalRunRecord]) -> BTreeMap<&str, Vec<&EvalRunRecord>> {
+    let mut all: BTreeMap<&str, Vec<&EvalRunRecord>> = BTreeMap::new();
     for record in records {
         all.entry(&record.key.instance).or_default().push(record);
     }
@@ -96,22 +96,22 @@ fn by_instance(records: &[Record]) -> BTreeMap<&str, Vec<&Record>> {
     clippy::cast_precision_loss,
     reason = "counts of runs and millionths of dollars are far below 2^52"
 )]
-fn float(n: impl TryInto<u64>) -> f64 {
+fn convert_to_float(n: impl TryInto<u64>) -> f64 {
     n.try_into().unwrap_or(u64::MAX) as f64
 }
 
-impl Resolved {
+impl ResolvedShare {
     /// Share of these runs, with `runs_each` planned runs per instance.
-    pub(super) fn of(records: &[Record], runs_each: u32) -> Self {
-        let instances = by_instance(records);
+    pub(super) fn of(records: &[EvalRunRecord], runs_each: u32) -> Self {
+        let instances = group_by_instance(records);
         let runs = records.iter().filter(|record| record.resolved).count();
         let share = match records.len() {
             0 => 0.0,
-            all => float(runs) / float(all),
+            all => convert_to_float(runs) / convert_to_float(all),
         };
         // The interval counts instances instead of runs: runs of one instance are correlated, and counting them would
         // make it too narrow.
-        let (low, high) = wilson(share, float(instances.len()));
+        let (low, high) = compute_wilson_interval(share, convert_to_float(instances.len()));
         let whole: Vec<_> = instances
             .values()
             .filter(|runs| runs.len() >= runs_each as usize)
@@ -125,29 +125,29 @@ impl Resolved {
             share,
             low,
             high,
-            pass_power: (!whole.is_empty()).then(|| float(every) / float(whole.len())),
+            pass_power: (!whole.is_empty()).then(|| convert_to_float(every) / convert_to_float(whole.len())),
         }
     }
 }
 
-impl Cost {
-    pub(super) fn of(records: &[Record]) -> Self {
+impl EvalCost {
+    pub(super) fn of(records: &[EvalRunRecord]) -> Self {
         let micros: u64 = records.iter().map(|record| record.cost_micros).sum();
         let resolved = records.iter().filter(|record| record.resolved).count();
-        let usd = float(micros) / 1e6;
+        let usd = convert_to_float(micros) / 1e6;
         Self {
             usd,
-            usd_per_resolved: (resolved > 0).then(|| usd / float(resolved)),
+            usd_per_resolved: (resolved > 0).then(|| usd / convert_to_float(resolved)),
             unpriced_replies: records.iter().map(|record| u64::from(record.unpriced)).sum(),
         }
     }
 }
 
-impl Comparison {
+impl EvalComparison {
     /// Compares the evaluations by instance.
-    pub(super) fn of(here: &[Record], there: &[Record]) -> Self {
-        let most = |runs: &[&Record]| runs.iter().filter(|run| run.resolved).count() * 2 > runs.len();
-        let others = by_instance(there);
+    pub(super) fn of(here: &[EvalRunRecord], there: &[EvalRunRecord]) -> Self {
+        let most = |runs: &[&EvalRunRecord]| runs.iter().filter(|run| run.resolved).count() * 2 > runs.len();
+        let others = group_by_instance(there);
         let mut found = Self {
             instances: 0,
             here: 0,
@@ -156,7 +156,7 @@ impl Comparison {
             lost: Vec::new(),
             p: 1.0,
         };
-        for (instance, runs) in by_instance(here) {
+        for (instance, runs) in group_by_instance(here) {
             let Some(other) = others.get(instance) else {
                 continue;
             };
@@ -171,52 +171,52 @@ impl Comparison {
             }
         }
         let count = |list: &[String]| u32::try_from(list.len()).unwrap_or(u32::MAX);
-        found.p = mcnemar(count(&found.gained), count(&found.lost));
+        found.p = compute_mcnemar_probability(count(&found.gained), count(&found.lost));
         found
     }
 }
 
 /// Figures of an evaluation that are not in the records.
-pub(super) struct Frame {
+pub(super) struct EvalFrame {
     pub(super) release: String,
     pub(super) model: String,
     pub(super) settings: String,
     pub(super) instances: usize,
     pub(super) runs_each: u32,
-    pub(super) invalid: Vec<Invalid>,
+    pub(super) invalid: Vec<InvalidInstance>,
     pub(super) ended_early: Option<String>,
 }
 
-impl Summary {
+impl EvalSummary {
     /// Computes the figures of these runs, and compares them with another evaluation.
-    pub(super) fn of(frame: Frame, records: &[Record], other: Option<&[Record]>) -> Self {
-        let count = |is: fn(&Record) -> bool| records.iter().filter(|record| is(record)).count();
-        let sum = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
+    pub(super) fn of(frame: EvalFrame, records: &[EvalRunRecord], other: Option<&[EvalRunRecord]>) -> Self {
+        let count = |is: fn(&EvalRunRecord) -> bool| records.iter().filter(|record| is(record)).count();
+        let sum = |of: fn(&EvalRunRecord) -> u64| records.iter().map(of).sum::<u64>();
         let leaked = records.iter().filter(|record| record.leak.is_some());
         // Several runs of an instance may leak, and the list names it once.
         let leaks: BTreeSet<_> = leaked.map(|record| record.key.instance.clone()).collect();
         Self {
             finished: records.len(),
             missing: (frame.instances * frame.runs_each as usize).saturating_sub(records.len()),
-            resolved: Resolved::of(records, frame.runs_each),
-            cost: Cost::of(records),
+            resolved: ResolvedShare::of(records, frame.runs_each),
+            cost: EvalCost::of(records),
             turns: sum(|record| u64::from(record.turns)),
-            minutes: float(sum(|record| record.duration_ms)) / 60_000.0,
-            tokens: Tokens {
+            minutes: convert_to_float(sum(|record| record.duration_ms)) / 60_000.0,
+            tokens: EvalTokens {
                 input: sum(|record| record.tokens.input),
                 cached: sum(|record| record.tokens.cached),
                 output: sum(|record| record.tokens.output),
             },
-            false_done: count(Record::is_false_done),
+            false_done: count(EvalRunRecord::is_false_done),
             infra: count(|record| record.infra.is_some()),
-            evidence: counted(records.iter().map(|record| {
+            evidence: count_names(records.iter().map(|record| {
                 record
                     .evidence
                     .map_or_else(|| "none".to_owned(), |level| level.to_string())
             })),
-            stops: counted(records.iter().map(|record| record.stop.clone())),
+            stops: count_names(records.iter().map(|record| record.stop.clone())),
             leaks: leaks.into_iter().collect(),
-            comparison: other.map(|other| Comparison::of(records, other)),
+            comparison: other.map(|other| EvalComparison::of(records, other)),
             release: frame.release,
             model: frame.model,
             settings: frame.settings,
@@ -228,7 +228,7 @@ impl Summary {
     }
 }
 
-fn counted(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+fn count_names(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
     for name in names {
         *all.entry(name).or_default() += 1;
@@ -249,11 +249,11 @@ mod tests {
             record("b", 2, false),
             record("c", 1, true),
         ];
-        let found = Resolved::of(&records, 2);
+        let found = ResolvedShare::of(&records, 2);
         assert_eq!((found.runs, found.pass_power), (4, Some(0.5)));
         assert!((found.share - 0.8).abs() < 1e-9);
-        assert_eq!((found.low, found.high), wilson(0.8, 3.0));
-        let nothing = Resolved::of(&[], 1);
+        assert_eq!((found.low, found.high), compute_wilson_interval(0.8, 3.0));
+        let nothing = ResolvedShare::of(&[], 1);
         assert_eq!((nothing.runs, nothing.pass_power), (0, None));
         assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
     }
@@ -263,7 +263,7 @@ mod tests {
         let mut infra = record("b", 1, false);
         infra.infra = Some("the model failed".to_owned());
         infra.unpriced = 2;
-        let frame = Frame {
+        let frame = EvalFrame {
             release: "1".to_owned(),
             model: "m".to_owned(),
             settings: "s".to_owned(),
@@ -273,7 +273,7 @@ mod tests {
             ended_early: None,
         };
         let records = [record("a", 1, true), infra, record("c", 1, false)];
-        let summary = Summary::of(frame, &records, None);
+        let summary = EvalSummary::of(frame, &records, None);
         assert_eq!((summary.finished, summary.missing), (3, 1));
         assert_eq!((summary.false_done, summary.infra), (1, 1));
         assert!((summary.resolved.share - 1.0 / 3.0).abs() < 1e-9);
@@ -291,7 +291,7 @@ mod tests {
             record("b", 1, true),
             record("d", 1, true),
         ];
-        let found = Comparison::of(&here, &there);
+        let found = EvalComparison::of(&here, &there);
         assert_eq!((found.instances, found.here, found.there), (2, 1, 1));
         assert_eq!(
             (found.gained, found.lost),

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use super::{
-    record::Record,
-    summary::{Comparison, Summary},
+    record::EvalRunRecord,
+    summary::{EvalComparison, EvalSummary},
 };
-use crate::timeline::dollars;
+use crate::timeline::format_dollars;
 
 /// Line of a run with a result.
-pub(super) fn run(record: &Record) -> String {
+pub(super) fn render_run_line(record: &EvalRunRecord) -> String {
     let verdict = match (&record.infra, record.resolved) {
         (Some(_), _) => "infra",
         (None, true) => "resolved",
@@ -24,7 +24,7 @@ pub(super) fn run(record: &Record) -> String {
         record.key.instance,
         record.key.run,
         record.turns,
-        dollars(record.cost_micros),
+        format_dollars(record.cost_micros),
         record.duration_ms / 1000,
         record.stop,
     );
@@ -38,8 +38,8 @@ pub(super) fn run(record: &Record) -> String {
 }
 
 /// Text of the whole evaluation, with one line per run first.
-pub(super) fn text(summary: &Summary, records: &[Record]) -> String {
-    let mut lines: Vec<String> = records.iter().map(run).collect();
+pub(super) fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> String {
+    let mut lines: Vec<String> = records.iter().map(render_run_line).collect();
     for invalid in &summary.invalid {
         lines.push(format!(
             "{:<10} {:<32} {}",
@@ -61,10 +61,10 @@ pub(super) fn text(summary: &Summary, records: &[Record]) -> String {
         "runs",
         format!("{} finished, {} missing", summary.finished, summary.missing),
     );
-    results(summary, &mut row);
-    spent(summary, &mut row);
+    add_result_rows(summary, &mut row);
+    add_cost_rows(summary, &mut row);
     if let Some(comparison) = &summary.comparison {
-        row("compared", compared(comparison));
+        row("compared", render_comparison(comparison));
     }
     if let Some(why) = &summary.ended_early {
         row("ended early", why.clone());
@@ -72,7 +72,7 @@ pub(super) fn text(summary: &Summary, records: &[Record]) -> String {
     lines.join("\n")
 }
 
-fn results(summary: &Summary, row: &mut impl FnMut(&str, String)) {
+fn add_result_rows(summary: &EvalSummary, row: &mut impl FnMut(&str, String)) {
     let resolved = &summary.resolved;
     row(
         "resolved",
@@ -80,24 +80,24 @@ fn results(summary: &Summary, row: &mut impl FnMut(&str, String)) {
             "{} of {} runs, {} (95 %: {} to {})",
             resolved.runs,
             summary.finished,
-            percent(resolved.share),
-            percent(resolved.low),
-            percent(resolved.high)
+            render_percent(resolved.share),
+            render_percent(resolved.low),
+            render_percent(resolved.high)
         ),
     );
     if let Some(power) = resolved.pass_power {
-        row(&format!("pass^{}", summary.runs_each), percent(power));
+        row(&format!("pass^{}", summary.runs_each), render_percent(power));
     }
     row("false done", summary.false_done.to_string());
     row("infra failures", summary.infra.to_string());
-    row("evidence", counts(&summary.evidence));
-    row("ended", counts(&summary.stops));
+    row("evidence", render_counts(&summary.evidence));
+    row("ended", render_counts(&summary.stops));
     if !summary.leaks.is_empty() {
         row("leak", summary.leaks.join(", "));
     }
 }
 
-fn spent(summary: &Summary, row: &mut impl FnMut(&str, String)) {
+fn add_cost_rows(summary: &EvalSummary, row: &mut impl FnMut(&str, String)) {
     let each = summary
         .cost
         .usd_per_resolved
@@ -121,7 +121,7 @@ fn spent(summary: &Summary, row: &mut impl FnMut(&str, String)) {
     );
 }
 
-fn compared(comparison: &Comparison) -> String {
+fn render_comparison(comparison: &EvalComparison) -> String {
     let names = |list: &[String]| {
         if list.is_empty() {
             "none".to_owned()
@@ -140,11 +140,11 @@ fn compared(comparison: &Comparison) -> String {
     )
 }
 
-fn percent(share: f64) -> String {
+fn render_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn counts(all: &BTreeMap<String, usize>) -> String {
+fn render_counts(all: &BTreeMap<String, usize>) -> String {
     let each: Vec<_> = all
         .iter()
         .map(|(name, count)| format!("{count} {name}"))
@@ -161,20 +161,20 @@ mod tests {
         let mut lost = record("b", 1, false);
         lost.leak = Some("x".to_owned());
         let records = [record("a", 1, true), lost];
-        let frame = Frame {
+        let frame = EvalFrame {
             release: "1.0".to_owned(),
             model: "m".to_owned(),
             settings: "s".to_owned(),
             instances: 2,
             runs_each: 2,
-            invalid: vec![Invalid {
+            invalid: vec![InvalidInstance {
                 instance: "c".to_owned(),
                 reason: "passes on the base already: t".to_owned(),
             }],
             ended_early: Some("--max-cost is reached".to_owned()),
         };
         let other = [record("a", 1, false)];
-        let text = text(&Summary::of(frame, &records, Some(&other)), &records);
+        let text = render_evaluation(&EvalSummary::of(frame, &records, Some(&other)), &records);
         for said in [
             "resolved   a                                run 1  E3  4 turns  $0.0100  60 s  completed",
             "false_done b                                run 1  E3  4 turns  $0.0100  60 s  completed  leak",

@@ -1,8 +1,8 @@
 //! Work on a local folder, for `try` and `process-ticket --repository`: from a text to a branch and a patch.
 
 mod arguments;
-mod attend;
-mod ground;
+mod environment;
+mod interactive_run;
 mod model;
 mod result;
 mod setup_advice;
@@ -15,19 +15,21 @@ use std::{
 
 use anyhow::{Context, bail};
 use api::{Client, types::TextBody};
-use domain::{StopReason, cause::chain};
-use git::{Folder, FolderHead};
+use domain::{StopReason, cause::format_error_chain};
+use git::{FolderHead, FolderRepository};
 
 pub(super) use self::{
     arguments::InFolder,
-    ground::Ground,
-    model::{Glance, Model, Settings, own_provider, settings},
+    environment::FolderEnvironment,
+    model::{
+        ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
+    },
 };
-use super::{EXIT_PERSON, say, say_error};
-use crate::local::Local;
+use super::{EXIT_PERSON, print_error, print_result};
+use crate::local::LocalServices;
 
 /// Ticket from a text: its first line without heading marks becomes the summary, the rest the description.
-pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
+pub(super) fn parse_ticket_text(text: &str) -> anyhow::Result<TextBody> {
     let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
     let summary = first.trim_start_matches('#').trim();
     if summary.is_empty() {
@@ -40,46 +42,54 @@ pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {
 }
 
 /// Ticket from the text in a file.
-pub(super) fn ticket_in(file: &Path) -> anyhow::Result<TextBody> {
+pub(super) fn read_ticket_file(file: &Path) -> anyhow::Result<TextBody> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    ticket_of(&text)
+    parse_ticket_text(&text)
 }
 
-pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<ExitCode> {
+pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow::Result<ExitCode> {
     let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
-    let folder = Folder::open(&place).map_err(|error| no_repository(&place, &error))?;
-    let head = folder.head().map_err(|error| no_repository(&place, &error))?;
-    let mut settings = settings(&asked)?;
+    let folder = FolderRepository::open(&place).map_err(|error| explain_repository_error(&place, &error))?;
+    let head = folder
+        .head()
+        .map_err(|error| explain_repository_error(&place, &error))?;
+    let mut settings = load_folder_settings(&asked)?;
     settings.attend(&folder);
     // The check precedes the start of the services, so that a refused --accept costs nothing.
-    look_at_changes(&folder, &head, asked.accept)?;
+    report_uncommitted_changes(&folder, &head, asked.accept)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
-    let ground = Ground::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
-    let [shutdown, at_once] = bootstrap::signals();
+    let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
+    let [shutdown, at_once] = bootstrap::listen_for_signals();
     let Some(local) = shutdown
-        .run_until_cancelled(Box::pin(Local::start(ground.plan())))
+        .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
         .await
     else {
         return Ok(ExitCode::from(130));
     };
     let local = local?;
-    local.remains().iter().for_each(|line| say(line));
+    local.remains().iter().for_each(|line| print_result(line));
     let client = Client::new(&local.url, local.token.clone())?;
-    let attended = Box::pin(attend::work(&client, ground.ticket(), ticket, shutdown)).await;
+    let attended = Box::pin(interactive_run::work_on_text(
+        &client,
+        ground.ticket(),
+        ticket,
+        shutdown,
+    ))
+    .await;
     // The second signal drops the future, which still stops NATS and Redis.
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
-    result::tell(&attended, asked.dry_run)?;
-    for line in setup_advice::advice(&attended.checks) {
-        say(&line);
+    result::print_run_result(&attended, asked.dry_run)?;
+    for line in setup_advice::render_setup_advice(&attended.checks) {
+        print_result(&line);
     }
     if asked.accept {
-        accept(&folder, &attended)?;
+        check_out_result(&folder, &attended)?;
     }
-    Ok(exit_code(&attended))
+    Ok(choose_folder_exit_code(&attended))
 }
 
-fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
+fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
     let place = place.display();
     match error {
         git::Error::NotFound(_) => anyhow::anyhow!(
@@ -88,31 +98,35 @@ fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
         git::Error::Missing { .. } => anyhow::anyhow!(
             "the git repository of {place} has no commit: run `git add -A && git commit -m Start` there"
         ),
-        other => anyhow::anyhow!("{place} cannot be worked on: {}", chain(other)),
+        other => anyhow::anyhow!("{place} cannot be worked on: {}", format_error_chain(other)),
     }
 }
 
 /// Prints the base of the work, with a warning about uncommitted changes, which are not part of it.
-fn look_at_changes(folder: &Folder, head: &FolderHead, accept: bool) -> anyhow::Result<()> {
+fn report_uncommitted_changes(
+    folder: &FolderRepository,
+    head: &FolderHead,
+    accept: bool,
+) -> anyhow::Result<()> {
     let uncommitted = folder.uncommitted()?;
     if accept {
         refuse_changes(uncommitted)?;
     }
     let (branch, commit) = (&head.branch, head.commit.short());
-    say(&format!(
+    print_result(&format!(
         "{}: work starts from {branch} at {commit}",
         folder.path().display()
     ));
     if uncommitted > 0 {
-        say(&format!(
+        print_result(&format!(
             "uncommitted changes to {} are not seen; commit them first if they matter",
-            files(uncommitted)
+            count_files(uncommitted)
         ));
     }
     Ok(())
 }
 
-fn files(count: usize) -> String {
+fn count_files(count: usize) -> String {
     match count {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
@@ -124,21 +138,24 @@ fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
         bail!(
             "--accept checks the branch out, but there are uncommitted changes to {}: commit or stash them, or leave \
              --accept away",
-            files(uncommitted)
+            count_files(uncommitted)
         );
     }
     Ok(())
 }
 
 /// Checks the branch out. The user may have changed files during the run, so uncommitted changes are checked again.
-fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
+fn check_out_result(
+    folder: &FolderRepository,
+    attended: &interactive_run::AttendedRun,
+) -> anyhow::Result<()> {
     // The output above contains the reason for a missing branch.
     let Some(branch) = &attended.branch else {
         return Ok(());
     };
     refuse_changes(folder.uncommitted()?)?;
     folder.check_out(branch)?;
-    say(&format!("checked out {branch}"));
+    print_result(&format!("checked out {branch}"));
     Ok(())
 }
 
@@ -147,21 +164,21 @@ const TRY_AGAIN: &str = "when the model answers, give the same command again; --
                          settings file, name another one";
 
 /// Name of the stop reason, with the first line of its detail.
-fn told(reason: &StopReason) -> String {
+fn describe_stop(reason: &StopReason) -> String {
     let detail = reason.detail().unwrap_or_default();
     match detail.lines().next().map(str::trim) {
         None | Some("") => reason.as_str().to_owned(),
-        Some(line) => format!("{}: {}", reason.as_str(), domain::text::visible(line)),
+        Some(line) => format!("{}: {}", reason.as_str(), domain::text::escape_hidden(line)),
     }
 }
 
-fn exit_code(attended: &attend::Attended) -> ExitCode {
+fn choose_folder_exit_code(attended: &interactive_run::AttendedRun) -> ExitCode {
     match &attended.reason {
         Some(StopReason::Completed) => ExitCode::SUCCESS,
         Some(other) => {
-            say_error(&format!("journeyman: the run ended: {}", told(other)));
+            print_error(&format!("journeyman: the run ended: {}", describe_stop(other)));
             if let StopReason::ModelFailed { .. } = other {
-                say_error(TRY_AGAIN);
+                print_error(TRY_AGAIN);
             }
             match attended.is_unanswered {
                 true => EXIT_PERSON.into(),
@@ -178,14 +195,14 @@ mod tests {
 
     #[test]
     fn ticket_text_splits_summary_from_description() {
-        let ticket = ticket_of("\n## Fix the cart \n\nIt rounds.\n\n- half up\n").unwrap();
+        let ticket = parse_ticket_text("\n## Fix the cart \n\nIt rounds.\n\n- half up\n").unwrap();
         assert_eq!(ticket.summary, "Fix the cart");
         assert_eq!(ticket.description, "It rounds.\n\n- half up");
-        let short = ticket_of("Fix it").unwrap();
+        let short = parse_ticket_text("Fix it").unwrap();
         assert_eq!(
             (short.summary.as_str(), short.description.as_str()),
             ("Fix it", "")
         );
-        assert!(ticket_of(" \n ").is_err() && ticket_of("#\n").is_err());
+        assert!(parse_ticket_text(" \n ").is_err() && parse_ticket_text("#\n").is_err());
     }
 }

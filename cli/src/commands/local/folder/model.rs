@@ -7,12 +7,12 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::settings;
-use git::Folder;
+use git::FolderRepository;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use super::InFolder;
-use crate::account_settings::usual_model;
+use crate::account_settings::find_default_model;
 
 // Sections of a settings file that apply to work on a folder. The other sections concern servers that this work must not reach.
 const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
@@ -24,7 +24,7 @@ const PROVIDERS: [(&str, &str, &str); 2] = [
 ];
 
 /// Provider whose key is in the environment.
-pub(in super::super) struct Own {
+pub(in super::super) struct EnvironmentProvider {
     pub(in super::super) dialect: &'static str,
     pub(in super::super) model: &'static str,
     pub(in super::super) base_url: Option<String>,
@@ -32,7 +32,7 @@ pub(in super::super) struct Own {
 }
 
 /// First provider with a key in the environment, among those that speak the dialect.
-pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
+pub(in super::super) fn find_environment_provider(dialect: Option<&str>) -> Option<EnvironmentProvider> {
     let value = |wanted: &str| {
         let found = std::env::vars().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value).filter(|value| !value.is_empty())
@@ -41,9 +41,9 @@ pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
     known.find_map(|(key, url, speaks)| {
         let is_wanted = dialect.is_none_or(|wanted| wanted == *speaks);
         let key = value(key).filter(|_| is_wanted)?;
-        Some(Own {
+        Some(EnvironmentProvider {
             dialect: speaks,
-            model: usual_model(speaks)?,
+            model: find_default_model(speaks)?,
             base_url: value(url),
             key: key.into(),
         })
@@ -51,15 +51,15 @@ pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
 }
 
 /// Settings of the services, as far as the user gave them.
-pub(in super::super) struct Settings {
+pub(in super::super) struct FolderRunSettings {
     pub(in super::super) environment: Vec<(String, String)>,
     file: Option<NamedTempFile>,
 }
 
-impl Settings {
+impl FolderRunSettings {
     /// Adds settings for interactive work: a run does not wait for a model that is unavailable, and commits have the author that
     /// the folder's git names.
-    pub(in super::super) fn attend(&mut self, folder: &Folder) {
+    pub(in super::super) fn attend(&mut self, folder: &FolderRepository) {
         let author = folder.commit_author().map(|author| author.to_string());
         for (key, value) in [
             ("PLANNER__WAIT_FOR_MODEL", Some("false".to_owned())),
@@ -83,7 +83,8 @@ impl Settings {
     /// # Errors
     /// An invalid setting.
     pub(in super::super) fn model(&self) -> Result<String, settings::Error> {
-        let Glance { model } = settings::load(self.file().as_deref(), self.environment.clone())?;
+        let ModelSection { model } =
+            settings::load_settings(self.file().as_deref(), self.environment.clone())?;
         Ok(model.name.unwrap_or_default())
     }
 }
@@ -91,13 +92,13 @@ impl Settings {
 /// Existing settings of `[model]`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(in super::super) struct Glance {
-    pub(in super::super) model: Model,
+pub(in super::super) struct ModelSection {
+    pub(in super::super) model: ConfiguredModel,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(in super::super) struct Model {
+pub(in super::super) struct ConfiguredModel {
     pub(in super::super) dialect: Option<String>,
     pub(in super::super) name: Option<String>,
     pub(in super::super) base_url: Option<String>,
@@ -106,25 +107,25 @@ pub(in super::super) struct Model {
 }
 
 /// Settings file and environment, completed by the flags and by the first key in the environment.
-pub(in super::super) fn settings(asked: &InFolder) -> anyhow::Result<Settings> {
-    let file = asked.settings.as_deref().map(only_ours).transpose()?;
+pub(in super::super) fn load_folder_settings(asked: &InFolder) -> anyhow::Result<FolderRunSettings> {
+    let file = asked.settings.as_deref().map(copy_own_sections).transpose()?;
     let all: Vec<(String, String)> = std::env::vars().collect();
     let mut environment: Vec<_> = all.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
     for (key, flag) in [("NAME", &asked.model), ("BASE_URL", &asked.base_url)] {
         if let Some(value) = flag {
-            set(&mut environment, key, value);
+            set_model_variable(&mut environment, key, value);
         }
     }
     let path = file.as_ref().map(NamedTempFile::path);
-    let Glance { model } = settings::load(path, environment.clone())?;
-    complete(&mut environment, &model, &all)?;
-    Ok(Settings { environment, file })
+    let ModelSection { model } = settings::load_settings(path, environment.clone())?;
+    complete_model_settings(&mut environment, &model, &all)?;
+    Ok(FolderRunSettings { environment, file })
 }
 
 /// Keeps configured values, and completes them for the provider whose key exists.
-fn complete(
+fn complete_model_settings(
     environment: &mut Vec<(String, String)>,
-    model: &Model,
+    model: &ConfiguredModel,
     all: &[(String, String)],
 ) -> Result<(), settings::Error> {
     let value = |wanted: &str| {
@@ -143,34 +144,34 @@ fn complete(
         return if is_configured || needs_none {
             Ok(())
         } else {
-            Err(no_key())
+            Err(report_missing_key())
         };
     };
     // The settings contain a credential, so the environment's provider does not apply.
     if is_configured {
         return Ok(());
     }
-    set(environment, "DIALECT", dialect);
-    set(environment, "API_KEY", value(key).map_or("", String::as_str));
-    set(environment, "KEY_SOURCE", key);
-    if let (None, Some(name)) = (&model.name, usual_model(dialect)) {
-        set(environment, "NAME", name);
+    set_model_variable(environment, "DIALECT", dialect);
+    set_model_variable(environment, "API_KEY", value(key).map_or("", String::as_str));
+    set_model_variable(environment, "KEY_SOURCE", key);
+    if let (None, Some(name)) = (&model.name, find_default_model(dialect)) {
+        set_model_variable(environment, "NAME", name);
     }
     if let (None, Some(url)) = (&model.base_url, value(url)) {
-        set(environment, "BASE_URL", url);
+        set_model_variable(environment, "BASE_URL", url);
     }
     Ok(())
 }
 
-fn no_key() -> settings::Error {
+fn report_missing_key() -> settings::Error {
     settings::Error::new(
         "model.api_key",
         "is missing: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a settings file with [model] by --settings",
     )
 }
 
-fn set(environment: &mut Vec<(String, String)>, key: &str, value: &str) {
-    crate::derived::set(environment, &format!("MODEL__{key}"), value.to_owned());
+fn set_model_variable(environment: &mut Vec<(String, String)>, key: &str, value: &str) {
+    crate::derived_settings::set_variable(environment, &format!("MODEL__{key}"), value.to_owned());
 }
 
 /// True for variables of these sections, and for those that the services read in addition.
@@ -185,7 +186,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Copy of a settings file with only these sections, readable by this user alone.
-fn only_ours(file: &Path) -> anyhow::Result<NamedTempFile> {
+fn copy_own_sections(file: &Path) -> anyhow::Result<NamedTempFile> {
     let wrong = |problem: String| settings::Error::new(file.display().to_string(), problem);
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     let mut sections: toml::Table = text
@@ -202,13 +203,16 @@ fn only_ours(file: &Path) -> anyhow::Result<NamedTempFile> {
 mod tests {
     use super::*;
 
-    fn completed(model: Model, all: &[(&str, &str)]) -> Result<Vec<(String, String)>, settings::Error> {
+    fn completed(
+        model: ConfiguredModel,
+        all: &[(&str, &str)],
+    ) -> Result<Vec<(String, String)>, settings::Error> {
         let all: Vec<_> = all
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let mut environment = Vec::new();
-        complete(&mut environment, &model, &all).map(|()| environment)
+        complete_model_settings(&mut environment, &model, &all).map(|()| environment)
     }
 
     fn value<'a>(environment: &'a [(String, String)], key: &str) -> Option<&'a str> {
@@ -220,7 +224,7 @@ mod tests {
     #[test]
     fn environment_key_selects_provider_anthropic_first() {
         let both = [("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
-        let found = completed(Model::default(), &both).unwrap();
+        let found = completed(ConfiguredModel::default(), &both).unwrap();
         assert_eq!(
             (value(&found, "DIALECT"), value(&found, "API_KEY")),
             (Some("anthropic"), Some("a"))
@@ -231,7 +235,7 @@ mod tests {
             ("ANTHROPIC_API_KEY", ""),
             ("OPENAI_BASE_URL", "http://127.0.0.1:1"),
         ];
-        let found = completed(Model::default(), &other).unwrap();
+        let found = completed(ConfiguredModel::default(), &other).unwrap();
         assert_eq!(
             (value(&found, "DIALECT"), value(&found, "BASE_URL")),
             (Some("openai"), Some("http://127.0.0.1:1"))
@@ -241,11 +245,11 @@ mod tests {
 
     #[test]
     fn what_the_settings_say_stays() {
-        let model = Model {
+        let model = ConfiguredModel {
             dialect: Some("openai".to_owned()),
             name: Some("mine".to_owned()),
             base_url: Some("http://127.0.0.1:1".to_owned()),
-            ..Model::default()
+            ..ConfiguredModel::default()
         };
         let all = [
             ("ANTHROPIC_API_KEY", "a"),
@@ -255,16 +259,16 @@ mod tests {
         let found = completed(model, &all).unwrap();
         assert_eq!(value(&found, "API_KEY"), Some("o"));
         assert_eq!((value(&found, "NAME"), value(&found, "BASE_URL")), (None, None));
-        let configured = Model {
+        let configured = ConfiguredModel {
             api_key: Some("k".to_owned().into()),
-            ..Model::default()
+            ..ConfiguredModel::default()
         };
         assert!(completed(configured, &all).unwrap().is_empty());
     }
 
     #[test]
     fn missing_model_key_error_names_variables() {
-        let error = completed(Model::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
+        let error = completed(ConfiguredModel::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
         assert!(
             error
                 .to_string()
@@ -279,7 +283,7 @@ mod tests {
         let text = "[nats]\nurl = \"nats://team.example\"\n[github_writer]\ntoken = \"t\"\n[model]\nname = \"m\"\n\
                     [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n";
         std::fs::write(&file, text).unwrap();
-        let kept = std::fs::read_to_string(only_ours(&file).unwrap().path()).unwrap();
+        let kept = std::fs::read_to_string(copy_own_sections(&file).unwrap().path()).unwrap();
         assert!(
             kept.contains("gpt-5.1") && kept.contains("name = \"m\""),
             "{kept}"

@@ -2,33 +2,33 @@
 
 use anyhow::Context;
 
-use super::attend::{Attended, Cost};
-use crate::commands::say;
+use super::interactive_run::{AttendedRun, RepliesCost};
+use crate::commands::print_result;
 
 /// Prints the places of branch, patch and text, and for a dry run also their content.
-pub(super) fn tell(came: &Attended, dry_run: bool) -> anyhow::Result<()> {
+pub(super) fn print_run_result(came: &AttendedRun, dry_run: bool) -> anyhow::Result<()> {
     if let Some(branch) = &came.branch {
         let not = if dry_run { " (not written: --dry-run)" } else { "" };
-        say(&format!("branch  {branch}{not}"));
+        print_result(&format!("branch  {branch}{not}"));
     }
     if let Some(patch) = &came.patch {
         let text = patch.with_file_name("description.md");
-        say(&format!("patch   {}", patch.display()));
-        say(&format!("text    {}", text.display()));
+        print_result(&format!("patch   {}", patch.display()));
+        print_result(&format!("text    {}", text.display()));
         if dry_run {
             for file in [&text, patch] {
                 let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-                say("");
-                say(&String::from_utf8_lossy(&bytes));
+                print_result("");
+                print_result(&String::from_utf8_lossy(&bytes));
             }
         }
     }
-    say(&format!("cost    {}", cost(came.cost)));
+    print_result(&format!("cost    {}", render_cost(came.cost)));
     Ok(())
 }
 
-fn cost(cost: Cost) -> String {
-    let dollars = crate::timeline::dollars(cost.micros);
+fn render_cost(cost: RepliesCost) -> String {
+    let dollars = crate::timeline::format_dollars(cost.micros);
     match (cost.replies, cost.unpriced) {
         (0, _) => "nothing: the model did not reply".to_owned(),
         (replies, 0) => format!("{dollars} for {replies} replies of the model"),
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn unknown_cost_is_not_zero() {
         let of = |micros, replies, unpriced| {
-            cost(Cost {
+            render_cost(RepliesCost {
                 micros,
                 replies,
                 unpriced,

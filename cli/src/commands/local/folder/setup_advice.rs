@@ -4,12 +4,12 @@ use domain::CheckRow;
 use domain::check::CheckOutcome;
 
 /// Advice about the checks that could not run with the change; empty when every check ran.
-pub(super) fn advice(rows: &[CheckRow]) -> Vec<String> {
+pub(super) fn render_setup_advice(rows: &[CheckRow]) -> Vec<String> {
     let not_run: Vec<&CheckRow> = rows
         .iter()
         .filter(|row| row.head == CheckOutcome::Inert)
         .collect();
-    let mut lines: Vec<String> = not_run.iter().map(|row| not_run_line(row)).collect();
+    let mut lines: Vec<String> = not_run.iter().map(|row| render_failed_check(row)).collect();
     if lines.is_empty() {
         return lines;
     }
@@ -32,7 +32,7 @@ pub(super) fn advice(rows: &[CheckRow]) -> Vec<String> {
     lines
 }
 
-fn not_run_line(row: &CheckRow) -> String {
+fn render_failed_check(row: &CheckRow) -> String {
     match (&row.setup_hint, row.reason.is_empty()) {
         (Some(hint), _) => format!("`{}` cannot be run here: {}", row.command, hint.sentence()),
         (None, false) => format!("`{}` cannot be run here: {}", row.command, row.reason),
@@ -70,11 +70,11 @@ mod tests {
             commands: vec!["npm ci".to_owned()],
             registry: "npm".to_owned(),
         };
-        let said = advice(&[row(CheckOutcome::Inert, Some(hint))]).join("\n");
+        let said = render_setup_advice(&[row(CheckOutcome::Inert, Some(hint))]).join("\n");
         assert!(said.contains("the package `x` is missing here"), "{said}");
         assert!(said.contains("executor: {setup: [\"npm ci\"]}"), "{said}");
-        let plain = advice(&[row(CheckOutcome::Inert, None)]).join("\n");
+        let plain = render_setup_advice(&[row(CheckOutcome::Inert, None)]).join("\n");
         assert!(plain.contains("Cannot find module 'x'") && plain.contains("executor.setup"));
-        assert!(advice(&[row(CheckOutcome::Red, None)]).is_empty());
+        assert!(render_setup_advice(&[row(CheckOutcome::Red, None)]).is_empty());
     }
 }

@@ -6,18 +6,18 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use domain::{Instance, TicketKey};
+use domain::{InstanceName, TicketKey};
 use ring::digest::{SHA256, digest};
 
-use crate::home;
+use crate::user_folders;
 
 // Length of the digest that distinguishes folders with the same name, in bytes.
 const DIGEST: usize = 4;
 
 /// State of one folder, with a number for the next ticket. Only one process uses it at a time.
-pub(super) struct State {
+pub(super) struct FolderState {
     /// Name of the folder in keys and settings.
-    pub(super) name: Instance,
+    pub(super) name: InstanceName,
     /// Ticket of this work.
     pub(super) ticket: TicketKey,
     path: PathBuf,
@@ -26,21 +26,21 @@ pub(super) struct State {
     _lock: File,
 }
 
-impl State {
+impl FolderState {
     /// Opens the state of the folder at `path` and reserves the next number.
     pub(super) fn open(path: &Path, chosen: Option<&Path>) -> anyhow::Result<Self> {
-        let name = name_of(path);
+        let name = build_folder_name(path);
         let base = match chosen {
             Some(chosen) => std::path::absolute(chosen)?,
-            None => home::state()?,
+            None => user_folders::find_state_folder()?,
         };
         let root = base.join(format!("{name}-{}", short_digest(path)));
         if root.starts_with(path) {
             bail!("the state must not lie in the folder itself: name another one with --data");
         }
         std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-        let lock = lock(&root)?;
-        let (number, data) = next(&root.join("tickets"))?;
+        let lock = lock_state(&root)?;
+        let (number, data) = create_ticket_folder(&root.join("tickets"))?;
         let ticket = TicketKey::Folder {
             folder: name.clone(),
             number,
@@ -93,7 +93,7 @@ impl State {
     }
 }
 
-fn lock(root: &Path) -> anyhow::Result<File> {
+fn lock_state(root: &Path) -> anyhow::Result<File> {
     let file =
         File::create(root.join("lock")).with_context(|| format!("cannot write in {}", root.display()))?;
     match file.try_lock() {
@@ -104,7 +104,7 @@ fn lock(root: &Path) -> anyhow::Result<File> {
 }
 
 /// Creates the folder of the next ticket.
-fn next(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
+fn create_ticket_folder(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
     std::fs::create_dir_all(tickets)?;
     // Folders of earlier tickets stay, so that no number is used twice.
     let mut last = 0;
@@ -125,7 +125,7 @@ fn short_digest(path: &Path) -> String {
 }
 
 /// Name of the folder as a valid name in keys; `repository` when no part of it is valid.
-fn name_of(path: &Path) -> Instance {
+fn build_folder_name(path: &Path) -> InstanceName {
     let own = path.file_name().unwrap_or_default().to_string_lossy();
     let kept: String = own
         .to_lowercase()
@@ -136,11 +136,11 @@ fn name_of(path: &Path) -> Instance {
     let short: String = from.chars().take(24).collect();
     let short = short.trim_end_matches('-');
     let named = short.parse().or_else(|_| format!("{short}-folder").parse());
-    named.unwrap_or_else(|_| fallback())
+    named.unwrap_or_else(|_| build_fallback_name())
 }
 
 #[expect(clippy::expect_used, reason = "a constant that is a legal name")]
-fn fallback() -> Instance {
+fn build_fallback_name() -> InstanceName {
     "repository".parse().expect("a legal name")
 }
 
@@ -163,7 +163,7 @@ mod tests {
                 "a-very-long-name-of-a-re",
             ),
         ] {
-            assert_eq!(name_of(Path::new(path)).as_str(), name, "{path}");
+            assert_eq!(build_folder_name(Path::new(path)).as_str(), name, "{path}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn tickets_are_numbered_per_locked_folder() {
         let base = tempfile::tempdir().unwrap();
         let numbered = |path: &str| {
-            let state = State::open(Path::new(path), Some(base.path())).unwrap();
+            let state = FolderState::open(Path::new(path), Some(base.path())).unwrap();
             (state.ticket.to_string(), state.data())
         };
         let (first, data) = numbered("/home/ada/shop");
@@ -182,8 +182,8 @@ mod tests {
         );
         assert!(data.is_dir() && other.is_dir() && data != other);
         assert_eq!(numbered("/elsewhere/shop").0, "folder:shop#1");
-        let held = State::open(Path::new("/home/ada/shop"), Some(base.path())).unwrap();
-        let refused = State::open(Path::new("/home/ada/shop"), Some(base.path()))
+        let held = FolderState::open(Path::new("/home/ada/shop"), Some(base.path())).unwrap();
+        let refused = FolderState::open(Path::new("/home/ada/shop"), Some(base.path()))
             .err()
             .unwrap();
         assert!(refused.to_string().contains("another journeyman"), "{refused}");
@@ -194,7 +194,7 @@ mod tests {
     fn the_state_never_lies_in_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("state");
-        assert!(State::open(folder.path(), Some(&inside)).is_err());
+        assert!(FolderState::open(folder.path(), Some(&inside)).is_err());
         assert!(!inside.exists());
     }
 }

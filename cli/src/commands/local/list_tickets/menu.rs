@@ -2,28 +2,28 @@
 
 use std::process::ExitCode;
 
-use api::{Client, implement, types::TicketLine};
+use api::{Client, build_implement_job, types::TicketLine};
 use domain::{Job, RunId, TicketKey};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
         INTERRUPTED,
-        follow::{exit_code, show},
-        say, say_error,
-        show_ticket::page,
+        follow::{choose_exit_code, print_journal},
+        print_error, print_result,
+        show_ticket::render_ticket,
     },
-    question::{choose, confirm},
-    row,
+    build_row,
+    question::{ask_choice, ask_yes_no},
 };
-use crate::args::Format;
+use crate::args::OutputFormat;
 
 const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
 const DETAILS: &str = "View ticket details";
 
 /// Result of the choices.
-pub(super) enum Chosen {
+pub(super) enum MenuChoice {
     /// Ticket to process.
     Ticket(TicketKey),
     /// No further action, with the exit code.
@@ -31,15 +31,15 @@ pub(super) enum Chosen {
 }
 
 /// Menu loop between the list and a ticket, until the user processes one or leaves.
-pub(super) async fn run(
+pub(super) async fn run_menu(
     client: &Client,
     tickets: Vec<TicketLine>,
     shutdown: &CancellationToken,
-) -> anyhow::Result<Chosen> {
-    match walk(client, tickets, shutdown).await {
-        Err(error) if is_interruption(&error) => Ok(Chosen::Nothing(INTERRUPTED.into())),
-        Ok(Some(ticket)) => Ok(Chosen::Ticket(ticket)),
-        Ok(None) => Ok(Chosen::Nothing(ExitCode::SUCCESS)),
+) -> anyhow::Result<MenuChoice> {
+    match walk_list(client, tickets, shutdown).await {
+        Err(error) if is_interruption(&error) => Ok(MenuChoice::Nothing(INTERRUPTED.into())),
+        Ok(Some(ticket)) => Ok(MenuChoice::Ticket(ticket)),
+        Ok(None) => Ok(MenuChoice::Nothing(ExitCode::SUCCESS)),
         Err(error) => Err(error),
     }
 }
@@ -54,18 +54,18 @@ fn is_interruption(error: &anyhow::Error) -> bool {
 }
 
 /// Ticket to process; `None` when the user leaves.
-async fn walk(
+async fn walk_list(
     client: &Client,
     tickets: Vec<TicketLine>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<TicketKey>> {
     if tickets.is_empty() {
-        say("there are no such tickets");
+        print_result("there are no such tickets");
         return Ok(None);
     }
-    let lines: Vec<String> = tickets.iter().map(line).collect();
+    let lines: Vec<String> = tickets.iter().map(render_ticket_line).collect();
     let mut last = 0;
-    while let Some(chosen) = choose(shutdown, "Select a ticket to process", lines.clone(), last).await? {
+    while let Some(chosen) = ask_choice(shutdown, "Select a ticket to process", lines.clone(), last).await? {
         last = chosen;
         let ticket: TicketKey = tickets[chosen].ticket.parse()?;
         if act_on(client, &ticket, shutdown).await? {
@@ -80,53 +80,54 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
     let mut last = 0;
     loop {
         let actions = [PROCESS, PREVIEW, DETAILS].map(str::to_owned).to_vec();
-        let Some(chosen) = choose(shutdown, "What would you like to do", actions, last).await? else {
+        let Some(chosen) = ask_choice(shutdown, "What would you like to do", actions, last).await? else {
             return Ok(false);
         };
         last = chosen;
         let done = match chosen {
             0 => {
                 let question = format!("Process {} and create a pull request?", ticket.short());
-                match confirm(shutdown, question).await? {
+                match ask_yes_no(shutdown, question).await? {
                     true => return Ok(true),
                     false => Ok(()),
                 }
             }
-            1 => preview(client, ticket).await,
+            1 => print_preview(client, ticket).await,
             _ => {
                 let text = client.ticket_text(ticket).await;
-                text.map(|text| say(&page(&text))).map_err(Into::into)
+                text.map(|text| print_result(&render_ticket(&text)))
+                    .map_err(Into::into)
             }
         };
         // A failed action is reported and leads back to the menu.
         if let Err(problem) = done {
-            say_error(&format!("journeyman: {problem:#}"));
+            print_error(&format!("journeyman: {problem:#}"));
         }
     }
 }
 
-async fn preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
-    say(&super::super::dispatch::told(
-        &client.plan(&implement(ticket)).await?,
+async fn print_preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
+    print_result(&super::super::dispatch::render_planned_job(
+        &client.plan(&build_implement_job(ticket)).await?,
     ));
     Ok(())
 }
 
 /// Processes a ticket with the running services.
-pub(super) async fn process(
+pub(super) async fn process_in_services(
     client: &Client,
     ticket: &TicketKey,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<ExitCode> {
     let run: RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
-    say(&format!("run {run}"));
+    print_result(&format!("run {run}"));
     match shutdown
-        .run_until_cancelled(show(client, &run, Format::Text))
+        .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))
         .await
     {
-        Some(followed) => Ok(exit_code(&followed?)),
+        Some(followed) => Ok(choose_exit_code(&followed?)),
         None => {
-            say_error(&format!(
+            print_error(&format!(
                 "the run goes on without being watched: journeyman journal {run} --follow"
             ));
             Ok(INTERRUPTED.into())
@@ -134,8 +135,8 @@ pub(super) async fn process(
     }
 }
 
-fn line(ticket: &TicketLine) -> String {
-    let [key, status, run, summary] = row(ticket);
+fn render_ticket_line(ticket: &TicketLine) -> String {
+    let [key, status, run, summary] = build_row(ticket);
     let run = if run.is_empty() { run } else { format!(" ({run})") };
     format!("{key:<18} [{status:<18}] {summary}{run}")
 }

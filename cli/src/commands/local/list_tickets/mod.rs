@@ -12,17 +12,17 @@ use api::{
 use clap::Args;
 use console::{measure_text_width, truncate_str};
 use domain::RepositoryName;
-use ingest::Extent;
+use ingest::IngestMode;
 use tokio_util::sync::CancellationToken;
 
-use self::menu::Chosen;
+use self::menu::MenuChoice;
 use super::{
-    EXIT_ARGUMENTS, INTERRUPTED, alone::Alone, process_ticket::process, say_all, say_error, say_json,
-    say_long, settings_file,
+    EXIT_ARGUMENTS, INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_json,
+    print_list, print_long, process_ticket::process_ticket,
 };
 use crate::{
     access,
-    args::{Api, Format, Paging},
+    args::{ApiArguments, OutputFormat, PagerOptions},
 };
 
 /// List the tickets of the projects and repositories that the rules name, in any status
@@ -40,7 +40,7 @@ pub(in crate::commands) struct Arguments {
     interactive: bool,
     /// Output format: a table, the API's answer, or one ticket per line
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Format,
+    output: OutputFormat,
     /// The rules file of the only repository; its tickets are listed without running services, which a choice starts
     #[arg(long = "config", value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -51,75 +51,82 @@ pub(in crate::commands) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = ".journeyman")]
     data: PathBuf,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagerOptions,
     #[command(flatten)]
-    api: Api,
+    api: ApiArguments,
 }
 
 // Limit of the columns for status and last run, in terminal columns.
 const CELL: usize = 28;
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     if asked.interactive && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        say_error("journeyman: --interactive needs a terminal to choose at; without it the list is printed");
+        print_error(
+            "journeyman: --interactive needs a terminal to choose at; without it the list is printed",
+        );
         return Ok(ExitCode::from(EXIT_ARGUMENTS));
     }
     let Some(rules) = &asked.rules else {
-        let client = access::client(&asked.api)?;
-        return by_the_services(&client, &asked).await;
+        let client = access::build_client(&asked.api)?;
+        return list_from_services(&client, &asked).await;
     };
-    let alone = |extent| Alone {
+    let alone = |extent| OneShotServices {
         rules: Some(rules.clone()),
-        file: settings_file(asked.settings.clone()),
+        file: find_settings_file(asked.settings.clone()),
         data: asked.data.clone(),
         more: Vec::new(),
         extent,
     };
-    let chosen = alone(Extent::Answers).run(async |client, shutdown| list(&client, &asked, &shutdown).await);
+    let chosen = alone(IngestMode::Answers)
+        .run(async |client, shutdown| list_or_choose(&client, &asked, &shutdown).await);
     match chosen.await? {
         // The list ran with the API alone. Processing starts all services on the same data folder.
-        Some(Chosen::Ticket(ticket)) => process(alone(Extent::Whole), &ticket).await,
-        Some(Chosen::Nothing(code)) => Ok(code),
+        Some(MenuChoice::Ticket(ticket)) => process_ticket(alone(IngestMode::Whole), &ticket).await,
+        Some(MenuChoice::Nothing(code)) => Ok(code),
         None => Ok(INTERRUPTED.into()),
     }
 }
 
 /// Lists the tickets of running services, and processes a chosen ticket there.
-async fn by_the_services(client: &Client, asked: &Arguments) -> anyhow::Result<ExitCode> {
+async fn list_from_services(client: &Client, asked: &Arguments) -> anyhow::Result<ExitCode> {
     // Only the interactive mode changes the terminal, so only there an interruption must restore it.
     let shutdown = match asked.interactive {
-        true => bootstrap::signals()[0].clone(),
+        true => bootstrap::listen_for_signals()[0].clone(),
         false => CancellationToken::new(),
     };
-    match list(client, asked, &shutdown).await? {
-        Chosen::Ticket(ticket) => menu::process(client, &ticket, &shutdown).await,
-        Chosen::Nothing(code) => Ok(code),
+    match list_or_choose(client, asked, &shutdown).await? {
+        MenuChoice::Ticket(ticket) => menu::process_in_services(client, &ticket, &shutdown).await,
+        MenuChoice::Nothing(code) => Ok(code),
     }
 }
 
 /// Prints the list, or offers it for a choice.
-async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) -> anyhow::Result<Chosen> {
+async fn list_or_choose(
+    client: &Client,
+    asked: &Arguments,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<MenuChoice> {
     let query = TicketsQuery {
         status: asked.status.clone(),
         repository: asked.repository.as_ref().map(ToString::to_string),
     };
     let listed = client.tickets(&query).await?;
     for problem in &listed.problems {
-        say_error(&format!(
+        print_error(&format!(
             "journeyman: {}: {}",
             problem.repository, problem.problem
         ));
     }
     let is_whole = listed.problems.is_empty();
     if asked.interactive {
-        return menu::run(client, listed.tickets, shutdown).await;
+        return menu::run_menu(client, listed.tickets, shutdown).await;
     }
     match asked.output {
-        Format::Json => say_json(&listed)?,
-        Format::Jsonl => say_all(&listed.tickets, false)?,
-        Format::Text => say_long(table(&listed), asked.paging),
+        OutputFormat::Json => print_json(&listed)?,
+        OutputFormat::Jsonl => print_list(&listed.tickets, false)?,
+        OutputFormat::Text => print_long(render_ticket_table(&listed), asked.paging),
     }
-    Ok(Chosen::Nothing(if is_whole {
+    Ok(MenuChoice::Nothing(if is_whole {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -127,9 +134,9 @@ async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) 
 }
 
 /// Table with one line per ticket, below a line with the column names.
-fn table(listed: &TicketsView) -> Vec<String> {
+fn render_ticket_table(listed: &TicketsView) -> Vec<String> {
     let names = ["TICKET", "STATUS", "LAST RUN", "TITLE"].map(str::to_owned);
-    let rows = listed.tickets.iter().map(row);
+    let rows = listed.tickets.iter().map(build_row);
     let rows: Vec<[String; 4]> = std::iter::once(names).chain(rows).collect();
     // Widths are terminal columns, because titles may contain wide characters.
     let widths = [0, 1, 2].map(|column| {
@@ -139,31 +146,31 @@ fn table(listed: &TicketsView) -> Vec<String> {
             .unwrap_or(0)
     });
     let line = |row: &[String; 4]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| padded(cell, width));
+        let cells = row.iter().zip(widths).map(|(cell, width)| pad_cell(cell, width));
         let line: String = cells.chain([row[3].clone()]).collect();
         line.trim_end().to_owned()
     };
     rows.iter().map(line).collect()
 }
 
-fn padded(cell: &str, width: usize) -> String {
+fn pad_cell(cell: &str, width: usize) -> String {
     let gap = width.saturating_sub(measure_text_width(cell));
     format!("{cell}{}", " ".repeat(gap + 2))
 }
 
-fn row(ticket: &TicketLine) -> [String; 4] {
+fn build_row(ticket: &TicketLine) -> [String; 4] {
     let asks = if ticket.asks { " *" } else { "" };
-    let shown = |text: &str| domain::text::visible(text);
+    let shown = |text: &str| domain::text::escape_hidden(text);
     [
         shown(&ticket.ticket),
         format!("{}{asks}", truncate_str(&shown(&ticket.status), CELL, "…")),
-        ticket.run.as_ref().map(state).unwrap_or_default(),
+        ticket.run.as_ref().map(describe_run_state).unwrap_or_default(),
         shown(&ticket.summary),
     ]
 }
 
 /// Stop reason of a run, or its current state.
-fn state(run: &RunView) -> String {
+fn describe_run_state(run: &RunView) -> String {
     let status = serde_json::to_value(run.status).unwrap_or_default();
     let stop = run.stop.as_ref().map(domain::StopReason::as_str);
     let state = stop.or(run.waits_for.as_deref()).or(status.as_str());
@@ -192,7 +199,7 @@ mod tests {
             problems: Vec::new(),
         };
         assert_eq!(
-            table(&listed),
+            render_ticket_table(&listed),
             [
                 "TICKET       STATUS             LAST RUN  TITLE",
                 "jira:ENG-1   Ready for Agent *            Fix<U+001B>[2J",

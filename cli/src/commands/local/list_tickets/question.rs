@@ -11,7 +11,7 @@ const SHOWN: usize = 20;
 const CANCEL: &str = "Cancel";
 
 /// Index of the choice; `None` after Escape or "Cancel".
-pub(super) async fn choose(
+pub(super) async fn ask_choice(
     shutdown: &CancellationToken,
     question: &'static str,
     mut lines: Vec<String>,
@@ -28,22 +28,22 @@ pub(super) async fn choose(
             .max_length(SHOWN)
             .interact_on_opt(&Term::stderr())
     };
-    let chosen = at_terminal(shutdown, asked).await?;
+    let chosen = ask_in_thread(shutdown, asked).await?;
     Ok(chosen.filter(|chosen| *chosen != cancel))
 }
 
 /// True for yes; Escape means no.
-pub(super) async fn confirm(shutdown: &CancellationToken, question: String) -> anyhow::Result<bool> {
+pub(super) async fn ask_yes_no(shutdown: &CancellationToken, question: String) -> anyhow::Result<bool> {
     let asked = move || {
         let confirm = Confirm::with_theme(&SimpleTheme).with_prompt(question);
         confirm.default(true).interact_on_opt(&Term::stderr())
     };
-    Ok(at_terminal(shutdown, asked).await?.unwrap_or(false))
+    Ok(ask_in_thread(shutdown, asked).await?.unwrap_or(false))
 }
 
 /// Runs a question on a blocking thread. A signal exits the process here, because nothing can cancel a thread that waits
 /// for a key. Between two keys the terminal is not raw, and then Ctrl-C is a signal.
-async fn at_terminal<T: Send + 'static>(
+async fn ask_in_thread<T: Send + 'static>(
     shutdown: &CancellationToken,
     ask: impl FnOnce() -> dialoguer::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {

@@ -1,6 +1,6 @@
 //! `journeyman repo add`: rules file of a repository from its checkout, with a preview of its tickets.
 
-mod found;
+mod checkout;
 
 use std::{
     fs::OpenOptions,
@@ -11,24 +11,25 @@ use std::{
 
 use anyhow::Context;
 use api::{
-    Client, implement,
+    Client, build_implement_job,
     types::{TicketLine, TicketsQuery},
 };
 use bootstrap::{rules::RulesBook, settings};
 use clap::{Args, Subcommand};
 use domain::{RepositoryName, TicketKey};
-use ingest::Extent;
+use ingest::IngestMode;
 use reqwest::StatusCode;
 use serde::Deserialize;
 
-use self::found::Found;
+use self::checkout::CheckoutFindings;
 use super::{
     EXIT_ARGUMENTS, INTERRUPTED,
-    alone::{Alone, connections},
-    dispatch::told,
-    say, say_error, settings_file,
+    dispatch::render_planned_job,
+    find_settings_file,
+    one_shot::{OneShotServices, read_connections},
+    print_error, print_result,
 };
-use crate::args::Settings;
+use crate::args::SettingsArguments;
 
 // Tickets in the preview.
 const SHOWN: usize = 10;
@@ -37,17 +38,17 @@ const SHOWN: usize = 10;
 #[derive(Debug, Args)]
 pub(in crate::commands) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: RepoAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    Add(Add),
+enum RepoAction {
+    Add(AddArguments),
 }
 
 /// Write the rules file of a repository, and preview the work on its last 10 tickets, open ones first; nothing is started
 #[derive(Debug, Args)]
-struct Add {
+struct AddArguments {
     /// The repository, e.g. acme/shop
     #[arg(value_name = "OWNER/NAME")]
     repository: RepositoryName,
@@ -61,24 +62,24 @@ struct Add {
     #[arg(long, value_name = "LABEL")]
     issue_label: Option<String>,
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArguments,
 }
 
 /// Subset of the settings with the place of the rules.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Glance {
+struct RulesSection {
     rules: bootstrap::rules::Settings,
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let What::Add(asked) = asked.what;
-    let file = settings_file(asked.settings.settings.clone());
-    let Glance { rules } = settings::load(file.as_deref(), std::env::vars())?;
-    let known = known(&rules.dir, file.as_deref(), &asked.repository)?;
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let RepoAction::Add(asked) = asked.what;
+    let file = find_settings_file(asked.settings.settings.clone());
+    let RulesSection { rules } = settings::load_settings(file.as_deref(), std::env::vars())?;
+    let known = find_rules_file(&rules.dir, file.as_deref(), &asked.repository)?;
     let path = match known {
         Some(path) => {
-            say(&format!(
+            print_result(&format!(
                 "{} has rules in {} already: they stay",
                 asked.repository,
                 path.display()
@@ -89,33 +90,37 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
             if asked.project.is_none() && asked.issue_label.is_none() {
                 let problem =
                     "give --project KEY or --issue-label LABEL: what asks for work on this repository";
-                say_error(&format!("journeyman: {problem}"));
+                print_error(&format!("journeyman: {problem}"));
                 return Ok(ExitCode::from(EXIT_ARGUMENTS));
             }
-            let found = Found::in_checkout(&asked.from).await?;
-            found.lines().iter().for_each(|line| say(line));
-            written(&rules.dir, &asked, &found)?
+            let found = CheckoutFindings::in_checkout(&asked.from).await?;
+            found.lines().iter().for_each(|line| print_result(line));
+            write_rules_file(&rules.dir, &asked, &found)?
         }
     };
-    let alone = Alone {
+    let alone = OneShotServices {
         rules: Some(path),
         file,
         data: asked.settings.data.clone(),
         more: Vec::new(),
-        extent: Extent::Answers,
+        extent: IngestMode::Answers,
     };
-    let previewed = Box::pin(alone.run(async |client, _| preview(&client).await)).await?;
+    let previewed = Box::pin(alone.run(async |client, _| preview_tickets(&client).await)).await?;
     Ok(previewed.unwrap_or(INTERRUPTED.into()))
 }
 
 /// File with the rules of the repository. `doctor` reports problems of other files.
-fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> anyhow::Result<Option<PathBuf>> {
+fn find_rules_file(
+    folder: &Path,
+    file: Option<&Path>,
+    repository: &RepositoryName,
+) -> anyhow::Result<Option<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
     };
-    let connections = connections(file)?;
+    let connections = read_connections(file)?;
     for entry in entries {
         let path = entry?.path();
         let is_rules = path
@@ -140,7 +145,11 @@ fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> any
 }
 
 /// Writes the rules file, and never replaces an existing one.
-fn written(folder: &Path, asked: &Add, found: &Found) -> anyhow::Result<PathBuf> {
+fn write_rules_file(
+    folder: &Path,
+    asked: &AddArguments,
+    found: &CheckoutFindings,
+) -> anyhow::Result<PathBuf> {
     let name = format!("{}.yaml", asked.repository.path().replace('/', "-"));
     let path = folder.join(name);
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -158,28 +167,28 @@ fn written(folder: &Path, asked: &Add, found: &Found) -> anyhow::Result<PathBuf>
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_all())
         .with_context(|| format!("cannot write {}", path.display()))?;
-    say(&format!("rules    {}", path.display()));
+    print_result(&format!("rules    {}", path.display()));
     Ok(path)
 }
 
 /// Prints the dry run of each ticket. Only the API runs, so that nothing can start work.
-async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
+async fn preview_tickets(client: &Client) -> anyhow::Result<ExitCode> {
     let listed = client.tickets(&TicketsQuery::default()).await?;
     for problem in &listed.problems {
-        say_error(&format!(
+        print_error(&format!(
             "journeyman: {}: {}",
             problem.repository, problem.problem
         ));
     }
     if listed.tickets.is_empty() {
-        say("tickets  none is open");
+        print_result("tickets  none is open");
     }
     for ticket in listed.tickets.iter().take(SHOWN) {
-        say(&would(client, ticket).await?);
+        print_result(&describe_planned_work(client, ticket).await?);
     }
     let room = SHOWN.saturating_sub(listed.tickets.len());
-    for ticket in over(client, room).await? {
-        say(&would_have(client, &ticket).await?);
+    for ticket in list_finished_tickets(client, room).await? {
+        print_result(&describe_past_work(client, &ticket).await?);
     }
     Ok(match listed.problems.is_empty() {
         true => ExitCode::SUCCESS,
@@ -188,7 +197,7 @@ async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
 }
 
 /// Finished tickets, so that the preview of a repository without open tickets has examples.
-async fn over(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
+async fn list_finished_tickets(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
     let mut found = Vec::new();
     // Default names of the final status in Jira and GitHub.
     for status in ["Done", "closed"] {
@@ -207,10 +216,10 @@ async fn over(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
     Ok(found)
 }
 
-async fn would_have(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
+async fn describe_past_work(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
     let key: TicketKey = ticket.ticket.parse()?;
     let (name, status) = (&ticket.ticket, &ticket.status);
-    Ok(match client.plan(&implement(&key)).await {
+    Ok(match client.plan(&build_implement_job(&key)).await {
         Ok(planned) => format!(
             "would have worked on {name} in {} if somebody had asked ({status}): {}",
             planned.repository, ticket.summary
@@ -219,11 +228,11 @@ async fn would_have(client: &Client, ticket: &TicketLine) -> anyhow::Result<Stri
     })
 }
 
-async fn would(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
+async fn describe_planned_work(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
     let key: TicketKey = ticket.ticket.parse()?;
     let (name, status) = (&ticket.ticket, &ticket.status);
-    Ok(match client.plan(&implement(&key)).await {
-        Ok(planned) if ticket.asks => told(&planned),
+    Ok(match client.plan(&build_implement_job(&key)).await {
+        Ok(planned) if ticket.asks => render_planned_job(&planned),
         Ok(_) => format!(
             "would leave {name} until somebody asks for it ({status}): {}",
             ticket.summary

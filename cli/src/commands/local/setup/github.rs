@@ -2,25 +2,25 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use domain::{CommitAuthor, cause::chain};
+use domain::{CommitAuthor, cause::format_error_chain};
 use github::{
     Settings,
-    registration::{self, NewApp, Role},
+    registration::{self, AppRole, NewApp},
 };
 use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use super::{
-    Known, ask, hook_url,
-    installed::{install_url, installed, open},
-    page::{Page, Returned},
-    say,
-    store::Store,
+    KnownSettings, build_hook_url,
+    installation::{await_installation, build_install_url, open_browser},
+    page::{ManifestPage, ReturnedCode},
+    print_result, prompt,
+    store::SetupStore,
 };
 use crate::{
     account_settings::{self, GithubApp, WebhookSender},
-    secrets::new_password,
+    secrets::generate_password,
 };
 
 /// Register and install the two GitHub Apps, by a click each; continues an incomplete setup
@@ -42,14 +42,14 @@ pub(super) struct Arguments {
 
 /// Addresses of a GitHub server.
 #[derive(Debug, PartialEq, Eq)]
-struct Server {
+struct GithubServer {
     api_url: String,
     git_url: String,
     /// Origin of its web pages.
     web: String,
 }
 
-impl Server {
+impl GithubServer {
     /// Addresses of the given host, or those of the settings.
     fn of(host: Option<&str>, known: &Settings) -> anyhow::Result<Self> {
         let (api_url, git_url) = match host {
@@ -88,30 +88,32 @@ impl Server {
     }
 }
 
-pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
-    let known = Known::read(store)?;
-    let server = Server::of(asked.host.as_deref(), &known.github_reader)?;
+pub(super) async fn set_up_github(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
+    let known = KnownSettings::read(store)?;
+    let server = GithubServer::of(asked.host.as_deref(), &known.github_reader)?;
     let hook = asked
         .public_url
         .as_deref()
-        .map(|public| hook_url(public, "GitHub"))
+        .map(|public| build_hook_url(public, "GitHub"))
         .transpose()?;
     let opens = !asked.no_browser;
     let mut missing = Vec::new();
-    for role in Role::ALL {
-        if of(role, &known).is_without_account() && !adopted(role, store, &server)? {
+    for role in AppRole::ALL {
+        if select_account_settings(role, &known).is_without_account()
+            && !adopt_stored_app(role, store, &server)?
+        {
             missing.push(role);
         }
     }
     let question = "Organisation that owns the Apps";
     let needs_org = !missing.is_empty() || asked.org.is_some();
     let org = match needs_org {
-        true => Some(ask::text(asked.org, "--org", question).await?),
+        true => Some(prompt::ask_text(asked.org, "--org", question).await?),
         false => None,
     };
     if let Some(org) = &org {
         anyhow::ensure!(
-            registration::is_owner(org),
+            registration::is_valid_owner(org),
             "{org:?} is not the name of an organisation"
         );
     }
@@ -119,7 +121,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     let _page = match (missing.as_slice(), &org) {
         ([], _) | (_, None) => None,
         (missing, Some(org)) => {
-            let made = Registering {
+            let made = AppRegistration {
                 store,
                 server: &server,
                 org,
@@ -129,78 +131,84 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             Some(made.all(missing).await?)
         }
     };
-    let known = Known::read(store)?;
+    let known = KnownSettings::read(store)?;
     if known.ingest.github_webhook_secrets.is_empty() {
         // Ingest refuses unsigned webhooks and requires a secret, even while no webhook exists.
-        keep_webhook_secret(store, &new_password().0.into())?;
+        keep_webhook_secret(store, &generate_password().0.into())?;
     }
     // A newly registered reader App has its webhook from the manifest.
-    if let (Some(url), false) = (&hook, missing.contains(&Role::Reader)) {
-        point_hook(&Known::read(store)?, url, store).await?;
+    if let (Some(url), false) = (&hook, missing.contains(&AppRole::Reader)) {
+        set_hook_address(&KnownSettings::read(store)?, url, store).await?;
     }
     let opens = opens && missing.is_empty();
     let mut own = Vec::new();
-    for role in Role::ALL {
-        own.extend(installed(role, of(role, &known), org.as_deref(), opens).await?);
+    for role in AppRole::ALL {
+        own.extend(
+            await_installation(role, select_account_settings(role, &known), org.as_deref(), opens).await?,
+        );
     }
-    store.set(&[account_settings::own_accounts(&own)])?;
-    name_author(&Known::read(store)?, &server, store).await
+    store.set(&[account_settings::build_own_accounts_setting(&own)])?;
+    set_commit_author(&KnownSettings::read(store)?, &server, store).await
 }
 
 /// Sets the writer App's account as the author of commits, unless the settings name one.
-async fn name_author(known: &Known, server: &Server, store: &Store) -> anyhow::Result<()> {
+async fn set_commit_author(
+    known: &KnownSettings,
+    server: &GithubServer,
+    store: &SetupStore,
+) -> anyhow::Result<()> {
     if let Some(author) = &known.rules.commit_author {
-        say(&format!("author   {author}"));
+        print_result(&format!("author   {author}"));
         return Ok(());
     }
     let writer = &known.github_writer;
     if writer.app_id.is_none() {
-        say("author   commits name no account: a token is no App. Set rules.commit_author");
+        print_result("author   commits name no account: a token is no App. Set rules.commit_author");
         return Ok(());
     }
-    let slug = registration::standing(writer).await?.slug;
-    let number = registration::bot_number(&server.api_url, &slug).await;
+    let slug = registration::fetch_registered_app(writer).await?.slug;
+    let number = registration::fetch_bot_id(&server.api_url, &slug).await;
     let host = Url::parse(&server.web).ok();
     let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
     let author = match number {
         Ok(number) => CommitAuthor::of_github(host, number, &format!("{slug}[bot]")),
         Err(error) => {
-            let error = chain(&error);
-            say(&format!(
+            let error = format_error_chain(&error);
+            print_result(&format!(
                 "author   GitHub does not tell the number of {slug}[bot] ({error}): set rules.commit_author"
             ));
             return Ok(());
         }
     };
     let Some(author) = author else { return Ok(()) };
-    store.set(&[account_settings::commit_author(&author)])?;
-    say(&format!("author   commits are by {author}"));
+    store.set(&[account_settings::build_commit_author_setting(&author)])?;
+    print_result(&format!("author   commits are by {author}"));
     Ok(())
 }
 
-fn of(role: Role, known: &Known) -> &Settings {
+fn select_account_settings(role: AppRole, known: &KnownSettings) -> &Settings {
     match role {
-        Role::Reader => &known.github_reader,
-        Role::Writer => &known.github_writer,
+        AppRole::Reader => &known.github_reader,
+        AppRole::Writer => &known.github_writer,
     }
 }
 
 /// Context of the registrations.
-struct Registering<'a> {
-    store: &'a Store,
-    server: &'a Server,
+struct AppRegistration<'a> {
+    store: &'a SetupStore,
+    server: &'a GithubServer,
     org: &'a str,
     hook: Option<&'a str>,
     opens: bool,
 }
 
-impl Registering<'_> {
+impl AppRegistration<'_> {
     /// Registers the Apps one after the other in one browser page. Returns the page.
-    async fn all(&self, roles: &[Role]) -> anyhow::Result<Page> {
-        let mut page = Page::open().await?;
+    async fn all(&self, roles: &[AppRole]) -> anyhow::Result<ManifestPage> {
+        let mut page = ManifestPage::open().await?;
         let mut typed = match self.opens {
             true => None,
-            false => Some(ask::lines()),
+            false => Some(prompt::read_typed_lines()),
         };
         let mut waiting: Option<oneshot::Sender<()>> = None;
         let mut links = Vec::new();
@@ -214,7 +222,7 @@ impl Registering<'_> {
                 None => self.invite(&page.url()),
             }
             let returned = self.code(&mut page, *role, &mut typed).await?;
-            let made = registration::convert(&self.server.api_url, &returned.code).await;
+            let made = registration::convert_manifest_code(&self.server.api_url, &returned.code).await;
             let made = made
                 .map_err(anyhow::Error::from)
                 .and_then(|app| self.check_owner(&app).map(|()| app))
@@ -226,13 +234,13 @@ impl Registering<'_> {
                 );
             })?;
             let (step, steps) = (place + 1, roles.len());
-            say(&format!(
+            print_result(&format!(
                 "{step}/{steps} {}   created {:?} (id {}), key saved in {path}",
                 role.as_str(),
                 app.slug,
                 app.id,
             ));
-            links.push((format!("Install {}", app.slug), install_url(&app.html_url)));
+            links.push((format!("Install {}", app.slug), build_install_url(&app.html_url)));
             waiting = Some(returned.seen);
         }
         page.say(
@@ -246,18 +254,18 @@ impl Registering<'_> {
     /// Waits for the code, from the callback or pasted by a user whose browser is on another machine.
     async fn code(
         &self,
-        page: &mut Page,
-        role: Role,
+        page: &mut ManifestPage,
+        role: AppRole,
         typed: &mut Option<mpsc::Receiver<String>>,
-    ) -> anyhow::Result<Returned> {
-        let Some(typed) = typed.as_mut().filter(|_| ask::is_possible()) else {
+    ) -> anyhow::Result<ReturnedCode> {
+        let Some(typed) = typed.as_mut().filter(|_| prompt::can_ask()) else {
             return page.returned().await;
         };
         let file = self
             .store
             .leave(&format!("setup-{}.html", role.as_str()), &page.form())?;
         let file = file.display();
-        say(&format!(
+        print_result(&format!(
             "     or open {file} on another machine, and paste the address that it leads to:"
         ));
         loop {
@@ -268,16 +276,16 @@ impl Registering<'_> {
             };
             match page.pasted(&line) {
                 Some(returned) => return Ok(returned),
-                None => say(
+                None => print_result(
                     "     that is not the address with code and state, e.g. http://127.0.0.1:41877/callback?code=…",
                 ),
             }
         }
     }
 
-    fn show(&self, page: &Page, role: Role) {
+    fn show(&self, page: &ManifestPage, role: AppRole) {
         let home = format!("{}/{}", self.server.web, self.org);
-        let manifest = registration::manifest(role, self.org, &home, &page.callback(), self.hook);
+        let manifest = registration::build_manifest(role, self.org, &home, &page.callback(), self.hook);
         let action = format!("{}/organizations/{}/settings/apps/new", self.server.web, self.org);
         page.send(&action, &manifest);
     }
@@ -287,15 +295,15 @@ impl Registering<'_> {
             .ok()
             .and_then(|url| url.port())
             .unwrap_or_default();
-        say(&format!(
+        print_result(&format!(
             "open {url} in a browser on this machine and confirm both Apps"
         ));
         if !self.opens {
-            say(&format!(
+            print_result(&format!(
                 "     from another machine, first: ssh -L {port}:127.0.0.1:{port} <this machine>"
             ));
         } else {
-            open(url);
+            open_browser(url);
         }
     }
 
@@ -315,18 +323,18 @@ impl Registering<'_> {
 
     /// Stores the App. The key goes first, because GitHub returns it only once. The file name contains the App id, so
     /// that a later setup finds the key even when the settings could not be written.
-    fn keep(&self, role: Role, app: &NewApp) -> anyhow::Result<String> {
+    fn keep(&self, role: AppRole, app: &NewApp) -> anyhow::Result<String> {
         if let Some(secret) = &app.webhook_secret {
             keep_webhook_secret(self.store, secret)?;
         }
-        name_app(self.store, role, app.id, Some(&app.pem), self.server)?;
+        store_app(self.store, role, app.id, Some(&app.pem), self.server)?;
         let path = self.store.place(&GithubApp::key_file(role, app.id));
         Ok(path.display().to_string())
     }
 }
 
 /// Adopts the stored key of an App from an interrupted setup.
-fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
+fn adopt_stored_app(role: AppRole, store: &SetupStore, server: &GithubServer) -> anyhow::Result<bool> {
     let names = store.kept()?;
     let id_of = |name: &String| {
         let id = name.strip_prefix(role.section())?.strip_prefix('.')?;
@@ -336,8 +344,8 @@ fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
     match ids.as_slice() {
         [] => Ok(false),
         [id] => {
-            name_app(store, role, *id, None, server)?;
-            say(&format!(
+            store_app(store, role, *id, None, server)?;
+            print_result(&format!(
                 "{}   its key was saved already (id {id})",
                 role.as_str()
             ));
@@ -351,12 +359,12 @@ fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
     }
 }
 
-fn name_app(
-    store: &Store,
-    role: Role,
+fn store_app(
+    store: &SetupStore,
+    role: AppRole,
     id: u64,
     key: Option<&SecretString>,
-    server: &Server,
+    server: &GithubServer,
 ) -> anyhow::Result<()> {
     let app = GithubApp {
         role,
@@ -368,23 +376,26 @@ fn name_app(
     store.set(&app.settings())
 }
 
-fn keep_webhook_secret(store: &Store, secret: &SecretString) -> anyhow::Result<()> {
-    store.set(&[account_settings::webhook_secret(WebhookSender::Github, secret)])
+fn keep_webhook_secret(store: &SetupStore, secret: &SecretString) -> anyhow::Result<()> {
+    store.set(&[account_settings::build_webhook_secret_setting(
+        WebhookSender::Github,
+        secret,
+    )])
 }
 
 /// Sets the webhook address of an existing App. Only a person can choose its events.
-async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<()> {
+async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) -> anyhow::Result<()> {
     let reader = &known.github_reader;
     let Some(secret) = known.ingest.github_webhook_secrets.first() else {
         bail!("there is no webhook secret, which was made a moment ago");
     };
     if reader.app_id.is_none() {
-        say(
+        print_result(
             "webhook  a token has none: make one for each repository or organisation, as docs/permissions.md says",
         );
         return Ok(());
     }
-    let told = registration::set_hook(reader, url, &secret.clone().into()).await;
+    let told = registration::set_app_webhook(reader, url, &secret.clone().into()).await;
     told.with_context(|| {
         let place = store.place(WebhookSender::Github.setting());
         format!(
@@ -392,7 +403,7 @@ async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<(
             place.display()
         )
     })?;
-    say(&format!(
+    print_result(&format!(
         "webhook  {url}; doctor says which events are to be chosen on the App's page"
     ));
     Ok(())
@@ -403,7 +414,7 @@ mod tests {
     use super::*;
 
     fn server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
-        Server::of(host, &Settings::default()).map(|it| (it.api_url, it.git_url, it.web))
+        GithubServer::of(host, &Settings::default()).map(|it| (it.api_url, it.git_url, it.web))
     }
 
     #[test]
@@ -442,24 +453,24 @@ mod tests {
     #[test]
     fn interrupted_setup_key_is_adopted() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("journeyman.toml"), folder.path());
-        let server = Server::of(None, &Settings::default()).unwrap();
-        assert!(!adopted(Role::Reader, &store, &server).unwrap());
+        let store = SetupStore::new(folder.path().join("journeyman.toml"), folder.path());
+        let server = GithubServer::of(None, &Settings::default()).unwrap();
+        assert!(!adopt_stored_app(AppRole::Reader, &store, &server).unwrap());
         store
-            .keep(&GithubApp::key_file(Role::Reader, 7), &"key".to_owned().into())
+            .keep(&GithubApp::key_file(AppRole::Reader, 7), &"key".to_owned().into())
             .unwrap();
-        assert!(!adopted(Role::Writer, &store, &server).unwrap());
-        assert!(adopted(Role::Reader, &store, &server).unwrap());
+        assert!(!adopt_stored_app(AppRole::Writer, &store, &server).unwrap());
+        assert!(adopt_stored_app(AppRole::Reader, &store, &server).unwrap());
         let text = std::fs::read_to_string(&store.file).unwrap();
         assert!(
             text.contains("[github_reader]\napp_id = 7\n") && !text.contains("api_url"),
             "{text}"
         );
         store
-            .keep(&GithubApp::key_file(Role::Reader, 8), &"key".to_owned().into())
+            .keep(&GithubApp::key_file(AppRole::Reader, 8), &"key".to_owned().into())
             .unwrap();
         assert!(
-            adopted(Role::Reader, &store, &server).is_err(),
+            adopt_stored_app(AppRole::Reader, &store, &server).is_err(),
             "nobody can tell which"
         );
     }

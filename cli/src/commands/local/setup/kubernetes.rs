@@ -8,15 +8,15 @@ use std::{
 use anyhow::ensure;
 use bootstrap::settings;
 use clap::Args;
-use queue::Role;
+use queue::NatsRole;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{folder::Glance, print_line, say_error, service_keys::NewKeys},
-    Known, say,
-    store::Store,
+    super::{folder::ModelSection, print_error, print_line, service_keys::NewKeys},
+    KnownSettings, print_result,
+    store::SetupStore,
 };
-use crate::{files::replace, secrets::new_token};
+use crate::{file_replacement::replace_file, secrets::generate_token};
 
 // File of the operator's token among the secrets.
 const OPERATOR: &str = "operator.token";
@@ -31,12 +31,12 @@ pub(super) struct Arguments {
     #[arg(long, short, value_name = "FILE", default_value = "journeyman-secrets.yaml")]
     output: PathBuf,
     /// Namespace of the Secrets
-    #[arg(long, value_name = "NAME", default_value = "journeyman", value_parser = namespace)]
+    #[arg(long, value_name = "NAME", default_value = "journeyman", value_parser = parse_namespace)]
     namespace: String,
 }
 
 /// Parses a DNS label, the form that Kubernetes requires for a namespace.
-fn namespace(text: &str) -> Result<String, String> {
+fn parse_namespace(text: &str) -> Result<String, String> {
     let is_label = (1..=63).contains(&text.len())
         && text
             .bytes()
@@ -50,9 +50,9 @@ fn namespace(text: &str) -> Result<String, String> {
 }
 
 /// Secret with its name and entries.
-type Secret = (&'static str, Vec<(&'static str, String)>);
+type SecretManifest = (&'static str, Vec<(&'static str, String)>);
 
-pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
+pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
     let output = asked.output.as_path();
     let is_printed = output == Path::new("-");
     ensure!(
@@ -60,13 +60,13 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         "{} is there already, and new keys would shut out the services that have its keys: remove it first",
         output.display()
     );
-    let known = Known::read(store)?;
-    let Glance { model } = settings::load(store.existing(), std::env::vars())?;
-    let made = Made::new();
+    let known = KnownSettings::read(store)?;
+    let ModelSection { model } = settings::load_settings(store.existing(), std::env::vars())?;
+    let made = GeneratedKeys::new();
     let model_key = model.api_key.as_ref().map(|key| key.expose_secret().to_owned());
-    let text = rendered(
+    let text = render_secrets_yaml(
         &asked.namespace,
-        &secrets(&known, model_key.unwrap_or_default(), &made),
+        &build_secrets(&known, model_key.unwrap_or_default(), &made),
     );
     // The token is stored first, because the Secrets contain only its hash.
     let token = store.keep(OPERATOR, &made.token)?;
@@ -74,20 +74,20 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         .keys
         .services
         .iter()
-        .find(|service| service.role == Role::Backup)
+        .find(|service| service.role == NatsRole::Backup)
     {
         store.keep(BACKUP, &backup.nkey_seed)?;
     }
     if is_printed {
         print_line(text.trim_end());
     } else {
-        replace(output, text.as_bytes(), 0o600)?;
-        say(&format!("secrets  {}: kubectl apply -f it", output.display()));
+        replace_file(output, text.as_bytes(), 0o600)?;
+        print_result(&format!("secrets  {}: kubectl apply -f it", output.display()));
     }
     // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
     let tell = |line: &str| match is_printed {
-        true => say_error(line),
-        false => say(line),
+        true => print_error(line),
+        false => print_result(line),
     };
     tell(&format!(
         "token    {}: the operator's, for `journeyman login URL --token-file`",
@@ -98,19 +98,19 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Values that are new in each call.
-struct Made {
+struct GeneratedKeys {
     keys: NewKeys,
     grant: grant::KeyPair,
     token: SecretString,
     token_sha256: String,
 }
 
-impl Made {
+impl GeneratedKeys {
     fn new() -> Self {
-        let (token, token_sha256) = new_token();
+        let (token, token_sha256) = generate_token();
         Self {
             keys: NewKeys::generate(),
-            grant: grant::generate(),
+            grant: grant::generate_key_pair(),
             token,
             token_sha256,
         }
@@ -144,7 +144,7 @@ impl Made {
 }
 
 /// Secrets of `k8s/secrets.example.yaml`; entries that are not set up are empty.
-fn secrets(known: &Known, model_key: String, made: &Made) -> Vec<Secret> {
+fn build_secrets(known: &KnownSettings, model_key: String, made: &GeneratedKeys) -> Vec<SecretManifest> {
     let github = |settings: &::github::Settings| {
         let account = settings.private_key.as_ref().or(settings.token.as_ref());
         account
@@ -186,8 +186,8 @@ fn secrets(known: &Known, model_key: String, made: &Made) -> Vec<Secret> {
 }
 
 /// YAML text. A JSON string is a valid double-quoted YAML string.
-fn rendered(namespace: &str, secrets: &[Secret]) -> String {
-    let one = |(name, entries): &Secret| {
+fn render_secrets_yaml(namespace: &str, secrets: &[SecretManifest]) -> String {
+    let one = |(name, entries): &SecretManifest| {
         let mut text = format!(
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\nstringData:"
         );
@@ -222,11 +222,11 @@ mod tests {
 
     #[test]
     fn secrets_match_example_with_setup_values() {
-        let mut known = Known::default();
+        let mut known = KnownSettings::default();
         known.github_reader.private_key = Some("-----BEGIN-----\nkey\n-----END-----\n".to_owned().into());
         known.jira_writer.api_token = "a \"token\"".to_owned().into();
-        let made = Made::new();
-        let text = rendered("journeyman", &secrets(&known, "model".to_owned(), &made));
+        let made = GeneratedKeys::new();
+        let text = render_secrets_yaml("journeyman", &build_secrets(&known, "model".to_owned(), &made));
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/secrets.example.yaml");
         let example = std::fs::read_to_string(example).unwrap();
         assert_eq!(names(&text), names(&example));
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn a_namespace_is_a_label() {
-        assert!(namespace("journeyman-2").is_ok());
+        assert!(parse_namespace("journeyman-2").is_ok());
         for wrong in ["", "-a", "a-", "A", "a}", &"a".repeat(64)] {
-            assert!(namespace(wrong).is_err(), "{wrong}");
+            assert!(parse_namespace(wrong).is_err(), "{wrong}");
         }
     }
 }

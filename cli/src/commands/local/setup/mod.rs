@@ -1,7 +1,7 @@
 //! `journeyman setup`: accounts on GitHub and Jira, and the model. Existing configuration stays unchanged.
 
 mod github;
-mod installed;
+mod installation;
 mod jira;
 mod kubernetes;
 mod model;
@@ -21,9 +21,9 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde::Deserialize;
 use url::Url;
 
-use self::store::Store;
-use super::{EXIT_ARGUMENTS, INTERRUPTED, ask, doctor, say, say_error};
-use crate::args::Settings;
+use self::store::SetupStore;
+use super::{EXIT_ARGUMENTS, INTERRUPTED, doctor, print_error, print_result, prompt};
+use crate::args::SettingsArguments;
 
 /// Set up the accounts of GitHub and Jira and the model: all that is missing, or one of them; ends with
 /// `doctor`
@@ -31,13 +31,13 @@ use crate::args::Settings;
 #[command(args_conflicts_with_subcommands = false)]
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
-    settings: Settings,
+    settings: SettingsArguments,
     #[command(subcommand)]
-    step: Option<Step>,
+    step: Option<SetupStep>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Step {
+enum SetupStep {
     Github(github::Arguments),
     Jira(jira::Arguments),
     Model(model::Arguments),
@@ -47,7 +47,7 @@ enum Step {
 /// Existing settings that the setup reads.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Known {
+struct KnownSettings {
     github_reader: ::github::Settings,
     github_writer: ::github::Settings,
     jira_reader: ::jira::Settings,
@@ -65,16 +65,16 @@ struct KnownIngest {
     jira_trigger_role: String,
 }
 
-impl Known {
-    fn read(store: &Store) -> Result<Self, settings::Error> {
-        settings::load(store.existing(), std::env::vars())
+impl KnownSettings {
+    fn read(store: &SetupStore) -> Result<Self, settings::Error> {
+        settings::load_settings(store.existing(), std::env::vars())
     }
 }
 
-pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let [shutdown, _] = bootstrap::signals();
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let [shutdown, _] = bootstrap::listen_for_signals();
     let before = tcgetattr(std::io::stdin());
-    let done = shutdown.run_until_cancelled(Box::pin(steps(asked))).await;
+    let done = shutdown.run_until_cancelled(Box::pin(run_steps(asked))).await;
     if !shutdown.is_cancelled() {
         return done.unwrap_or(Ok(INTERRUPTED.into()));
     }
@@ -88,25 +88,25 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(INTERRUPTED.into())
 }
 
-async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
+async fn run_steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = asked.settings.settings.clone();
     let file = file.unwrap_or_else(|| PathBuf::from("journeyman.toml"));
-    let store = Store::new(file, &asked.settings.data);
+    let store = SetupStore::new(file, &asked.settings.data);
     let done = match asked.step {
-        Some(Step::Kubernetes(step)) => {
+        Some(SetupStep::Kubernetes(step)) => {
             // The Secrets are for another machine than the one that doctor would check.
-            Box::pin(kubernetes::run(step, &store)).await?;
+            Box::pin(kubernetes::write_secrets(step, &store)).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Step::Github(step)) => Box::pin(github::run(step, &store)).await,
-        Some(Step::Jira(step)) => Box::pin(jira::run(step, &store)).await,
-        Some(Step::Model(step)) => Box::pin(model::run(step, &store)).await,
-        None => Box::pin(missing(&store)).await,
+        Some(SetupStep::Github(step)) => Box::pin(github::set_up_github(step, &store)).await,
+        Some(SetupStep::Jira(step)) => Box::pin(jira::set_up_jira(step, &store)).await,
+        Some(SetupStep::Model(step)) => Box::pin(model::set_up_model(step, &store)).await,
+        None => Box::pin(set_up_missing(&store)).await,
     };
     match done {
-        Ok(()) => checked(asked.settings, &store).await,
-        Err(error) if error.is::<ask::Unasked>() => {
-            say_error(&format!("journeyman: {error}"));
+        Ok(()) => run_doctor(asked.settings, &store).await,
+        Err(error) if error.is::<prompt::MissingAnswer>() => {
+            print_error(&format!("journeyman: {error}"));
             Ok(ExitCode::from(EXIT_ARGUMENTS))
         }
         Err(error) => Err(error),
@@ -114,35 +114,35 @@ async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Sets up the missing parts, and checks the existing ones.
-async fn missing(store: &Store) -> anyhow::Result<()> {
-    let known = Known::read(store)?;
+async fn set_up_missing(store: &SetupStore) -> anyhow::Result<()> {
+    let known = KnownSettings::read(store)?;
     let has_github = !known.github_reader.is_without_account() && !known.github_writer.is_without_account();
     let has_jira = !known.jira_reader.is_empty() && !known.jira_writer.is_empty();
-    let is_all_there = has_github && has_jira && model::is_there(store)?;
-    if !is_all_there && !ask::is_possible() {
+    let is_all_there = has_github && has_jira && model::has_model(store)?;
+    if !is_all_there && !prompt::can_ask() {
         let flags = "which step to do (`journeyman setup github`, `setup jira` or `setup model`)";
-        return Err(ask::Unasked(flags.to_owned()).into());
+        return Err(prompt::MissingAnswer(flags.to_owned()).into());
     }
-    if has_github || ask::confirm("Work with repositories of GitHub?", true).await? {
-        Box::pin(github::run(github::Arguments::default(), store)).await?;
+    if has_github || prompt::ask_confirmation("Work with repositories of GitHub?", true).await? {
+        Box::pin(github::set_up_github(github::Arguments::default(), store)).await?;
     }
-    if has_jira || ask::confirm("Take tickets from Jira?", true).await? {
-        Box::pin(jira::run(jira::Arguments::default(), store)).await?;
+    if has_jira || prompt::ask_confirmation("Take tickets from Jira?", true).await? {
+        Box::pin(jira::set_up_jira(jira::Arguments::default(), store)).await?;
     }
-    Box::pin(model::run(model::Arguments::default(), store)).await
+    Box::pin(model::set_up_model(model::Arguments::default(), store)).await
 }
 
 /// Runs `doctor`. Parts that are not set up fail there with a remedy.
-async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCode> {
+async fn run_doctor(mut settings: SettingsArguments, store: &SetupStore) -> anyhow::Result<ExitCode> {
     // The steps may have created the settings file.
     settings.settings = store.existing().map(Path::to_owned);
-    say("");
+    print_result("");
     let offline = false;
-    doctor::run(doctor::Arguments { settings, offline }).await
+    doctor::run_command(doctor::Arguments { settings, offline }).await
 }
 
 /// Webhook address of a service.
-fn hook_url(public: &str, service: &str) -> anyhow::Result<String> {
+fn build_hook_url(public: &str, service: &str) -> anyhow::Result<String> {
     let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;
     anyhow::ensure!(
         url.scheme() == "https" && url.query().is_none(),
@@ -160,11 +160,11 @@ mod tests {
     fn webhook_address_requires_public_https() {
         for (service, path) in [("GitHub", "github"), ("Jira", "jira")] {
             assert_eq!(
-                hook_url("https://jm.example/", service).unwrap(),
+                build_hook_url("https://jm.example/", service).unwrap(),
                 format!("https://jm.example/webhooks/{path}")
             );
             for wrong in ["http://jm.example", "jm.example", "https://jm.example?x=1"] {
-                assert!(hook_url(wrong, service).is_err(), "{wrong}");
+                assert!(build_hook_url(wrong, service).is_err(), "{wrong}");
             }
         }
     }

@@ -9,13 +9,13 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{
-    super::folder::{Glance, Model, own_provider},
-    ask, say,
-    store::Store,
+    super::folder::{ConfiguredModel, ModelSection, find_environment_provider},
+    print_result, prompt,
+    store::SetupStore,
 };
 use crate::{
-    account_settings::{ModelChoice, usual_model},
-    derived::set,
+    account_settings::{ModelChoice, find_default_model},
+    derived_settings::set_variable,
 };
 
 /// Set the model and its key, and send it one question; a working configuration stays
@@ -36,31 +36,31 @@ pub(super) struct Arguments {
 }
 
 #[derive(Deserialize)]
-struct Complete {
+struct CompleteModelSection {
     model: planner::ModelSettings,
 }
 
 /// True when the settings name a model.
-pub(super) fn is_there(store: &Store) -> anyhow::Result<bool> {
-    let known: Glance = settings::load(store.existing(), std::env::vars())?;
+pub(super) fn has_model(store: &SetupStore) -> anyhow::Result<bool> {
+    let known: ModelSection = settings::load_settings(store.existing(), std::env::vars())?;
     Ok(known.model.name.is_some())
 }
 
-pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
-    let Glance { model: known } = settings::load(store.existing(), std::env::vars())?;
-    let own = own_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
+pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
+    let ModelSection { model: known } = settings::load_settings(store.existing(), std::env::vars())?;
+    let own = find_environment_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
     let dialect = asked.dialect.clone().or(known.dialect.clone());
     let dialect = dialect.or_else(|| own.as_ref().map(|own| own.dialect.to_owned()));
     let question = "Who provides the model: anthropic, openai or bedrock";
-    let dialect = ask::text(dialect, "--dialect", question).await?;
+    let dialect = prompt::ask_text(dialect, "--dialect", question).await?;
     let name = asked.name.clone().or(known.name.clone());
     let name = name.or_else(|| own.as_ref().map(|own| own.model.to_owned()));
     let question = "The model, as its provider names it";
-    let proposal = usual_model(&dialect).map(str::to_owned);
-    let name = ask::text_with_default(name, "--name", question, proposal).await?;
+    let proposal = find_default_model(&dialect).map(str::to_owned);
+    let name = prompt::ask_text_with_default(name, "--name", question, proposal).await?;
     let base_url = asked.base_url.clone().or(known.base_url.clone());
     let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
-    let key = new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
+    let key = resolve_new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
 
     let mut environment: Vec<_> = std::env::vars().collect();
     // The test question uses the new values before any of them is stored.
@@ -71,11 +71,11 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         ("API_KEY", key.as_ref().map(|key| key.expose_secret().to_owned())),
     ] {
         if let Some(value) = value {
-            set(&mut environment, &format!("MODEL__{setting}"), value);
+            set_variable(&mut environment, &format!("MODEL__{setting}"), value);
         }
     }
-    let complete: Complete = settings::load(store.existing(), environment)?;
-    let tried = planner::try_model(&complete.model).await;
+    let complete: CompleteModelSection = settings::load_settings(store.existing(), environment)?;
+    let tried = planner::try_configured_model(&complete.model).await;
     let tried = tried
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("{name} does not answer"))?;
@@ -93,7 +93,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         api_key: None,
     };
     store.set(&chosen.settings(&before))?;
-    say(&match tried.cost_micros {
+    print_result(&match tried.cost_micros {
         Some(micros) => format!(
             "model    {} answers; its price is known: this question cost ${}.{:06}",
             tried.model,
@@ -109,9 +109,9 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
 }
 
 /// Key to store; `None` when the settings have one, or the model needs none.
-async fn new_key(
+async fn resolve_new_key(
     asked: &Arguments,
-    known: &Model,
+    known: &ConfiguredModel,
     own: Option<SecretString>,
     dialect: &str,
 ) -> anyhow::Result<Option<SecretString>> {
@@ -120,9 +120,9 @@ async fn new_key(
     let (flag, file) = ("--api-key-file", asked.api_key_file.as_deref());
     // Bedrock uses the credentials of AWS.
     match (file, own) {
-        (Some(_), _) => ask::secret(file, flag, question).await.map(Some),
+        (Some(_), _) => prompt::ask_secret(file, flag, question).await.map(Some),
         (None, _) if is_known || dialect == "bedrock" => Ok(None),
         (None, Some(own)) => Ok(Some(own)),
-        (None, None) => ask::secret(None, flag, question).await.map(Some),
+        (None, None) => prompt::ask_secret(None, flag, question).await.map(Some),
     }
 }

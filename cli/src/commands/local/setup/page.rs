@@ -29,31 +29,31 @@ use url::Url;
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 /// Local page while it is served.
-pub(super) struct Page {
+pub(super) struct ManifestPage {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Arc<ManifestPageState>,
     /// Random path, unknown to other users and programs of this machine.
     path: String,
-    returned: mpsc::Receiver<Returned>,
+    returned: mpsc::Receiver<ReturnedCode>,
     task: JoinHandle<()>,
 }
 
 /// Received code. The browser waits until `seen` is used or dropped, and then reloads the page.
-pub(super) struct Returned {
+pub(super) struct ReturnedCode {
     pub(super) code: String,
     pub(super) seen: oneshot::Sender<()>,
 }
 
-struct Desk {
+struct ManifestPageState {
     path: String,
     /// Host header of the page's address. A request under another name comes from a foreign page (DNS rebinding).
     host: String,
-    shown: Mutex<Shown>,
-    returns: mpsc::Sender<Returned>,
+    shown: Mutex<ShownPage>,
+    returns: mpsc::Sender<ReturnedCode>,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ShownPage {
     html: String,
     /// Nonce of the page's only script.
     nonce: String,
@@ -61,32 +61,32 @@ struct Shown {
     state: Option<String>,
 }
 
-impl Desk {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+impl ManifestPageState {
+    fn shown(&self) -> MutexGuard<'_, ShownPage> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Page {
+impl ManifestPage {
     /// Serves the page on a free loopback port.
     pub(super) async fn open() -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("cannot listen on 127.0.0.1")?;
         let address = listener.local_addr()?;
         let (returns, returned) = mpsc::channel(1);
-        let path = format!("/{}/", random());
-        let desk = Arc::new(Desk {
+        let path = format!("/{}/", generate_random());
+        let desk = Arc::new(ManifestPageState {
             path: path.clone(),
             host: address.to_string(),
             shown: Mutex::default(),
             returns,
         });
         let router = Router::new()
-            .route(&path, get(show))
-            .route(&format!("{path}callback"), get(take))
+            .route(&path, get(show_page))
+            .route(&format!("{path}callback"), get(receive_code))
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&desk),
-                only_by_its_name,
+                require_own_host,
             ))
             .with_state(Arc::clone(&desk));
         let task = tokio::spawn(async move {
@@ -113,15 +113,15 @@ impl Page {
 
     /// Shows a form that submits a manifest automatically.
     pub(super) fn send(&self, action: &str, manifest: &Value) {
-        let (state, nonce) = (random(), random());
-        let html = framed(&html! {
+        let (state, nonce) = (generate_random(), generate_random());
+        let html = render_frame(&html! {
             form method="post" action={ (action) "?state=" (state) } {
                 input type="hidden" name="manifest" value=(manifest);
                 button { "Continue at GitHub" }
             }
             script nonce=(nonce) { "document.forms[0].submit()" }
         });
-        *self.desk.shown() = Shown {
+        *self.desk.shown() = ShownPage {
             html,
             nonce,
             state: Some(state),
@@ -130,15 +130,15 @@ impl Page {
 
     /// Shows a text and links.
     pub(super) fn say(&self, text: &str, links: &[(String, String)]) {
-        let html = framed(&html! {
+        let html = render_frame(&html! {
             p { (text) }
             @for (title, url) in links {
                 p { a href=(url) target="_blank" rel="noopener" { (title) } }
             }
         });
-        *self.desk.shown() = Shown {
+        *self.desk.shown() = ShownPage {
             html,
-            ..Shown::default()
+            ..ShownPage::default()
         };
     }
 
@@ -148,7 +148,7 @@ impl Page {
     }
 
     /// Code from a pasted callback address, if the state matches.
-    pub(super) fn pasted(&self, address: &str) -> Option<Returned> {
+    pub(super) fn pasted(&self, address: &str) -> Option<ReturnedCode> {
         let address = Url::parse(address.trim()).ok()?;
         let value = |wanted: &str| {
             let mut pairs = address.query_pairs();
@@ -157,11 +157,11 @@ impl Page {
         let (code, state) = (value("code")?, value("state")?);
         self.desk.shown().state.take_if(|sent| *sent == state)?;
         let (seen, _) = oneshot::channel();
-        Some(Returned { code, seen })
+        Some(ReturnedCode { code, seen })
     }
 
     /// Waits for the next code.
-    pub(super) async fn returned(&mut self) -> anyhow::Result<Returned> {
+    pub(super) async fn returned(&mut self) -> anyhow::Result<ReturnedCode> {
         let waiting = tokio::time::timeout(PATIENCE, self.returned.recv());
         let came = waiting
             .await
@@ -170,17 +170,17 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for ManifestPage {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-fn random() -> String {
+fn generate_random() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-fn framed(body: &Markup) -> String {
+fn render_frame(body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         meta charset="utf-8";
@@ -191,7 +191,11 @@ fn framed(body: &Markup) -> String {
     page.into_string()
 }
 
-async fn only_by_its_name(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+async fn require_own_host(
+    State(desk): State<Arc<ManifestPageState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let named = request.headers().get(header::HOST).map(|host| host.as_bytes());
     if named != Some(desk.host.as_bytes()) {
         return StatusCode::MISDIRECTED_REQUEST.into_response();
@@ -199,7 +203,7 @@ async fn only_by_its_name(State(desk): State<Arc<Desk>>, request: Request, next:
     next.run(request).await
 }
 
-async fn show(State(desk): State<Arc<Desk>>) -> Response {
+async fn show_page(State(desk): State<Arc<ManifestPageState>>) -> Response {
     let (html, nonce) = {
         let shown = desk.shown();
         (shown.html.clone(), shown.nonce.clone())
@@ -220,19 +224,22 @@ async fn show(State(desk): State<Arc<Desk>>) -> Response {
 }
 
 #[derive(Deserialize)]
-struct Back {
+struct CallbackQuery {
     code: String,
     state: String,
 }
 
-async fn take(State(desk): State<Arc<Desk>>, Query(back): Query<Back>) -> Response {
+async fn receive_code(
+    State(desk): State<Arc<ManifestPageState>>,
+    Query(back): Query<CallbackQuery>,
+) -> Response {
     let is_ours = desk.shown().state.take_if(|state| *state == back.state).is_some();
     if !is_ours {
         let text = "This did not begin here, or was used already. Nothing was changed.";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     let (seen, waits) = oneshot::channel();
-    let returned = Returned {
+    let returned = ReturnedCode {
         code: back.code,
         seen,
     };
@@ -252,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn code_is_accepted_once_with_state() {
         bootstrap::install_tls_provider();
-        let mut page = Page::open().await.unwrap();
+        let mut page = ManifestPage::open().await.unwrap();
         page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
         // An accepted code waits for the setup, which this test replaces.
         let http = reqwest::Client::builder().timeout(Duration::from_secs(10));
@@ -278,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn pasted_address_is_accepted_once_with_state() {
-        let page = Page::open().await.unwrap();
+        let page = ManifestPage::open().await.unwrap();
         page.send("https://github.com/x", &json!({}));
         let state = page.desk.shown().state.clone().unwrap();
         let address = |state: &str| format!("http://127.0.0.1:9/callback?code=c1&state={state}\n");
@@ -293,7 +300,7 @@ mod tests {
     #[tokio::test]
     async fn page_without_its_path_shows_nothing() {
         bootstrap::install_tls_provider();
-        let page = Page::open().await.unwrap();
+        let page = ManifestPage::open().await.unwrap();
         page.send("https://github.com/x", &json!({}));
         let state = page.desk.shown().state.clone().unwrap();
         for path in [
@@ -318,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn page_rejects_foreign_host_header() {
         bootstrap::install_tls_provider();
-        let page = Page::open().await.unwrap();
+        let page = ManifestPage::open().await.unwrap();
         let asked = reqwest::Client::new()
             .get(page.url())
             .header("host", "evil.example");

@@ -13,19 +13,19 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::{
     account_settings::{AccountSetting, SettingValue},
-    files::replace,
+    file_replacement::replace_file,
 };
 
 // Folder of secrets in the data folder.
 const SECRETS: &str = "secrets";
 
 /// Paths of settings and secrets.
-pub(super) struct Store {
+pub(super) struct SetupStore {
     pub(super) file: PathBuf,
     secrets: PathBuf,
 }
 
-impl Store {
+impl SetupStore {
     pub(super) fn new(file: PathBuf, data: &Path) -> Self {
         Self {
             file,
@@ -45,7 +45,8 @@ impl Store {
             .with_context(|| format!("cannot make {}", self.secrets.display()))?;
         let path = self.secrets.join(name);
         let text = format!("{}\n", secret.expose_secret().trim());
-        replace(&path, text.as_bytes(), 0o600).with_context(|| format!("cannot write {}", path.display()))?;
+        replace_file(&path, text.as_bytes(), 0o600)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 
@@ -54,7 +55,7 @@ impl Store {
         let folder = self.secrets.parent().unwrap_or(Path::new("."));
         let path = folder.join(name);
         fs::create_dir_all(folder)
-            .and_then(|()| replace(&path, text.as_bytes(), 0o600))
+            .and_then(|()| replace_file(&path, text.as_bytes(), 0o600))
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
@@ -96,12 +97,12 @@ impl Store {
                     SettingValue::Number(number) => i64::try_from(*number)
                         .with_context(|| format!("{section}.{key}: {number} is too large"))?
                         .into(),
-                    SettingValue::Names(names) => joined(document, section, key, names).into(),
+                    SettingValue::Names(names) => join_names(document, section, key, names).into(),
                     SettingValue::Secret(name, _) | SettingValue::KeptSecret(name) => {
-                        in_file(&self.place(name))
+                        build_file_reference(&self.place(name))
                     }
                 };
-                put(document, section, key, value)?;
+                put_value(document, section, key, value)?;
             }
             Ok(())
         })
@@ -126,12 +127,12 @@ impl Store {
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         // The settings may contain secrets: an existing file keeps its mode, and a new one is private.
         let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
-        replace(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
+        replace_file(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
     }
 }
 
 /// Union of the existing names of a setting and these names.
-fn joined(document: &DocumentMut, section: &str, key: &str, names: &[String]) -> Array {
+fn join_names(document: &DocumentMut, section: &str, key: &str, names: &[String]) -> Array {
     let known = document.get(section).and_then(|section| section.get(key));
     let mut list: Array = known.and_then(Item::as_array).cloned().unwrap_or_default();
     for name in names {
@@ -143,14 +144,14 @@ fn joined(document: &DocumentMut, section: &str, key: &str, names: &[String]) ->
 }
 
 /// Reference to the file of a secret: `{ file = "…" }`.
-fn in_file(path: &Path) -> Value {
+fn build_file_reference(path: &Path) -> Value {
     let mut table = InlineTable::new();
     table.insert("file", path.display().to_string().into());
     table.into()
 }
 
 /// Sets a value and keeps the comment on its line.
-fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -> anyhow::Result<()> {
+fn put_value(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -> anyhow::Result<()> {
     let table = document
         .entry(section)
         .or_insert_with(|| Item::Table(Table::new()));
@@ -167,11 +168,11 @@ fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account_settings::own_accounts;
+    use crate::account_settings::build_own_accounts_setting;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, SetupStore) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("journeyman.toml"), &folder.path().join("data"));
+        let store = SetupStore::new(folder.path().join("journeyman.toml"), &folder.path().join("data"));
         (folder, store)
     }
 
@@ -203,7 +204,7 @@ mod tests {
         fs::write(&store.file, "[ingest]\nown_accounts = [\"rita\"]\n").unwrap();
         for _ in 0..2 {
             let names = ["a[bot]".to_owned(), "rita".to_owned()];
-            store.set(&[own_accounts(&names)]).unwrap();
+            store.set(&[build_own_accounts_setting(&names)]).unwrap();
         }
         let text = fs::read_to_string(&store.file).unwrap();
         assert_eq!(text, "[ingest]\nown_accounts = [\"rita\", \"a[bot]\"]\n");
@@ -223,7 +224,11 @@ mod tests {
     fn invalid_toml_file_stays_unchanged() {
         let (_folder, store) = store();
         fs::write(&store.file, "[ingest\n").unwrap();
-        assert!(store.set(&[own_accounts(&["rita".to_owned()])]).is_err());
+        assert!(
+            store
+                .set(&[build_own_accounts_setting(&["rita".to_owned()])])
+                .is_err()
+        );
         assert_eq!(fs::read_to_string(&store.file).unwrap(), "[ingest\n");
     }
 }

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::commits::simple_commit;
-use super::{app, with};
+use super::{extend_object, render_app};
 use crate::github::history;
-use crate::github::state::{CheckRun, Repo};
+use crate::github::state::{CheckRunRecord, RepositoryRecord};
 
 /// Login of the App that runs the checks.
 pub(in crate::github) const CI_LOGIN: &str = "github-actions[bot]";
 
-impl Repo {
+impl RepositoryRecord {
     /// Renders a check run for REST. Webhooks carry more of its suite.
-    pub(in crate::github) fn check_json(&self, check: &CheckRun, url: &str) -> Value {
+    pub(in crate::github) fn check_json(&self, check: &CheckRunRecord, url: &str) -> Value {
         let own = format!("{}/check-runs/{}", self.own_url(url), check.id);
         let page = format!(
             "{url}/{}/actions/runs/{}/job/{}",
@@ -42,12 +42,12 @@ impl Repo {
                 "annotations_url": format!("{own}/annotations"),
             },
             "check_suite": {"id": check.suite}, "pull_requests": self.minimal_pulls(&check.sha, url),
-            "app": app(check.app),
+            "app": render_app(check.app),
         })
     }
 
     /// Renders a check run for webhooks.
-    pub(in crate::github) fn told_check_json(&self, check: &CheckRun, url: &str) -> Value {
+    pub(in crate::github) fn told_check_json(&self, check: &CheckRunRecord, url: &str) -> Value {
         let suite = self.suite_json(
             check.suite,
             &check.sha,
@@ -55,7 +55,7 @@ impl Repo {
             &check.completed,
             url,
         );
-        with(self.check_json(check, url), json!({"check_suite": suite}))
+        extend_object(self.check_json(check, url), json!({"check_suite": suite}))
     }
 
     fn suite_json(&self, suite: u64, sha: &str, conclusion: &str, at: &str, url: &str) -> Value {
@@ -63,7 +63,7 @@ impl Repo {
             "id": suite, "node_id": format!("CS_{suite}"), "head_branch": self.branch_of(sha), "head_sha": sha,
             "status": "completed", "conclusion": conclusion, "before": null, "after": sha,
             "url": format!("{}/check-suites/{suite}", self.own_url(url)),
-            "pull_requests": self.minimal_pulls(sha, url), "app": app(CI_LOGIN), "created_at": at, "updated_at": at,
+            "pull_requests": self.minimal_pulls(sha, url), "app": render_app(CI_LOGIN), "created_at": at, "updated_at": at,
         })
     }
 
@@ -72,13 +72,13 @@ impl Repo {
         let runs = || self.checks.iter().filter(|check| check.suite == suite);
         let red = runs().find(|check| check.conclusion.as_str() != "success");
         let conclusion = red.map_or("success", |check| check.conclusion.as_str());
-        let head = history::commit(&self.path, sha).ok();
+        let head = history::read_commit(&self.path, sha).ok();
         let more = json!({
             "latest_check_runs_count": runs().count(), "head_commit": head.as_ref().map(simple_commit),
             "check_runs_url": format!("{}/check-suites/{suite}/check-runs", self.own_url(url)),
             "rerequestable": true, "runs_rerequestable": true,
         });
-        with(self.suite_json(suite, sha, conclusion, at, url), more)
+        extend_object(self.suite_json(suite, sha, conclusion, at, url), more)
     }
 
     pub(in crate::github) fn branch_of(&self, sha: &str) -> Option<&str> {

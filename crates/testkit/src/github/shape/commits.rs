@@ -2,38 +2,38 @@
 
 use serde_json::{Value, json};
 
-use super::with;
-use crate::github::history::{Commit, Person};
-use crate::github::state::Repo;
+use super::extend_object;
+use crate::github::history::{CommitDetails, CommitPerson};
+use crate::github::state::RepositoryRecord;
 
-fn person(person: &Person) -> Value {
+fn render_person(person: &CommitPerson) -> Value {
     json!({"name": person.name, "email": person.email})
 }
 
 /// Renders a commit as check suites contain it.
-pub(in crate::github) fn simple_commit(commit: &Commit) -> Value {
+pub(in crate::github) fn simple_commit(commit: &CommitDetails) -> Value {
     json!({
         "id": commit.id, "tree_id": commit.tree, "message": commit.message, "timestamp": commit.at,
-        "author": person(&commit.author), "committer": person(&commit.committer),
+        "author": render_person(&commit.author), "committer": render_person(&commit.committer),
     })
 }
 
 /// Renders a commit as `push` contains it.
-pub(in crate::github) fn pushed_commit(repo: &Repo, commit: &Commit, url: &str) -> Value {
+pub(in crate::github) fn pushed_commit(repo: &RepositoryRecord, commit: &CommitDetails, url: &str) -> Value {
     let more = json!({
         "distinct": true, "url": format!("{url}/{}/commit/{}", repo.name, commit.id), "added": commit.added,
         "removed": commit.removed, "modified": commit.modified,
     });
-    with(simple_commit(commit), more)
+    extend_object(simple_commit(commit), more)
 }
 
-impl Repo {
+impl RepositoryRecord {
     /// Renders a commit for its REST routes. It has no user, because GitHub does not know the stand-in's
     /// addresses.
-    pub(in crate::github) fn commit_json(&self, commit: &Commit, url: &str) -> Value {
+    pub(in crate::github) fn commit_json(&self, commit: &CommitDetails, url: &str) -> Value {
         let own = self.own_url(url);
         let (sha, page) = (&commit.id, format!("{url}/{}/commit", self.name));
-        let dated = |who: &Person| with(person(who), json!({"date": commit.at}));
+        let dated = |who: &CommitPerson| extend_object(render_person(who), json!({"date": commit.at}));
         let parent = |parent: &String| json!({"sha": parent, "url": format!("{own}/commits/{parent}"), "html_url": format!("{page}/{parent}")});
         json!({
             "sha": sha, "node_id": format!("C_{sha}"), "url": format!("{own}/commits/{sha}"),
@@ -48,7 +48,7 @@ impl Repo {
     }
 
     /// Renders a branch with the part of its classic protection that readers see.
-    pub(in crate::github) fn branch_json(&self, branch: &str, head: &Commit, url: &str) -> Value {
+    pub(in crate::github) fn branch_json(&self, branch: &str, head: &CommitDetails, url: &str) -> Value {
         let required = self.required_checks.get(branch).cloned().unwrap_or_default();
         let check = |context: &String| json!({"context": context, "app_id": null});
         let checks: Vec<Value> = required.iter().map(check).collect();

@@ -4,22 +4,24 @@
 mod checks;
 mod commits;
 mod discussions;
+mod issue_comments;
 mod people;
 mod pulls;
 mod repositories;
 mod rules;
-mod talk;
 
 use serde_json::Value;
 
 pub(super) use checks::CI_LOGIN;
 pub(super) use commits::{pushed_commit, simple_commit};
-pub(super) use people::{account, actor, app, collaborator, installation, user};
+pub(super) use issue_comments::issue_type_json;
+pub(super) use people::{
+    render_account, render_actor, render_app, render_collaborator, render_installation, render_user,
+};
 pub(super) use pulls::label_json;
-pub(super) use talk::issue_type_json;
 
 /// Extends an object with further properties.
-pub(super) fn with(mut object: Value, more: Value) -> Value {
+pub(super) fn extend_object(mut object: Value, more: Value) -> Value {
     if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
         object.extend(more);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{number_of, with};
+use super::{extend_object, number_of};
 use crate::github::{READER_APP_ID, READER_LOGIN, WRITER_APP_ID, WRITER_LOGIN};
 
 /// Creation date of everything that exists from the stand-in's start.
@@ -21,7 +21,7 @@ const LINKS: [(&str, &str); 9] = [
 ];
 
 /// Renders an account inside other objects. A login that ends in `[bot]` belongs to an App.
-pub(in crate::github) fn user(login: &str) -> Value {
+pub(in crate::github) fn render_user(login: &str) -> Value {
     let id = number_of(login);
     let (kind, page) = match login.strip_suffix("[bot]") {
         Some(slug) => ("Bot", format!("apps/{slug}")),
@@ -42,7 +42,7 @@ pub(in crate::github) fn user(login: &str) -> Value {
 }
 
 /// Renders an account for GraphQL, where an App's login has no suffix `[bot]`.
-pub(in crate::github) fn actor(login: &str) -> Value {
+pub(in crate::github) fn render_actor(login: &str) -> Value {
     let id = number_of(login);
     match login.strip_suffix("[bot]") {
         Some(slug) => json!({"__typename": "Bot", "login": slug, "databaseId": id}),
@@ -51,22 +51,22 @@ pub(in crate::github) fn actor(login: &str) -> Value {
 }
 
 /// Renders an account for its REST routes.
-pub(in crate::github) fn account(login: &str) -> Value {
+pub(in crate::github) fn render_account(login: &str) -> Value {
     let more = json!({
         "name": login, "company": null, "blog": "", "location": null, "email": null, "hireable": null, "bio": null,
         "public_repos": 0, "public_gists": 0, "followers": 0, "following": 0, "created_at": BEGINNING,
         "updated_at": BEGINNING,
     });
-    with(user(login), more)
+    extend_object(render_user(login), more)
 }
 
 /// Renders an account with its role in a repository.
-pub(in crate::github) fn collaborator(login: &str, role: &str) -> Value {
-    with(user(login), json!({"role_name": role}))
+pub(in crate::github) fn render_collaborator(login: &str, role: &str) -> Value {
+    extend_object(render_user(login), json!({"role_name": role}))
 }
 
 /// Renders an App by its login.
-pub(in crate::github) fn app(login: &str) -> Value {
+pub(in crate::github) fn render_app(login: &str) -> Value {
     let slug = login.trim_end_matches("[bot]");
     let id = match login {
         READER_LOGIN => READER_APP_ID,
@@ -74,7 +74,7 @@ pub(in crate::github) fn app(login: &str) -> Value {
         other => number_of(other),
     };
     json!({
-        "id": id, "slug": slug, "node_id": format!("A_{id}"), "name": slug, "owner": user("acme"), "description": null,
+        "id": id, "slug": slug, "node_id": format!("A_{id}"), "name": slug, "owner": render_user("acme"), "description": null,
         "external_url": "https://journeyman.test", "html_url": format!("https://github.test/apps/{slug}"),
         "permissions": {"metadata": "read"}, "events": ["push", "pull_request", "check_run"],
         "created_at": BEGINNING, "updated_at": BEGINNING,
@@ -83,14 +83,14 @@ pub(in crate::github) fn app(login: &str) -> Value {
 
 /// Renders the App behind a login, if the login is an App's.
 pub(super) fn app_of(login: &str) -> Option<Value> {
-    login.ends_with("[bot]").then(|| app(login))
+    login.ends_with("[bot]").then(|| render_app(login))
 }
 
 /// Renders the installation of the App with this login.
-pub(in crate::github) fn installation(id: u64, owner: &str, login: &str, url: &str) -> Value {
-    let app = app(login);
+pub(in crate::github) fn render_installation(id: u64, owner: &str, login: &str, url: &str) -> Value {
+    let app = render_app(login);
     json!({
-        "id": id, "account": user(owner), "app_id": app["id"], "app_slug": app["slug"], "target_id": user(owner)["id"],
+        "id": id, "account": render_user(owner), "app_id": app["id"], "app_slug": app["slug"], "target_id": render_user(owner)["id"],
         "target_type": "Organization", "access_tokens_url": format!("{url}/app/installations/{id}/access_tokens"),
         "repositories_url": format!("{url}/installation/repositories"),
         "html_url": format!("https://github.test/installations/{id}"), "permissions": app["permissions"],

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{number_of, user, with};
-use crate::github::state::{LineComment, Pull, Repo, Review};
+use super::{extend_object, number_of, render_user};
+use crate::github::state::{LineCommentRecord, PullRecord, PullReview, RepositoryRecord};
 use crate::github::{history, hunks};
 
 /// Renders a label. Its id follows from its name.
-pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
+pub(in crate::github) fn label_json(repo: &RepositoryRecord, label: &str, url: &str) -> Value {
     let id = number_of(label);
     let own = format!("{}/labels/{}", repo.own_url(url), label.replace(' ', "%20"));
     json!({
@@ -16,14 +16,14 @@ pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Valu
 }
 
 /// URLs that a pull request's JSON contains.
-struct Links {
+struct PullRequestLinks {
     own: String,
     issue: String,
     page: String,
     statuses: String,
 }
 
-impl Links {
+impl PullRequestLinks {
     fn named(&self) -> [(&'static str, String); 8] {
         let Self { own, issue, page, .. } = self;
         [
@@ -55,10 +55,10 @@ impl Links {
     }
 }
 
-impl Repo {
-    fn links(&self, pull: &Pull, url: &str) -> Links {
+impl RepositoryRecord {
+    fn links(&self, pull: &PullRecord, url: &str) -> PullRequestLinks {
         let own = self.own_url(url);
-        Links {
+        PullRequestLinks {
             own: format!("{own}/pulls/{}", pull.number),
             issue: format!("{own}/issues/{}", pull.number),
             page: self.pull_url(pull.number, url),
@@ -67,46 +67,46 @@ impl Repo {
     }
 
     /// Renders a pull request for lists and reviews.
-    pub(in crate::github) fn simple_pull_json(&self, pull: &Pull, url: &str) -> Value {
+    pub(in crate::github) fn simple_pull_json(&self, pull: &PullRecord, url: &str) -> Value {
         let repository = self.json(url);
         let side = |branch: &str, sha: &str| {
             json!({
                 "label": format!("{}:{branch}", self.owner()), "ref": branch, "sha": sha,
-                "user": user(self.owner()), "repo": repository,
+                "user": render_user(self.owner()), "repo": repository,
             })
         };
-        let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| user(login)).collect();
+        let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| render_user(login)).collect();
         let body = json!({
             "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "title": pull.title, "body": pull.body,
             "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
             "milestone": null, "assignee": null, "auto_merge": null, "active_lock_reason": null,
-            "user": user(&pull.author), "head": side(&pull.head, &pull.head_sha),
+            "user": render_user(&pull.author), "head": side(&pull.head, &pull.head_sha),
             "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(&pull.labels, url),
             "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
             "updated_at": pull.updated, "closed_at": pull.closed,
             "merged_at": pull.merged_at(), "merge_commit_sha": pull.merge_sha,
             "author_association": "CONTRIBUTOR",
         });
-        with(body, self.links(pull, url).json())
+        extend_object(body, self.links(pull, url).json())
     }
 
     /// Renders a pull request for its REST route and its webhooks.
-    pub(in crate::github) fn pull_json(&self, pull: &Pull, url: &str) -> Value {
-        let changes = history::changes(&self.path, &pull.base_sha, &pull.head_sha).unwrap_or_default();
+    pub(in crate::github) fn pull_json(&self, pull: &PullRecord, url: &str) -> Value {
+        let changes = history::count_changes(&self.path, &pull.base_sha, &pull.head_sha).unwrap_or_default();
         let comments = self.comments.iter();
         let more = json!({
-            "merged": pull.merged_by.is_some(), "merged_by": pull.merged_by.as_deref().map(user),
+            "merged": pull.merged_by.is_some(), "merged_by": pull.merged_by.as_deref().map(render_user),
             "mergeable": pull.open, "mergeable_state": if pull.open { "clean" } else { "unknown" },
             "rebaseable": pull.open, "maintainer_can_modify": false,
             "comments": comments.filter(|comment| comment.number == pull.number).count(), "review_comments": 0,
             "commits": changes.commits, "additions": changes.additions, "deletions": changes.deletions,
             "changed_files": changes.files,
         });
-        with(self.simple_pull_json(pull, url), more)
+        extend_object(self.simple_pull_json(pull, url), more)
     }
 
     /// Renders a pull request as checks contain it.
-    pub(super) fn minimal_pull_json(&self, pull: &Pull, url: &str) -> Value {
+    pub(super) fn minimal_pull_json(&self, pull: &PullRecord, url: &str) -> Value {
         let repository = self.reference_json(url);
         let side = |branch: &str, sha: &str| json!({"ref": branch, "sha": sha, "repo": repository});
         json!({
@@ -120,11 +120,11 @@ impl Repo {
     }
 
     /// Renders a review for webhooks. REST writes its state in capitals.
-    pub(in crate::github) fn review_json(&self, pull: &Pull, review: &Review, url: &str) -> Value {
+    pub(in crate::github) fn review_json(&self, pull: &PullRecord, review: &PullReview, url: &str) -> Value {
         let links = self.links(pull, url);
         let page = format!("{}#pullrequestreview-{}", links.page, review.id);
         json!({
-            "id": review.id, "node_id": format!("PRR_{}", review.id), "user": user(&review.author),
+            "id": review.id, "node_id": format!("PRR_{}", review.id), "user": render_user(&review.author),
             "body": review.body, "state": review.state, "commit_id": review.sha, "html_url": page,
             "pull_request_url": links.own, "submitted_at": review.submitted, "author_association": "MEMBER",
             "_links": {"html": {"href": page}, "pull_request": {"href": links.own}},
@@ -134,12 +134,12 @@ impl Repo {
     /// Renders the comments of a review on lines.
     pub(in crate::github) fn line_comments_json(
         &self,
-        pull: &Pull,
-        review: &Review,
+        pull: &PullRecord,
+        review: &PullReview,
         url: &str,
     ) -> Vec<Value> {
         let links = self.links(pull, url);
-        let json = |comment: &LineComment| {
+        let json = |comment: &LineCommentRecord| {
             let own = format!("{}/pulls/comments/{}", self.own_url(url), comment.id);
             let page = format!("{}#discussion_r{}", links.page, comment.id);
             let hunk = hunks::of_comment(self, pull, &review.sha, &comment.path, comment.line);
@@ -148,7 +148,7 @@ impl Repo {
                 "url": own, "id": comment.id, "node_id": format!("PRRC_{}", comment.id),
                 "pull_request_review_id": review.id, "diff_hunk": hunk,
                 "path": comment.path, "line": comment.line, "original_line": comment.line, "side": "RIGHT",
-                "commit_id": review.sha, "original_commit_id": review.sha, "user": user(&review.author),
+                "commit_id": review.sha, "original_commit_id": review.sha, "user": render_user(&review.author),
                 "body": comment.body, "created_at": review.submitted, "updated_at": review.submitted, "html_url": page,
                 "pull_request_url": links.own, "author_association": "MEMBER",
                 "_links": {"self": {"href": own}, "html": {"href": page}, "pull_request": {"href": links.own}},
@@ -156,8 +156,8 @@ impl Repo {
             let range = comment.start.map(
                 |start| json!({"start_line": start, "original_start_line": start, "start_side": "RIGHT"}),
             );
-            with(
-                with(json, reply.unwrap_or_else(|| json!({}))),
+            extend_object(
+                extend_object(json, reply.unwrap_or_else(|| json!({}))),
                 range.unwrap_or_else(|| json!({})),
             )
         };

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{user, with};
-use crate::github::state::Repo;
+use super::{extend_object, render_user};
+use crate::github::state::RepositoryRecord;
 
 /// Property names and path suffixes of a repository's URLs.
 const LINKS: [(&str, &str); 37] = [
@@ -46,7 +46,7 @@ const LINKS: [(&str, &str); 37] = [
     ("url", ""),
 ];
 
-impl Repo {
+impl RepositoryRecord {
     /// URL of the repository's REST routes.
     pub(in crate::github) fn api_url(&self, url: &str) -> String {
         self.own_url(url)
@@ -63,7 +63,7 @@ impl Repo {
         let clone_url = format!("{url}/git/{}.git", self.name);
         let mut body = json!({
             "id": self.id, "node_id": format!("R_{}", self.id), "name": name, "full_name": self.name,
-            "private": true, "owner": user(self.owner()), "html_url": format!("{url}/{}", self.name),
+            "private": true, "owner": render_user(self.owner()), "html_url": format!("{url}/{}", self.name),
             "description": null, "fork": false, "clone_url": clone_url, "git_url": clone_url, "ssh_url": clone_url,
             "svn_url": format!("{url}/{}", self.name), "mirror_url": null, "homepage": null, "language": null,
             "license": null, "default_branch": self.default_branch, "archived": false, "disabled": false,
@@ -73,7 +73,7 @@ impl Repo {
         for (name, path) in LINKS {
             body[name] = format!("{}{path}", self.own_url(url)).into();
         }
-        with(body, counts(open))
+        extend_object(body, render_counts(open))
     }
 
     /// Renders the repository for its REST route. `may_push` is the caller's permission.
@@ -82,7 +82,7 @@ impl Repo {
             "network_count": 0, "subscribers_count": 0,
             "permissions": {"admin": false, "push": may_push, "pull": true},
         });
-        with(self.json(url), more)
+        extend_object(self.json(url), more)
     }
 
     /// Renders the repository as checks contain it.
@@ -92,7 +92,7 @@ impl Repo {
     }
 }
 
-fn counts(open: usize) -> Value {
+fn render_counts(open: usize) -> Value {
     json!({
         "size": 1, "forks": 0, "forks_count": 0, "stargazers_count": 0, "watchers": 0, "watchers_count": 0,
         "open_issues": open, "open_issues_count": open, "has_issues": true, "has_projects": true,

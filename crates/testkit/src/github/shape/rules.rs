@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::with;
-use crate::github::rulesets::Ruleset;
-use crate::github::state::Repo;
+use super::extend_object;
+use crate::github::rulesets::BranchRuleset;
+use crate::github::state::RepositoryRecord;
 
-impl Repo {
+impl RepositoryRecord {
     /// Renders the rules that match a branch, each with its ruleset's source.
     pub(in crate::github) fn rules_json(&self, branch: &str) -> Vec<Value> {
         let numbered = self.rulesets.iter().zip(1_u64..);
@@ -15,14 +15,14 @@ impl Repo {
             let source = json!({
                 "ruleset_source_type": "Repository", "ruleset_source": self.name, "ruleset_id": id,
             });
-            let rules = rules(ruleset).into_iter();
-            rules.map(move |rule| with(rule, source.clone()))
+            let rules = render_ruleset_rules(ruleset).into_iter();
+            rules.map(move |rule| extend_object(rule, source.clone()))
         });
         rules.collect()
     }
 }
 
-fn rules(ruleset: &Ruleset) -> Vec<Value> {
+fn render_ruleset_rules(ruleset: &BranchRuleset) -> Vec<Value> {
     let checks: Vec<Value> = ruleset
         .required_checks
         .iter()

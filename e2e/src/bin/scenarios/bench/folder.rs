@@ -8,8 +8,8 @@ use testkit::{ScriptedModel, fixture, model::MODEL_API_KEY};
 use tokio::{process::Command, time::Instant};
 
 use crate::bench::{
-    measure::{Samples, figure, ms},
-    tickets::wait,
+    measure::{DurationSamples, convert_to_milliseconds, print_figure},
+    tickets::wait_for,
 };
 
 const STARTS: usize = 10;
@@ -19,19 +19,23 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
     let model = ScriptedModel::start(vec![fixture::nothing_to_do()]).await?;
     let root = tempfile::tempdir()?;
     let folder = root.path().join("shop");
-    shop(&folder).await?;
-    let mut samples = Samples::default();
+    create_shop_checkout(&folder).await?;
+    let mut samples = DurationSamples::default();
     for number in 0..=STARTS {
-        let took = once(&model, root.path(), &folder).await?;
+        let took = time_first_call(&model, root.path(), &folder).await?;
         // The first start fills empty caches, so it is a separate figure.
         match number {
-            0 => figure("try_to_first_model_call_cold", ms(took), "ms"),
+            0 => print_figure(
+                "try_to_first_model_call_cold",
+                convert_to_milliseconds(took),
+                "ms",
+            ),
             _ => samples.add(took),
         }
     }
     samples.print("try_to_first_model_call");
     model.stop().await;
-    let servers = Samples::sequential(STARTS, async |_| {
+    let servers = DurationSamples::sequential(STARTS, async |_| {
         let (nats, redis) = tokio::join!(NatsServer::start(), RedisServer::start());
         nats?.stop().await;
         redis?.stop().await;
@@ -42,8 +46,8 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
 }
 
 /// Creates a checkout of the fixture's repository.
-pub(crate) async fn shop(folder: &Path) -> anyhow::Result<()> {
-    for (path, content) in fixture::files() {
+pub(crate) async fn create_shop_checkout(folder: &Path) -> anyhow::Result<()> {
+    for (path, content) in fixture::list_shop_files() {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().context("parent")?)?;
         std::fs::write(file, content)?;
@@ -61,10 +65,10 @@ pub(crate) async fn shop(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn once(model: &ScriptedModel, root: &Path, folder: &Path) -> anyhow::Result<Duration> {
+async fn time_first_call(model: &ScriptedModel, root: &Path, folder: &Path) -> anyhow::Result<Duration> {
     let before = model.all_calls().len();
     let start = Instant::now();
-    let mut command = Command::new(e2e::binary("journeyman")?)
+    let mut command = Command::new(e2e::find_binary("journeyman")?)
         .args(["try", "Cart total ignores the quantity"])
         .env("ANTHROPIC_API_KEY", MODEL_API_KEY)
         .env("ANTHROPIC_BASE_URL", model.url())
@@ -76,7 +80,7 @@ async fn once(model: &ScriptedModel, root: &Path, folder: &Path) -> anyhow::Resu
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    wait("the model's first call", || model.all_calls().len() > before).await?;
+    wait_for("the model's first call", || model.all_calls().len() > before).await?;
     let calls = model.all_calls();
     let first = calls.get(before).context("no call")?.at;
     command.wait().await?;

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, ensure};
-use bootstrap::now;
-use e2e::{WebhookSender, World};
+use bootstrap::read_wall_clock;
+use e2e::{SignedWebhookSender, TestWorld};
 use queue::WebhookDelivery;
 use serde_json::json;
 use tokio::{
@@ -15,7 +15,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::bench::measure::{Samples, figure, ms};
+use crate::bench::measure::{DurationSamples, convert_to_milliseconds, print_figure};
 
 const CLIENTS: usize = 64;
 const EACH: usize = 80;
@@ -26,46 +26,51 @@ const IDLE: u32 = 1_000;
 const BODY_BYTES: usize = 25_000;
 
 /// Sends a delivery that causes no job.
-async fn send_star(sender: &WebhookSender, id: String) -> anyhow::Result<()> {
-    let status = sender.send("star", &id, body(&id)).await?;
+async fn send_star(sender: &SignedWebhookSender, id: String) -> anyhow::Result<()> {
+    let status = sender.send("star", &id, render_star_body(&id)).await?;
     ensure!(status == 202, "a webhook was answered with {status}");
     Ok(())
 }
 
-fn body(id: &str) -> String {
+fn render_star_body(id: &str) -> String {
     let padding = "a line of what GitHub says about a repository; ".repeat(BODY_BYTES / 47);
     json!({"action": "created", "id": id, "repository": {"full_name": "acme/shop", "description": padding}})
         .to_string()
 }
 
 /// Prints the rate with 64 clients, the time of single webhooks, and the floor of a bare publish.
-pub(crate) async fn rate(world: &World) -> anyhow::Result<()> {
+pub(crate) async fn measure_webhooks(world: &TestWorld) -> anyhow::Result<()> {
     let client = reqwest::Client::builder().no_proxy().build()?;
-    let sender = WebhookSender::new(client, format!("{}/webhooks/github", world.url));
+    let sender = SignedWebhookSender::new(client, format!("{}/webhooks/github", world.url));
     let start = Instant::now();
     let samples = at_once(&sender).await?;
     let seconds = start.elapsed().as_secs_f64();
-    figure(
+    print_figure(
         "webhook_ingest_c64",
         (CLIENTS * EACH) as f64 / seconds,
         "per_second",
     );
     samples.print("webhook_ingest_c64");
-    Samples::sequential(SEQUENTIAL, |number| send_star(&sender, format!("one-{number}")))
+    DurationSamples::sequential(SEQUENTIAL, |number| send_star(&sender, format!("one-{number}")))
         .await?
         .print("webhook_ingest_c1");
     beside_idle(&sender).await?;
-    floor(world).await
+    measure_publish_floor(world).await
 }
 
 /// Prints the latency of signed webhooks over new connections, without and with 1,000 idle connections.
-async fn beside_idle(sender: &WebhookSender) -> anyhow::Result<()> {
+async fn beside_idle(sender: &SignedWebhookSender) -> anyhow::Result<()> {
     // Each webhook opens a connection, as GitHub does.
     let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
     let fresh = sender.with_client(client.build()?);
     let alone =
-        Samples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("alone-{number}"))).await?;
-    figure("floor_webhook_p99_alone", ms(alone.quantile(99)), "ms");
+        DurationSamples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("alone-{number}")))
+            .await?;
+    print_figure(
+        "floor_webhook_p99_alone",
+        convert_to_milliseconds(alone.quantile(99)),
+        "ms",
+    );
     let address = sender.url().trim_start_matches("http://").split('/').next();
     let address = address.context("an address")?.to_owned();
     // Dropping the set at the end closes the connections.
@@ -77,8 +82,13 @@ async fn beside_idle(sender: &WebhookSender) -> anyhow::Result<()> {
     // Each idle connection has been open at least once.
     drop(open.acquire_many(IDLE).await?);
     let beside =
-        Samples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("beside-{number}"))).await?;
-    figure("webhook_p99_beside_1000_idle", ms(beside.quantile(99)), "ms");
+        DurationSamples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("beside-{number}")))
+            .await?;
+    print_figure(
+        "webhook_p99_beside_1000_idle",
+        convert_to_milliseconds(beside.quantile(99)),
+        "ms",
+    );
     Ok(())
 }
 
@@ -97,33 +107,33 @@ async fn stay_idle(address: String, open: Arc<Semaphore>) {
     }
 }
 
-async fn at_once(sender: &WebhookSender) -> anyhow::Result<Samples> {
+async fn at_once(sender: &SignedWebhookSender) -> anyhow::Result<DurationSamples> {
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
         let sender = sender.clone();
         clients.spawn(async move {
-            Samples::sequential(EACH, |number| {
+            DurationSamples::sequential(EACH, |number| {
                 send_star(&sender, format!("many-{client}-{number}"))
             })
             .await
         });
     }
-    let mut all = Samples::default();
+    let mut all = DurationSamples::default();
     while let Some(samples) = clients.join_next().await {
         all.join(samples??);
     }
     Ok(all)
 }
 
-async fn floor(world: &World) -> anyhow::Result<()> {
+async fn measure_publish_floor(world: &TestWorld) -> anyhow::Result<()> {
     let deliveries = world.queue().await?.deliveries();
-    let samples = Samples::sequential(SEQUENTIAL, async |number| {
+    let samples = DurationSamples::sequential(SEQUENTIAL, async |number| {
         let id = format!("floor-{number}");
         let delivery = WebhookDelivery {
-            source: domain::Origin::GitHub(None),
+            source: domain::ServiceOrigin::GitHub(None),
             event: "star".to_owned(),
-            received_at: now(),
-            body: body(&id).into(),
+            received_at: read_wall_clock(),
+            body: render_star_body(&id).into(),
             id,
         };
         Ok(deliveries.publish(&delivery).await.map(drop)?)

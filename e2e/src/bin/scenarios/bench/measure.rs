@@ -6,26 +6,26 @@ use tokio::time::Instant;
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the bench is its output")]
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Prints a figure with three significant digits.
-pub(crate) fn figure(name: &str, value: f64, unit: &str) {
+pub(crate) fn print_figure(name: &str, value: f64, unit: &str) {
     let digits = match value.abs() {
         0.0..1.0 => 3,
         1.0..10.0 => 2,
         10.0..100.0 => 1,
         _ => 0,
     };
-    say(&format!("bench {name} {value:.digits$} {unit}"));
+    print_line(&format!("bench {name} {value:.digits$} {unit}"));
 }
 
 /// Durations of repeated operations.
 #[derive(Default)]
-pub(crate) struct Samples(Vec<Duration>);
+pub(crate) struct DurationSamples(Vec<Duration>);
 
-impl Samples {
+impl DurationSamples {
     /// Times `count` sequential operations. The first failure ends the series.
     pub(crate) async fn sequential<Fut: Future<Output = anyhow::Result<()>>>(
         count: usize,
@@ -62,21 +62,37 @@ impl Samples {
 
     /// Prints the median and, from 200 samples on, the 99th percentile.
     pub(crate) fn print(&self, name: &str) {
-        figure(&format!("{name}_p50"), ms(self.median()), "ms");
+        print_figure(
+            &format!("{name}_p50"),
+            convert_to_milliseconds(self.median()),
+            "ms",
+        );
         if self.0.len() >= 200 {
-            figure(&format!("{name}_p99"), ms(self.quantile(99)), "ms");
+            print_figure(
+                &format!("{name}_p99"),
+                convert_to_milliseconds(self.quantile(99)),
+                "ms",
+            );
         }
     }
 
     /// Prints the median and the 99th percentile. With fewer than 200 samples the latter is close to the
     /// maximum.
     pub(crate) fn print_both(&self, name: &str) {
-        figure(&format!("{name}_p50"), ms(self.median()), "ms");
-        figure(&format!("{name}_p99"), ms(self.quantile(99)), "ms");
+        print_figure(
+            &format!("{name}_p50"),
+            convert_to_milliseconds(self.median()),
+            "ms",
+        );
+        print_figure(
+            &format!("{name}_p99"),
+            convert_to_milliseconds(self.quantile(99)),
+            "ms",
+        );
     }
 }
 
 /// Converts a duration to milliseconds.
-pub(crate) fn ms(time: Duration) -> f64 {
+pub(crate) fn convert_to_milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }

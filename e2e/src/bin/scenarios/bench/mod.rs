@@ -1,30 +1,30 @@
 //! Benchmark of Journeyman's cost outside model and tools. It prints one line per figure, with a floor from
 //! the same run.
 
-mod crowd;
-mod durable;
+mod durability;
 mod folder;
 mod hooks;
+mod longest_path;
 mod measure;
 mod operation;
 mod polls;
 mod processes;
+mod readers;
 mod retrieval;
 mod setup;
 mod tickets;
 mod tokens;
 mod tools;
-mod whole;
 mod workspaces;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use e2e::{Mode, Options, World};
+use e2e::{Options, ServiceMode, TestWorld};
 use tokio::time::timeout;
 
-use crate::bench::{measure::say, processes::Services, tools::Bench};
+use crate::bench::{measure::print_line, processes::ServiceProcesses, tools::BenchCaller};
 
 /// Time limit of the whole bench, including shutdown.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -36,12 +36,12 @@ const AT_ONCE: usize = 20;
 pub(crate) struct Arguments {
     /// Parts to run; all parts if absent
     #[arg(value_enum)]
-    parts: Vec<Part>,
+    parts: Vec<BenchPart>,
 }
 
 /// Part of the bench with separate services.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum BenchPart {
     /// Tickets, webhooks, tools and workspaces
     Services,
     /// GitHub calls for 500 open pull requests
@@ -67,52 +67,52 @@ enum Part {
 
 pub(crate) async fn run(Arguments { parts }: Arguments) -> ExitCode {
     let parts = if parts.is_empty() {
-        Part::value_variants().to_vec()
+        BenchPart::value_variants().to_vec()
     } else {
         parts
     };
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let measured = tokio::select! {
-        measured = timeout(LIMIT, Box::pin(measure(&parts))) => measured.context("the bench took too long"),
+        measured = timeout(LIMIT, Box::pin(measure_parts(&parts))) => measured.context("the bench took too long"),
         // Dropping the services kills their processes.
         () = interrupted => Err(anyhow!("interrupted")),
     };
     match measured {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) | Err(error) => {
-            say(&format!("bench failed: {error:#}"));
+            print_line(&format!("bench failed: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-async fn measure(parts: &[Part]) -> anyhow::Result<()> {
+async fn measure_parts(parts: &[BenchPart]) -> anyhow::Result<()> {
     for part in parts {
         match part {
-            Part::Services => Box::pin(services()).await?,
-            Part::Polls => Box::pin(polls::calls()).await?,
-            Part::Durable => {
-                durable::appends().await?;
-                Box::pin(durable::default_recovery()).await?;
-                Box::pin(durable::crashes_and_crowds()).await?;
+            BenchPart::Services => Box::pin(measure_services()).await?,
+            BenchPart::Polls => Box::pin(polls::measure_poll_calls()).await?,
+            BenchPart::Durable => {
+                durability::measure_appends().await?;
+                Box::pin(durability::default_recovery()).await?;
+                Box::pin(durability::crashes_and_crowds()).await?;
             }
-            Part::Retrieval => Box::pin(retrieval::all()).await?,
-            Part::Tokens => tokens::all().await?,
-            Part::Folder => folder::first_call().await?,
-            Part::Setup => Box::pin(setup::first_ticket()).await?,
-            Part::Whole => Box::pin(whole::all()).await?,
-            Part::Operation => Box::pin(operation::all()).await?,
-            Part::Crowd => Box::pin(crowd::all()).await?,
+            BenchPart::Retrieval => Box::pin(retrieval::measure_retrieval()).await?,
+            BenchPart::Tokens => tokens::measure_tokens().await?,
+            BenchPart::Folder => folder::first_call().await?,
+            BenchPart::Setup => Box::pin(setup::first_ticket()).await?,
+            BenchPart::Whole => Box::pin(longest_path::measure_longest_path()).await?,
+            BenchPart::Operation => Box::pin(operation::measure_operation()).await?,
+            BenchPart::Crowd => Box::pin(readers::measure_readers()).await?,
         }
     }
     Ok(())
 }
 
-async fn services() -> anyhow::Result<()> {
-    let keys = Arc::new(Bench::keys()?);
+async fn measure_services() -> anyhow::Result<()> {
+    let keys = Arc::new(BenchCaller::keys()?);
     let (_, public_key) = keys.public_key();
     let options = Options {
-        mode: Mode::Processes,
+        mode: ServiceMode::Processes,
         settings: vec![
             ("EXECUTOR__SLOTS", workspaces::SLOTS.to_string()),
             ("EXECUTOR__GRANT_KEYS__BENCH", public_key.clone()),
@@ -120,15 +120,15 @@ async fn services() -> anyhow::Result<()> {
         ],
         ..Options::default()
     };
-    let mut world = Box::pin(World::start(options)).await?;
-    let services = Services::of(&mut world)?;
+    let mut world = Box::pin(TestWorld::start(options)).await?;
+    let services = ServiceProcesses::of(&mut world)?;
     services.idle_memory().await?;
     tickets::first_call(&world).await?;
     let command = tools::round_trips(&world, &keys).await?;
-    tickets::turns(&world, command).await?;
+    tickets::measure_turns(&world, command).await?;
     tickets::pull_requests(&world).await?;
     tickets::at_once(&world, &services, AT_ONCE).await?;
-    hooks::rate(&world).await?;
-    Box::pin(workspaces::all(&world, &services, keys)).await?;
+    hooks::measure_webhooks(&world).await?;
+    Box::pin(workspaces::measure_workspaces(&world, &services, keys)).await?;
     world.stop().await
 }

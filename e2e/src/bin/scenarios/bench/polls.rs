@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus, TicketKey};
-use e2e::{Options, World};
+use e2e::{Options, TestWorld};
 use testkit::{fixture, github};
 use tokio::time::{Instant, sleep};
 
-use crate::bench::measure::{figure, say};
+use crate::bench::measure::{print_figure, print_line};
 
 const PULL_REQUESTS: u64 = 500;
 const ROUNDS: usize = 10;
@@ -21,39 +21,39 @@ const PATIENCE: Duration = Duration::from_secs(120);
 ///
 /// The figure is the cost of a round without checks times the hourly rounds, plus the cost of a check poll
 /// times the polls permitted in an hour.
-pub(crate) async fn calls() -> anyhow::Result<()> {
+pub(crate) async fn measure_poll_calls() -> anyhow::Result<()> {
     let options = Options {
         no_webhooks: true,
         settings: vec![("INGEST__POLL_INTERVAL_S", INTERVAL_S.to_string())],
         ..Options::default()
     };
-    let world = Box::pin(World::start(options)).await?;
+    let world = Box::pin(TestWorld::start(options)).await?;
     open_many(&world).await?;
     // After three more rounds every pull request is known and the initial check polls are spent.
-    let settled = listings(&world) + 3;
-    until(|| listings(&world) >= settled && !looks(&world).is_empty()).await?;
-    let looked = looks(&world);
+    let settled = count_listings(&world) + 3;
+    wait_until(|| count_listings(&world) >= settled && !check_commits(&world).is_empty()).await?;
+    let looked = check_commits(&world);
     let a_look = looked.len() as f64 / looked.iter().collect::<BTreeSet<_>>().len() as f64;
-    let (before, counted) = (others(&world), world.github.rate_limit_used());
-    let (first, checks) = (listings(&world), looks(&world).len());
-    until(|| listings(&world) >= first + ROUNDS).await?;
-    let rounds = (listings(&world) - first) as f64;
-    let a_round = (others(&world) - before) as f64 / rounds;
-    let spent = looks(&world).len() - checks;
+    let (before, counted) = (count_other_calls(&world), world.github.rate_limit_used());
+    let (first, checks) = (count_listings(&world), check_commits(&world).len());
+    wait_until(|| count_listings(&world) >= first + ROUNDS).await?;
+    let rounds = (count_listings(&world) - first) as f64;
+    let a_round = (count_other_calls(&world) - before) as f64 / rounds;
+    let spent = check_commits(&world).len() - checks;
     // A check poll of an unchanged commit may be a free 304; the subtraction assumes the worst case, so the
     // result errs low.
     let counted = (world.github.rate_limit_used() - counted).saturating_sub(u64::try_from(spent)?);
     let rounds_an_hour = HOUR_S as f64 / ingest::Settings::default().poll_interval_s as f64;
     let of_checks = ingest::CHECKS_AN_HOUR * a_look;
-    say(&format!(
+    print_line(&format!(
         "# {a_round:.2} calls a round without checks, {a_look:.2} a look at checks"
     ));
-    figure(
+    print_figure(
         "github_calls_per_hour_500_prs",
         a_round * rounds_an_hour + of_checks,
         "calls",
     );
-    figure(
+    print_figure(
         "github_counted_calls_per_hour_500_prs",
         counted as f64 / rounds * rounds_an_hour + of_checks,
         "calls",
@@ -62,7 +62,7 @@ pub(crate) async fn calls() -> anyhow::Result<()> {
 }
 
 /// Opens pull requests in GitHub and records them in the index. They stay unchanged.
-async fn open_many(world: &World) -> anyhow::Result<()> {
+async fn open_many(world: &TestWorld) -> anyhow::Result<()> {
     // Only the reporter's user may write the index.
     let index = world.queue_as("reporter").await?.pull_requests();
     for number in 1..=PULL_REQUESTS {
@@ -97,30 +97,33 @@ async fn open_many(world: &World) -> anyhow::Result<()> {
 }
 
 /// Paths of all GitHub requests. Only ingest makes requests here.
-fn paths(world: &World) -> Vec<String> {
+fn list_request_paths(world: &TestWorld) -> Vec<String> {
     let requests = world.github.requests().into_iter();
     requests.map(|request| request.path).collect()
 }
 
-fn listings(world: &World) -> usize {
+fn count_listings(world: &TestWorld) -> usize {
     let is_first = |path: &String| path.contains("/pulls?state=all") && path.ends_with("&page=1");
-    paths(world).iter().filter(|path| is_first(path)).count()
+    list_request_paths(world)
+        .iter()
+        .filter(|path| is_first(path))
+        .count()
 }
 
 /// Commit of each request for checks.
-fn looks(world: &World) -> Vec<String> {
+fn check_commits(world: &TestWorld) -> Vec<String> {
     let commit = |path: String| {
         let (_, rest) = path.split_once("/commits/")?;
         Some(rest.split('/').next()?.to_owned())
     };
-    paths(world).into_iter().filter_map(commit).collect()
+    list_request_paths(world).into_iter().filter_map(commit).collect()
 }
 
-fn others(world: &World) -> usize {
-    paths(world).len() - looks(world).len()
+fn count_other_calls(world: &TestWorld) -> usize {
+    list_request_paths(world).len() - check_commits(world).len()
 }
 
-async fn until(mut reached: impl FnMut() -> bool) -> anyhow::Result<()> {
+async fn wait_until(mut reached: impl FnMut() -> bool) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
     while !reached() {
         ensure!(Instant::now() < end, "the polls did not come");

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use anyhow::Context;
-use e2e::World;
+use e2e::TestWorld;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::measure::figure;
+use crate::bench::measure::print_figure;
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
@@ -18,32 +18,32 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Process ids of services and servers, by name.
-pub(crate) struct Services {
+pub(crate) struct ServiceProcesses {
     services: Vec<(&'static str, u32)>,
     servers: Vec<(&'static str, u32)>,
 }
 
 /// CPU seconds, including reaped children.
 #[derive(Clone, Copy)]
-pub(crate) struct Cpu {
+pub(crate) struct CpuSeconds {
     pub(crate) services: f64,
     pub(crate) servers: f64,
 }
 
 /// Sampler of peak memory.
-pub(crate) struct Peak {
+pub(crate) struct PeakMemory {
     done: CancellationToken,
     task: JoinHandle<f64>,
 }
 
-struct Stat {
+struct ProcessStat {
     parent: u32,
     name: String,
     ticks: u64,
 }
 
-impl Services {
-    pub(crate) fn of(world: &mut World) -> anyhow::Result<Self> {
+impl ServiceProcesses {
+    pub(crate) fn of(world: &mut TestWorld) -> anyhow::Result<Self> {
         let processes = world.processes().context("the services are no processes")?;
         let mut services = Vec::new();
         for name in SERVICES {
@@ -54,7 +54,7 @@ impl Services {
                     .with_context(|| format!("{name} does not run"))?,
             ));
         }
-        let mine = table();
+        let mine = read_processes();
         let mut servers = Vec::new();
         for name in SERVERS {
             // Servers of other worlds are children of other processes.
@@ -70,20 +70,22 @@ impl Services {
     pub(crate) async fn idle_memory(&self) -> anyhow::Result<()> {
         tokio::time::sleep(REST).await;
         for (name, pid) in self.services.iter().chain(&self.servers) {
-            let memory = pss(*pid).with_context(|| format!("the memory of {name} cannot be read"))?;
-            figure(&format!("idle_memory_{}", name.replace('-', "_")), memory, "MiB");
+            let memory = read_proportional_memory(*pid)
+                .with_context(|| format!("the memory of {name} cannot be read"))?;
+            print_figure(&format!("idle_memory_{}", name.replace('-', "_")), memory, "MiB");
         }
         Ok(())
     }
 
     /// Memory of a service in MiB.
     pub(crate) fn memory_of(&self, service: &str) -> anyhow::Result<f64> {
-        pss(self.pid(service)?).with_context(|| format!("the memory of {service} cannot be read"))
+        read_proportional_memory(self.pid(service)?)
+            .with_context(|| format!("the memory of {service} cannot be read"))
     }
 
     /// CPU seconds of a service so far.
     pub(crate) fn cpu_of(&self, service: &str) -> anyhow::Result<f64> {
-        let stat = stat(self.pid(service)?).with_context(|| format!("{service} is gone"))?;
+        let stat = read_process_stat(self.pid(service)?).with_context(|| format!("{service} is gone"))?;
         Ok(stat.ticks as f64 / TICKS_PER_SECOND)
     }
 
@@ -94,8 +96,8 @@ impl Services {
             .with_context(|| format!("{service} does not run"))
     }
 
-    pub(crate) fn cpu(&self) -> Cpu {
-        let table = table();
+    pub(crate) fn cpu(&self) -> CpuSeconds {
+        let table = read_processes();
         let seconds = |pids: &[(&str, u32)]| -> f64 {
             let ticks: u64 = pids
                 .iter()
@@ -104,14 +106,14 @@ impl Services {
                 .sum();
             ticks as f64 / TICKS_PER_SECOND
         };
-        Cpu {
+        CpuSeconds {
             services: seconds(&self.services),
             servers: seconds(&self.servers),
         }
     }
 
     /// Samples the memory of the services and all their descendants.
-    pub(crate) fn watch_memory(&self) -> Peak {
+    pub(crate) fn watch_memory(&self) -> PeakMemory {
         let roots: Vec<u32> = self.services.iter().map(|(_, pid)| *pid).collect();
         let done = CancellationToken::new();
         let stop = done.clone();
@@ -125,11 +127,11 @@ impl Services {
             }
             peak
         });
-        Peak { done, task }
+        PeakMemory { done, task }
     }
 }
 
-impl Peak {
+impl PeakMemory {
     /// Stops the sampler and returns the peak in MiB.
     pub(crate) async fn stop(self) -> anyhow::Result<f64> {
         self.done.cancel();
@@ -138,13 +140,14 @@ impl Peak {
 }
 
 /// Reads `stat` of every process.
-fn table() -> BTreeMap<u32, Stat> {
+fn read_processes() -> BTreeMap<u32, ProcessStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: u32| Some((pid, stat(pid)?))).collect()
+    pids.filter_map(|pid: u32| Some((pid, read_process_stat(pid)?)))
+        .collect()
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+fn read_process_stat(pid: u32) -> Option<ProcessStat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may itself contain spaces and parentheses.
     let (head, tail) = text.rsplit_once(')')?;
@@ -154,7 +157,7 @@ fn stat(pid: u32) -> Option<Stat> {
         .get(11..15)?
         .iter()
         .filter_map(|field| field.parse::<u64>().ok());
-    Some(Stat {
+    Some(ProcessStat {
         parent: fields.get(1)?.parse().ok()?,
         name: head.split_once('(')?.1.to_owned(),
         ticks: ticks.sum(),
@@ -162,11 +165,11 @@ fn stat(pid: u32) -> Option<Stat> {
 }
 
 fn tree_pss(roots: &[u32]) -> f64 {
-    let table = table();
+    let table = read_processes();
     let mut open = roots.to_vec();
     let mut sum = 0.0;
     while let Some(next) = open.pop() {
-        sum += pss(next).unwrap_or_default();
+        sum += read_proportional_memory(next).unwrap_or_default();
         let children = table.iter().filter(|(_, stat)| stat.parent == next);
         open.extend(children.map(|(pid, _)| *pid));
     }
@@ -174,7 +177,7 @@ fn tree_pss(roots: &[u32]) -> f64 {
 }
 
 /// Returns the proportional set size in MiB. PSS divides shared pages among their users, so sums are correct.
-fn pss(pid: u32) -> Option<f64> {
+fn read_proportional_memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find(|line| line.starts_with("Pss:"))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -9,11 +9,11 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use e2e::binary;
+use e2e::find_binary;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::bench::measure::{figure, say};
+use crate::bench::measure::{print_figure, print_line};
 
 /// Files of the repository, and the number of files that the second commit changes.
 const FILES: usize = 50_000;
@@ -24,9 +24,9 @@ const SEARCHES: u32 = 200;
 const SAMPLE: Duration = Duration::from_millis(50);
 
 /// Query in the form of a ticket's text. It names one definition of the repository.
-fn ticket() -> String {
+fn write_ticket_query() -> String {
     let (number, at) = (235, 11);
-    let name = definition(number, at);
+    let name = name_definition(number, at);
     format!(
         "Refund of a discounted order is rounded wrongly\n\nWhen an order with several vouchers is refunded, `compute_{name}` \
          gives a cent too much. The log says: Error: rounding of currency amounts failed for customer 17. Expected: the amount \
@@ -35,61 +35,66 @@ fn ticket() -> String {
 }
 
 /// Suffix of a definition's name.
-fn definition(number: usize, at: usize) -> String {
-    let (one, two) = (word(number + at), word(number * 3 + at * 5));
+fn name_definition(number: usize, at: usize) -> String {
+    let (one, two) = (pick_word(number + at), pick_word(number * 3 + at * 5));
     format!("{one}_{two}_{}", (number * DEFINITIONS + at) % 90_000)
 }
 
 /// Prints all figures of code search.
-pub(crate) async fn all() -> anyhow::Result<()> {
+pub(crate) async fn measure_retrieval() -> anyhow::Result<()> {
     let folder = tempfile::TempDir::new()?;
     let repository = folder.path().join("large.git");
-    git(folder.path(), &["init", "--quiet", "--bare", "large.git"]).await?;
-    import(&repository, &first_commit()?).await?;
-    let built = index(&repository, "first", "", 1).await?;
-    say(&format!(
+    run_git(folder.path(), &["init", "--quiet", "--bare", "large.git"]).await?;
+    import_stream(&repository, &first_commit()?).await?;
+    let built = run_index(&repository, "first", "", 1).await?;
+    print_line(&format!(
         "# {} files, {} chunks, {} MiB on the disk",
         built.number("indexed")?,
         built.number("chunks")?,
-        size(&repository.join("code-index"))? >> 20
+        sum_folder_bytes(&repository.join("code-index"))? >> 20
     ));
-    figure("index_build_s", built.number("ready_ms")? / 1000.0, "s");
-    figure("index_build_and_tidy_s", built.number("all_ms")? / 1000.0, "s");
-    figure("index_memory_mib", built.memory, "MiB");
-    import(&repository, &second_commit()?).await?;
-    let changed = index(&repository, "second", "", 1).await?;
+    print_figure("index_build_s", built.number("ready_ms")? / 1000.0, "s");
+    print_figure("index_build_and_tidy_s", built.number("all_ms")? / 1000.0, "s");
+    print_figure("index_memory_mib", built.memory, "MiB");
+    import_stream(&repository, &second_commit()?).await?;
+    let changed = run_index(&repository, "second", "", 1).await?;
     let new = changed.number("indexed")?;
     ensure!(
         new == CHANGED as f64,
         "{new} files were indexed instead of those that changed"
     );
-    figure("index_100_changed_ms", changed.number("ready_ms")?, "ms");
-    let searched = index(&repository, "second", &ticket(), SEARCHES).await?;
+    print_figure("index_100_changed_ms", changed.number("ready_ms")?, "ms");
+    let searched = run_index(&repository, "second", &write_ticket_query(), SEARCHES).await?;
     ensure!(
         searched.report["found"]
             .as_array()
             .is_some_and(|found| !found.is_empty()),
         "the search found nothing"
     );
-    figure("query_p50_ms", searched.number("query_ms")?, "ms");
-    figure("index_memory_search_mib", searched.memory, "MiB");
+    print_figure("query_p50_ms", searched.number("query_ms")?, "ms");
+    print_figure("index_memory_search_mib", searched.memory, "MiB");
     Ok(())
 }
 
 /// Report of `executor index`, and the peak anonymous memory of it and its parser in MiB.
-struct Indexed {
+struct IndexMeasurement {
     report: Value,
     memory: f64,
 }
 
-impl Indexed {
+impl IndexMeasurement {
     fn number(&self, name: &str) -> anyhow::Result<f64> {
         self.report[name].as_f64().with_context(|| format!("no {name}"))
     }
 }
 
-async fn index(repository: &Path, revision: &str, query: &str, times: u32) -> anyhow::Result<Indexed> {
-    let child = Command::new(binary("executor")?)
+async fn run_index(
+    repository: &Path,
+    revision: &str,
+    query: &str,
+    times: u32,
+) -> anyhow::Result<IndexMeasurement> {
+    let child = Command::new(find_binary("executor")?)
         .args([
             "index",
             "--json",
@@ -116,7 +121,7 @@ async fn index(repository: &Path, revision: &str, query: &str, times: u32) -> an
     };
     ensure!(output.status.success(), "executor index failed");
     let report = serde_json::from_slice(&output.stdout)?;
-    Ok(Indexed { report, memory })
+    Ok(IndexMeasurement { report, memory })
 }
 
 /// Returns the anonymous memory of a process and its children in MiB. Mapped pages of the index are left out,
@@ -140,17 +145,17 @@ fn own_memory(pid: u32) -> f64 {
         .collect();
     pids.sort_unstable();
     pids.dedup();
-    pids.into_iter().filter_map(anonymous).sum()
+    pids.into_iter().filter_map(read_anonymous_memory).sum()
 }
 
-fn anonymous(pid: u32) -> Option<f64> {
+fn read_anonymous_memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib / 1024.0)
 }
 
-fn size(folder: &Path) -> anyhow::Result<u64> {
+fn sum_folder_bytes(folder: &Path) -> anyhow::Result<u64> {
     let (mut sum, mut queue) = (0, vec![PathBuf::from(folder)]);
     while let Some(folder) = queue.pop() {
         for entry in fs::read_dir(folder)? {
@@ -165,7 +170,7 @@ fn size(folder: &Path) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+async fn run_git(folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let status = Command::new("git")
         .args(arguments)
         .current_dir(folder)
@@ -176,7 +181,7 @@ async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Feeds a stream to `git fast-import`.
-async fn import(repository: &Path, stream: &str) -> anyhow::Result<()> {
+async fn import_stream(repository: &Path, stream: &str) -> anyhow::Result<()> {
     let mut child = Command::new("git")
         .args(["fast-import", "--quiet"])
         .current_dir(repository)
@@ -191,37 +196,37 @@ async fn import(repository: &Path, stream: &str) -> anyhow::Result<()> {
 }
 
 fn first_commit() -> anyhow::Result<String> {
-    let mut stream = head("first", "")?;
+    let mut stream = commit_header("first", "")?;
     for number in 0..FILES {
-        file(&mut stream, number, "")?;
+        append_file(&mut stream, number, "")?;
     }
     Ok(stream)
 }
 
 fn second_commit() -> anyhow::Result<String> {
-    let mut stream = head("second", "from refs/heads/first\n")?;
+    let mut stream = commit_header("second", "from refs/heads/first\n")?;
     // Every 500th file, so that the changes are spread over all folders.
     for number in (0..FILES).step_by(FILES / CHANGED) {
-        file(&mut stream, number, "changed")?;
+        append_file(&mut stream, number, "changed")?;
     }
     Ok(stream)
 }
 
-fn head(branch: &str, from: &str) -> anyhow::Result<String> {
+fn commit_header(branch: &str, from: &str) -> anyhow::Result<String> {
     // An empty line before the files would end the commit command.
     Ok(format!(
         "commit refs/heads/{branch}\ncommitter A <a@acme.example> 1 +0000\ndata 1\nx\n{from}"
     ))
 }
 
-fn file(stream: &mut String, number: usize, note: &str) -> anyhow::Result<()> {
-    let (end, text) = source(number, note);
+fn append_file(stream: &mut String, number: usize, note: &str) -> anyhow::Result<()> {
+    let (end, text) = generate_source_file(number, note);
     let text = text?;
     let path = format!(
         "part_{}/{}/{}_{number}.{end}",
         number / 2000,
-        word(number / 40),
-        word(number * 7)
+        pick_word(number / 40),
+        pick_word(number * 7)
     );
     writeln!(stream, "M 100644 inline {path}\ndata {}\n{text}", text.len())?;
     Ok(())
@@ -262,7 +267,7 @@ const WORDS: [&str; 32] = [
     "rounding",
 ];
 
-fn word(number: usize) -> &'static str {
+fn pick_word(number: usize) -> &'static str {
     // Multiplicative hashing (2^32 divided by the golden ratio), so that neighboring numbers select different
     // words.
     let spread = number.wrapping_mul(2_654_435_761) >> 7;
@@ -270,31 +275,31 @@ fn word(number: usize) -> &'static str {
 }
 
 /// Generates a file in one of five languages and returns its extension and text.
-fn source(number: usize, note: &str) -> (&'static str, Result<String, std::fmt::Error>) {
+fn generate_source_file(number: usize, note: &str) -> (&'static str, Result<String, std::fmt::Error>) {
     let languages = ["py", "ts", "rs", "go", "java"];
     let end = languages
         .get(number % languages.len())
         .copied()
         .unwrap_or_default();
-    (end, text(number, end, note))
+    (end, generate_source_text(number, end, note))
 }
 
-fn text(number: usize, end: &str, note: &str) -> Result<String, std::fmt::Error> {
+fn generate_source_text(number: usize, end: &str, note: &str) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match end {
-        "go" => writeln!(text, "package {}\n", word(number))?,
+        "go" => writeln!(text, "package {}\n", pick_word(number))?,
         "java" => writeln!(text, "class File{number} {{\n")?,
         _ => {}
     }
     for at in 0..DEFINITIONS {
-        let (one, two) = (word(number + at), word(number * 3 + at * 5));
-        let name = definition(number, at);
+        let (one, two) = (pick_word(number + at), pick_word(number * 3 + at * 5));
+        let name = name_definition(number, at);
         let other = format!("{two}_{one}_{}", (number * 31 + at * 17) % 90_000);
         let mark = if end == "py" { "#" } else { "//" };
         writeln!(
             text,
             "{mark} Computes the {two} of an {one} for a {}. {note}",
-            word(at + number / 9)
+            pick_word(at + number / 9)
         )?;
         match end {
             "py" => writeln!(
@@ -323,7 +328,7 @@ fn text(number: usize, end: &str, note: &str) -> Result<String, std::fmt::Error>
             writeln!(
                 text,
                 "    total = {}(total, {line}){stop}",
-                word(number + at * 3 + line)
+                pick_word(number + at * 3 + line)
             )?;
         }
         writeln!(text, "    return total{stop}")?;

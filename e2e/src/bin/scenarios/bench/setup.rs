@@ -5,25 +5,27 @@ use std::{os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture, jira, model};
+use testkit::{
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptStep, ScriptedModel, fixture, jira, model,
+};
 use tokio::{process::Command, time::Instant};
 
-use crate::bench::{folder::shop, measure::figure};
+use crate::bench::{folder::create_shop_checkout, measure::print_figure};
 
 /// Prints the time until `doctor` succeeds, and the time until the pull request is open.
 pub(crate) async fn first_ticket() -> anyhow::Result<()> {
-    let home = Home::start().await?;
+    let home = SetupFolder::start().await?;
     let start = Instant::now();
     home.set_up().await?;
     home.ends_well(&["doctor"]).await?;
-    figure("setup_to_doctor_ok", start.elapsed().as_secs_f64(), "s");
-    let (summary, description) = fixture::ticket();
+    print_figure("setup_to_doctor_ok", start.elapsed().as_secs_f64(), "s");
+    let (summary, description) = fixture::describe_shop_ticket();
     let key = home
         .jira
         .create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
     home.ends_well(&["process-ticket", &key, "--config", "configs/acme-shop.yaml"])
         .await?;
-    figure(
+    print_figure(
         "setup_to_first_ticket_seconds",
         start.elapsed().as_secs_f64(),
         "s",
@@ -34,20 +36,20 @@ pub(crate) async fn first_ticket() -> anyhow::Result<()> {
 }
 
 /// Empty folder with the stand-ins of all external services.
-struct Home {
+struct SetupFolder {
     github: FakeGitHub,
     jira: FakeJira,
     model: ScriptedModel,
     folder: TempDir,
 }
 
-impl Home {
+impl SetupFolder {
     async fn start() -> anyhow::Result<Self> {
         let github = FakeGitHub::start(GitHubOptions::default()).await?;
-        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
-        let model = ScriptedModel::start(fixture::script()).await?;
+        github.create_repository(fixture::REPOSITORY, &fixture::list_shop_files())?;
+        let model = ScriptedModel::start(fixture::build_shop_script()).await?;
         // `setup model` tests the key with this prompt.
-        model.set_script("Reply with the one word", vec![Step::say("ok")]);
+        model.set_script("Reply with the one word", vec![ScriptStep::say("ok")]);
         let home = Self {
             github,
             jira: FakeJira::start(JiraOptions::default()).await?,
@@ -108,7 +110,7 @@ impl Home {
             &["--base-url", &model, "--api-key-file", "model.key"],
         ];
         self.runs(&model.concat()).await?;
-        shop(&self.folder.path().join("checkout")).await?;
+        create_shop_checkout(&self.folder.path().join("checkout")).await?;
         let project = fixture::PROJECT;
         self.ends_well(&[
             "repo",
@@ -133,7 +135,7 @@ impl Home {
         let folder = self.folder.path();
         // A clean environment proves that the commands need nothing else.
         let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER");
-        let ran = Command::new(e2e::binary("journeyman")?)
+        let ran = Command::new(e2e::find_binary("journeyman")?)
             .args(arguments)
             .env_clear()
             .envs(kept)

@@ -3,16 +3,16 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, ensure};
-use bootstrap::now;
-use domain::{Entry, StopReason};
-use e2e::{World, ci};
+use bootstrap::read_wall_clock;
+use domain::{JournalEntry, StopReason};
+use e2e::{TestWorld, run_ci_tests};
 use serde_json::{Value, json};
-use testkit::{Step, fixture, model::MODEL_API_KEY};
+use testkit::{ScriptStep, fixture, model::MODEL_API_KEY};
 use tokio::time::{Instant, sleep};
 
 use crate::bench::{
-    measure::{Samples, figure, ms},
-    processes::Services,
+    measure::{DurationSamples, convert_to_milliseconds, print_figure},
+    processes::ServiceProcesses,
 };
 
 /// Command of each turn; it prints half a kilobyte.
@@ -27,8 +27,12 @@ const POLL: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Creates a ticket with its own script, without a request for work.
-pub(crate) fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec<Step>) -> String {
-    let (summary, description) = fixture::ticket();
+pub(crate) fn create_scripted_ticket(
+    world: &TestWorld,
+    marker: &str,
+    script: impl FnOnce(&str) -> Vec<ScriptStep>,
+) -> String {
+    let (summary, description) = fixture::describe_shop_ticket();
     let summary = format!("{summary} ({marker})");
     let key = world
         .jira
@@ -38,7 +42,7 @@ pub(crate) fn file(world: &World, marker: &str, script: impl FnOnce(&str) -> Vec
 }
 
 /// Polls the stand-ins alone, so that waiting causes no load on the services.
-pub(crate) async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
+pub(crate) async fn wait_for(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
     let end = Instant::now() + PATIENCE;
     while !reached() {
         ensure!(Instant::now() < end, "{what}: not seen");
@@ -48,11 +52,11 @@ pub(crate) async fn wait(what: &str, mut reached: impl FnMut() -> bool) -> anyho
 }
 
 /// Waits for the end of a ticket's run and returns the last journal entry.
-pub(crate) async fn ended(
-    world: &World,
+pub(crate) async fn wait_for_end(
+    world: &TestWorld,
     key: &str,
     wanted: fn(&StopReason) -> bool,
-) -> anyhow::Result<Entry> {
+) -> anyhow::Result<JournalEntry> {
     let run = world.run(key, 0).await?;
     let (mut journal, reason) = world.finished(&run).await?;
     ensure!(wanted(&reason), "{run} ended with {reason:?}");
@@ -63,21 +67,21 @@ pub(crate) fn no_change(reason: &StopReason) -> bool {
     matches!(reason, StopReason::NoChange { .. } | StopReason::GivenUp { .. })
 }
 
-fn completed(reason: &StopReason) -> bool {
+fn is_completed(reason: &StopReason) -> bool {
     matches!(reason, StopReason::Completed)
 }
 
 /// Prints the time from a signed webhook to the model's first call.
-pub(crate) async fn first_call(world: &World) -> anyhow::Result<()> {
-    let mut samples = Samples::default();
+pub(crate) async fn first_call(world: &TestWorld) -> anyhow::Result<()> {
+    let mut samples = DurationSamples::default();
     for number in 0..=FIRST_CALLS {
-        let key = file(world, &format!("first-{number}"), |_| {
+        let key = create_scripted_ticket(world, &format!("first-{number}"), |_| {
             vec![fixture::nothing_to_do()]
         });
         let before = world.model.all_calls().len();
         let start = Instant::now();
         world.ask_for_work(&key)?;
-        wait("the model's first call", || {
+        wait_for("the model's first call", || {
             world.model.all_calls().len() > before
         })
         .await?;
@@ -88,28 +92,32 @@ pub(crate) async fn first_call(world: &World) -> anyhow::Result<()> {
             .at
             .saturating_duration_since(start);
         if number == 0 {
-            figure("webhook_to_first_model_call_cold", ms(took), "ms");
+            print_figure(
+                "webhook_to_first_model_call_cold",
+                convert_to_milliseconds(took),
+                "ms",
+            );
         } else {
             samples.add(took);
         }
-        ended(world, &key, no_change).await?;
+        wait_for_end(world, &key, no_change).await?;
     }
     samples.print("webhook_to_first_model_call");
     Ok(())
 }
 
 /// Prints the duration of a turn, and the part outside the model's answer and the command.
-pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()> {
-    let (mut walls, mut overheads) = (Samples::default(), Samples::default());
+pub(crate) async fn measure_turns(world: &TestWorld, command: Duration) -> anyhow::Result<()> {
+    let (mut walls, mut overheads) = (DurationSamples::default(), DurationSamples::default());
     for number in 0..LONG_RUNS {
         let marker = format!("turns-{number}");
-        let key = file(world, &marker, |_| {
+        let key = create_scripted_ticket(world, &marker, |_| {
             let mut script = run_steps(TURNS - 1);
             script.push(fixture::nothing_to_do());
             script
         });
         world.ask_for_work(&key)?;
-        ended(world, &key, no_change).await?;
+        wait_for_end(world, &key, no_change).await?;
         let marker = format!("({marker})");
         let calls: Vec<_> = world
             .model
@@ -120,12 +128,12 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
         ensure!(calls.len() == TURNS, "{} turns instead of {TURNS}", calls.len());
         // 50 calls enclose 49 turns.
         let wall = calls[TURNS - 1].at.saturating_duration_since(calls[0].at) / 49;
-        let model = answers(world, calls.into_iter().map(|call| call.request).collect()).await?;
+        let model = time_model_answers(world, calls.into_iter().map(|call| call.request).collect()).await?;
         walls.add(wall);
         overheads.add(wall.saturating_sub(model + command));
         if number == 0 {
-            figure("floor_model_answer", ms(model), "ms");
-            figure("floor_command", ms(command), "ms");
+            print_figure("floor_model_answer", convert_to_milliseconds(model), "ms");
+            print_figure("floor_command", convert_to_milliseconds(command), "ms");
         }
     }
     walls.print("turn_wall");
@@ -134,7 +142,7 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
 }
 
 /// Sends the same requests from a bare client and returns the stand-in's mean latency.
-async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration> {
+async fn time_model_answers(world: &TestWorld, requests: Vec<Value>) -> anyhow::Result<Duration> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/v1/messages", world.model.url());
     let count = u32::try_from(requests.len())?;
@@ -154,24 +162,24 @@ async fn answers(world: &World, requests: Vec<Value>) -> anyhow::Result<Duration
 
 /// Builds `count` turns with one command each. Each command is different, because the planner stops a model
 /// that repeats itself.
-pub(crate) fn run_steps(count: usize) -> Vec<Step> {
-    let step = |number| Step::call("run_command", json!({"command": format!("{COMMAND} # {number}")}));
+pub(crate) fn run_steps(count: usize) -> Vec<ScriptStep> {
+    let step = |number| ScriptStep::call("run_command", json!({"command": format!("{COMMAND} # {number}")}));
     (0..count).map(step).collect()
 }
 
 /// Prints the time from the webhook to the open pull request. The project's tests run twice in between.
-pub(crate) async fn pull_requests(world: &World) -> anyhow::Result<()> {
-    let mut samples = Samples::default();
+pub(crate) async fn pull_requests(world: &TestWorld) -> anyhow::Result<()> {
+    let mut samples = DurationSamples::default();
     for number in 0..PULL_REQUESTS {
-        let key = file(world, &format!("pull-{number}"), |_| fixture::script());
+        let key = create_scripted_ticket(world, &format!("pull-{number}"), |_| fixture::build_shop_script());
         let before = world.github.pull_requests(fixture::REPOSITORY).len();
         let start = Instant::now();
         world.ask_for_work(&key)?;
-        let opened = wait("the pull request", || {
+        let opened = wait_for("the pull request", || {
             world.github.pull_requests(fixture::REPOSITORY).len() > before
         });
         samples.add(opened.await? - start);
-        ended(world, &key, completed).await?;
+        wait_for_end(world, &key, is_completed).await?;
     }
     samples.print("ticket_to_pull_request");
     floor_tests().await
@@ -180,58 +188,66 @@ pub(crate) async fn pull_requests(world: &World) -> anyhow::Result<()> {
 /// Prints the floor: the same two test runs without Journeyman.
 async fn floor_tests() -> anyhow::Result<()> {
     let checkout = tempfile::tempdir()?;
-    for (path, content) in fixture::files() {
+    for (path, content) in fixture::list_shop_files() {
         let file = checkout.path().join(path);
         std::fs::create_dir_all(file.parent().context("parent")?)?;
         std::fs::write(file, content)?;
     }
     let folder = checkout.path();
-    let samples = Samples::sequential(5, async |_| {
-        ci(folder).await?;
-        ci(folder).await.map(drop)
+    let samples = DurationSamples::sequential(5, async |_| {
+        run_ci_tests(folder).await?;
+        run_ci_tests(folder).await.map(drop)
     });
     samples.await?.print("floor_two_test_runs");
     Ok(())
 }
 
 /// Prints the cost of many concurrent tickets with 50 turns and a pull request each.
-pub(crate) async fn at_once(world: &World, services: &Services, tickets: usize) -> anyhow::Result<()> {
+pub(crate) async fn at_once(
+    world: &TestWorld,
+    services: &ServiceProcesses,
+    tickets: usize,
+) -> anyhow::Result<()> {
     let keys: Vec<_> = (0..tickets)
-        .map(|number| file(world, &format!("many-{number}"), |_| long_script()))
+        .map(|number| create_scripted_ticket(world, &format!("many-{number}"), |_| long_script()))
         .collect();
     let calls = world.model.call_count() + tickets * TURNS;
     let store = world.logs().join("data/nats");
     let stored = size_of(&store)?;
-    let (cpu, peak, start) = (services.cpu(), services.watch_memory(), now().unix_ms());
+    let (cpu, peak, start) = (
+        services.cpu(),
+        services.watch_memory(),
+        read_wall_clock().unix_ms(),
+    );
     for key in &keys {
         world.ask_for_work(key)?;
     }
-    wait("every model call", || world.model.call_count() >= calls).await?;
+    wait_for("every model call", || world.model.call_count() >= calls).await?;
     let after = services.cpu();
     let peak = peak.stop().await?;
     let (mut end, mut steps) = (start, 0);
     for key in &keys {
-        let last = ended(world, key, completed).await?;
+        let last = wait_for_end(world, key, is_completed).await?;
         end = end.max(last.at.unix_ms());
         steps += last.position + 1;
     }
     let name = format!("tickets_{tickets}x{TURNS}");
     let wall = (end - start) as f64 / 1000.0;
-    figure(&format!("{name}_wall"), wall, "s");
-    figure("durable_steps", steps as f64 / wall, "per_second");
+    print_figure(&format!("{name}_wall"), wall, "s");
+    print_figure("durable_steps", steps as f64 / wall, "per_second");
     let stored = (size_of(&store)? - stored) / tickets as f64;
-    figure("storage_1000_runs", stored * 1000.0 / MIB, "MiB");
-    figure(
+    print_figure("storage_1000_runs", stored * 1000.0 / MIB, "MiB");
+    print_figure(
         &format!("{name}_cpu_services"),
         after.services - cpu.services,
         "s",
     );
-    figure(
+    print_figure(
         &format!("{name}_cpu_nats_redis"),
         after.servers - cpu.servers,
         "s",
     );
-    figure(&format!("{name}_peak_memory_services"), peak, "MiB");
+    print_figure(&format!("{name}_peak_memory_services"), peak, "MiB");
     Ok(())
 }
 
@@ -252,19 +268,19 @@ fn size_of(folder: &Path) -> anyhow::Result<f64> {
 }
 
 /// Builds a script of 50 turns: the fixture's change after many reads of the file.
-fn long_script() -> Vec<Step> {
-    let kept = fixture::script()
+fn long_script() -> Vec<ScriptStep> {
+    let kept = fixture::build_shop_script()
         .into_iter()
-        .filter(|step| !tests(step))
+        .filter(|step| !is_test_step(step))
         .collect::<Vec<_>>();
     let mut script = run_steps(TURNS - kept.len());
     // The preceding steps differ from the fixture's, so its expectations do not hold.
-    script.extend(kept.into_iter().map(|step| Step { expect: None, ..step }));
+    script.extend(kept.into_iter().map(|step| ScriptStep { expect: None, ..step }));
     script
 }
 
 /// True if the step runs the project's tests, whose duration would distort the figure.
-fn tests(step: &Step) -> bool {
+fn is_test_step(step: &ScriptStep) -> bool {
     let is_test = |(_, input): &(String, Value)| input["command"] == fixture::TEST_COMMAND;
     step.calls.iter().any(is_test)
 }

@@ -1,14 +1,14 @@
 //! Token cost of a long conversation, and the savings of caching and clearing.
 
 use anyhow::ensure;
-use domain::{Entry, Fact, StopReason, Usage};
-use e2e::{Options, World};
+use domain::{Fact, JournalEntry, StopReason, TokenUsage};
+use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{Step, fixture};
+use testkit::{ScriptStep, fixture};
 
 use crate::bench::{
-    measure::figure,
-    tickets::{file, no_change},
+    measure::print_figure,
+    tickets::{create_scripted_ticket, no_change},
 };
 
 const TURNS: usize = 50;
@@ -21,52 +21,52 @@ const READ_PRICE: f64 = 0.1;
 const WRITE_PRICE: f64 = 1.25;
 
 /// Prints the tokens of a run of 50 turns that each read a file, with a large and with a small context.
-pub(crate) async fn all() -> anyhow::Result<()> {
-    let whole = sum(&run(1_000_000).await?);
-    let short = sum(&run(ROOM).await?);
+pub(crate) async fn measure_tokens() -> anyhow::Result<()> {
+    let whole = sum_token_usage(&play_token_run(1_000_000).await?);
+    let short = sum_token_usage(&play_token_run(ROOM).await?);
     let input = whole.input_tokens as f64;
-    figure("floor_tokens_50_turns_input", input / 1000.0, "thousand");
-    figure(
+    print_figure("floor_tokens_50_turns_input", input / 1000.0, "thousand");
+    print_figure(
         "tokens_50_turns_cached",
-        percent(whole.cache_read_tokens as f64, input),
+        compute_percent(whole.cache_read_tokens as f64, input),
         "percent",
     );
-    figure(
+    print_figure(
         "tokens_50_turns_saved_by_caching",
-        percent(input - price(&whole), input),
+        compute_percent(input - compute_token_price(&whole), input),
         "percent",
     );
-    figure(
+    print_figure(
         "tokens_50_turns_input_cleared",
         short.input_tokens as f64 / 1000.0,
         "thousand",
     );
-    figure(
+    print_figure(
         "tokens_50_turns_saved_by_both",
-        percent(input - price(&short), input),
+        compute_percent(input - compute_token_price(&short), input),
         "percent",
     );
     Ok(())
 }
 
 /// Returns the price in uncached input tokens.
-fn price(usage: &Usage) -> f64 {
+fn compute_token_price(usage: &TokenUsage) -> f64 {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let plain = usage.input_tokens.saturating_sub(read + written);
     plain as f64 + read as f64 * READ_PRICE + written as f64 * WRITE_PRICE
 }
 
-fn percent(part: f64, of: f64) -> f64 {
+fn compute_percent(part: f64, of: f64) -> f64 {
     100.0 * part / of.max(1.0)
 }
 
-async fn run(room: u64) -> anyhow::Result<Vec<Entry>> {
+async fn play_token_run(room: u64) -> anyhow::Result<Vec<JournalEntry>> {
     let options = Options {
         settings: vec![("PLANNER__CONTEXT_TOKENS", room.to_string())],
         ..Options::default()
     };
-    let world = Box::pin(World::start(options)).await?;
-    let key = file(&world, "tokens", |_| script());
+    let world = Box::pin(TestWorld::start(options)).await?;
+    let key = create_scripted_ticket(&world, "tokens", |_| build_token_script());
     world.ask_for_work(&key)?;
     let run = world.run(&key, 0).await?;
     let (journal, reason): (_, StopReason) = world.finished(&run).await?;
@@ -75,21 +75,21 @@ async fn run(room: u64) -> anyhow::Result<Vec<Entry>> {
     Ok(journal)
 }
 
-fn script() -> Vec<Step> {
+fn build_token_script() -> Vec<ScriptStep> {
     let write = "seq -w 1 2000 > notes.txt";
-    let mut steps = vec![Step::call("run_command", json!({"command": write}))];
-    let read = |number| Step::call("run_command", json!({"command": format!("{READ} # {number}")}));
+    let mut steps = vec![ScriptStep::call("run_command", json!({"command": write}))];
+    let read = |number| ScriptStep::call("run_command", json!({"command": format!("{READ} # {number}")}));
     steps.extend((2..TURNS - 1).map(read));
     // The run ends without a change, so the file must be gone.
     let undo = json!({"command": "rm notes.txt"});
-    steps.push(Step::call("run_command", undo));
+    steps.push(ScriptStep::call("run_command", undo));
     steps.push(fixture::nothing_to_do());
     steps
 }
 
 /// Sums the tokens of the work. Intake and review are separate facts and do not count.
-fn sum(journal: &[Entry]) -> Usage {
-    let mut sum = Usage::default();
+fn sum_token_usage(journal: &[JournalEntry]) -> TokenUsage {
+    let mut sum = TokenUsage::default();
     for entry in journal {
         if let Fact::ModelReplied { reply, .. } = &entry.fact {
             let usage = &reply.usage;

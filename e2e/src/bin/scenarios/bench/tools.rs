@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
-use bootstrap::now;
+use bootstrap::read_wall_clock;
 use domain::{RepositoryName, RunFence, RunId, TicketKey};
-use e2e::World;
-use grant::{Audience, Grant, Signer};
+use e2e::TestWorld;
+use grant::{Grant, GrantAudience, GrantSigner};
 use proto::executor as wire;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tonic::{Request, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use crate::bench::{
-    measure::{Samples, say},
+    measure::{DurationSamples, print_line},
     tickets::COMMAND,
 };
 
@@ -26,9 +26,9 @@ const READS: usize = 1000;
 const COMMANDS: usize = 200;
 
 /// Caller of the executor with grants under its own key, in addition to the planner.
-pub(crate) struct Bench {
+pub(crate) struct BenchCaller {
     client: ExecutorServiceClient<Channel>,
-    signer: Arc<Signer>,
+    signer: Arc<GrantSigner>,
     gate_url: String,
     run: RunId,
     repository: RepositoryName,
@@ -38,16 +38,16 @@ pub(crate) struct Bench {
     workspace: String,
 }
 
-impl Bench {
+impl BenchCaller {
     /// Generates a key under the name that the services are configured with.
-    pub(crate) fn keys() -> anyhow::Result<Signer> {
-        Ok(Signer::new(KEY_ID, &grant::generate().private_key)?)
+    pub(crate) fn keys() -> anyhow::Result<GrantSigner> {
+        Ok(GrantSigner::new(KEY_ID, &grant::generate_key_pair().private_key)?)
     }
 
     /// Connects as the run of ticket `number`, without a workspace.
     pub(crate) async fn connect(
-        world: &World,
-        signer: &Arc<Signer>,
+        world: &TestWorld,
+        signer: &Arc<GrantSigner>,
         repository: &str,
         number: u64,
     ) -> anyhow::Result<Self> {
@@ -76,7 +76,7 @@ impl Bench {
             fence: Some(self.fence.into()),
             repository: self.repository.to_string(),
             gate_url: self.gate_url.clone(),
-            gate_grant: self.grant(Audience::Gate)?,
+            gate_grant: self.grant(GrantAudience::Gate)?,
             base_commit: self.base.clone(),
             base_branch: "main".to_owned(),
             ..wire::WorkspaceSpec::default()
@@ -95,7 +95,7 @@ impl Bench {
         );
         let asked = reqwest::Client::new()
             .get(url)
-            .bearer_auth(self.grant(Audience::Gate)?);
+            .bearer_auth(self.grant(GrantAudience::Gate)?);
         asked.send().await?.error_for_status()?;
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Bench {
         Ok(())
     }
 
-    fn grant(&self, audience: Audience) -> anyhow::Result<String> {
+    fn grant(&self, audience: GrantAudience) -> anyhow::Result<String> {
         let grant = Grant {
             audience,
             run: self.run.clone(),
@@ -120,13 +120,17 @@ impl Bench {
             fence: self.fence,
             network: Vec::new(),
         };
-        Ok(self.signer.sign(&grant, now())?.expose_secret().to_owned())
+        Ok(self
+            .signer
+            .sign(&grant, read_wall_clock())?
+            .expose_secret()
+            .to_owned())
     }
 
     fn request<T>(&self, message: T) -> anyhow::Result<Request<T>> {
         let mut request = Request::new(message);
         request.set_timeout(Duration::from_secs(60));
-        let bearer = format!("Bearer {}", self.grant(Audience::Executor)?).parse()?;
+        let bearer = format!("Bearer {}", self.grant(GrantAudience::Executor)?).parse()?;
         request.metadata_mut().insert("authorization", bearer);
         Ok(request)
     }
@@ -139,7 +143,7 @@ impl Bench {
             call_id: self.run.call(position).to_string(),
             name: name.to_owned(),
             input_json: input.to_string(),
-            commit_time_s: now().unix_s(),
+            commit_time_s: read_wall_clock().unix_s(),
             commit_author: String::new(),
         };
         let mut events = self
@@ -163,7 +167,7 @@ impl Bench {
 
     async fn list_tools(&self) -> anyhow::Result<usize> {
         let mut request = Request::new(wire::ListToolsRequest {});
-        let token = self.signer.sign_status(now())?;
+        let token = self.signer.sign_status(read_wall_clock())?;
         request.metadata_mut().insert(
             "authorization",
             format!("Bearer {}", token.expose_secret()).parse()?,
@@ -178,32 +182,32 @@ impl Bench {
 }
 
 /// Prints the round trips of a read and of a command with their floors. Returns the command's median.
-pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Duration> {
-    let mut bench = Box::pin(Bench::connect(world, signer, fixture::REPOSITORY, 9999)).await?;
+pub(crate) async fn round_trips(world: &TestWorld, signer: &Arc<GrantSigner>) -> anyhow::Result<Duration> {
+    let mut bench = Box::pin(BenchCaller::connect(world, signer, fixture::REPOSITORY, 9999)).await?;
     bench.open().await?;
     let write = json!({"path": FILE, "content": ten_kilobytes()});
     bench.call(1, "write_file", &write).await?;
 
     let read = json!({"path": FILE});
     // Each call has another id, because the executor answers a known id with the stored result.
-    Samples::sequential(READS, |number| {
+    DurationSamples::sequential(READS, |number| {
         bench.call(1000 + number as u64, "read_file", &read)
     })
     .await?
     .print("tool_read_file_10kB");
     let bytes = bench.list_tools().await?;
-    let lists = Samples::sequential(READS, async |_| bench.list_tools().await.map(drop)).await?;
+    let lists = DurationSamples::sequential(READS, async |_| bench.list_tools().await.map(drop)).await?;
     lists.print("floor_grpc_list_tools");
-    say(&format!("# floor_grpc_list_tools answers with {bytes} bytes"));
+    print_line(&format!("# floor_grpc_list_tools answers with {bytes} bytes"));
 
     let nothing = json!({"command": "true"});
-    Samples::sequential(COMMANDS, |number| {
+    DurationSamples::sequential(COMMANDS, |number| {
         bench.call(10_000 + number as u64, "run_command", &nothing)
     })
     .await?
     .print("tool_run_command_true");
     for shell in ["sh", "bash"] {
-        let starts = Samples::sequential(COMMANDS, async |_| {
+        let starts = DurationSamples::sequential(COMMANDS, async |_| {
             let status = Command::new(shell).args(["-c", "true"]).status().await?;
             ensure!(status.success(), "{shell} -c true: {status}");
             Ok(())
@@ -212,7 +216,7 @@ pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::
     }
 
     let command = json!({"command": COMMAND});
-    let commands = Samples::sequential(COMMANDS, |number| {
+    let commands = DurationSamples::sequential(COMMANDS, |number| {
         bench.call(20_000 + number as u64, "run_command", &command)
     });
     let median = commands.await?.median();

@@ -3,17 +3,17 @@
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
-use e2e::World;
+use e2e::TestWorld;
 use futures::future::try_join_all;
-use grant::Signer;
+use grant::GrantSigner;
 use serde_json::{Value, json};
 use testkit::fixture;
 use tokio::{process::Command, time::Instant};
 
 use crate::bench::{
-    measure::{Samples, figure, ms, say},
-    processes::Services,
-    tools::{Bench, FILE, ten_kilobytes},
+    measure::{DurationSamples, convert_to_milliseconds, print_figure, print_line},
+    processes::ServiceProcesses,
+    tools::{BenchCaller, FILE, ten_kilobytes},
 };
 
 /// Repositories: name of the figure, repository, number of files.
@@ -33,9 +33,13 @@ const REST: f64 = 0.03;
 pub(crate) const SLOTS: usize = OPENS + 6;
 
 /// Prints all figures with their floors.
-pub(crate) async fn all(world: &World, services: &Services, signer: Arc<Signer>) -> anyhow::Result<()> {
+pub(crate) async fn measure_workspaces(
+    world: &TestWorld,
+    services: &ServiceProcesses,
+    signer: Arc<GrantSigner>,
+) -> anyhow::Result<()> {
     for (name, repository, files) in SIZES {
-        Box::pin(opens(world, services, &signer, (name, repository, files))).await?;
+        Box::pin(measure_opens(world, services, &signer, (name, repository, files))).await?;
     }
     let benches = Box::pin(opens_at_once(world, &signer)).await?;
     Box::pin(work_at_once(services, &benches[..BUSY])).await?;
@@ -46,50 +50,63 @@ pub(crate) async fn all(world: &World, services: &Services, signer: Arc<Signer>)
 }
 
 /// Prints the first opening of a repository, later openings, and a search in it.
-async fn opens(
-    world: &World,
-    services: &Services,
-    signer: &Arc<Signer>,
+async fn measure_opens(
+    world: &TestWorld,
+    services: &ServiceProcesses,
+    signer: &Arc<GrantSigner>,
     (name, repository, count): (&str, &str, usize),
 ) -> anyhow::Result<()> {
-    let files: Vec<(String, String)> = (0..count).map(source).collect();
+    let files: Vec<(String, String)> = (0..count).map(generate_source_file).collect();
     let files: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
     world.github.create_repository(repository, &files)?;
-    let mut bench = Box::pin(Bench::connect(world, signer, repository, 8000)).await?;
+    let mut bench = Box::pin(BenchCaller::connect(world, signer, repository, 8000)).await?;
     let gate = Instant::now();
     bench.warm_gate().await?;
-    figure(&format!("gate_first_fetch_{name}"), ms(gate.elapsed()), "ms");
+    print_figure(
+        &format!("gate_first_fetch_{name}"),
+        convert_to_milliseconds(gate.elapsed()),
+        "ms",
+    );
     let cold = Instant::now();
     bench.open().await?;
-    figure(&format!("open_cold_{name}"), ms(cold.elapsed()), "ms");
-    let mirror = mirror(world, repository)?;
-    clone(&mirror, "--depth=1", &format!("floor_clone_depth_1_{name}")).await?;
-    let mut warm = Samples::default();
+    print_figure(
+        &format!("open_cold_{name}"),
+        convert_to_milliseconds(cold.elapsed()),
+        "ms",
+    );
+    let mirror = find_mirror_url(world, repository)?;
+    measure_clone(&mirror, "--depth=1", &format!("floor_clone_depth_1_{name}")).await?;
+    let mut warm = DurationSamples::default();
     for _ in 0..WARM_OPENS {
         bench.close().await?;
-        rest(services).await?;
+        wait_for_rest(services).await?;
         let start = Instant::now();
         bench.open().await?;
         warm.add(start.elapsed());
     }
     warm.print(&format!("open_warm_{name}"));
-    search(world, &bench, name, repository).await?;
+    measure_search(world, &bench, name, repository).await?;
     bench.close().await
 }
 
 /// Generates a file of 1 kB, with forty files per folder.
-fn source(number: usize) -> (String, String) {
+fn generate_source_file(number: usize) -> (String, String) {
     let line = format!("def function_{number}(value):\n    return value + {number}\n\n");
     let text = line.repeat(1000 / line.len());
     (format!("src/part_{}/file_{number}.py", number / 40), text)
 }
 
-async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> anyhow::Result<()> {
+async fn measure_search(
+    world: &TestWorld,
+    bench: &BenchCaller,
+    name: &str,
+    repository: &str,
+) -> anyhow::Result<()> {
     let input = json!({"pattern": r"function_599\b"});
-    let searches = Samples::sequential(5, |number| {
+    let searches = DurationSamples::sequential(5, |number| {
         bench.call(1 + number as u64, "search_content", &input)
     });
     searches.await?.print(&format!("tool_search_content_{name}"));
@@ -108,7 +125,7 @@ async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> a
     } else {
         ("grep", ["-rn", r"function_599\b"])
     };
-    let floor = Samples::sequential(5, async |_| {
+    let floor = DurationSamples::sequential(5, async |_| {
         let mut command = Command::new(tool);
         command.args(arguments).arg(&tree).stdout(Stdio::null());
         let status = command.status().await?;
@@ -119,41 +136,45 @@ async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> a
     Ok(())
 }
 
-async fn opens_at_once(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Vec<Bench>> {
+async fn opens_at_once(world: &TestWorld, signer: &Arc<GrantSigner>) -> anyhow::Result<Vec<BenchCaller>> {
     let numbers = 8100..8100 + OPENS as u64;
-    let connected = numbers.map(|number| Bench::connect(world, signer, fixture::REPOSITORY, number));
+    let connected = numbers.map(|number| BenchCaller::connect(world, signer, fixture::REPOSITORY, number));
     let mut benches = Box::pin(try_join_all(connected)).await?;
     let start = Instant::now();
     let opened = benches.iter_mut().map(async |bench| {
         bench.open().await?;
         anyhow::Ok(start.elapsed())
     });
-    let mut each = Samples::default();
+    let mut each = DurationSamples::default();
     for time in Box::pin(try_join_all(opened)).await? {
         each.add(time);
     }
-    figure(&format!("opens_c{OPENS}_wall"), ms(start.elapsed()), "ms");
+    print_figure(
+        &format!("opens_c{OPENS}_wall"),
+        convert_to_milliseconds(start.elapsed()),
+        "ms",
+    );
     each.print(&format!("opens_c{OPENS}"));
-    let mirror = mirror(world, fixture::REPOSITORY)?;
+    let mirror = find_mirror_url(world, fixture::REPOSITORY)?;
     let start = Instant::now();
     let clones = (0..OPENS).map(|_| clone_to_nowhere(&mirror, "--shared"));
     try_join_all(clones).await?;
-    figure(
+    print_figure(
         &format!("floor_clone_shared_c{OPENS}_wall"),
-        ms(start.elapsed()),
+        convert_to_milliseconds(start.elapsed()),
         "ms",
     );
     Ok(benches)
 }
 
-async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<()> {
+async fn work_at_once(services: &ServiceProcesses, benches: &[BenchCaller]) -> anyhow::Result<()> {
     let nothing = json!({"command": "true"});
     let start = Instant::now();
-    try_join_all(benches.iter().map(|bench| repeated(bench, 100, &nothing))).await?;
-    rate("commands", start);
+    try_join_all(benches.iter().map(|bench| repeat_call(bench, 100, &nothing))).await?;
+    print_rate("commands", start);
     let start = Instant::now();
-    try_join_all((0..BUSY).map(|_| spawns())).await?;
-    rate("floor_sh_true", start);
+    try_join_all((0..BUSY).map(|_| spawn_shells())).await?;
+    print_rate("floor_sh_true", start);
 
     let first = benches.first().context("a workspace")?;
     let before = services.memory_of("executor")?;
@@ -166,8 +187,8 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
             () = tokio::time::sleep(SAMPLE) => peak = peak.max(services.memory_of("executor")?),
         }
     }
-    figure("executor_memory_before_yes_3s", before, "MiB");
-    figure("executor_memory_peak_of_yes_3s", peak, "MiB");
+    print_figure("executor_memory_before_yes_3s", before, "MiB");
+    print_figure("executor_memory_peak_of_yes_3s", peak, "MiB");
 
     let (reader, others) = benches.split_last().context("a workspace")?;
     let write = json!({"path": FILE, "content": ten_kilobytes()});
@@ -178,7 +199,7 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
         // The commands have started by then.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let read = json!({"path": FILE});
-        Samples::sequential(READS, |number| {
+        DurationSamples::sequential(READS, |number| {
             reader.call(1000 + number as u64, "read_file", &read)
         })
         .await
@@ -189,19 +210,19 @@ async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<
     Ok(())
 }
 
-fn rate(name: &str, start: Instant) {
+fn print_rate(name: &str, start: Instant) {
     let rate = (BUSY * COMMANDS_EACH) as f64 / start.elapsed().as_secs_f64();
-    figure(&format!("{name}_c{BUSY}"), rate, "per_second");
+    print_figure(&format!("{name}_c{BUSY}"), rate, "per_second");
 }
 
-async fn repeated(bench: &Bench, from: u64, input: &Value) -> anyhow::Result<()> {
+async fn repeat_call(bench: &BenchCaller, from: u64, input: &Value) -> anyhow::Result<()> {
     for number in 0..COMMANDS_EACH as u64 {
         bench.call(from + number, "run_command", input).await?;
     }
     Ok(())
 }
 
-async fn spawns() -> anyhow::Result<()> {
+async fn spawn_shells() -> anyhow::Result<()> {
     for _ in 0..COMMANDS_EACH {
         let status = Command::new("sh").args(["-c", "true"]).status().await?;
         ensure!(status.success(), "sh -c true: {status}");
@@ -209,8 +230,8 @@ async fn spawns() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn clone(mirror: &str, how: &str, name: &str) -> anyhow::Result<()> {
-    let clones = Samples::sequential(3, |_| clone_to_nowhere(mirror, how));
+async fn measure_clone(mirror: &str, how: &str, name: &str) -> anyhow::Result<()> {
+    let clones = DurationSamples::sequential(3, |_| clone_to_nowhere(mirror, how));
     clones.await?.print(name);
     Ok(())
 }
@@ -225,21 +246,21 @@ async fn clone_to_nowhere(mirror: &str, how: &str) -> anyhow::Result<()> {
 }
 
 /// URL of the executor's mirror as a git remote.
-fn mirror(world: &World, repository: &str) -> anyhow::Result<String> {
+fn find_mirror_url(world: &TestWorld, repository: &str) -> anyhow::Result<String> {
     let path = executor_folder(world)?
         .join("mirrors")
         .join(format!("{repository}.git"));
     Ok(format!("file://{}", path.display()))
 }
 
-fn executor_folder(world: &World) -> anyhow::Result<PathBuf> {
+fn executor_folder(world: &TestWorld) -> anyhow::Result<PathBuf> {
     let folder = world.setting("EXECUTOR__DATA_DIR");
     Ok(PathBuf::from(folder.context("the executor's folder")?))
 }
 
 /// Waits at most 20 s until the executor is idle: it prepares its next checkout in the background, which
 /// would distort the next opening.
-async fn rest(services: &Services) -> anyhow::Result<()> {
+async fn wait_for_rest(services: &ServiceProcesses) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut before = services.cpu_of("executor")?;
     while start.elapsed() < Duration::from_secs(20) {
@@ -250,6 +271,6 @@ async fn rest(services: &Services) -> anyhow::Result<()> {
         }
         before = now;
     }
-    say("# the executor did not come to rest");
+    print_line("# the executor did not come to rest");
     Ok(())
 }

@@ -16,19 +16,19 @@ const AT_REST: Duration = Duration::from_secs(420);
 
 /// Limits and observed maximum of the number of executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Autoscaled {
+pub(crate) struct AutoscaleWatch {
     least: u64,
     most: u64,
     limit: u64,
 }
 
-impl Autoscaled {
+impl AutoscaleWatch {
     /// Reads the limits and waits until no demand of an earlier round remains.
     ///
     /// # Errors
     /// When no `ScaledObject` scales the executors, or their number does not fall to the minimum.
     pub(crate) async fn at_rest() -> anyhow::Result<Self> {
-        let scaled = kubectl::get(&["-n", INSIDE, "scaledobject", "executor"])
+        let scaled = kubectl::get_json(&["-n", INSIDE, "scaledobject", "executor"])
             .await
             .context(
                 "nothing scales the executors; name a kustomization with the component k8s/components/keda",
@@ -48,7 +48,7 @@ impl Autoscaled {
     /// Records the maximum number of executors until it is dropped.
     pub(crate) async fn watch(&mut self) -> anyhow::Result<()> {
         loop {
-            self.most = self.most.max(executors().await?.wanted);
+            self.most = self.most.max(read_executor_replicas().await?.wanted);
             sleep(TICK).await;
         }
     }
@@ -60,7 +60,7 @@ impl Autoscaled {
     pub(crate) async fn rest(&self) -> anyhow::Result<Duration> {
         let start = Instant::now();
         let rested = async {
-            while !executors().await?.is(self.least) {
+            while !read_executor_replicas().await?.is(self.least) {
                 sleep(TICK).await;
             }
             anyhow::Ok(start.elapsed())
@@ -82,12 +82,12 @@ impl Autoscaled {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Executors {
+struct ExecutorReplicas {
     wanted: u64,
     there: u64,
 }
 
-impl Executors {
+impl ExecutorReplicas {
     fn of(deployment: &Value) -> Self {
         let number = |part: &str| deployment[part]["replicas"].as_u64().unwrap_or_default();
         Self {
@@ -101,9 +101,9 @@ impl Executors {
     }
 }
 
-async fn executors() -> anyhow::Result<Executors> {
-    let deployment = kubectl::get(&["-n", INSIDE, "deployment", "executor"]).await?;
-    Ok(Executors::of(&deployment))
+async fn read_executor_replicas() -> anyhow::Result<ExecutorReplicas> {
+    let deployment = kubectl::get_json(&["-n", INSIDE, "deployment", "executor"]).await?;
+    Ok(ExecutorReplicas::of(&deployment))
 }
 
 #[cfg(test)]
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn executors_rest_after_last_pod_ends() {
-        let leaving = Executors::of(&json!({"spec": {"replicas": 0}, "status": {"replicas": 1}}));
-        let gone = Executors::of(&json!({"spec": {"replicas": 0}, "status": {}}));
+        let leaving = ExecutorReplicas::of(&json!({"spec": {"replicas": 0}, "status": {"replicas": 1}}));
+        let gone = ExecutorReplicas::of(&json!({"spec": {"replicas": 0}, "status": {}}));
         assert_eq!([leaving.is(0), gone.is(0)], [false, true]);
     }
 
     #[test]
     fn autoscale_round_requires_additional_executor() {
-        let seen = |most| Autoscaled {
+        let seen = |most| AutoscaleWatch {
             least: 0,
             most,
             limit: 4,

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::cluster_test::{
     events::ClusterEvent,
     isolation::cut_off_pods,
-    kubectl::{self, WORKLOADS, inside, kubectl, last_pod},
+    kubectl::{self, WORKLOADS, last_pod, run_inside, run_kubectl},
     names::{INSIDE, OUTSIDE, POD},
 };
 
@@ -44,15 +44,15 @@ pub(crate) async fn disturb_cluster(event: ClusterEvent) -> anyhow::Result<Strin
 async fn scale_executors() -> anyhow::Result<String> {
     for count in EXECUTORS {
         let replicas = format!("--replicas={count}");
-        inside(CHANGE, &["scale", "deployment/executor", &replicas]).await?;
+        run_inside(CHANGE, &["scale", "deployment/executor", &replicas]).await?;
         sleep(SCALED).await;
     }
     Ok(String::new())
 }
 
 async fn restart_workloads() -> anyhow::Result<String> {
-    inside(CHANGE, &[&["rollout", "restart"][..], &WORKLOADS].concat()).await?;
-    kubectl::ready().await?;
+    run_inside(CHANGE, &[&["rollout", "restart"][..], &WORKLOADS].concat()).await?;
+    kubectl::wait_until_ready().await?;
     Ok(String::new())
 }
 
@@ -70,10 +70,10 @@ async fn drain_node() -> anyhow::Result<String> {
         "--pod-selector=app.kubernetes.io/instance=cluster-test",
         "--timeout=240s",
     ];
-    let drained = inside(CHANGE, &arguments).await;
+    let drained = run_inside(CHANGE, &arguments).await;
     // The node accepts pods again even after a failed drain: in a small cluster NATS has no other node to
     // start on.
-    kubectl(&["uncordon", &node]).await?;
+    run_kubectl(&["uncordon", &node]).await?;
     drained?;
     Ok(format!("with {}", pods.join(", ")))
 }
@@ -81,8 +81,8 @@ async fn drain_node() -> anyhow::Result<String> {
 /// Selects the node with the most services, preferably with NATS and an executor, and returns it with its
 /// services. The node of the stand-ins is never selected.
 async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
-    let stand_ins = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
-    let pods = kubectl::get(&["-n", INSIDE, "pods"]).await?;
+    let stand_ins = kubectl::get_json(&["-n", OUTSIDE, "pod", POD]).await?;
+    let pods = kubectl::get_json(&["-n", INSIDE, "pods"]).await?;
     let mut nodes = BTreeMap::<String, Vec<String>>::new();
     for pod in pods["items"].as_array().into_iter().flatten() {
         let (node, label) = (
@@ -104,18 +104,18 @@ async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
 }
 
 async fn kill_nats_server() -> anyhow::Result<String> {
-    inside(
+    run_inside(
         CHANGE,
         &["delete", "pod", "nats-1", "--force", "--grace-period=0"],
     )
     .await?;
-    kubectl::ready().await?;
+    kubectl::wait_until_ready().await?;
     Ok(String::new())
 }
 
 async fn roll_ingest() -> anyhow::Result<String> {
-    inside(CHANGE, &["rollout", "restart", "deployment/ingest"]).await?;
-    kubectl::ready().await?;
+    run_inside(CHANGE, &["rollout", "restart", "deployment/ingest"]).await?;
+    kubectl::wait_until_ready().await?;
     Ok(String::new())
 }
 
@@ -127,24 +127,24 @@ async fn delete_pods_by_force() -> anyhow::Result<String> {
     }
     let mut arguments = vec!["delete", "pod", "--force", "--grace-period=0"];
     arguments.extend(pods.iter().map(String::as_str));
-    inside(CHANGE, &arguments).await?;
-    kubectl::ready().await?;
+    run_inside(CHANGE, &arguments).await?;
+    kubectl::wait_until_ready().await?;
     Ok(pods.join(", "))
 }
 
 /// Removes Redis for a while and restores it, even after an error.
 async fn take_redis_away() -> anyhow::Result<String> {
     let away = async {
-        inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;
+        run_inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;
         // The scaling alone would let Redis end in order.
         let pods = "--selector=app.kubernetes.io/name=redis";
-        inside(CHANGE, &["delete", "pod", pods, "--force", "--grace-period=0"]).await?;
+        run_inside(CHANGE, &["delete", "pod", pods, "--force", "--grace-period=0"]).await?;
         sleep(WITHOUT_REDIS).await;
         anyhow::Ok(())
     };
     let away = away.await;
-    inside(CHANGE, &["scale", "deployment/redis", "--replicas=1"]).await?;
+    run_inside(CHANGE, &["scale", "deployment/redis", "--replicas=1"]).await?;
     away?;
-    kubectl::ready().await?;
+    kubectl::wait_until_ready().await?;
     Ok(String::new())
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::cluster_test::{
     disturbances::CHANGE,
-    kubectl::{self, inside, replace_object},
+    kubectl::{self, replace_object, run_inside},
     names::INSIDE,
     nats_monitor::{StreamReport, report_streams},
 };
@@ -58,18 +58,18 @@ impl StoreSize {
 }
 
 /// File of a `ConfigMap`, with its original content.
-struct ChangedFile {
+struct ChangedConfigMap {
     config_map: Value,
     file: &'static str,
 }
 
-impl ChangedFile {
+impl ChangedConfigMap {
     /// Finds the `ConfigMap` with this name prefix that a workload mounts.
     async fn find(workload: &str, name: &str, file: &'static str) -> anyhow::Result<Self> {
-        let known = kubectl::get(&["-n", INSIDE, workload]).await?;
+        let known = kubectl::get_json(&["-n", INSIDE, workload]).await?;
         let found =
             mounted_config_map(&known, name).with_context(|| format!("{workload} mounts no {name}"))?;
-        let config_map = kubectl::get(&["-n", INSIDE, "configmap", &found]).await?;
+        let config_map = kubectl::get_json(&["-n", INSIDE, "configmap", &found]).await?;
         Ok(Self { config_map, file })
     }
 
@@ -99,8 +99,8 @@ fn mounted_config_map(workload: &Value, name: &str) -> Option<String> {
 
 /// Reduced storage, until [`Self::give_room`].
 pub(crate) struct SmallStore {
-    reporter: ChangedFile,
-    nats: ChangedFile,
+    reporter: ChangedConfigMap,
+    nats: ChangedConfigMap,
     size: StoreSize,
 }
 
@@ -111,9 +111,9 @@ impl SmallStore {
     /// When a setting is not found, or a workload does not become ready.
     pub(crate) async fn set() -> anyhow::Result<Self> {
         let this = Self {
-            reporter: ChangedFile::find("deployment/reporter", "journeyman-settings", "journeyman.toml")
+            reporter: ChangedConfigMap::find("deployment/reporter", "journeyman-settings", "journeyman.toml")
                 .await?,
-            nats: ChangedFile::find("statefulset/nats", "nats-settings", "nats.conf").await?,
+            nats: ChangedConfigMap::find("statefulset/nats", "nats-settings", "nats.conf").await?,
             size: StoreSize::beside(report_streams().await?),
         };
         let settings = with_setting(
@@ -203,8 +203,8 @@ const fn is_full(report: StreamReport) -> bool {
 }
 
 async fn restart_workload(workload: &str) -> anyhow::Result<()> {
-    inside(CHANGE, &["rollout", "restart", workload]).await?;
-    inside(
+    run_inside(CHANGE, &["rollout", "restart", workload]).await?;
+    run_inside(
         CHANGE,
         &["rollout", "status", workload, "--watch", "--timeout=240s"],
     )

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::cluster_test::{
-    kubectl::{self, kubectl, replace_raw},
+    kubectl::{self, replace_raw, run_kubectl},
     names::{INSIDE, OUTSIDE, POD},
 };
 
@@ -40,12 +40,12 @@ pub(crate) async fn cut_off_pods() -> anyhow::Result<String> {
     for pod in &pods {
         wait_for_end(pod, &container).await?;
     }
-    kubectl::ready().await?;
+    kubectl::wait_until_ready().await?;
     Ok(pods.join(", "))
 }
 
 async fn stand_ins_image() -> anyhow::Result<String> {
-    let pod = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
+    let pod = kubectl::get_json(&["-n", OUTSIDE, "pod", POD]).await?;
     let image = pod["spec"]["containers"][0]["image"].as_str();
     Ok(image.context("the image of the stand-ins")?.to_owned())
 }
@@ -53,14 +53,14 @@ async fn stand_ins_image() -> anyhow::Result<String> {
 /// Adds the ephemeral containers. The standard `restricted` forbids `NET_ADMIN`. The API server checks it
 /// only when a container is added, so the standard is relaxed for that moment alone.
 async fn add_containers(pods: &[String], container: &str, image: &str) -> anyhow::Result<()> {
-    let namespace = kubectl::get(&["namespace", INSIDE]).await?;
+    let namespace = kubectl::get_json(&["namespace", INSIDE]).await?;
     let standard = namespace["metadata"]["labels"][STANDARD].as_str();
     let before = standard.map_or_else(
         || format!("{STANDARD}-"),
         |standard| format!("{STANDARD}={standard}"),
     );
     let relaxed = format!("{STANDARD}=privileged");
-    kubectl(&["label", "--overwrite", "namespace", INSIDE, &relaxed]).await?;
+    run_kubectl(&["label", "--overwrite", "namespace", INSIDE, &relaxed]).await?;
     // The label is restored even if a pod refuses its container.
     let mut added = Ok(());
     for pod in pods {
@@ -69,12 +69,12 @@ async fn add_containers(pods: &[String], container: &str, image: &str) -> anyhow
             break;
         }
     }
-    kubectl(&["label", "--overwrite", "namespace", INSIDE, &before]).await?;
+    run_kubectl(&["label", "--overwrite", "namespace", INSIDE, &before]).await?;
     added
 }
 
 async fn add_container(pod: &str, container: &str, image: &str) -> anyhow::Result<()> {
-    let known = kubectl::get(&["-n", INSIDE, "pod", pod]).await?;
+    let known = kubectl::get_json(&["-n", INSIDE, "pod", pod]).await?;
     let changed = with_container(known, container, image);
     let path = format!("/api/v1/namespaces/{INSIDE}/pods/{pod}/ephemeralcontainers");
     replace_raw(&path, &changed)
@@ -110,7 +110,7 @@ fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
 async fn wait_for_end(pod: &str, container: &str) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
-        let known = kubectl::get(&["-n", INSIDE, "pod", pod]).await?;
+        let known = kubectl::get_json(&["-n", INSIDE, "pod", pod]).await?;
         match ContainerState::of(&known, container) {
             ContainerState::Ended(0) => return Ok(()),
             ContainerState::Ended(code) => {

@@ -34,24 +34,24 @@ pub(crate) const WORKLOADS: [&str; 7] = [
 ///
 /// # Errors
 /// When it fails or takes more than a minute.
-pub(crate) async fn kubectl(arguments: &[&str]) -> anyhow::Result<String> {
-    within(LIMIT, arguments, "").await
+pub(crate) async fn run_kubectl(arguments: &[&str]) -> anyhow::Result<String> {
+    run_within(LIMIT, arguments, "").await
 }
 
 /// Runs `kubectl` in the namespace of the system under test with a separate time limit.
 ///
 /// # Errors
 /// When it fails or takes longer.
-pub(crate) async fn inside(limit: Duration, arguments: &[&str]) -> anyhow::Result<String> {
-    within(limit, &[&["-n", INSIDE], arguments].concat(), "").await
+pub(crate) async fn run_inside(limit: Duration, arguments: &[&str]) -> anyhow::Result<String> {
+    run_within(limit, &[&["-n", INSIDE], arguments].concat(), "").await
 }
 
 /// Reads objects as JSON.
 ///
 /// # Errors
 /// When `kubectl` fails or its output is not JSON.
-pub(crate) async fn get(arguments: &[&str]) -> anyhow::Result<Value> {
-    let text = kubectl(&[&["get", "-o", "json"], arguments].concat()).await?;
+pub(crate) async fn get_json(arguments: &[&str]) -> anyhow::Result<Value> {
+    let text = run_kubectl(&[&["get", "-o", "json"], arguments].concat()).await?;
     serde_json::from_str(&text).context("kubectl get")
 }
 
@@ -59,10 +59,10 @@ pub(crate) async fn get(arguments: &[&str]) -> anyhow::Result<Value> {
 ///
 /// # Errors
 /// When the API server refuses.
-pub(crate) async fn raw(path: &str, body: Option<&str>) -> anyhow::Result<String> {
+pub(crate) async fn call_api(path: &str, body: Option<&str>) -> anyhow::Result<String> {
     match body {
-        None => kubectl(&["get", "--raw", path]).await,
-        Some(body) => within(LIMIT, &["create", "--raw", path, "-f", "-"], body).await,
+        None => run_kubectl(&["get", "--raw", path]).await,
+        Some(body) => run_within(LIMIT, &["create", "--raw", path, "-f", "-"], body).await,
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn raw(path: &str, body: Option<&str>) -> anyhow::Result<String
 /// When the API server refuses.
 pub(crate) async fn replace_raw(path: &str, object: &Value) -> anyhow::Result<()> {
     let body = object.to_string();
-    within(LIMIT, &["replace", "--raw", path, "-f", "-"], &body)
+    run_within(LIMIT, &["replace", "--raw", path, "-f", "-"], &body)
         .await
         .map(drop)
 }
@@ -83,7 +83,7 @@ pub(crate) async fn replace_raw(path: &str, object: &Value) -> anyhow::Result<()
 /// When the API server refuses.
 pub(crate) async fn replace_object(object: &Value) -> anyhow::Result<()> {
     let body = object.to_string();
-    within(LIMIT, &["replace", "-f", "-"], &body).await.map(drop)
+    run_within(LIMIT, &["replace", "-f", "-"], &body).await.map(drop)
 }
 
 /// Lists the names of a workload's running pods, without terminating ones.
@@ -92,7 +92,7 @@ pub(crate) async fn replace_object(object: &Value) -> anyhow::Result<()> {
 /// When the cluster does not answer.
 pub(crate) async fn list_running_pods(workload: &str) -> anyhow::Result<Vec<String>> {
     let label = format!("app.kubernetes.io/name={workload}");
-    let list = get(&["-n", INSIDE, "pods", "-l", &label]).await?;
+    let list = get_json(&["-n", INSIDE, "pods", "-l", &label]).await?;
     Ok(running_pods(&list))
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn last_pod(workload: &str) -> anyhow::Result<String> {
 /// # Errors
 /// When the cluster does not answer.
 pub(crate) async fn find_unready_pods() -> anyhow::Result<Vec<String>> {
-    Ok(list_unready(&get(&["-n", INSIDE, "pods"]).await?))
+    Ok(list_unready(&get_json(&["-n", INSIDE, "pods"]).await?))
 }
 
 fn list_unready(list: &Value) -> Vec<String> {
@@ -144,7 +144,7 @@ fn list_unready(list: &Value) -> Vec<String> {
 /// # Errors
 /// When the cluster does not answer.
 pub(crate) async fn count_restarts() -> anyhow::Result<u64> {
-    let list = get(&["-n", INSIDE, "pods"]).await?;
+    let list = get_json(&["-n", INSIDE, "pods"]).await?;
     let pods = list["items"].as_array().into_iter().flatten();
     let containers = pods.flat_map(|pod| {
         pod["status"]["containerStatuses"]
@@ -161,11 +161,11 @@ pub(crate) async fn count_restarts() -> anyhow::Result<u64> {
 ///
 /// # Errors
 /// When a workload does not become ready in time.
-pub(crate) async fn ready() -> anyhow::Result<Duration> {
+pub(crate) async fn wait_until_ready() -> anyhow::Result<Duration> {
     let start = Instant::now();
     for workload in WORKLOADS {
         let timeout = format!("--timeout={}s", READY.as_secs());
-        inside(
+        run_inside(
             READY + LIMIT,
             &["rollout", "status", workload, "--watch", &timeout],
         )
@@ -178,7 +178,7 @@ pub(crate) async fn ready() -> anyhow::Result<Duration> {
 ///
 /// # Errors
 /// When the namespaces still exist after five minutes.
-pub(crate) async fn clean() -> anyhow::Result<()> {
+pub(crate) async fn remove_namespaces() -> anyhow::Result<()> {
     let timeout = format!("--timeout={}s", GONE.as_secs());
     let arguments = [
         "delete",
@@ -188,10 +188,10 @@ pub(crate) async fn clean() -> anyhow::Result<()> {
         "--ignore-not-found",
         &timeout,
     ];
-    within(GONE + LIMIT, &arguments, "").await.map(drop)
+    run_within(GONE + LIMIT, &arguments, "").await.map(drop)
 }
 
-async fn within(limit: Duration, arguments: &[&str], input: &str) -> anyhow::Result<String> {
+async fn run_within(limit: Duration, arguments: &[&str], input: &str) -> anyhow::Result<String> {
     let said = arguments.join(" ");
     let call = async {
         let mut child = Command::new("kubectl")

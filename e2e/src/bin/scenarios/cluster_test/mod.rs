@@ -4,7 +4,7 @@
 //! counts lost and duplicate work, and removes the namespaces.
 
 mod autoscale;
-mod contained;
+mod containment;
 mod disturbances;
 mod events;
 mod full_store;
@@ -31,7 +31,7 @@ use clap::{Args, Subcommand};
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<ClusterTestPart>,
     /// Kustomization to apply
     #[arg(long, default_value = "k8s/base")]
     kustomization: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Part {
+enum ClusterTestPart {
     /// Run the stand-ins; the entry point of their pod
     StandIns,
     /// Isolate the network of this container's pod, as the round `partition` does. It needs `NET_ADMIN` in
@@ -70,17 +70,19 @@ enum Part {
 
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     let done = match arguments.part {
-        Some(Part::StandIns) => Box::pin(stand_ins::serve()).await.map(|()| true),
-        Some(Part::Isolate { seconds }) => isolation_rules::hold_isolation(Duration::from_secs(seconds))
-            .await
-            .map(|()| true),
-        None => Box::pin(run::run(&arguments)).await,
+        Some(ClusterTestPart::StandIns) => Box::pin(stand_ins::serve_stand_ins()).await.map(|()| true),
+        Some(ClusterTestPart::Isolate { seconds }) => {
+            isolation_rules::hold_isolation(Duration::from_secs(seconds))
+                .await
+                .map(|()| true)
+        }
+        None => Box::pin(run::run_test(&arguments)).await,
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            say(&format!("cluster-test failed: {error:#}"));
+            print_line(&format!("cluster-test failed: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -88,6 +90,6 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the program is its output")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

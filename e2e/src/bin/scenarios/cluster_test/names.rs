@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::TicketKey;
-use e2e::Outside;
+use e2e::VendorAddresses;
 use serde::{Deserialize, Serialize};
 
 /// Namespace of the system under test.
@@ -23,14 +23,14 @@ pub(crate) const PLANTED_PORT: u16 = 9999;
 pub(crate) const FILES: &str = "/run/secrets/stand-ins";
 
 /// Host names of GitHub, Jira and the model in the cluster.
-pub(crate) fn vendors() -> [String; 3] {
+pub(crate) fn list_vendor_hosts() -> [String; 3] {
     ["github", "jira", "model"].map(|name| format!("{name}.{OUTSIDE}.svc"))
 }
 
 /// URLs of the stand-ins for the system under test.
-pub(crate) fn outside() -> Outside {
-    let [github, jira, model] = vendors().map(|name| format!("https://{name}"));
-    Outside {
+pub(crate) fn build_vendor_addresses() -> VendorAddresses {
+    let [github, jira, model] = list_vendor_hosts().map(|name| format!("https://{name}"));
+    VendorAddresses {
         github_git: format!("{github}/git"),
         github_api: github,
         jira,
@@ -40,7 +40,7 @@ pub(crate) fn outside() -> Outside {
 
 /// Order of concurrent tickets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct TicketOrder {
     /// Number of concurrent tickets.
     pub(crate) tickets: usize,
     /// Test command of each ticket.
@@ -97,7 +97,7 @@ impl WebhookCount {
 
 /// Progress and result of a round.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Round {
+pub(crate) struct TicketRound {
     /// True if nothing changes any more.
     pub(crate) is_over: bool,
     /// Number of ordered tickets.
@@ -121,7 +121,7 @@ pub(crate) struct Round {
 }
 
 /// Parses the key of a Jira ticket.
-pub(crate) fn ticket(key: &str) -> anyhow::Result<TicketKey> {
+pub(crate) fn parse_ticket_key(key: &str) -> anyhow::Result<TicketKey> {
     Ok(TicketKey::jira(key)?)
 }
 

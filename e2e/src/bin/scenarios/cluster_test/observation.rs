@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster_test::{
-    names::Round,
+    names::TicketRound,
     nats_monitor::{StreamReport, report_streams},
     wake_ups::WakeUpWatch,
 };
@@ -36,7 +36,7 @@ impl RoundObservation {
     ///
     /// # Errors
     /// When no NATS server answers.
-    pub(crate) async fn end(self, round: &mut Round) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn end(self, round: &mut TicketRound) -> anyhow::Result<Vec<String>> {
         let accepted = round.webhooks.accepted + round.own_webhooks;
         let start = Instant::now();
         let missing = loop {

@@ -3,18 +3,18 @@
 use std::path::{Component, Path};
 
 use anyhow::Context;
-use e2e::{Outside, WEBHOOK_SECRET};
+use e2e::{VendorAddresses, WEBHOOK_SECRET};
 use journeyman::secrets;
-use queue::{Identity, Role};
+use queue::{NatsIdentity, NatsRole};
 use ring::digest::{SHA256, digest};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use testkit::{fixture, github, jira, model, tls::Authority};
+use testkit::{fixture, github, jira, model, tls::TestAuthority};
 
-use crate::cluster_test::names::{INSIDE, OUTSIDE, POD, outside, vendors};
+use crate::cluster_test::names::{INSIDE, OUTSIDE, POD, build_vendor_addresses, list_vendor_hosts};
 
 /// Settings and Secrets of one cluster.
-pub(crate) struct Overlay {
+pub(crate) struct ClusterOverlay {
     authority: String,
     journeyman: String,
     executor: String,
@@ -22,22 +22,22 @@ pub(crate) struct Overlay {
     secrets: Vec<Value>,
 }
 
-impl Overlay {
+impl ClusterOverlay {
     /// Generates keys and settings for the stand-ins.
     ///
     /// # Errors
     /// When a certificate cannot be made.
-    pub(crate) fn new(authority: &Authority) -> anyhow::Result<Self> {
-        let outside = &outside();
-        let grant = grant::generate();
-        let token = SecretString::from(secrets::new_password().0);
-        let identities = Role::ALL.map(|role| (role, Identity::generate()));
+    pub(crate) fn new(authority: &TestAuthority) -> anyhow::Result<Self> {
+        let outside = &build_vendor_addresses();
+        let grant = grant::generate_key_pair();
+        let token = SecretString::from(secrets::generate_password().0);
+        let identities = NatsRole::ALL.map(|role| (role, NatsIdentity::generate()));
         let nats_users = identities.iter().map(|(role, identity)| {
             let name = role.name().to_uppercase();
             format!("NATS_{name}={}", identity.public_key)
         });
-        let users = lease::User::ALL.map(|user| (user, secrets::new_password()));
-        let password = |wanted: lease::User| {
+        let users = lease::RedisUser::ALL.map(|user| (user, secrets::generate_password()));
+        let password = |wanted: lease::RedisUser| {
             let found = users.iter().find(|(user, _)| *user == wanted);
             found.map_or("", |(_, (password, _))| password.as_str())
         };
@@ -46,40 +46,40 @@ impl Overlay {
             found.map_or("", |(_, identity)| identity.seed.expose_secret())
         };
         let secrets = vec![
-            secret(
+            render_service_secret(
                 "ingest",
                 &json!({
                     "github-webhook-secrets": WEBHOOK_SECRET,
                     "jira-webhook-secrets": WEBHOOK_SECRET,
-                    "api-token-operator-sha256": sha256(token.expose_secret()),
+                    "api-token-operator-sha256": hash_sha256(token.expose_secret()),
                     "github-reader-private-key": github::APP_PRIVATE_KEY,
                     "jira-reader-api-token": jira::READER_API_TOKEN,
-                    "nats-nkey-seed": seed(Role::Ingest),
-                    "redis-password": password(lease::User::Ingest),
+                    "nats-nkey-seed": seed(NatsRole::Ingest),
+                    "redis-password": password(lease::RedisUser::Ingest),
                 }),
             ),
-            secret(
+            render_service_secret(
                 "planner",
                 &json!({
                     "model-api-key": model::MODEL_API_KEY,
                     "grant-key": grant.private_key.expose_secret(),
-                    "nats-nkey-seed": seed(Role::Planner),
-                    "redis-password": password(lease::User::Planner),
+                    "nats-nkey-seed": seed(NatsRole::Planner),
+                    "redis-password": password(lease::RedisUser::Planner),
                 }),
             ),
-            secret(
+            render_service_secret(
                 "reporter",
                 &json!({
                     "github-writer-private-key": github::APP_PRIVATE_KEY,
                     "jira-writer-api-token": jira::WRITER_API_TOKEN,
-                    "nats-nkey-seed": seed(Role::Reporter),
-                    "redis-password": password(lease::User::Reporter),
+                    "nats-nkey-seed": seed(NatsRole::Reporter),
+                    "redis-password": password(lease::RedisUser::Reporter),
                 }),
             ),
-            named(
+            render_named_secret(
                 INSIDE,
                 "redis-acl",
-                &json!({"users.acl": lease::acl(users.iter().map(|(user, (_, sha256))| (*user, sha256.as_str())))}),
+                &json!({"users.acl": lease::render_acl(users.iter().map(|(user, (_, sha256))| (*user, sha256.as_str())))}),
             ),
             stand_ins(authority, &token)?,
         ];
@@ -106,8 +106,8 @@ impl Overlay {
         };
         let spaces = [INSIDE, OUTSIDE]
             .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        write("namespaces.json", &list(&spaces))?;
-        write("secrets.json", &list(&self.secrets))?;
+        write("namespaces.json", &list_object(&spaces))?;
+        write("secrets.json", &list_object(&self.secrets))?;
         write("outside/outside.yaml", include_str!("outside.yaml"))?;
         write(
             "outside/kustomization.yaml",
@@ -169,26 +169,26 @@ fn outside_kustomization(image: &str) -> Value {
     })
 }
 
-fn list(items: &[Value]) -> String {
+fn list_object(items: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
 /// Builds the Secret of the stand-ins: a certificate for each name, and the token for the API.
-fn stand_ins(authority: &Authority, token: &SecretString) -> anyhow::Result<Value> {
+fn stand_ins(authority: &TestAuthority, token: &SecretString) -> anyhow::Result<Value> {
     let mut files = json!({"token": token.expose_secret()});
-    for name in vendors() {
+    for name in list_vendor_hosts() {
         let issued = authority.issue(&name)?;
         files[format!("{name}.pem")] = issued.certificate.into();
         files[format!("{name}.key")] = issued.key.into();
     }
-    Ok(named(OUTSIDE, POD, &files))
+    Ok(render_named_secret(OUTSIDE, POD, &files))
 }
 
-fn secret(service: &str, data: &Value) -> Value {
-    named(INSIDE, &format!("{service}-secrets"), data)
+fn render_service_secret(service: &str, data: &Value) -> Value {
+    render_named_secret(INSIDE, &format!("{service}-secrets"), data)
 }
 
-fn named(namespace: &str, name: &str, data: &Value) -> Value {
+fn render_named_secret(namespace: &str, name: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace},
@@ -196,13 +196,13 @@ fn named(namespace: &str, name: &str, data: &Value) -> Value {
     })
 }
 
-fn sha256(text: &str) -> String {
+fn hash_sha256(text: &str) -> String {
     let hash = digest(&SHA256, text.as_bytes());
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Renders the base's settings with all marked values replaced.
-fn journeyman_settings(outside: &Outside, key_id: &str, public_key: &str) -> String {
+fn journeyman_settings(outside: &VendorAddresses, key_id: &str, public_key: &str) -> String {
     let base = include_str!("../../../../../k8s/base/settings/journeyman.toml");
     let github = |section: &str, app: u64| {
         format!(

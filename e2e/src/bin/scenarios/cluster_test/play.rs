@@ -5,16 +5,16 @@ use std::time::Duration;
 use anyhow::Context;
 use api::Client;
 use e2e::{
-    Note, Vendors,
-    findings::{self, Broken, Findings, Problem},
+    NoteTicket, StandInVendors,
+    findings::{self, BrokenPromise, TicketFindings, TicketProblem},
 };
 use serde_json::Value;
 use testkit::fixture;
 use tokio::time::Instant;
 
 use crate::cluster_test::{
-    contained::MARK,
-    names::{Order, Round, ticket},
+    containment::MARK,
+    names::{TicketOrder, TicketRound, parse_ticket_key},
 };
 
 /// Interval between two checks of all tickets.
@@ -29,16 +29,16 @@ const RUNS: usize = 3;
 ///
 /// # Errors
 /// When the stand-ins or the API fail.
-pub(crate) async fn play(
-    vendors: &Vendors,
+pub(crate) async fn play_tickets(
+    vendors: &StandInVendors,
     client: &Client,
-    order: &Order,
+    order: &TicketOrder,
     first: usize,
-    tell: impl Fn(Round),
-) -> anyhow::Result<Round> {
+    tell: impl Fn(TicketRound),
+) -> anyhow::Result<TicketRound> {
     let start = Instant::now();
     let mut notes = (first + 1..=first + order.tickets)
-        .map(|number| Note::ask(vendors, number))
+        .map(|number| NoteTicket::ask(vendors, number))
         .collect::<anyhow::Result<Vec<_>>>()?;
     // These scripts replace those of `Note::ask`, because they contain the round's command.
     for note in &notes {
@@ -46,22 +46,22 @@ pub(crate) async fn play(
         vendors.model.set_script(&note.marker, script);
     }
     let mut pause = ProgressPause::new(start);
-    while start.elapsed() < LIMIT && !Note::attend_all(vendors, &mut notes)? {
-        let round = counted(&notes, start);
+    while start.elapsed() < LIMIT && !NoteTicket::attend_all(vendors, &mut notes)? {
+        let round = count_notes(&notes, start);
         pause.note(round.done, Instant::now());
         tell(round);
         tokio::time::sleep(TICK).await;
     }
-    let mut round = counted(&notes, start);
+    let mut round = count_notes(&notes, start);
     round.pause_s = pause.end(Instant::now()).as_secs();
-    let mut problems = findings::outside(vendors, &notes.iter().collect::<Vec<_>>());
-    problems.extend(inside(client, &notes).await?);
+    let mut problems = findings::find_outside_problems(vendors, &notes.iter().collect::<Vec<_>>());
+    problems.extend(find_api_problems(client, &notes).await?);
     let (lost, doubled): (Vec<_>, Vec<_>) = problems
         .into_iter()
-        .partition(|problem| problem.broken == Broken::Lost);
+        .partition(|problem| problem.broken == BrokenPromise::Lost);
     round.lost = lost.iter().map(ToString::to_string).collect();
     round.doubled = doubled.iter().map(ToString::to_string).collect();
-    round.outputs = outputs(vendors, &notes);
+    round.outputs = collect_outputs(vendors, &notes);
     Ok(round)
 }
 
@@ -93,27 +93,30 @@ impl ProgressPause {
     }
 }
 
-fn counted(notes: &[Note], start: Instant) -> Round {
-    Round {
+fn count_notes(notes: &[NoteTicket], start: Instant) -> TicketRound {
+    TicketRound {
         tickets: notes.len(),
         done: notes.iter().filter(|note| note.done.is_some()).count(),
         wall_s: start.elapsed().as_secs(),
-        ..Round::default()
+        ..TicketRound::default()
     }
 }
 
 /// Finds dead letters and surplus runs through the API.
-async fn inside(client: &Client, notes: &[Note]) -> anyhow::Result<Vec<Problem>> {
+async fn find_api_problems(client: &Client, notes: &[NoteTicket]) -> anyhow::Result<Vec<TicketProblem>> {
     let dead = client.dead_letters().await.context("the dead letters")?;
     let mut problems: Vec<_> = dead
         .into_iter()
-        .map(|letter| Problem::general(format!("dead letter: {letter:?}")))
+        .map(|letter| TicketProblem::general(format!("dead letter: {letter:?}")))
         .collect();
     for note in notes {
-        let mut findings = Findings::of(&note.key);
-        let runs = client.runs(Some(&ticket(&note.key)?)).await.context("the runs")?;
+        let mut findings = TicketFindings::of(&note.key);
+        let runs = client
+            .runs(Some(&parse_ticket_key(&note.key)?))
+            .await
+            .context("the runs")?;
         if runs.len() > RUNS {
-            findings.add(Broken::Doubled, format!("{} runs", runs.len()));
+            findings.add(BrokenPromise::Doubled, format!("{} runs", runs.len()));
         }
         problems.extend(findings.into_problems());
     }
@@ -121,11 +124,11 @@ async fn inside(client: &Client, notes: &[Note]) -> anyhow::Result<Vec<Problem>>
 }
 
 /// Returns the texts for the model that contain [`MARK`].
-fn outputs(vendors: &Vendors, notes: &[Note]) -> Vec<String> {
+fn collect_outputs(vendors: &StandInVendors, notes: &[NoteTicket]) -> Vec<String> {
     let is_ours = |marker: &str| notes.iter().any(|note| note.marker == marker);
     let mut found = Vec::new();
     for call in vendors.model.calls().iter().filter(|call| is_ours(&call.marker)) {
-        texts(&call.request, &mut found);
+        collect_texts(&call.request, &mut found);
     }
     // Each request repeats the earlier outputs.
     found.sort();
@@ -133,11 +136,11 @@ fn outputs(vendors: &Vendors, notes: &[Note]) -> Vec<String> {
     found
 }
 
-fn texts(value: &Value, found: &mut Vec<String>) {
+fn collect_texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.contains(MARK) => found.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
-        Value::Object(fields) => fields.values().for_each(|field| texts(field, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| collect_texts(field, found)),
         _ => {}
     }
 }

@@ -6,16 +6,16 @@ use anyhow::Context;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster_test::{
-    autoscale::Autoscaled,
-    contained::{self, control_path},
+    autoscale::AutoscaleWatch,
+    containment::{self, control_path},
     disturbances::{CHANGE, disturb_cluster},
     events::ClusterEvent,
     full_store::{self, SmallStore},
-    kubectl::{self, inside, raw},
-    names::{Order, Round},
+    kubectl::{self, call_api, run_inside},
+    names::{TicketOrder, TicketRound},
     observation::RoundObservation,
-    play, say,
-    table::Row,
+    play, print_line,
+    table::RoundRow,
 };
 
 /// Interval between two reads of the round's progress.
@@ -29,10 +29,10 @@ const AFTER_ALL: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the cluster or the stand-ins do not answer.
-pub(crate) async fn play(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
+pub(crate) async fn play_round(event: ClusterEvent, order: &TicketOrder) -> anyhow::Result<RoundRow> {
     let row = match event {
-        ClusterEvent::Contained => contained().await,
-        ClusterEvent::Autoscale => autoscale(order).await,
+        ClusterEvent::Contained => play_contained_round().await,
+        ClusterEvent::Autoscale => play_autoscale_round(order).await,
         ClusterEvent::FullStore => full_store(order).await,
         ClusterEvent::Nothing
         | ClusterEvent::Scale
@@ -42,16 +42,16 @@ pub(crate) async fn play(event: ClusterEvent, order: &Order) -> anyhow::Result<R
         | ClusterEvent::Webhooks
         | ClusterEvent::ForceDelete
         | ClusterEvent::Redis
-        | ClusterEvent::Partition => during(event, order).await,
+        | ClusterEvent::Partition => play_disturbed_round(event, order).await,
     }?;
     for problem in row.exceeded(event.bounds()) {
-        say(&format!("problem: {problem}"));
+        print_line(&format!("problem: {problem}"));
     }
     Ok(row)
 }
 
-async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
-    let order = Order {
+async fn play_disturbed_round(event: ClusterEvent, order: &TicketOrder) -> anyhow::Result<RoundRow> {
+    let order = TicketOrder {
         webhooks: event.webhooks(),
         ..order.clone()
     };
@@ -64,10 +64,10 @@ async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
     let played = play_tickets(&order, disturbance).await;
     // The number returns to the base's value, even after a failed round.
     if event == ClusterEvent::Scale {
-        inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
+        run_inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
     }
     let ((note, took), round, wake_ups) = played?;
-    Ok(Row {
+    Ok(RoundRow {
         event,
         note,
         took: (event != ClusterEvent::Nothing).then_some(took),
@@ -79,10 +79,10 @@ async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
 
 /// Plays tickets that fill a small store. They continue when storage is added, which happens at the end in
 /// any case.
-async fn full_store(order: &Order) -> anyhow::Result<Row> {
-    kubectl::ready().await?;
+async fn full_store(order: &TicketOrder) -> anyhow::Result<RoundRow> {
+    kubectl::wait_until_ready().await?;
     let store = SmallStore::set().await?;
-    let order = Order {
+    let order = TicketOrder {
         tickets: order.tickets.min(full_store::TICKETS),
         command: full_store::noisy_command(&order.command),
         webhooks: ClusterEvent::FullStore.webhooks(),
@@ -98,7 +98,7 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
         store.give_room().await?;
     }
     let ((note, took), round, wake_ups) = played?;
-    Ok(Row {
+    Ok(RoundRow {
         event: ClusterEvent::FullStore,
         note,
         took: Some(took),
@@ -111,43 +111,43 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
 /// Plays the tickets during a disturbance. Returns the disturbance's result, the round, and the tickets whose
 /// wake-up was repaired.
 async fn play_tickets<T>(
-    order: &Order,
+    order: &TicketOrder,
     disturbance: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<(T, Round, Vec<String>)> {
-    kubectl::ready().await?;
+) -> anyhow::Result<(T, TicketRound, Vec<String>)> {
+    kubectl::wait_until_ready().await?;
     let observation = RoundObservation::start().await?;
-    begin(order).await?;
+    begin_round(order).await?;
     // The round ends even if the disturbance fails, so that the next one starts at rest.
-    let (disturbed, round) = tokio::join!(disturbance, end());
+    let (disturbed, round) = tokio::join!(disturbance, wait_for_round());
     let mut round = round?;
     let wake_ups = observation.end(&mut round).await;
-    tell(&round);
+    print_problems(&round);
     Ok((disturbed?, round, wake_ups?))
 }
 
-fn tell(round: &Round) {
+fn print_problems(round: &TicketRound) {
     for problem in round.lost.iter().chain(&round.doubled) {
-        say(&format!("problem: {problem}"));
+        print_line(&format!("problem: {problem}"));
     }
 }
 
-async fn begin(order: &Order) -> anyhow::Result<()> {
+async fn begin_round(order: &TicketOrder) -> anyhow::Result<()> {
     let body = serde_json::to_string(order)?;
-    raw(&control_path("round"), Some(&body)).await.map(drop)
+    call_api(&control_path("round"), Some(&body)).await.map(drop)
 }
 
 /// Polls the round until it is over.
-async fn end() -> anyhow::Result<Round> {
+async fn wait_for_round() -> anyhow::Result<TicketRound> {
     let start = Instant::now();
     let mut failures = 0;
     loop {
         sleep(TICK).await;
         // The connection to the pod uses nodes that the disturbance may affect, so single failures are
         // ignored.
-        match raw(&control_path("round"), None).await {
+        match call_api(&control_path("round"), None).await {
             Ok(text) => {
                 failures = 0;
-                let round: Round = serde_json::from_str(&text).context("the round")?;
+                let round: TicketRound = serde_json::from_str(&text).context("the round")?;
                 if round.is_over {
                     return Ok(round);
                 }
@@ -163,18 +163,18 @@ async fn end() -> anyhow::Result<Round> {
 }
 
 /// Plays tickets from the minimum number of executors. The number returns to the minimum at the end.
-async fn autoscale(order: &Order) -> anyhow::Result<Row> {
-    let mut scaled = Autoscaled::at_rest().await?;
+async fn play_autoscale_round(order: &TicketOrder) -> anyhow::Result<RoundRow> {
+    let mut scaled = AutoscaleWatch::at_rest().await?;
     let observation = RoundObservation::start().await?;
-    begin(order).await?;
+    begin_round(order).await?;
     let mut round = tokio::select! {
-        round = end() => round?,
+        round = wait_for_round() => round?,
         Err(error) = scaled.watch() => return Err(error),
     };
     let wake_ups = observation.end(&mut round).await?;
-    tell(&round);
+    print_problems(&round);
     let took = scaled.rest().await?;
-    Ok(Row {
+    Ok(RoundRow {
         event: ClusterEvent::Autoscale,
         note: scaled.note(),
         took: Some(took),
@@ -185,26 +185,26 @@ async fn autoscale(order: &Order) -> anyhow::Result<Row> {
 }
 
 /// Plays one ticket whose command tries every address.
-async fn contained() -> anyhow::Result<Row> {
-    kubectl::ready().await?;
-    let targets = contained::targets().await?;
-    let controls = contained::controls(&targets);
-    let reached = raw(&control_path("reach"), Some(&serde_json::to_string(&controls)?)).await?;
+async fn play_contained_round() -> anyhow::Result<RoundRow> {
+    kubectl::wait_until_ready().await?;
+    let targets = containment::list_targets().await?;
+    let controls = containment::select_control_addresses(&targets);
+    let reached = call_api(&control_path("reach"), Some(&serde_json::to_string(&controls)?)).await?;
     let reached: Vec<String> = serde_json::from_str(&reached).context("what a free pod reaches")?;
     anyhow::ensure!(
         reached == controls,
         "a pod without a policy reaches {reached:?}, not {controls:?}"
     );
-    let order = Order {
+    let order = TicketOrder {
         tickets: 1,
-        command: contained::command(&targets),
+        command: containment::build_reach_command(&targets),
         webhooks: None,
     };
     let ((), round, wake_ups) = play_tickets(&order, async { Ok(()) }).await?;
     let output = round.outputs.last().context("the command said nothing")?;
-    let verdict = contained::verdict(&targets, output)?;
+    let verdict = containment::read_verdict(&targets, output)?;
     for forbidden in &verdict.forbidden {
-        say(&format!("problem: commands reach {forbidden}"));
+        print_line(&format!("problem: commands reach {forbidden}"));
     }
     let reached: Vec<_> = verdict.reached.into_iter().collect();
     let reached = if reached.is_empty() {
@@ -212,7 +212,7 @@ async fn contained() -> anyhow::Result<Row> {
     } else {
         reached.join(", ")
     };
-    Ok(Row {
+    Ok(RoundRow {
         event: ClusterEvent::Contained,
         note: format!("{} tried, reached: {reached}", targets.len()),
         took: None,

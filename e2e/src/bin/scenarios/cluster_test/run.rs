@@ -2,44 +2,44 @@
 
 use std::time::Duration;
 
-use testkit::tls::Authority;
+use testkit::tls::TestAuthority;
 use tokio::time::Instant;
 
 use crate::cluster_test::{
     Arguments,
     events::ClusterEvent,
-    kubectl::{self, kubectl},
-    names::{OUTSIDE, Order, POD},
-    overlay::Overlay,
-    rounds, say,
-    table::table,
+    kubectl::{self, run_kubectl},
+    names::{OUTSIDE, POD, TicketOrder},
+    overlay::ClusterOverlay,
+    print_line, rounds,
+    table::render_table,
 };
 
 /// Plays the rounds. Returns true if nothing was lost, duplicated or reached without permission.
 ///
 /// # Errors
 /// When the cluster or the stand-ins fail.
-pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+pub(crate) async fn run_test(arguments: &Arguments) -> anyhow::Result<bool> {
     // Objects of an earlier call would count as those of this one.
-    kubectl::clean().await?;
-    let played = Box::pin(perform(arguments)).await;
+    kubectl::remove_namespaces().await?;
+    let played = Box::pin(play_rounds(arguments)).await;
     if !arguments.keep {
-        kubectl::clean().await?;
+        kubectl::remove_namespaces().await?;
     }
     played
 }
 
-async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
-    let authority = Authority::new()?;
-    let overlay = Overlay::new(&authority)?;
+async fn play_rounds(arguments: &Arguments) -> anyhow::Result<bool> {
+    let authority = TestAuthority::new()?;
+    let overlay = ClusterOverlay::new(&authority)?;
     overlay.write(
         &arguments.kustomization,
         &arguments.stand_ins_image,
         &arguments.folder,
     )?;
-    let ready = apply(arguments).await?;
-    say(&format!("ready after {:.0} s", ready.as_secs_f64()));
-    let order = Order {
+    let ready = apply_manifests(arguments).await?;
+    print_line(&format!("ready after {:.0} s", ready.as_secs_f64()));
+    let order = TicketOrder {
         tickets: arguments.tickets,
         command: arguments.command.clone(),
         webhooks: None,
@@ -50,31 +50,31 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
     };
     let mut rows = Vec::new();
     for event in events {
-        let played = Box::pin(rounds::play(*event, &order)).await;
-        let Ok(row) = played.inspect_err(|error| say(&format!("{event:?}: {error:#}"))) else {
+        let played = Box::pin(rounds::play_round(*event, &order)).await;
+        let Ok(row) = played.inspect_err(|error| print_line(&format!("{event:?}: {error:#}"))) else {
             // The finished rows are useful even if a later round fails.
-            say(&table(&rows));
+            print_line(&render_table(&rows));
             return Ok(false);
         };
-        say(&table(std::slice::from_ref(&row)));
+        print_line(&render_table(std::slice::from_ref(&row)));
         rows.push(row);
     }
-    say(&format!("\n{}", table(&rows)));
-    Ok(rows.iter().all(crate::cluster_test::table::Row::is_good))
+    print_line(&format!("\n{}", render_table(&rows)));
+    Ok(rows.iter().all(crate::cluster_test::table::RoundRow::is_good))
 }
 
 /// Applies all manifests and returns the time until readiness.
-async fn apply(arguments: &Arguments) -> anyhow::Result<Duration> {
+async fn apply_manifests(arguments: &Arguments) -> anyhow::Result<Duration> {
     let folder = arguments.folder.display().to_string();
     let start = Instant::now();
     // The namespaces come first, then the Secrets, because the pods wait for them.
-    kubectl(&["apply", "-f", &format!("{folder}/namespaces.json")]).await?;
-    kubectl(&["apply", "-f", &format!("{folder}/secrets.json")]).await?;
-    kubectl(&["apply", "-k", &format!("{folder}/outside")]).await?;
-    kubectl(&["apply", "-k", &format!("{folder}/inside")]).await?;
+    run_kubectl(&["apply", "-f", &format!("{folder}/namespaces.json")]).await?;
+    run_kubectl(&["apply", "-f", &format!("{folder}/secrets.json")]).await?;
+    run_kubectl(&["apply", "-k", &format!("{folder}/outside")]).await?;
+    run_kubectl(&["apply", "-k", &format!("{folder}/inside")]).await?;
     let pod = format!("pod/{POD}");
     let condition = "--for=condition=Ready";
-    kubectl(&["-n", OUTSIDE, "wait", condition, &pod, "--timeout=50s"]).await?;
-    kubectl::ready().await?;
+    run_kubectl(&["-n", OUTSIDE, "wait", condition, &pod, "--timeout=50s"]).await?;
+    kubectl::wait_until_ready().await?;
     Ok(start.elapsed())
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::cluster_test::{
     events::{ClusterEvent, RoundBounds},
-    names::{Round, WebhookCount},
+    names::{TicketRound, WebhookCount},
 };
 
 /// Row of one round.
-pub(crate) struct Row {
+pub(crate) struct RoundRow {
     /// Event of the round.
     pub(crate) event: ClusterEvent,
     /// Note on the event.
@@ -16,14 +16,14 @@ pub(crate) struct Row {
     /// Duration of the event.
     pub(crate) took: Option<Duration>,
     /// Result of the tickets.
-    pub(crate) round: Round,
+    pub(crate) round: TicketRound,
     /// Tickets whose wake-up a sweep had to repair.
     pub(crate) wake_ups: Vec<String>,
     /// True if the round's own check succeeded.
     pub(crate) is_good: bool,
 }
 
-impl Row {
+impl RoundRow {
     /// True if every result exists exactly once, within the round's bounds.
     pub(crate) fn is_good(&self) -> bool {
         let round = &self.round;
@@ -84,18 +84,18 @@ fn describe_webhooks(count: &WebhookCount) -> String {
 }
 
 /// Renders the rows as a table.
-pub(crate) fn table(rows: &[Row]) -> String {
+pub(crate) fn render_table(rows: &[RoundRow]) -> String {
     let mut lines = vec![
         "| during the tickets | it took | tickets done | wall | longest pause | webhooks | lost | doubled | wake-ups repaired |"
             .to_owned(),
         "|---|---|---|---|---|---|---|---|---|".to_owned(),
     ];
-    lines.extend(rows.iter().map(line));
+    lines.extend(rows.iter().map(render_row));
     lines.join("\n")
 }
 
-fn line(row: &Row) -> String {
-    let Row {
+fn render_row(row: &RoundRow) -> String {
+    let RoundRow {
         event, note, round, ..
     } = row;
     let event = match note.as_str() {
@@ -122,17 +122,17 @@ fn line(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    fn row(event: ClusterEvent) -> Row {
-        Row {
+    fn row(event: ClusterEvent) -> RoundRow {
+        RoundRow {
             event,
             note: String::new(),
             took: None,
-            round: Round {
+            round: TicketRound {
                 tickets: 2,
                 done: 2,
                 wall_s: 7,
                 pause_s: 4,
-                ..Round::default()
+                ..TicketRound::default()
             },
             wake_ups: Vec::new(),
             is_good: true,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn row_shows_lost_doubled_webhooks_wake_ups() {
-        let drained = Row {
+        let drained = RoundRow {
             note: "with nats".to_owned(),
             took: Some(Duration::from_millis(8600)),
             wake_ups: vec!["jira:ENG-1 (triggers)".to_owned()],
@@ -161,7 +161,7 @@ mod tests {
         };
         let mut cut_off = row(ClusterEvent::Partition);
         cut_off.round.webhooks = webhooks(3, &[(0, 1), (503, 4)]);
-        let text = table(&[row(ClusterEvent::Nothing), drained, cut_off]);
+        let text = render_table(&[row(ClusterEvent::Nothing), drained, cut_off]);
         let rows: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(
             rows,
@@ -182,7 +182,7 @@ mod tests {
         doubled.round.doubled.push("a comment".to_owned());
         let mut open = row(ClusterEvent::Nothing);
         open.is_good = false;
-        assert!(![short, doubled, open].iter().any(Row::is_good));
+        assert!(![short, doubled, open].iter().any(RoundRow::is_good));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use e2e::WebhookSender;
+use e2e::SignedWebhookSender;
 use serde_json::json;
 use testkit::fixture;
 use tokio::{
@@ -66,7 +66,7 @@ impl SteadyWebhooks {
         let stop = CancellationToken::new();
         let count = Arc::new(Mutex::new(WebhookCount::default()));
         let sender = SteadySender {
-            sender: WebhookSender::new(new_client()?, format!("{url}/webhooks/github")),
+            sender: SignedWebhookSender::new(new_client()?, format!("{url}/webhooks/github")),
             count: Arc::clone(&count),
             start: Instant::now(),
         };
@@ -90,7 +90,7 @@ impl SteadyWebhooks {
 
 #[derive(Clone)]
 struct SteadySender {
-    sender: WebhookSender,
+    sender: SignedWebhookSender,
     count: Arc<Mutex<WebhookCount>>,
     start: Instant,
 }

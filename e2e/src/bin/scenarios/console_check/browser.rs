@@ -15,7 +15,7 @@ const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// Appearance of the browser window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum PageLook {
     /// Window with the light color scheme.
     Light,
     /// Window with the dark color scheme.
@@ -26,7 +26,7 @@ pub(crate) enum Look {
     Plain,
 }
 
-impl Look {
+impl PageLook {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -38,12 +38,12 @@ impl Look {
 }
 
 /// Running process of ChromeDriver.
-pub(crate) struct Driver {
+pub(crate) struct ChromiumDriver {
     url: String,
     process: Child,
 }
 
-impl Driver {
+impl ChromiumDriver {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
@@ -71,16 +71,16 @@ impl Driver {
     }
 
     /// Opens a new browser with a temporary profile. Dropping the folder removes the profile.
-    pub(crate) async fn browser(&self, look: Look) -> anyhow::Result<(Client, TempDir)> {
+    pub(crate) async fn browser(&self, look: PageLook) -> anyhow::Result<(Client, TempDir)> {
         let profile = tempfile::tempdir()?;
         let mut capabilities = serde_json::Map::new();
-        let mut options = json!({"args": arguments(look, &profile)});
-        if look == Look::Narrow {
+        let mut options = json!({"args": list_browser_arguments(look, &profile)});
+        if look == PageLook::Narrow {
             let metrics = json!({"width": 390, "height": 844, "pixelRatio": 1});
             options["mobileEmulation"] = json!({"deviceMetrics": metrics});
         }
         // The value 2 blocks scripts for every page.
-        if look == Look::Plain {
+        if look == PageLook::Plain {
             options["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
         capabilities.insert("goog:chromeOptions".to_owned(), options);
@@ -93,7 +93,7 @@ impl Driver {
     }
 }
 
-fn arguments(look: Look, profile: &TempDir) -> Vec<String> {
+fn list_browser_arguments(look: PageLook, profile: &TempDir) -> Vec<String> {
     let mut arguments: Vec<String> = [
         "--headless",
         "--no-sandbox",
@@ -111,14 +111,14 @@ fn arguments(look: Look, profile: &TempDir) -> Vec<String> {
     .to_vec();
     arguments.push(format!("--user-data-dir={}", profile.path().display()));
     // Values of Blink's enumeration: 0 is dark, 1 is light.
-    let scheme = if look == Look::Dark { 0 } else { 1 };
+    let scheme = if look == PageLook::Dark { 0 } else { 1 };
     arguments.push(format!("--blink-settings=preferredColorScheme={scheme}"));
     arguments
 }
 
 /// Returns and clears the browser's console entries: script errors and violations of the content security
 /// policy.
-pub(crate) async fn complaints(client: &Client) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn read_complaints(client: &Client) -> anyhow::Result<Vec<String>> {
     let logged = client.issue_cmd(ReadLog).await?;
     let entries = logged.as_array().map_or(&[][..], Vec::as_slice);
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();

@@ -21,30 +21,30 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
-    match Box::pin(check(&arguments)).await {
+    match Box::pin(check_console(&arguments)).await {
         Ok(0) => ExitCode::SUCCESS,
         Ok(problems) => {
-            say(&format!("console {problems} problems"));
+            print_line(&format!("console {problems} problems"));
             ExitCode::FAILURE
         }
         Err(error) => {
-            say(&format!("console check failed: {error:#}"));
+            print_line(&format!("console check failed: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-async fn check(arguments: &Arguments) -> anyhow::Result<usize> {
+async fn check_console(arguments: &Arguments) -> anyhow::Result<usize> {
     let axe = std::fs::read_to_string(&arguments.axe).context("axe cannot be read")?;
     std::fs::create_dir_all(&arguments.screenshots)?;
-    let world = e2e::World::start(e2e::Options {
+    let world = e2e::TestWorld::start(e2e::Options {
         rules: "agent:\n  approval: before_push\n".to_owned(),
         ..e2e::Options::default()
     });
     let world = world.await?;
-    let console = e2e::Console::start(&world.url).await?;
-    let driver = browser::Driver::start().await?;
-    let tour = tour::Tour {
+    let console = e2e::ConsoleProcess::start(&world.url).await?;
+    let driver = browser::ChromiumDriver::start().await?;
+    let tour = tour::ConsoleTour {
         world: &world,
         console: &console,
         driver: &driver,
@@ -59,6 +59,6 @@ async fn check(arguments: &Arguments) -> anyhow::Result<usize> {
 }
 
 #[expect(clippy::print_stdout, reason = "what is found is the result")]
-fn say(line: &str) {
-    println!("{}", domain::text::visible(line));
+fn print_line(line: &str) {
+    println!("{}", domain::text::escape_hidden(line));
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::ensure;
-use domain::{RunId, StopReason, address::encode};
-use e2e::{Console, World};
+use domain::{RunId, StopReason, address::percent_encode};
+use e2e::{ConsoleProcess, TestWorld};
 use fantoccini::{Client, Locator};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use crate::console_check::{
-    browser::{Driver, Look, complaints},
-    say,
+    browser::{ChromiumDriver, PageLook, read_complaints},
+    print_line,
 };
 
 /// Script that runs axe with the rules of WCAG 2.2 A and AA and its best practices.
@@ -22,25 +22,25 @@ const AXE: &str = "const done = arguments[arguments.length - 1];
 /// Script that returns true if the page is wider than the window.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth > window.innerWidth;";
 
-pub(crate) struct Tour<'a> {
-    pub(crate) world: &'a World,
-    pub(crate) console: &'a Console,
-    pub(crate) driver: &'a Driver,
+pub(crate) struct ConsoleTour<'a> {
+    pub(crate) world: &'a TestWorld,
+    pub(crate) console: &'a ConsoleProcess,
+    pub(crate) driver: &'a ChromiumDriver,
     pub(crate) axe: &'a str,
     pub(crate) screenshots: &'a Path,
 }
 
 /// Name and path of a page.
-type Place = (&'static str, String);
+type PagePlace = (&'static str, String);
 
-impl Tour<'_> {
+impl ConsoleTour<'_> {
     /// Visits all pages and returns the number of problems.
     pub(crate) async fn take(&self) -> anyhow::Result<usize> {
         let key = self.world.ask()?;
         let run = self.world.run(&key, 0).await?;
-        let (client, _profile) = self.driver.browser(Look::Light).await?;
+        let (client, _profile) = self.driver.browser(PageLook::Light).await?;
         let mut problems = self
-            .look(&client, Look::Light, &("login", "/login".to_owned()))
+            .look(&client, PageLook::Light, &("login", "/login".to_owned()))
             .await?;
         self.log_in(&client).await?;
         // A live run is followed: its question appears on the page without a reload.
@@ -49,25 +49,25 @@ impl Tour<'_> {
         self.shown(&client, Locator::LinkText("Decide about what it asks"))
             .await?;
         ensure!(self.is_marked(&client).await?, "the page was loaded again");
-        say("console live light asks");
+        print_line("console live light asks");
         problems += self
             .look(
                 &client,
-                Look::Light,
+                PageLook::Light,
                 &("approval", format!("{}/approval", path_of(&run))),
             )
             .await?;
         problems += self
-            .look(&client, Look::Light, &("needs-you", "/".to_owned()))
+            .look(&client, PageLook::Light, &("needs-you", "/".to_owned()))
             .await?;
         problems += self
             .other_looks(&[("approval", format!("{}/approval", path_of(&run)))])
             .await?;
         self.approve(&client, &run).await?;
-        problems += complaints(&client).await?.len();
+        problems += read_complaints(&client).await?.len();
         self.too_late(&run).await?;
         for place in self.places(&run) {
-            problems += self.look(&client, Look::Light, &place).await?;
+            problems += self.look(&client, PageLook::Light, &place).await?;
         }
         client.close().await?;
         problems += self.other_looks(&self.places(&run)).await?;
@@ -75,8 +75,8 @@ impl Tour<'_> {
         Ok(problems)
     }
 
-    fn places(&self, run: &RunId) -> Vec<Place> {
-        let ticket = format!("/tickets/{}", encode(&run.ticket().to_string()));
+    fn places(&self, run: &RunId) -> Vec<PagePlace> {
+        let ticket = format!("/tickets/{}", percent_encode(&run.ticket().to_string()));
         vec![
             ("runs", "/runs".to_owned()),
             ("run", path_of(run)),
@@ -90,9 +90,9 @@ impl Tour<'_> {
         ]
     }
 
-    async fn other_looks(&self, places: &[Place]) -> anyhow::Result<usize> {
+    async fn other_looks(&self, places: &[PagePlace]) -> anyhow::Result<usize> {
         let mut problems = 0;
-        for look in [Look::Dark, Look::Narrow] {
+        for look in [PageLook::Dark, PageLook::Narrow] {
             let (client, _profile) = self.driver.browser(look).await?;
             self.log_in(&client).await?;
             for place in places {
@@ -116,30 +116,30 @@ impl Tour<'_> {
         ensure!(self.is_marked(client).await?, "the page was loaded again");
         let (_, reason) = self.world.finished(run).await?;
         ensure!(reason == StopReason::Completed, "{reason:?}");
-        say("console live light completed");
+        print_line("console live light completed");
         Ok(())
     }
 
     /// Checks that a second decision about a commit names the first one.
     async fn too_late(&self, run: &RunId) -> anyhow::Result<()> {
-        let (client, _profile) = self.driver.browser(Look::Light).await?;
+        let (client, _profile) = self.driver.browser(PageLook::Light).await?;
         self.log_in(&client).await?;
         self.go(&client, &format!("{}/approval", path_of(run))).await?;
         let text = self.text(&client).await?;
         ensure!(text.contains("local approved it"), "{text}");
         client.close().await?;
-        say("console approval light too-late");
+        print_line("console approval light too-late");
         Ok(())
     }
 
     async fn without_scripts(&self, run: &RunId) -> anyhow::Result<()> {
-        let (client, _profile) = self.driver.browser(Look::Plain).await?;
+        let (client, _profile) = self.driver.browser(PageLook::Plain).await?;
         self.log_in(&client).await?;
         self.go(&client, &path_of(run)).await?;
         let text = self.text(&client).await?;
         ensure!(text.contains("completed after"), "{text}");
         client.close().await?;
-        say("console run no-script ok");
+        print_line("console run no-script ok");
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Tour<'_> {
     async fn shown(&self, client: &Client, part: Locator<'_>) -> anyhow::Result<()> {
         if let Err(missing) = client.wait().for_element(part).await {
             let (url, text) = (client.current_url().await?, self.text(client).await?);
-            let complaints = complaints(client).await?;
+            let complaints = read_complaints(client).await?;
             anyhow::bail!("{part:?} is not on {url} ({missing}): {complaints:#?}\n{text}");
         }
         Ok(())
@@ -185,17 +185,17 @@ impl Tour<'_> {
     }
 
     /// Loads a page, runs axe, and saves a screenshot in the light window.
-    async fn look(&self, client: &Client, look: Look, (name, path): &Place) -> anyhow::Result<usize> {
+    async fn look(&self, client: &Client, look: PageLook, (name, path): &PagePlace) -> anyhow::Result<usize> {
         self.go(client, path).await?;
         client.wait().for_element(Locator::Css("main h1")).await?;
-        if look == Look::Dark {
+        if look == PageLook::Dark {
             let dark = client.execute(
                 "return matchMedia('(prefers-color-scheme: dark)').matches;",
                 Vec::new(),
             );
             ensure!(dark.await? == Value::Bool(true), "the browser is not dark");
         }
-        let mut problems = complaints(client).await?;
+        let mut problems = read_complaints(client).await?;
         if client.execute(TOO_WIDE, Vec::new()).await? == Value::Bool(true) {
             problems.push("it is wider than the window".to_owned());
         }
@@ -203,22 +203,22 @@ impl Tour<'_> {
         let found = client.execute_async(AXE, Vec::new()).await?;
         problems.extend(found.as_array().into_iter().flatten().map(Value::to_string));
         // Entries that axe itself caused are discarded.
-        complaints(client).await?;
-        if look == Look::Light {
+        read_complaints(client).await?;
+        if look == PageLook::Light {
             std::fs::write(
                 self.screenshots.join(format!("{name}.png")),
                 client.screenshot().await?,
             )?;
         }
         let outcome = if problems.is_empty() { "ok" } else { "wrong" };
-        say(&format!("console {name} {} {outcome}", look.name()));
+        print_line(&format!("console {name} {} {outcome}", look.name()));
         for problem in &problems {
-            say(&format!("  {problem}"));
+            print_line(&format!("  {problem}"));
         }
         Ok(problems.len())
     }
 }
 
 fn path_of(run: &RunId) -> String {
-    format!("/runs/{}", encode(&run.to_string()))
+    format!("/runs/{}", percent_encode(&run.to_string()))
 }

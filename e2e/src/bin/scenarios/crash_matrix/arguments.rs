@@ -3,9 +3,9 @@
 use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use failpoint::Point;
+use failpoint::FailpointPass;
 
-use crate::crash_matrix::stage::{NatsServers, Story};
+use crate::crash_matrix::stage::{MatrixStory, NatsServers};
 
 /// Ends Journeyman at every failpoint of a story, starts it again and compares how the story ends.
 #[derive(Debug, Args)]
@@ -27,16 +27,16 @@ pub(crate) struct Arguments {
     pub(crate) servers: NatsServers,
     /// Only these stories. Sites that they do not pass are then no failure.
     #[arg(long, value_enum, value_name = "STORY")]
-    pub(crate) story: Vec<Story>,
+    pub(crate) story: Vec<MatrixStory>,
     /// Print the points without any crash.
     #[arg(long)]
     pub(crate) list: bool,
     #[command(subcommand)]
-    pub(crate) role: Option<Role>,
+    pub(crate) role: Option<MatrixRole>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Role {
+pub(crate) enum MatrixRole {
     /// The five services in one process, with settings from standard input.
     #[command(hide = true)]
     Services {
@@ -44,17 +44,17 @@ pub(crate) enum Role {
         #[arg(long)]
         data: PathBuf,
         #[command(flatten)]
-        watch: Watch,
+        watch: FailpointMode,
     },
 }
 
 /// Failpoint mode of the services' process.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Watch {
+pub(crate) struct FailpointMode {
     /// Record the passed points and print them at the end.
     #[arg(long)]
     pub(crate) record: bool,
     /// Abort at this point.
     #[arg(long)]
-    pub(crate) arm: Option<Point>,
+    pub(crate) arm: Option<FailpointPass>,
 }

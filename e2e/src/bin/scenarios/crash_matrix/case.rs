@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use failpoint::Point;
+use failpoint::FailpointPass;
 use queue::Queue;
 use testkit::fixture;
 
 use crate::crash_matrix::{
-    arguments::Watch,
-    child::{Heard, Services, was_aborted},
-    ending::{Ending, is_at_rest},
-    stage::{NatsServers, Stage, Story},
+    arguments::FailpointMode,
+    child::{ServicesEvent, ServicesProcess, was_aborted},
+    ending::{StoryEnding, is_at_rest},
+    stage::{MatrixStage, MatrixStory, NatsServers},
 };
 
 /// Time limit of a story on a loaded machine.
@@ -20,11 +20,11 @@ const LOOK: Duration = Duration::from_millis(25);
 const LOG_LINES: usize = 120;
 
 /// Result of a story.
-pub(crate) struct Played {
+pub(crate) struct PlayedStory {
     /// Final state of the story.
-    pub(crate) ending: Ending,
+    pub(crate) ending: StoryEnding,
     /// Points that the story passed, if they were recorded.
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<FailpointPass>,
     /// True if the process aborted at the point.
     pub(crate) has_crashed: bool,
     /// End of the services' log.
@@ -35,13 +35,13 @@ pub(crate) struct Played {
 ///
 /// # Errors
 /// When the story does not end in time. The error contains the end of the services' log.
-pub(crate) async fn play(
-    story: Story,
+pub(crate) async fn play_story(
+    story: MatrixStory,
     servers: NatsServers,
-    crash_at: Option<&Point>,
-) -> anyhow::Result<Played> {
-    let mut stage = Stage::start(story, servers).await?;
-    let watch = Watch {
+    crash_at: Option<&FailpointPass>,
+) -> anyhow::Result<PlayedStory> {
+    let mut stage = MatrixStage::start(story, servers).await?;
+    let watch = FailpointMode {
         record: crash_at.is_none(),
         arm: crash_at.cloned(),
     };
@@ -50,8 +50,8 @@ pub(crate) async fn play(
     let (ending, points, has_crashed) = told
         .with_context(|| format!("no end within {} s", PATIENCE.as_secs()))
         .and_then(|told| told)
-        .with_context(|| describe(&stage, &log))?;
-    Ok(Played {
+        .with_context(|| describe_stage(&stage, &log))?;
+    Ok(PlayedStory {
         ending,
         points,
         has_crashed,
@@ -59,21 +59,26 @@ pub(crate) async fn play(
     })
 }
 
-async fn to_the_end(stage: &mut Stage, watch: &Watch) -> anyhow::Result<(Ending, Vec<Point>, bool)> {
+async fn to_the_end(
+    stage: &mut MatrixStage,
+    watch: &FailpointMode,
+) -> anyhow::Result<(StoryEnding, Vec<FailpointPass>, bool)> {
     let mut has_crashed = false;
-    let mut services = start(stage, watch).await?;
+    let mut services = start_services(stage, watch).await?;
     let mut queue: Option<Queue> = None;
     loop {
         // `next` is cancel safe, so a timeout loses no event.
         let heard = tokio::time::timeout(LOOK, services.next()).await;
         match heard.ok().transpose()? {
             // Only the armed process may abort, and only once.
-            Some(Heard::Ended(status)) if was_aborted(status) && watch.arm.is_some() && !has_crashed => {
+            Some(ServicesEvent::Ended(status))
+                if was_aborted(status) && watch.arm.is_some() && !has_crashed =>
+            {
                 has_crashed = true;
-                services = start(stage, &Watch::default()).await?;
+                services = start_services(stage, &FailpointMode::default()).await?;
             }
-            Some(Heard::Ended(status)) => anyhow::bail!("the services ended with {status}"),
-            Some(Heard::Ready) => {
+            Some(ServicesEvent::Ended(status)) => anyhow::bail!("the services ended with {status}"),
+            Some(ServicesEvent::Ready) => {
                 queue = Some(Queue::connect(&queue_settings(stage), "crash-matrix").await?);
             }
             None => {}
@@ -81,29 +86,29 @@ async fn to_the_end(stage: &mut Stage, watch: &Watch) -> anyhow::Result<(Ending,
         let Some(queue) = &queue else { continue };
         if stage.act().await? && is_at_rest(stage, queue).await? {
             let points = services.stop().await?;
-            return Ok((Ending::of(stage, queue).await?, points, has_crashed));
+            return Ok((StoryEnding::of(stage, queue).await?, points, has_crashed));
         }
     }
 }
 
-async fn start(stage: &Stage, watch: &Watch) -> anyhow::Result<Services> {
-    Services::start(&stage.data(), &stage.log(), &stage.environment, watch).await
+async fn start_services(stage: &MatrixStage, watch: &FailpointMode) -> anyhow::Result<ServicesProcess> {
+    ServicesProcess::start(&stage.data(), &stage.log(), &stage.environment, watch).await
 }
 
-fn queue_settings(stage: &Stage) -> queue::Settings {
+fn queue_settings(stage: &MatrixStage) -> queue::Settings {
     queue::Settings {
         url: stage.nats.url(),
         ..queue::Settings::default()
     }
 }
 
-fn log_tail(stage: &Stage) -> String {
+fn log_tail(stage: &MatrixStage) -> String {
     let log = std::fs::read_to_string(stage.log()).unwrap_or_default();
     let lines: Vec<_> = log.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
-fn describe(stage: &Stage, log: &str) -> String {
+fn describe_stage(stage: &MatrixStage, log: &str) -> String {
     let comments: Vec<_> = stage
         .jira
         .comments(&stage.key)

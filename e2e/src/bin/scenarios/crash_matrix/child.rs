@@ -9,15 +9,15 @@ use std::{
 };
 
 use anyhow::Context;
-use failpoint::Point;
-use journeyman::local::{Local, Plan};
+use failpoint::FailpointPass;
+use journeyman::local::{LocalServices, StartPlan};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
 };
 
-use crate::crash_matrix::{arguments::Watch, say};
+use crate::crash_matrix::{arguments::FailpointMode, print_line};
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const READY: &str = "ready";
@@ -26,7 +26,7 @@ const READY: &str = "ready";
 ///
 /// # Errors
 /// When the services cannot start or do not drain.
-pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode> {
+pub(crate) async fn serve_services(data: &Path, watch: FailpointMode) -> anyhow::Result<ExitCode> {
     // Every case aborts a process; core dumps of all of them would fill the disk.
     let none = Rlimit {
         current: Some(0),
@@ -42,45 +42,45 @@ pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode>
         log_filter: "info,ingest=debug".to_owned(),
         ..bootstrap::telemetry::Settings::default()
     };
-    let _logs = bootstrap::telemetry::init("crash_matrix", &telemetry);
+    let _logs = bootstrap::telemetry::install_logging("crash_matrix", &telemetry);
     if watch.record {
-        failpoint::record();
+        failpoint::start_recording();
     }
     if let Some(point) = watch.arm {
-        failpoint::arm(point);
+        failpoint::arm_failpoint(point);
     }
-    let plan = Plan {
+    let plan = StartPlan {
         file: None,
         environment,
         data: data.to_owned(),
         free_ports: false,
-        ..Plan::default()
+        ..StartPlan::default()
     };
-    let local = Box::pin(Local::start(plan)).await?;
-    say(READY);
+    let local = Box::pin(LocalServices::start(plan)).await?;
+    print_line(READY);
     input.read_to_end(&mut Vec::new()).await?;
     local.stop().await?;
-    for point in failpoint::recorded() {
-        say(&point.to_string());
+    for point in failpoint::list_recorded_passes() {
+        print_line(&point.to_string());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Running process. Dropping it kills and reaps it.
-pub(crate) struct Services {
+pub(crate) struct ServicesProcess {
     child: Child,
     output: Lines<BufReader<ChildStdout>>,
 }
 
 /// Event of the process.
-pub(crate) enum Heard {
+pub(crate) enum ServicesEvent {
     /// The services are ready.
     Ready,
     /// The process has exited.
     Ended(ExitStatus),
 }
 
-impl Services {
+impl ServicesProcess {
     /// Starts this program as the services on a data folder. Its log goes to a file.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Services {
         data: &Path,
         log: &Path,
         environment: &[(String, String)],
-        watch: &Watch,
+        watch: &FailpointMode,
     ) -> anyhow::Result<Self> {
         let log = File::options().create(true).append(true).open(log)?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -122,20 +122,20 @@ impl Services {
     ///
     /// # Errors
     /// When the process's output cannot be read.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Heard> {
+    pub(crate) async fn next(&mut self) -> anyhow::Result<ServicesEvent> {
         while let Some(line) = self.output.next_line().await? {
             if line == READY {
-                return Ok(Heard::Ready);
+                return Ok(ServicesEvent::Ready);
             }
         }
-        Ok(Heard::Ended(self.child.wait().await?))
+        Ok(ServicesEvent::Ended(self.child.wait().await?))
     }
 
     /// Drains the services and returns the recorded points.
     ///
     /// # Errors
     /// When the process does not end successfully in time.
-    pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<Point>> {
+    pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<FailpointPass>> {
         drop(self.child.stdin.take());
         let drained = async {
             let mut points = Vec::new();

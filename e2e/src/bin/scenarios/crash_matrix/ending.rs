@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use domain::{Report, ReportRequest, Row, RunStatus, TicketKey};
-use queue::{Bucket, Queue};
+use domain::{OutboundRequest, ReportRequest, RunStatus, TicketKey, TicketRow};
+use queue::{KeyValueBucket, Queue};
 use testkit::{fixture, github, jira};
 
 use crate::crash_matrix::{
-    people::{asked, issue, talk},
-    stage::{REFUSED, Stage, Story},
+    people::{discussion, issue, triaged_tickets},
+    stage::{MatrixStage, MatrixStory, REFUSED},
 };
 
 /// Final state of the external services and of the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct StoryEnding {
     branches: Vec<String>,
     pull_requests: Vec<BTreeMap<&'static str, String>>,
     files: BTreeMap<String, String>,
@@ -32,36 +32,36 @@ pub(crate) struct Ending {
     model_calls: usize,
 }
 
-impl Ending {
+impl StoryEnding {
     /// Reads the final state.
     ///
     /// # Errors
     /// When the queue or a repository cannot be read.
-    pub(crate) async fn of(stage: &Stage, queue: &Queue) -> anyhow::Result<Self> {
+    pub(crate) async fn of(stage: &MatrixStage, queue: &Queue) -> anyhow::Result<Self> {
         let said = stage.jira.comments(&stage.key).into_iter();
         let ours = said.filter(|comment| comment.author == jira::WRITER_NAME);
-        let mut comments: Vec<String> = ours.map(|comment| plain(&comment.text)).collect();
+        let mut comments: Vec<String> = ours.map(|comment| normalize_text(&comment.text)).collect();
         let (words, seen) = match stage.story {
-            Story::Straight | Story::Detours | Story::Rounds => (Vec::new(), Vec::new()),
-            Story::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
-            Story::Asked => (Vec::new(), stage.seen_of_asked()?),
-            Story::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
+            MatrixStory::Straight | MatrixStory::Detours | MatrixStory::Rounds => (Vec::new(), Vec::new()),
+            MatrixStory::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
+            MatrixStory::Asked => (Vec::new(), stage.seen_of_asked()?),
+            MatrixStory::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
         };
-        comments.extend(words.iter().map(|words| plain(words)));
+        comments.extend(words.iter().map(|words| normalize_text(words)));
         let mut pull_requests = Vec::new();
         for pull in stage.pull_requests() {
             let said = stage.github.comments(fixture::REPOSITORY, pull.number);
             let ours = said
                 .iter()
                 .filter(|comment| comment.author == github::WRITER_LOGIN);
-            comments.extend(ours.map(|comment| plain(&comment.body)));
+            comments.extend(ours.map(|comment| normalize_text(&comment.body)));
             for thread in stage.github.threads(fixture::REPOSITORY, pull.number)? {
                 let replies = stage.github.replies(fixture::REPOSITORY, pull.number, thread)?;
-                comments.extend(replies.iter().map(|reply| plain(reply)));
+                comments.extend(replies.iter().map(|reply| normalize_text(reply)));
             }
             pull_requests.push(BTreeMap::from([
                 ("title", pull.title),
-                ("body", plain(&pull.body)),
+                ("body", normalize_text(&pull.body)),
                 ("author", pull.author),
                 ("branches", format!("{} -> {}", pull.head, pull.base)),
                 ("draft", pull.draft.to_string()),
@@ -78,7 +78,7 @@ impl Ending {
             stage.model.violations(),
         ];
         Ok(Self {
-            branches: branches(stage),
+            branches: list_branches(stage),
             pull_requests,
             files: stage.merged_files()?,
             statuses: stage.jira.status_history(&stage.key),
@@ -89,7 +89,7 @@ impl Ending {
                 .collect(),
             labels: stage.jira.labels(&stage.key),
             seen,
-            runs: runs(stage, queue).await?,
+            runs: list_runs(stage, queue).await?,
             dead_letters: dead.into_iter().map(|(_, letter)| letter.reason).collect(),
             violations: violations.concat(),
             model_calls: stage.model.all_calls().len(),
@@ -97,12 +97,12 @@ impl Ending {
     }
 
     /// Finds faults that are independent of any crash.
-    pub(crate) fn faults(&self, story: Story) -> Vec<String> {
+    pub(crate) fn faults(&self, story: MatrixStory) -> Vec<String> {
         let mut faults = match story {
-            Story::Straight | Story::Detours | Story::Rounds => self.faults_at_jira(story),
-            Story::Issue => self.faults_of_issue(),
-            Story::Asked => self.faults_of_asked(),
-            Story::Talk => self.faults_of_talk(),
+            MatrixStory::Straight | MatrixStory::Detours | MatrixStory::Rounds => self.faults_at_jira(story),
+            MatrixStory::Issue => self.faults_of_issue(),
+            MatrixStory::Asked => self.faults_of_asked(),
+            MatrixStory::Talk => self.faults_of_talk(),
         };
         faults.extend(
             self.violations
@@ -116,7 +116,7 @@ impl Ending {
         let cart = self.files.get("shop/cart.py").map_or("", String::as_str);
         let pulls = self.pull_requests.iter();
         let merged = pulls.filter(|pull| pull["merged"] == "true" && pull["labels"] == "by an agent");
-        wrong([
+        list_broken_expectations([
             (
                 self.seen == issue::SEEN,
                 "the issue is triaged, assigned again and closed",
@@ -139,9 +139,9 @@ impl Ending {
 
     fn faults_of_asked(&self) -> Vec<String> {
         let draft = |pull: &BTreeMap<&str, String>| pull["draft"] == "true" && pull["merged"] == "false";
-        wrong([
+        list_broken_expectations([
             (
-                self.seen == asked::SEEN,
+                self.seen == triaged_tickets::SEEN,
                 "the second ticket is sorted and linked, the first given back",
             ),
             (
@@ -158,9 +158,9 @@ impl Ending {
     }
 
     fn faults_of_talk(&self) -> Vec<String> {
-        wrong([
+        list_broken_expectations([
             (
-                self.seen == talk::SEEN,
+                self.seen == discussion::SEEN,
                 "there is each issue, the answer and the review once",
             ),
             (
@@ -172,7 +172,7 @@ impl Ending {
         ])
     }
 
-    fn faults_at_jira(&self, story: Story) -> Vec<String> {
+    fn faults_at_jira(&self, story: MatrixStory) -> Vec<String> {
         let mut faults = Vec::new();
         let mut expect = |holds: bool, what: &str| {
             if !holds {
@@ -185,7 +185,7 @@ impl Ending {
         );
         expect(self.pull_requests.len() == 1, "there is one pull request");
         let (comments, runs) = match story {
-            Story::Rounds => (2, 6),
+            MatrixStory::Rounds => (2, 6),
             _ => (1, 3),
         };
         expect(
@@ -201,7 +201,7 @@ impl Ending {
             cart.contains("line.price * line.quantity"),
             "the right diff is merged",
         );
-        let unreadable = usize::from(story == Story::Detours);
+        let unreadable = usize::from(story == MatrixStory::Detours);
         expect(
             self.dead_letters.len() == unreadable,
             "only what cannot be read is a dead letter, once",
@@ -210,7 +210,7 @@ impl Ending {
     }
 
     /// Finds the differences from the story without a crash.
-    pub(crate) fn differences(&self, usual: &Self, story: Story) -> Vec<String> {
+    pub(crate) fn differences(&self, usual: &Self, story: MatrixStory) -> Vec<String> {
         let mut found = self.faults(story);
         let mut compare = |what: &str, is: String, was: String| {
             if is != was {
@@ -236,10 +236,10 @@ impl Ending {
         }
         let again = match story {
             // A read of answers that fails to parse is two model calls.
-            Story::Detours => 2,
+            MatrixStory::Detours => 2,
             // After a takeover the new planner calls the unavailable model again.
-            Story::Issue => 8,
-            Story::Straight | Story::Rounds | Story::Asked | Story::Talk => 1,
+            MatrixStory::Issue => 8,
+            MatrixStory::Straight | MatrixStory::Rounds | MatrixStory::Asked | MatrixStory::Talk => 1,
         };
         let most = usual.model_calls + again;
         if !(usual.model_calls..=most).contains(&self.model_calls) {
@@ -250,14 +250,14 @@ impl Ending {
 }
 
 /// Lists job, end and turns of each run.
-async fn runs(stage: &Stage, queue: &Queue) -> anyhow::Result<Vec<String>> {
+async fn list_runs(stage: &MatrixStage, queue: &Queue) -> anyhow::Result<Vec<String>> {
     let ended = |status: &RunStatus| match status {
         RunStatus::Finished { reason } => reason.as_str().to_owned(),
         other => format!("{other:?}"),
     };
     let mut runs = Vec::new();
     for ticket in &stage.tickets {
-        let row = row(ticket, queue).await?.context("no row")?;
+        let row = read_row(ticket, queue).await?.context("no row")?;
         runs.extend(
             row.runs
                 .iter()
@@ -268,8 +268,8 @@ async fn runs(stage: &Stage, queue: &Queue) -> anyhow::Result<Vec<String>> {
     Ok(runs)
 }
 
-async fn row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<Row>> {
-    let table = queue.table::<Row>(Bucket::Tickets);
+async fn read_row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<TicketRow>> {
+    let table = queue.table::<TicketRow>(KeyValueBucket::Tickets);
     Ok(table.get(&ticket.to_string()).await?.map(|(row, _)| row))
 }
 
@@ -277,7 +277,7 @@ async fn row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<Row>> {
 ///
 /// # Errors
 /// When the queue cannot be read.
-pub(crate) async fn is_at_rest(stage: &Stage, queue: &Queue) -> anyhow::Result<bool> {
+pub(crate) async fn is_at_rest(stage: &MatrixStage, queue: &Queue) -> anyhow::Result<bool> {
     for ticket in &stage.tickets {
         if !is_ticket_at_rest(ticket, queue).await? {
             return Ok(false);
@@ -287,7 +287,7 @@ pub(crate) async fn is_at_rest(stage: &Stage, queue: &Queue) -> anyhow::Result<b
 }
 
 async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<bool> {
-    let Some(row) = row(ticket, queue).await? else {
+    let Some(row) = read_row(ticket, queue).await? else {
         return Ok(false);
     };
     let triggers = queue.triggers().read_after(ticket, 0).await?;
@@ -298,8 +298,9 @@ async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<
     };
     // Two kinds of reports settle nothing: progress notes, and reports without a run. The others settle in
     // order.
-    let is_awaited =
-        |report: &Report| report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_));
+    let is_awaited = |report: &OutboundRequest| {
+        report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_))
+    };
     let mut awaited = reports.iter().filter(|(_, report)| is_awaited(report));
     let all_settled = awaited.all(|(_, report)| is_settled(report.id.as_str()));
     let is_over = |status: &RunStatus| matches!(status, RunStatus::Finished { .. });
@@ -307,13 +308,13 @@ async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<
     Ok(all_settled && row.cursor >= last && row.runs.iter().all(|run| is_over(&run.status)))
 }
 
-fn wrong<const N: usize>(expected: [(bool, &str); N]) -> Vec<String> {
+fn list_broken_expectations<const N: usize>(expected: [(bool, &str); N]) -> Vec<String> {
     let broken = expected.into_iter().filter(|(holds, _)| !holds);
     broken.map(|(_, what)| what.to_owned()).collect()
 }
 
 /// Returns our comments on the issue.
-fn words_on_issue(stage: &Stage) -> Vec<String> {
+fn words_on_issue(stage: &MatrixStage) -> Vec<String> {
     let number = stage.issue_number().unwrap_or_default();
     let comments = stage.github.comments(fixture::REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == github::WRITER_LOGIN);
@@ -321,7 +322,7 @@ fn words_on_issue(stage: &Stage) -> Vec<String> {
 }
 
 /// Normalizes a text: removes numbers, commits and the time since the start, which a crash prolongs.
-fn plain(text: &str) -> String {
+fn normalize_text(text: &str) -> String {
     // Abbreviated commit ids have 12 digits, full ones 40.
     let is_commit = |word: &str| matches!(word.len(), 12 | 40) && word.chars().all(|c| c.is_ascii_hexdigit());
     let parts = text
@@ -350,7 +351,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Lists the branches without that of the refused pull request.
-fn branches(stage: &Stage) -> Vec<String> {
+fn list_branches(stage: &MatrixStage) -> Vec<String> {
     let all = stage.github.branches(fixture::REPOSITORY).into_keys();
     all.filter(|branch| branch != REFUSED).collect()
 }

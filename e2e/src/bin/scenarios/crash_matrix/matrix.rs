@@ -3,16 +3,16 @@
 use std::{collections::BTreeSet, num::NonZeroUsize, process::ExitCode, thread::available_parallelism};
 
 use clap::ValueEnum as _;
-use failpoint::{EFFECTS, Phase, Point, SITES};
+use failpoint::{EFFECTS, FailpointPass, FailpointPhase, SITES};
 use futures::{StreamExt, stream};
 use tokio::time::Instant;
 
 use crate::crash_matrix::{
     arguments::Arguments,
-    case::{self, Played},
-    ending::Ending,
-    say,
-    stage::{NatsServers, Story},
+    case::{self, PlayedStory},
+    ending::StoryEnding,
+    print_line,
+    stage::{MatrixStory, NatsServers},
 };
 
 // Sites that crash at every passing, because each passing is another step of the story.
@@ -106,21 +106,21 @@ const UNPLAYED_EFFECTS: [&str; 1] = ["record_open"];
 const TRIES: u32 = 3;
 
 /// Crash point and the story that it interrupts.
-struct Case {
-    story: Story,
-    point: Point,
+struct CrashCase {
+    story: MatrixStory,
+    point: FailpointPass,
 }
 
 /// Story without a crash, for comparison.
-struct Usual {
-    story: Story,
-    ending: Ending,
-    points: Vec<Point>,
+struct UsualStory {
+    story: MatrixStory,
+    ending: StoryEnding,
+    points: Vec<FailpointPass>,
 }
 
 /// Result of one crash.
-struct Tried {
-    case: Case,
+struct TriedCase {
+    case: CrashCase,
     problems: Vec<String>,
     ms: u128,
 }
@@ -129,41 +129,41 @@ struct Tried {
 ///
 /// # Errors
 /// When a story without a crash fails, a site is not passed, or the build has no failpoints.
-pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run_matrix(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         failpoint::IS_ACTIVE,
         "this build has no failpoints: it has no debug assertions"
     );
     let begun = Instant::now();
     let stories = match arguments.story.as_slice() {
-        [] => Story::value_variants(),
+        [] => MatrixStory::value_variants(),
         chosen => chosen,
     };
     let mut usual = Vec::with_capacity(stories.len());
     for story in stories {
         usual.push(play_usual(*story, arguments.servers).await?);
     }
-    let unplayed = unplayed(&usual);
+    let unplayed = list_unplayed_sites(&usual);
     if arguments.story.is_empty() {
         ensure_played(&unplayed, &usual)?;
     }
-    let cases = chosen(&usual, arguments.only.as_deref()).into_iter();
+    let cases = choose_cases(&usual, arguments.only.as_deref()).into_iter();
     let cases: Vec<_> = cases
         .skip(arguments.skip)
         .step_by(arguments.every.map_or(1, NonZeroUsize::get))
         .collect();
     if arguments.list {
-        cases.iter().for_each(|case| say(&case.point.to_string()));
+        cases.iter().for_each(|case| print_line(&case.point.to_string()));
         return Ok(ExitCode::SUCCESS);
     }
     let tried = try_all(cases, arguments, &usual).await;
     let survived = tried.iter().filter(|tried| tried.problems.is_empty()).count();
-    say(&format!(
+    print_line(&format!(
         "{} sites, of which no story passes {}",
         SITES.len(),
         unplayed.join(", ")
     ));
-    say(&format!(
+    print_line(&format!(
         "crash-matrix: {} points, {survived} survived, {} s",
         tried.len(),
         begun.elapsed().as_secs()
@@ -175,7 +175,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Refuses stories that do not pass a site or an effect of the known ones.
-fn ensure_played(unplayed: &[&str], usual: &[Usual]) -> anyhow::Result<()> {
+fn ensure_played(unplayed: &[&str], usual: &[UsualStory]) -> anyhow::Result<()> {
     let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
     anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");
     let effects = unplayed_effects(usual);
@@ -188,20 +188,20 @@ fn ensure_played(unplayed: &[&str], usual: &[Usual]) -> anyhow::Result<()> {
 
 /// Plays a story twice and keeps the points of both times. A point that only one of them passes depends on
 /// timing.
-async fn play_usual(story: Story, servers: NatsServers) -> anyhow::Result<Usual> {
-    let Played { ending, points, .. } = Box::pin(case::play(story, servers, None)).await?;
+async fn play_usual(story: MatrixStory, servers: NatsServers) -> anyhow::Result<UsualStory> {
+    let PlayedStory { ending, points, .. } = Box::pin(case::play_story(story, servers, None)).await?;
     let faults = ending.faults(story);
     anyhow::ensure!(
         faults.is_empty(),
         "{story:?} without a crash: {faults:#?}\n{ending:#?}"
     );
-    let again: BTreeSet<Point> = Box::pin(case::play(story, servers, None))
+    let again: BTreeSet<FailpointPass> = Box::pin(case::play_story(story, servers, None))
         .await?
         .points
         .into_iter()
         .collect();
     let points = points.into_iter().filter(|point| again.contains(point)).collect();
-    Ok(Usual {
+    Ok(UsualStory {
         story,
         ending,
         points,
@@ -210,39 +210,40 @@ async fn play_usual(story: Story, servers: NatsServers) -> anyhow::Result<Usual>
 
 /// Selects the points to crash at: the first passing of each place, before and after, in the first story that
 /// passes it. [`EACH_TIME`] sites crash at every passing.
-fn chosen(usual: &[Usual], only: Option<&str>) -> Vec<Case> {
+fn choose_cases(usual: &[UsualStory], only: Option<&str>) -> Vec<CrashCase> {
     let mut places = BTreeSet::new();
     let mut cases = Vec::new();
-    for Usual { story, points, .. } in usual {
-        let is_new = |point: &&Point| !places.contains(&point.place());
+    for UsualStory { story, points, .. } in usual {
+        let is_new = |point: &&FailpointPass| !places.contains(&point.place());
         let new = points.iter().filter(is_new).filter(|point| is_chosen(point));
         let wanted = new.filter(|point| only.is_none_or(|text| point.to_string().contains(text)));
-        cases.extend(wanted.map(|point| Case {
+        cases.extend(wanted.map(|point| CrashCase {
             story: *story,
             point: point.clone(),
         }));
-        places.extend(points.iter().map(Point::place));
+        places.extend(points.iter().map(FailpointPass::place));
     }
     cases
 }
 
-fn is_chosen(point: &Point) -> bool {
+fn is_chosen(point: &FailpointPass) -> bool {
     let site = point.site.as_str();
     match point.phase {
-        Phase::Before => point.nth == 1 && !READS.contains(&site),
-        Phase::After => point.nth == 1 || EACH_TIME.contains(&site),
+        FailpointPhase::Before => point.nth == 1 && !READS.contains(&site),
+        FailpointPhase::After => point.nth == 1 || EACH_TIME.contains(&site),
     }
 }
 
-fn unplayed(usual: &[Usual]) -> Vec<&'static str> {
+fn list_unplayed_sites(usual: &[UsualStory]) -> Vec<&'static str> {
     let points = usual.iter().flat_map(|usual| &usual.points);
     let passed: BTreeSet<&str> = points.map(|point| point.site.as_str()).collect();
     SITES.into_iter().filter(|site| !passed.contains(site)).collect()
 }
 
-fn unplayed_effects(usual: &[Usual]) -> Vec<&'static str> {
+fn unplayed_effects(usual: &[UsualStory]) -> Vec<&'static str> {
     let points = usual.iter().flat_map(|usual| &usual.points);
-    let made = points.filter(|point| point.site == "reporter.effect.create" && point.phase == Phase::After);
+    let made =
+        points.filter(|point| point.site == "reporter.effect.create" && point.phase == FailpointPhase::After);
     let kinds: BTreeSet<&str> = made.map(|point| point.kind.as_str()).collect();
     EFFECTS
         .into_iter()
@@ -250,33 +251,33 @@ fn unplayed_effects(usual: &[Usual]) -> Vec<&'static str> {
         .collect()
 }
 
-async fn try_all(cases: Vec<Case>, arguments: &Arguments, usual: &[Usual]) -> Vec<Tried> {
+async fn try_all(cases: Vec<CrashCase>, arguments: &Arguments, usual: &[UsualStory]) -> Vec<TriedCase> {
     let cores = available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.unwrap_or(cores + 1);
     let played = stream::iter(cases).map(|case| Box::pin(try_one(case, arguments.servers, usual)));
-    let tried = played.buffer_unordered(jobs.max(1)).inspect(tell);
+    let tried = played.buffer_unordered(jobs.max(1)).inspect(print_tried);
     tried.collect().await
 }
 
-async fn try_one(case: Case, servers: NatsServers, usual: &[Usual]) -> Tried {
+async fn try_one(case: CrashCase, servers: NatsServers, usual: &[UsualStory]) -> TriedCase {
     let begun = Instant::now();
     let mut problems = vec!["the story never came to the point".to_owned()];
     for _ in 0..TRIES {
-        match Box::pin(case::play(case.story, servers, Some(&case.point))).await {
+        match Box::pin(case::play_story(case.story, servers, Some(&case.point))).await {
             Ok(played) if !played.has_crashed => continue,
-            Ok(played) => problems = compare(&played, case.story, usual),
+            Ok(played) => problems = compare_endings(&played, case.story, usual),
             Err(error) => problems = vec![format!("{error:#}")],
         }
         break;
     }
-    Tried {
+    TriedCase {
         case,
         problems,
         ms: begun.elapsed().as_millis(),
     }
 }
 
-fn compare(played: &Played, story: Story, usual: &[Usual]) -> Vec<String> {
+fn compare_endings(played: &PlayedStory, story: MatrixStory, usual: &[UsualStory]) -> Vec<String> {
     let usual = usual.iter().find(|usual| usual.story == story);
     let differences = usual.map(|usual| played.ending.differences(&usual.ending, story));
     let mut problems = differences.unwrap_or_default();
@@ -286,13 +287,13 @@ fn compare(played: &Played, story: Story, usual: &[Usual]) -> Vec<String> {
     problems
 }
 
-fn tell(tried: &Tried) {
+fn print_tried(tried: &TriedCase) {
     let outcome = if tried.problems.is_empty() {
         "survived"
     } else {
         "FAILED"
     };
-    say(&format!(
+    print_line(&format!(
         "{:<60} {outcome:<8} {:>6} ms",
         tried.case.point.to_string(),
         tried.ms
@@ -300,5 +301,5 @@ fn tell(tried: &Tried) {
     tried
         .problems
         .iter()
-        .for_each(|problem| say(&format!("  {problem}")));
+        .for_each(|problem| print_line(&format!("  {problem}")));
 }

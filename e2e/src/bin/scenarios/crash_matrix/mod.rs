@@ -12,31 +12,33 @@ mod stage;
 use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
-use arguments::Role;
+use arguments::MatrixRole;
 
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
-    let [stop, _] = bootstrap::signals();
+    let [stop, _] = bootstrap::listen_for_signals();
     let done = match &arguments.role {
-        Some(Role::Services { data, watch }) => Box::pin(child::serve(data, watch.clone())).await,
+        Some(MatrixRole::Services { data, watch }) => {
+            Box::pin(child::serve_services(data, watch.clone())).await
+        }
         None => tokio::select! {
-            done = Box::pin(matrix::run(&arguments)) => done,
+            done = Box::pin(matrix::run_matrix(&arguments)) => done,
             // Dropping the future ends everything that it started.
             () = stop.cancelled() => Ok(ExitCode::from(130)),
         },
     };
     done.unwrap_or_else(|error| {
-        complain(&format!("crash-matrix failed: {error:#}"));
+        print_error(&format!("crash-matrix failed: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
 #[expect(clippy::print_stdout, reason = "the matrix is its output")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Writes to standard error, which is the services' log that the matrix shows.
 #[expect(clippy::print_stderr, reason = "the matrix is its output")]
-fn complain(line: &str) {
+fn print_error(line: &str) {
     eprintln!("{line}");
 }

@@ -1,21 +1,21 @@
 //! Users and CI of a story. Their next action follows from what they see.
 
-pub(crate) mod asked;
+pub(crate) mod discussion;
 pub(crate) mod issue;
-pub(crate) mod talk;
+pub(crate) mod triaged_tickets;
 
 use std::time::Duration;
 
-use e2e::WebhookSender;
+use e2e::SignedWebhookSender;
 use serde_json::json;
 use testkit::{
-    Step, fixture,
-    github::{Conclusion, PullRequestState},
+    ScriptStep, fixture,
+    github::{RunConclusion, StandInPullRequest},
 };
 use tokio::time::Instant;
 
-use self::{asked::PeopleOfAsked, issue::PeopleOfIssue, talk::PeopleOfTalk};
-use crate::crash_matrix::stage::{Stage, Story};
+use self::{discussion::PeopleOfTalk, issue::PeopleOfIssue, triaged_tickets::PeopleOfAsked};
+use crate::crash_matrix::stage::{MatrixStage, MatrixStory};
 
 /// Time after which a user repeats a command that had no effect.
 const SAY_AGAIN: Duration = Duration::from_secs(4);
@@ -24,13 +24,13 @@ const UNREADABLE: &str = "{\"action\":1,\"check_run\":{}}";
 const UNREADABLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Model replies to failed checks: the model adds a note.
-pub(crate) fn repair() -> Vec<Step> {
+pub(crate) fn build_repair_script() -> Vec<ScriptStep> {
     vec![
-        Step::call(
+        ScriptStep::call(
             "write_file",
             json!({"path": "notes/cart.md", "content": "Pieces.\n"}),
         ),
-        Step::call(
+        ScriptStep::call(
             "finish",
             json!({"type": "fix", "title": "Add the missing note", "summary": "The check asks for a note."}),
         ),
@@ -38,14 +38,14 @@ pub(crate) fn repair() -> Vec<Step> {
 }
 
 /// Model replies to the review.
-fn around_review(comment: u64) -> Vec<Step> {
+fn around_review(comment: u64) -> Vec<ScriptStep> {
     let replies = json!([{"id": comment, "disposition": "changed", "reply": "The note says it."}]);
     vec![
-        Step::call(
+        ScriptStep::call(
             "write_file",
             json!({"path": "notes/rounding.md", "content": "To the cent.\n"}),
         ),
-        Step::call(
+        ScriptStep::call(
             "finish",
             json!({"type": "docs", "title": "Say how it is rounded", "summary": "Adds a note on rounding.",
                 "replies": replies}),
@@ -55,7 +55,7 @@ fn around_review(comment: u64) -> Vec<Step> {
 
 /// Memory of users and CI.
 #[derive(Default)]
-pub(crate) struct People {
+pub(crate) struct StoryPeople {
     /// Head commit of the last CI report.
     checked: Option<String>,
     /// Time of the last `/retry` on Jira.
@@ -74,17 +74,17 @@ pub(crate) struct People {
     pub(crate) of_talk: PeopleOfTalk,
 }
 
-impl Stage {
+impl MatrixStage {
     /// Performs the next action of users and CI. Returns true if nothing remains to do and to see.
     ///
     /// # Errors
     /// When a stand-in refuses the action.
     pub(crate) async fn act(&mut self) -> anyhow::Result<bool> {
         match self.story {
-            Story::Straight | Story::Detours | Story::Rounds => self.act_at_jira().await,
-            Story::Issue => self.act_on_issue(),
-            Story::Asked => self.act_on_asked(),
-            Story::Talk => self.act_in_talk(),
+            MatrixStory::Straight | MatrixStory::Detours | MatrixStory::Rounds => self.act_at_jira().await,
+            MatrixStory::Issue => self.act_on_issue(),
+            MatrixStory::Asked => self.act_on_asked(),
+            MatrixStory::Talk => self.act_in_talk(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Stage {
             self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
         }
         let said = self.said();
-        if self.story == Story::Detours {
+        if self.story == MatrixStory::Detours {
             self.order_a_retry(&said)?;
             self.deliver_what_cannot_be_read().await?;
         }
@@ -106,25 +106,27 @@ impl Stage {
     }
 
     fn has_heard_everybody(&self) -> bool {
-        self.story != Story::Detours || self.people.delivered
+        self.story != MatrixStory::Detours || self.people.delivered
     }
 
     /// Reports CI on a draft, reviews it, and merges it when it is ready.
-    fn look_at(&mut self, pull: PullRequestState, said: &str) -> anyhow::Result<()> {
+    fn look_at(&mut self, pull: StandInPullRequest, said: &str) -> anyhow::Result<()> {
         if pull.draft && said.contains("Draft") && self.people.checked.as_deref() != Some(&pull.head_sha) {
-            if self.story == Story::Detours && !std::mem::replace(&mut self.people.commented, true) {
+            if self.story == MatrixStory::Detours && !std::mem::replace(&mut self.people.commented, true) {
                 self.github
                     .comment_as(fixture::REPOSITORY, pull.number, "grace", "/retry")?;
             }
             let is_first = self.people.checked.is_none();
             let ended = match self.story {
-                Story::Rounds if is_first => [("notes", Conclusion::Failure, "AssertionError: no note")],
-                _ => [("test", Conclusion::Success, "ok")],
+                MatrixStory::Rounds if is_first => {
+                    [("notes", RunConclusion::Failure, "AssertionError: no note")]
+                }
+                _ => [("test", RunConclusion::Success, "ok")],
             };
             self.github
                 .run_checks(fixture::REPOSITORY, &pull.head_sha, &ended)?;
             self.people.checked = Some(pull.head_sha);
-        } else if self.story == Story::Rounds
+        } else if self.story == MatrixStory::Rounds
             && !pull.draft
             && said.contains("All checks passed")
             && self.people.reviewed.is_none()
@@ -132,7 +134,7 @@ impl Stage {
             // GitHub marks the pull request ready before the ticket shows it. A review in between would
             // change the order of the comments.
             self.review(pull.number)?;
-        } else if self.story == Story::Rounds && !self.has_reply(pull.number)? {
+        } else if self.story == MatrixStory::Rounds && !self.has_reply(pull.number)? {
             // The reviewer waits for the reply.
         } else if !pull.draft && said.contains("All checks passed") && self.is_asked_again(&pull) {
             self.github.merge(fixture::REPOSITORY, pull.number, "grace")?;
@@ -155,8 +157,8 @@ impl Stage {
     }
 
     /// True if the merge may follow: after a review Journeyman requests the reviewer again.
-    fn is_asked_again(&self, pull: &PullRequestState) -> bool {
-        self.story != Story::Rounds || !pull.requested_reviewers.is_empty()
+    fn is_asked_again(&self, pull: &StandInPullRequest) -> bool {
+        self.story != MatrixStory::Rounds || !pull.requested_reviewers.is_empty()
     }
 
     /// True if the review's comment has a reply.
@@ -185,7 +187,7 @@ impl Stage {
         if self.people.delivered {
             return Ok(());
         }
-        let sender = WebhookSender::new(reqwest::Client::new(), format!("{}/github", self.webhooks));
+        let sender = SignedWebhookSender::new(reqwest::Client::new(), format!("{}/github", self.webhooks));
         let sent = sender.send("check_run", UNREADABLE_ID, UNREADABLE.to_owned());
         self.people.delivered = sent.await.is_ok_and(|status| status.is_success());
         Ok(())

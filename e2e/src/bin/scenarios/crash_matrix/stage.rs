@@ -7,16 +7,16 @@ use std::{
 
 use anyhow::Context;
 use domain::TicketKey;
-use e2e::{Dialect, Outside, WEBHOOK_SECRET};
+use e2e::{ProviderDialect, VendorAddresses, WEBHOOK_SECRET};
 use tempfile::TempDir;
 use testkit::{
-    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, NatsCluster, NatsOptions, NatsServer,
-    RedisServer, ScriptedModel, fixture,
-    github::{PROJECT_TOKEN, PullRequestState},
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsCluster, NatsOptions, NatsServer, RedisServer,
+    ScriptedModel, ServiceFault, fixture,
+    github::{PROJECT_TOKEN, StandInPullRequest},
     jira,
 };
 
-use crate::crash_matrix::people::{self, People, asked, issue, talk};
+use crate::crash_matrix::people::{self, StoryPeople, discussion, issue, triaged_tickets};
 
 // Short timeouts, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
@@ -36,7 +36,7 @@ const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
 /// Story of the crash matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Story {
+pub(crate) enum MatrixStory {
     /// From a status change in Jira to a merged pull request, without detours
     Straight,
     /// As `straight` with detours: missing webhooks, a failing model until a user orders `/retry`, a rate
@@ -55,7 +55,7 @@ pub(crate) enum Story {
     Talk,
 }
 
-impl Story {
+impl MatrixStory {
     /// True if the ticket is a Jira ticket with requested work.
     pub(crate) fn is_at_jira(self) -> bool {
         matches!(self, Self::Straight | Self::Detours | Self::Rounds)
@@ -66,8 +66,8 @@ impl Story {
         match self {
             Self::Straight | Self::Detours | Self::Rounds => "",
             Self::Issue => issue::RULES,
-            Self::Asked => asked::RULES,
-            Self::Talk => talk::RULES,
+            Self::Asked => triaged_tickets::RULES,
+            Self::Talk => discussion::RULES,
         }
     }
 
@@ -137,7 +137,7 @@ impl RunningServers {
 }
 
 /// External services of one story.
-pub(crate) struct Stage {
+pub(crate) struct MatrixStage {
     pub(crate) github: FakeGitHub,
     pub(crate) jira: FakeJira,
     pub(crate) model: ScriptedModel,
@@ -152,35 +152,35 @@ pub(crate) struct Stage {
     pub(crate) tickets: Vec<TicketKey>,
     /// Base URL of ingest's webhooks.
     pub(crate) webhooks: String,
-    pub(crate) story: Story,
-    pub(crate) people: People,
+    pub(crate) story: MatrixStory,
+    pub(crate) people: StoryPeople,
 }
 
-impl Stage {
+impl MatrixStage {
     /// Starts everything except the services and creates the ticket.
     ///
     /// # Errors
     /// When a server or stand-in cannot start.
-    pub(crate) async fn start(story: Story, servers: NatsServers) -> anyhow::Result<Self> {
+    pub(crate) async fn start(story: MatrixStory, servers: NatsServers) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let data = folder.path().join("data");
         std::fs::create_dir_all(&data)?;
         let nats = RunningServers::start(servers, &data.join("nats")).await?;
         let redis = RedisServer::start_in(&data.join("redis")).await?;
         let github = FakeGitHub::start(GitHubOptions::default()).await?;
-        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
+        github.create_repository(fixture::REPOSITORY, &fixture::list_shop_files())?;
         let jira = FakeJira::start(JiraOptions::default()).await?;
-        let model = ScriptedModel::start(fixture::script()).await?;
+        let model = ScriptedModel::start(fixture::build_shop_script()).await?;
         let rules = folder.path().join("rules");
         std::fs::create_dir_all(&rules)?;
         std::fs::write(rules.join("shop.yaml"), rules_text(story)?)?;
-        let outside = Outside {
+        let outside = VendorAddresses {
             github_api: github.api_url(),
             github_git: github.git_url(),
             jira: jira.url(),
             model: model.url(),
         };
-        let mut environment = outside.environment(Dialect::Anthropic, &rules);
+        let mut environment = outside.environment(ProviderDialect::Anthropic, &rules);
         let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
         for (key, value) in SETTINGS.iter().chain(story.settings()) {
             set(key, (*value).to_owned());
@@ -195,10 +195,10 @@ impl Stage {
             set(&format!("{section}__LISTEN"), format!("127.0.0.1:{port}"));
         }
         let webhooks = format!("http://127.0.0.1:{ingest}/webhooks");
-        let (summary, description) = fixture::ticket();
+        let (summary, description) = fixture::describe_shop_ticket();
         // This story creates its tickets after ingest has started, so that triage sees their webhooks.
         let key = match story {
-            Story::Asked => String::new(),
+            MatrixStory::Asked => String::new(),
             _ => jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]),
         };
         let stage = Self {
@@ -216,11 +216,13 @@ impl Stage {
             key,
             webhooks,
             story,
-            people: People::default(),
+            people: StoryPeople::default(),
         };
-        stage
-            .model
-            .set_script_of("Checks failed on the pull request", "", people::repair());
+        stage.model.set_script_of(
+            "Checks failed on the pull request",
+            "",
+            people::build_repair_script(),
+        );
         stage.set_up()?;
         Ok(stage)
     }
@@ -228,19 +230,23 @@ impl Stage {
     /// Prepares the state before the services start.
     fn set_up(&self) -> anyhow::Result<()> {
         match self.story {
-            Story::Straight | Story::Detours | Story::Rounds => self.set_up_background()?,
-            Story::Issue => self.set_up_issue()?,
-            Story::Asked => self.set_up_asked(),
-            Story::Talk => self.set_up_talk(),
+            MatrixStory::Straight | MatrixStory::Detours | MatrixStory::Rounds => self.set_up_background()?,
+            MatrixStory::Issue => self.set_up_issue()?,
+            MatrixStory::Asked => self.set_up_asked(),
+            MatrixStory::Talk => self.set_up_talk(),
         }
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
-            Story::Straight | Story::Rounds | Story::Issue | Story::Asked | Story::Talk => {
+            MatrixStory::Straight
+            | MatrixStory::Rounds
+            | MatrixStory::Issue
+            | MatrixStory::Asked
+            | MatrixStory::Talk => {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);
             }
-            Story::Detours => {
+            MatrixStory::Detours => {
                 // The status changes before the webhook is set, so only a poll can find the request.
                 self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
@@ -249,9 +255,11 @@ impl Stage {
                 // The model fails until a user's `/retry` repairs it, see `order_a_retry`.
                 self.model.garble_next(u32::MAX);
                 // One rate-limited transition, and one comment whose answer is lost after its effect.
-                let limited = Fault::new("/transitions", 1, 429).on("POST").retry_after(6);
+                let limited = ServiceFault::new("/transitions", 1, 429)
+                    .on("POST")
+                    .retry_after(6);
                 self.jira.fail_next(limited);
-                let lost = Fault::new("/comment", 1, 502).on("POST").after_effect();
+                let lost = ServiceFault::new("/comment", 1, 502).on("POST").after_effect();
                 self.jira.fail_next(lost);
             }
         }
@@ -293,7 +301,7 @@ impl Stage {
     }
 
     /// Lists the pull requests without the refused one.
-    pub(crate) fn pull_requests(&self) -> Vec<PullRequestState> {
+    pub(crate) fn pull_requests(&self) -> Vec<StandInPullRequest> {
         let mut pulls = self.github.pull_requests(fixture::REPOSITORY);
         pulls.retain(|pull| pull.head != REFUSED);
         pulls
@@ -309,7 +317,7 @@ impl Stage {
     }
 }
 
-fn rules_text(story: Story) -> anyhow::Result<String> {
+fn rules_text(story: MatrixStory) -> anyhow::Result<String> {
     let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
     let (project, target, more) = (fixture::PROJECT, story.target(), story.rules());
     Ok(format!(

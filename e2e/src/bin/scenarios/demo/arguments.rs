@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use e2e::{Dialect, Outside};
-use journeyman::account_settings::usual_model;
+use e2e::{ProviderDialect, VendorAddresses};
+use journeyman::account_settings::find_default_model;
 use testkit::fixture;
 
 /// Plays one ticket to a merged pull request.
@@ -13,7 +13,7 @@ use testkit::fixture;
 pub(crate) struct Arguments {
     /// Source of model replies: the script, or a real model (key in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`)
     #[arg(long, value_enum, default_value = "scripted")]
-    pub(crate) model: Model,
+    pub(crate) model: DemoModel,
     /// Name of the model
     #[arg(long)]
     pub(crate) model_name: Option<String>,
@@ -27,18 +27,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) stay: bool,
     #[command(subcommand)]
-    pub(crate) role: Option<Role>,
+    pub(crate) role: Option<DemoRole>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Model {
+pub(crate) enum DemoModel {
     Scripted,
     Anthropic,
     Openai,
 }
 
 #[derive(clap::Subcommand)]
-pub(crate) enum Role {
+pub(crate) enum DemoRole {
     /// Run the stand-ins (started by the demo itself)
     #[command(hide = true)]
     StandIns { repository: Option<PathBuf> },
@@ -48,7 +48,7 @@ impl Arguments {
     /// Returns the settings for the stand-ins and writes the repository's rules below `folder`.
     pub(crate) fn environment(
         &self,
-        outside: &Outside,
+        outside: &VendorAddresses,
         folder: &Path,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let rules = folder.join("rules");
@@ -59,13 +59,13 @@ impl Arguments {
             "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
         );
         std::fs::write(rules.join("shop.yaml"), text)?;
-        let dialect = if self.model == Model::Openai {
-            Dialect::OpenAi
+        let dialect = if self.model == DemoModel::Openai {
+            ProviderDialect::OpenAi
         } else {
-            Dialect::Anthropic
+            ProviderDialect::Anthropic
         };
         let mut environment = outside.environment(dialect, &rules);
-        if self.model != Model::Scripted {
+        if self.model != DemoModel::Scripted {
             // The settings of the scripted model give way to those of the real one.
             environment.retain(|(name, _)| !name.starts_with("JOURNEYMAN__MODEL__"));
             environment.extend(self.real_model(dialect)?);
@@ -73,16 +73,16 @@ impl Arguments {
         Ok(environment)
     }
 
-    fn real_model(&self, dialect: Dialect) -> anyhow::Result<[(String, String); 4]> {
+    fn real_model(&self, dialect: ProviderDialect) -> anyhow::Result<[(String, String); 4]> {
         let (variable, base) = match dialect {
-            Dialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
-            Dialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
+            ProviderDialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+            ProviderDialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
         };
         let key = std::env::vars()
             .find(|(name, _)| name == variable)
             .map(|(_, key)| key);
         let key = key.with_context(|| format!("{variable} must hold the model's key"))?;
-        let usual = usual_model(dialect.as_str()).unwrap_or_default();
+        let usual = find_default_model(dialect.as_str()).unwrap_or_default();
         let name = self.model_name.clone().unwrap_or_else(|| usual.to_owned());
         let base = self.model_base_url.clone().unwrap_or_else(|| base.to_owned());
         let settings = [

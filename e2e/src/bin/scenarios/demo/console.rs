@@ -4,30 +4,30 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::say;
+use crate::demo::print_line;
 
 /// Console on a free loopback port.
-pub(crate) struct Console {
+pub(crate) struct DemoConsole {
     shutdown: CancellationToken,
     served: JoinHandle<anyhow::Result<()>>,
 }
 
-impl Console {
+impl DemoConsole {
     /// Starts the console and prints its URL. It prints the token only if the demo stays open; the token is
     /// valid while the demo runs.
     pub(crate) async fn start(api: &str, token: Option<&SecretString>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         match token {
-            Some(token) => say(&format!(
+            Some(token) => print_line(&format!(
                 "console at {url}, log in with {}",
                 token.expose_secret()
             )),
-            None => say(&format!("console at {url} (DEMO_ARGS=--stay keeps it running)")),
+            None => print_line(&format!("console at {url} (DEMO_ARGS=--stay keeps it running)")),
         }
         let config = pages::Config::of_api(api);
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(Box::pin(pages::serve(config, listener, shutdown.clone())));
+        let served = tokio::spawn(Box::pin(pages::serve_console(config, listener, shutdown.clone())));
         Ok(Self { shutdown, served })
     }
 

@@ -8,31 +8,31 @@ mod play;
 use std::process::ExitCode;
 
 pub(crate) use arguments::Arguments;
-use arguments::Role;
+use arguments::DemoRole;
 
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
-    if let Some(Role::StandIns { repository }) = arguments.role {
-        let served = e2e::standins::serve(repository).await;
+    if let Some(DemoRole::StandIns { repository }) = arguments.role {
+        let served = e2e::stand_in_process::serve_stand_ins(repository).await;
         return ExitCode::from(u8::from(served.is_err()));
     }
-    perform(&arguments).await.unwrap_or_else(|error| {
-        say(&format!("demo failed: {error:#}"));
+    perform_demo(&arguments).await.unwrap_or_else(|error| {
+        print_line(&format!("demo failed: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
 /// Plays the demo and ends everything that it started, with any result. The first signal interrupts the play,
 /// the second one the shutdown.
-async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let [first, second] = bootstrap::signals();
+async fn perform_demo(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let [first, second] = bootstrap::listen_for_signals();
     let mut stage = None;
     let played = tokio::select! {
-        played = Box::pin(play::play(arguments, &mut stage)) => Some(played),
+        played = Box::pin(play::play_demo(arguments, &mut stage)) => Some(played),
         () = first.cancelled() => None,
     };
     if let (true, Some(Ok(verdict))) = (arguments.stay, &played) {
-        say(verdict);
-        say("\neverything keeps running: look around in the console; Ctrl-C ends it");
+        print_line(verdict);
+        print_line("\neverything keeps running: look around in the console; Ctrl-C ends it");
         first.cancelled().await;
     }
     // The next signal interrupts the shutdown.
@@ -45,18 +45,18 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => Ok(()),
     };
     let Some(verdict) = played else {
-        say("interrupted; everything that was started is ended");
+        print_line("interrupted; everything that was started is ended");
         return Ok(ExitCode::from(130));
     };
     let verdict = verdict?;
     ended?;
     if !arguments.stay {
-        say(&verdict);
+        print_line(&verdict);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 #[expect(clippy::print_stdout, reason = "the demo is its output")]
-fn say(line: &str) {
-    println!("{}", domain::text::visible(line));
+fn print_line(line: &str) {
+    println!("{}", domain::text::escape_hidden(line));
 }

@@ -4,24 +4,24 @@ use std::{future::Future, path::Path, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use api::Client;
-use bootstrap::now;
+use bootstrap::read_wall_clock;
 use domain::{Fact, RunId, StopReason, TicketKey, Timestamp};
 use e2e::{
-    Processes, ci,
-    standins::{Answer, Ask, PullRequest, StandIns, State},
+    ReplicaProcesses, run_ci_tests,
+    stand_in_process::{PullRequestSummary, StandInAnswer, StandInOrder, StandIns, VendorState},
 };
 use futures::StreamExt;
 use journeyman::{
-    local::{Plan, Prepared, Servers},
+    local::{BackingServers, PreparedServices, StartPlan},
     timeline,
 };
 use servers::ScratchFolder;
 use testkit::fixture;
 
 use crate::demo::{
-    arguments::{Arguments, Model},
-    console::Console,
-    say,
+    arguments::{Arguments, DemoModel},
+    console::DemoConsole,
+    print_line,
 };
 
 const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
@@ -31,25 +31,25 @@ const POLL: Duration = Duration::from_millis(25);
 const FOLDER_PREFIX: &str = "journeyman-demo-";
 
 /// Running parts of the demo.
-pub(crate) struct Play {
-    processes: Processes,
+pub(crate) struct DemoPlay {
+    processes: ReplicaProcesses,
     standins: StandIns,
-    console: Console,
+    console: DemoConsole,
     client: Client,
     folder: ScratchFolder,
     patience: Duration,
     start: Timestamp,
     /// Last field, so that the servers are dropped after their clients.
-    _servers: Servers,
+    _servers: BackingServers,
 }
 
 /// Starts all parts into `stage`, plays the story and returns the last line.
-pub(crate) async fn play(arguments: &Arguments, stage: &mut Option<Play>) -> anyhow::Result<String> {
-    let play = stage.insert(Box::pin(Play::start(arguments)).await?);
+pub(crate) async fn play_demo(arguments: &Arguments, stage: &mut Option<DemoPlay>) -> anyhow::Result<String> {
+    let play = stage.insert(Box::pin(DemoPlay::start(arguments)).await?);
     Box::pin(play.through()).await
 }
 
-impl Play {
+impl DemoPlay {
     async fn start(arguments: &Arguments) -> anyhow::Result<Self> {
         if let Some(folder) = &arguments.repository {
             ensure!(
@@ -58,11 +58,13 @@ impl Play {
                 folder.display()
             );
         }
-        say("starting nats-server, redis-server, the stand-ins and five services on free loopback ports");
-        let started = now();
+        print_line(
+            "starting nats-server, redis-server, the stand-ins and five services on free loopback ports",
+        );
+        let started = read_wall_clock();
         // The folder of a demo that was killed has the data of its servers, which the next demo removes.
         for left in ScratchFolder::remove_left_behind(FOLDER_PREFIX) {
-            say(&format!(
+            print_line(&format!(
                 "removed {}: the demo that it belonged to did not end in order",
                 left.display()
             ));
@@ -70,25 +72,27 @@ impl Play {
         let folder = ScratchFolder::create(FOLDER_PREFIX)?;
         let mut standins = StandIns::start(arguments.repository.as_deref()).await?;
         let environment = arguments.environment(&standins.outside, folder.path())?;
-        let plan = Plan {
+        let plan = StartPlan {
             file: None,
             environment,
             data: folder.path().join("data"),
             free_ports: true,
-            ..Plan::default()
+            ..StartPlan::default()
         };
-        let prepared = Prepared::new(plan).await?;
+        let prepared = PreparedServices::new(plan).await?;
         let client = Client::new(&prepared.url, prepared.token.clone())?;
         let (environment, url) = (prepared.environment.clone(), prepared.url.clone());
         let credentials = prepared.credentials.clone();
         let servers = prepared.release();
-        let processes = Processes::start(environment, credentials, folder.path()).await?;
+        let processes = ReplicaProcesses::start(environment, credentials, folder.path()).await?;
         // The webhooks start after the services, so that none of them is lost.
-        standins.ask(&Ask::SendWebhooks { url: url.clone() }).await?;
-        let console = Console::start(&url, arguments.stay.then_some(client.token())).await?;
-        say(&format!(
+        standins
+            .ask(&StandInOrder::SendWebhooks { url: url.clone() })
+            .await?;
+        let console = DemoConsole::start(&url, arguments.stay.then_some(client.token())).await?;
+        print_line(&format!(
             "ready after {} ms\n",
-            now().unix_ms() - started.unix_ms()
+            read_wall_clock().unix_ms() - started.unix_ms()
         ));
         Ok(Self {
             processes,
@@ -96,12 +100,12 @@ impl Play {
             console,
             client,
             folder,
-            patience: if arguments.model == Model::Scripted {
+            patience: if arguments.model == DemoModel::Scripted {
                 SCRIPTED_PATIENCE
             } else {
                 MODEL_PATIENCE
             },
-            start: now(),
+            start: read_wall_clock(),
             _servers: servers,
         })
     }
@@ -121,21 +125,21 @@ impl Play {
             !self.check("base", "origin/HEAD").await?.0,
             "the tests pass at the base already: nothing shows that a change is needed"
         );
-        let (summary, description) = fixture::ticket();
-        let filed = Ask::FileTicket {
+        let (summary, description) = fixture::describe_shop_ticket();
+        let filed = StandInOrder::FileTicket {
             summary: summary.to_owned(),
             description: description.to_owned(),
         };
-        let Answer::Done { key } = self.standins.ask(&filed).await? else {
+        let StandInAnswer::Done { key } = self.standins.ask(&filed).await? else {
             bail!("no ticket")
         };
-        self.start = now();
+        self.start = read_wall_clock();
         self.tell(
             "ada",
             &format!("files {key} \"{summary}\" and moves it to Ready for Agent"),
         );
         self.standins
-            .ask(&Ask::Move {
+            .ask(&StandInOrder::Move {
                 key: key.clone(),
                 status: "Ready for Agent".to_owned(),
             })
@@ -162,7 +166,9 @@ impl Play {
         })
         .await?;
         self.tell("grace", &format!("reviews and merges #{}", pull.number));
-        self.standins.ask(&Ask::Merge { number: pull.number }).await?;
+        self.standins
+            .ask(&StandInOrder::Merge { number: pull.number })
+            .await?;
         self.follow(&key, 2).await?;
         self.look_until(&key, "the ticket Done", |state| {
             (state.status == "Done").then_some(())
@@ -184,17 +190,17 @@ impl Play {
         self.git(&["-C", &checkout, "fetch", "--quiet"]).await?;
         self.git(&["-C", &checkout, "checkout", "--quiet", "--detach", commit])
             .await?;
-        let (passed, output) = ci(Path::new(&checkout)).await?;
+        let (passed, output) = run_ci_tests(Path::new(&checkout)).await?;
         let verdict = if passed { "passed" } else { "failed" };
         self.tell("ci", &format!("tests at the {what}: {verdict}"));
         Ok((passed, output))
     }
 
-    async fn check_head(&mut self, pull: &PullRequest) -> anyhow::Result<()> {
+    async fn check_head(&mut self, pull: &PullRequestSummary) -> anyhow::Result<()> {
         let (passed, output) = self.check("head", &pull.head).await?;
         let sha = pull.head.clone();
         self.standins
-            .ask(&Ask::ReportChecks { sha, passed, output })
+            .ask(&StandInOrder::ReportChecks { sha, passed, output })
             .await?;
         ensure!(passed, "the tests fail at the head of the pull request");
         Ok(())
@@ -218,8 +224,8 @@ impl Play {
         let deadline = tokio::time::Instant::now() + self.patience;
         while let Ok(Some(entry)) = tokio::time::timeout_at(deadline, events.next()).await {
             let entry = entry?;
-            if let Some(line) = timeline::line(&entry, self.start) {
-                say(&line);
+            if let Some(line) = timeline::render_entry_line(&entry, self.start) {
+                print_line(&line);
             }
             if let Fact::RunFinished { reason } = entry.fact {
                 return Ok(reason);
@@ -232,7 +238,7 @@ impl Play {
         &mut self,
         key: &str,
         what: &str,
-        look: impl Fn(&State) -> Option<T>,
+        look: impl Fn(&VendorState) -> Option<T>,
     ) -> anyhow::Result<T> {
         let deadline = tokio::time::Instant::now() + self.patience;
         loop {
@@ -249,7 +255,7 @@ impl Play {
     }
 
     async fn wait_for<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
-        testkit::eventually(what, self.patience, look).await
+        testkit::poll_until(what, self.patience, look).await
     }
 
     /// Reads the final state and prints the pull request, the ticket and the comments.
@@ -258,18 +264,20 @@ impl Play {
         let [pull] = state.pull_requests.as_slice() else {
             bail!("{} pull requests instead of one", state.pull_requests.len())
         };
-        say(&format!("\npull request  {}  \"{}\"\n", pull.url, pull.title));
+        print_line(&format!("\npull request  {}  \"{}\"\n", pull.url, pull.title));
         let checkout = self.checkout();
-        say(&self
-            .git(&["-C", &checkout, "diff", &format!("origin/HEAD...{}", pull.head)])
-            .await?);
-        say(&format!(
+        print_line(
+            &self
+                .git(&["-C", &checkout, "diff", &format!("origin/HEAD...{}", pull.head)])
+                .await?,
+        );
+        print_line(&format!(
             "jira          {key} is {}, linked to {}",
             state.status,
             state.links.join(", ")
         ));
         for comment in &state.comments {
-            say(&format!(
+            print_line(&format!(
                 "  comment     {}",
                 comment.replace('\n', "\n              ")
             ));
@@ -310,7 +318,11 @@ impl Play {
     }
 
     fn tell(&self, who: &str, what: &str) {
-        say(&timeline::row(now().unix_ms() - self.start.unix_ms(), who, what));
+        print_line(&timeline::render_row(
+            read_wall_clock().unix_ms() - self.start.unix_ms(),
+            who,
+            what,
+        ));
     }
 }
 

@@ -1,41 +1,49 @@
 //! Invariants, checked on the stand-ins' final state and the stored records.
 
-use domain::{Row, RunStatus, StopReason};
+use domain::{RunStatus, StopReason, TicketRow};
 use e2e::{
-    World,
-    findings::{self, Broken, Findings, Problem},
+    TestWorld,
+    findings::{self, BrokenPromise, TicketFindings, TicketProblem},
 };
-use queue::Bucket;
+use queue::KeyValueBucket;
 
-use crate::faults::people::Ticket;
+use crate::faults::people::FaultTicket;
 
 /// Number of runs per ticket: `implement`, `mark_ready` and `finish`.
 const RUNS: u32 = 3;
 
 /// Returns all current problems.
-pub(crate) async fn check(world: &World, tickets: &[Ticket]) -> Vec<Problem> {
+pub(crate) async fn check_invariants(world: &TestWorld, tickets: &[FaultTicket]) -> Vec<TicketProblem> {
     let notes: Vec<_> = tickets.iter().map(|ticket| &ticket.note).collect();
-    let mut problems = findings::outside(world, &notes);
-    match stored(world, tickets).await {
+    let mut problems = findings::find_outside_problems(world, &notes);
+    match check_stored(world, tickets).await {
         Ok(mut found) => problems.append(&mut found),
-        Err(error) => problems.push(Problem::general(format!("what is stored: {error:#}"))),
+        Err(error) => problems.push(TicketProblem::general(format!("what is stored: {error:#}"))),
     }
     problems
 }
 
-async fn stored(world: &World, tickets: &[Ticket]) -> anyhow::Result<Vec<Problem>> {
-    let mut problems: Vec<Problem> = world
+async fn check_stored(world: &TestWorld, tickets: &[FaultTicket]) -> anyhow::Result<Vec<TicketProblem>> {
+    let mut problems: Vec<TicketProblem> = world
         .dead_letters()
         .await?
         .into_iter()
-        .map(|letter| Problem::general(format!("dead letter: {letter}")))
+        .map(|letter| TicketProblem::general(format!("dead letter: {letter}")))
         .collect();
-    let rows = world.queue().await?.table::<Row>(Bucket::Tickets).list().await?;
+    let rows = world
+        .queue()
+        .await?
+        .table::<TicketRow>(KeyValueBucket::Tickets)
+        .list()
+        .await?;
     for ticket in tickets {
-        let mut findings = Findings::of(&ticket.note.key);
+        let mut findings = TicketFindings::of(&ticket.note.key);
         let key = format!("jira:{}", ticket.note.key);
-        match rows.iter().find(|(known, _)| *known == queue::Key::from(&key)) {
-            None => findings.add(Broken::Lost, "no row".to_owned()),
+        match rows
+            .iter()
+            .find(|(known, _)| *known == queue::RecordKey::from(&key))
+        {
+            None => findings.add(BrokenPromise::Lost, "no row".to_owned()),
             Some((_, row)) => of_row(row, &mut findings),
         }
         problems.extend(findings.into_problems());
@@ -43,18 +51,18 @@ async fn stored(world: &World, tickets: &[Ticket]) -> anyhow::Result<Vec<Problem
     Ok(problems)
 }
 
-fn of_row(row: &Row, findings: &mut Findings<'_>) {
+fn of_row(row: &TicketRow, findings: &mut TicketFindings<'_>) {
     if let Some(reason) = &row.quarantined {
-        findings.add(Broken::Lost, format!("set aside: {reason}"));
+        findings.add(BrokenPromise::Lost, format!("set aside: {reason}"));
     }
     if row.opened > RUNS {
-        findings.add(Broken::Doubled, format!("{} runs", row.opened));
+        findings.add(BrokenPromise::Doubled, format!("{} runs", row.opened));
     }
     for run in &row.runs {
         let is_good =
             matches!(&run.status, RunStatus::Finished { reason } if *reason == StopReason::Completed);
         if !is_good {
-            findings.add(Broken::Lost, format!("{} is {:?}", run.id, run.status));
+            findings.add(BrokenPromise::Lost, format!("{} is {:?}", run.id, run.status));
         }
     }
 }

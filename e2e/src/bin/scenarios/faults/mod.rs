@@ -2,17 +2,17 @@
 //! the seed determines. It counts lost and duplicate work.
 
 mod check;
-mod outside;
 mod people;
 mod play;
 mod schedule;
 mod stage;
 mod summary;
+mod vendor_faults;
 
 use std::process::ExitCode;
 
 use clap::Args;
-use schedule::Schedule;
+use schedule::FaultSchedule;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Plays tickets to their end under faults.
@@ -31,21 +31,21 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
-    let schedule = Schedule::new(seed, arguments.tickets);
+    let schedule = FaultSchedule::new(seed, arguments.tickets);
     if arguments.plan {
-        summary::say(&schedule.to_string());
+        summary::print_line(&schedule.to_string());
         return ExitCode::SUCCESS;
     }
-    perform(schedule).await.unwrap_or_else(|error| {
-        summary::say(&format!("faults failed: {error:#}"));
+    perform_schedule(schedule).await.unwrap_or_else(|error| {
+        summary::print_line(&format!("faults failed: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
-async fn perform(schedule: Schedule) -> anyhow::Result<ExitCode> {
+async fn perform_schedule(schedule: FaultSchedule) -> anyhow::Result<ExitCode> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        played = Box::pin(play::play(schedule)) => Ok(if played? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        played = Box::pin(play::play_schedule(schedule)) => Ok(if played? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         _ = interrupt.recv() => Ok(ExitCode::from(130)),
         _ = terminate.recv() => Ok(ExitCode::from(143)),
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use e2e::{Note, Vendors};
-use testkit::github::PullRequestState;
+use e2e::{NoteTicket, StandInVendors};
+use testkit::github::StandInPullRequest;
 use tokio::time::Instant;
 
 // Strikes without progress after which a ticket is spared. One strike can cost two takeovers, and the fifth
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 const MOST_STRIKES: usize = 2;
 
 /// Ticket with its progress.
-pub(crate) struct Ticket {
-    pub(crate) note: Note,
-    mark: Mark,
+pub(crate) struct FaultTicket {
+    pub(crate) note: NoteTicket,
+    mark: ProgressMark,
     /// Times of the strikes since its last step.
     struck: Vec<Instant>,
 }
 
 /// Externally visible progress of a ticket.
 #[derive(Default, PartialEq, Eq)]
-struct Mark {
+struct ProgressMark {
     model_calls: usize,
     status: String,
     said: usize,
@@ -28,12 +28,12 @@ struct Mark {
     pull_request: Option<bool>,
 }
 
-impl Ticket {
+impl FaultTicket {
     /// Creates a ticket and requests work on it, as a user.
-    pub(crate) fn ask(vendors: &Vendors, number: usize) -> anyhow::Result<Self> {
+    pub(crate) fn ask(vendors: &StandInVendors, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
-            note: Note::ask(vendors, number)?,
-            mark: Mark::default(),
+            note: NoteTicket::ask(vendors, number)?,
+            mark: ProgressMark::default(),
             struck: Vec::new(),
         })
     }
@@ -54,12 +54,12 @@ impl Ticket {
     /// Acts as CI and users. If the ticket has made a step, it returns the strikes since the previous one.
     pub(crate) fn look(
         &mut self,
-        vendors: &Vendors,
-        pulls: &BTreeMap<String, PullRequestState>,
+        vendors: &StandInVendors,
+        pulls: &BTreeMap<String, StandInPullRequest>,
         calls: &BTreeMap<String, usize>,
     ) -> anyhow::Result<Option<Vec<Instant>>> {
         self.note.attend(vendors, pulls)?;
-        let mark = Mark {
+        let mark = ProgressMark {
             model_calls: calls.get(&self.note.marker).copied().unwrap_or_default(),
             status: vendors.jira.status(&self.note.key).unwrap_or_default(),
             said: self.note.said(vendors).len(),

@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use e2e::findings::Problem;
+use e2e::findings::TicketProblem;
 use testkit::fixture;
 use tokio::time::Instant;
 
 use crate::faults::{
     check,
-    people::Ticket,
-    schedule::{IN_FLIGHT, Schedule, Strike},
-    stage::Stage,
-    summary::{Summary, say},
+    people::FaultTicket,
+    schedule::{FaultSchedule, IN_FLIGHT, ScheduledStrike},
+    stage::FaultStage,
+    summary::{PlaySummary, print_line},
 };
 
 /// Interval between two checks of all tickets.
@@ -29,28 +29,28 @@ const LIMIT_PER_TICKET: Duration = Duration::from_secs(8);
 const TIDY: Duration = Duration::from_secs(50);
 
 /// Plays a schedule. Returns true if nothing was lost or duplicated.
-pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
-    say(&format!(
+pub(crate) async fn play_schedule(schedule: FaultSchedule) -> anyhow::Result<bool> {
+    print_line(&format!(
         "faults: seed {}, {} tickets, {} strikes within {} s",
         schedule.seed,
         schedule.arrivals.len(),
         schedule.strikes.len(),
         schedule.end().as_secs()
     ));
-    let mut stage = Box::pin(Stage::start(&schedule)).await?;
+    let mut stage = Box::pin(FaultStage::start(&schedule)).await?;
     stage.world.keep_logs();
-    say(&format!("logs: {}", stage.world.logs().display()));
+    print_line(&format!("logs: {}", stage.world.logs().display()));
     let mut tickets = Vec::new();
-    let mut summary = Summary::default();
-    Box::pin(run(&schedule, &mut stage, &mut tickets, &mut summary)).await?;
+    let mut summary = PlaySummary::default();
+    Box::pin(run_play(&schedule, &mut stage, &mut tickets, &mut summary)).await?;
     // The invariants hold only while all processes run.
     stage.mend_all().await?;
-    let problems = settled(&stage, &tickets).await;
+    let problems = settle_problems(&stage, &tickets).await;
     summary.print(&stage, &schedule, &tickets, &problems).await;
     let logs = stage.world.logs().to_owned();
     let stopped = stage.stop().await;
     if !problems.is_empty() {
-        say(&format!("logs: {}", logs.display()));
+        print_line(&format!("logs: {}", logs.display()));
         return Ok(false);
     }
     stopped?;
@@ -59,20 +59,20 @@ pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
 }
 
 /// State of the play.
-struct Play<'a> {
+struct FaultPlay<'a> {
     start: Instant,
-    stage: &'a mut Stage,
-    tickets: &'a mut Vec<Ticket>,
-    summary: &'a mut Summary,
+    stage: &'a mut FaultStage,
+    tickets: &'a mut Vec<FaultTicket>,
+    summary: &'a mut PlaySummary,
     last_strike: Instant,
     last_step: Instant,
 }
 
-async fn run(
-    schedule: &Schedule,
-    stage: &mut Stage,
-    tickets: &mut Vec<Ticket>,
-    summary: &mut Summary,
+async fn run_play(
+    schedule: &FaultSchedule,
+    stage: &mut FaultStage,
+    tickets: &mut Vec<FaultTicket>,
+    summary: &mut PlaySummary,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut strikes = schedule.strikes.iter().peekable();
@@ -80,7 +80,7 @@ async fn run(
     let count = u32::try_from(schedule.arrivals.len())?;
     let end = start + LIMIT + LIMIT_PER_TICKET * count;
     let mut next_line = start;
-    let mut play = Play {
+    let mut play = FaultPlay {
         start,
         stage,
         tickets,
@@ -94,7 +94,7 @@ async fn run(
             play.strike(strike).await?;
         }
         if arrivals.next_if(|at| play.may_arrive(**at)).is_some() {
-            let ticket = Ticket::ask(&play.stage.world, play.tickets.len() + 1)?;
+            let ticket = FaultTicket::ask(&play.stage.world, play.tickets.len() + 1)?;
             play.tickets.push(ticket);
         }
         play.look()?;
@@ -111,7 +111,7 @@ async fn run(
     }
 }
 
-impl Play<'_> {
+impl FaultPlay<'_> {
     fn under_way(&self) -> usize {
         self.tickets
             .iter()
@@ -125,12 +125,12 @@ impl Play<'_> {
 
     /// True if a strike may hit now. Five takeovers without a step quarantine a ticket, which is correct
     /// behavior; a slow machine must not cause it here.
-    fn may_strike(&self, strike: &Strike) -> bool {
-        let is_spared = self.tickets.iter().any(Ticket::is_hard_hit);
+    fn may_strike(&self, strike: &ScheduledStrike) -> bool {
+        let is_spared = self.tickets.iter().any(FaultTicket::is_hard_hit);
         self.start.elapsed() >= strike.at && (!is_spared || self.last_strike.elapsed() >= SPARED)
     }
 
-    async fn strike(&mut self, strike: &Strike) -> anyhow::Result<()> {
+    async fn strike(&mut self, strike: &ScheduledStrike) -> anyhow::Result<()> {
         self.stage.strike(strike).await?;
         self.last_strike = Instant::now();
         self.summary.strikes += 1;
@@ -161,10 +161,10 @@ impl Play<'_> {
 }
 
 /// Returns the problems at the end, after duplicates have been deleted and runs have ended.
-async fn settled(stage: &Stage, tickets: &[Ticket]) -> Vec<Problem> {
+async fn settle_problems(stage: &FaultStage, tickets: &[FaultTicket]) -> Vec<TicketProblem> {
     let end = Instant::now() + TIDY;
     loop {
-        let problems = check::check(&stage.world, tickets).await;
+        let problems = check::check_invariants(&stage.world, tickets).await;
         if problems.is_empty() || Instant::now() >= end {
             return problems;
         }

@@ -26,7 +26,7 @@ const FULL: u32 = 100;
 
 /// Fault of a process or server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ProcessFault {
     /// SIGKILL, and a restart after a while.
     Kill { process: String, down: Duration },
     /// SIGSTOP, and later SIGCONT.
@@ -39,7 +39,7 @@ pub(crate) enum Fault {
     FlushRedis,
 }
 
-impl Fault {
+impl ProcessFault {
     /// Returns the kind by which faults are counted.
     pub(crate) fn kind(&self) -> String {
         let service = |process: &str| process.split('-').next().unwrap_or_default().to_owned();
@@ -64,26 +64,26 @@ impl Fault {
 
 /// Fault with its earliest time after the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Strike {
+pub(crate) struct ScheduledStrike {
     pub(crate) at: Duration,
-    pub(crate) fault: Fault,
+    pub(crate) fault: ProcessFault,
 }
 
 /// Arrivals and strikes of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Schedule {
+pub(crate) struct FaultSchedule {
     pub(crate) seed: u64,
     /// Earliest times of the tickets' requests, in order.
     pub(crate) arrivals: Vec<Duration>,
     /// Strikes in order of time.
-    pub(crate) strikes: Vec<Strike>,
+    pub(crate) strikes: Vec<ScheduledStrike>,
     /// Lag of GitHub's and Jira's lists.
     pub(crate) list_lag: Duration,
     /// Silence of an external service that applies a write without an answer.
     pub(crate) silence: Duration,
 }
 
-impl Schedule {
+impl FaultSchedule {
     pub(crate) fn new(seed: u64, tickets: u32) -> Self {
         let mut draw = Rng::with_seed(seed);
         let wanted_ms = u64::from(tickets) * MS_PER_TICKET;
@@ -91,8 +91,8 @@ impl Schedule {
         let mut strikes = Vec::new();
         // Whole rounds, so that every kind of fault occurs equally often.
         while strikes.is_empty() || at < wanted_ms {
-            for fault in round(&mut draw) {
-                strikes.push(Strike {
+            for fault in draw_round(&mut draw) {
+                strikes.push(ScheduledStrike {
                     at: Duration::from_millis(at),
                     fault,
                 });
@@ -120,36 +120,36 @@ impl Schedule {
 }
 
 /// Returns each kind of fault once, in random order.
-fn round(draw: &mut Rng) -> Vec<Fault> {
+fn draw_round(draw: &mut Rng) -> Vec<ProcessFault> {
     let down = |draw: &mut Rng| Duration::from_millis(draw.u64(200..1_500));
     let process = |draw: &mut Rng, service: &str| match draw.usize(1..=REPLICAS) {
         1 => service.to_owned(),
         number => format!("{service}-{number}"),
     };
-    let mut faults: Vec<Fault> = Vec::new();
+    let mut faults: Vec<ProcessFault> = Vec::new();
     for service in ["ingest", "planner", "executor", "reporter"] {
-        faults.push(Fault::Kill {
+        faults.push(ProcessFault::Kill {
             process: process(draw, service),
             down: down(draw),
         });
     }
     for service in ["planner", "reporter"] {
-        faults.push(Fault::Freeze {
+        faults.push(ProcessFault::Freeze {
             process: process(draw, service),
             lasts: FROZEN,
         });
     }
-    faults.push(Fault::RestartNats {
+    faults.push(ProcessFault::RestartNats {
         is_polite: draw.bool(),
         down: down(draw),
     });
-    faults.push(Fault::RestartRedis { down: down(draw) });
-    faults.push(Fault::FlushRedis);
+    faults.push(ProcessFault::RestartRedis { down: down(draw) });
+    faults.push(ProcessFault::FlushRedis);
     draw.shuffle(&mut faults);
     faults
 }
 
-impl fmt::Display for Schedule {
+impl fmt::Display for FaultSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let last = self.arrivals.last().copied().unwrap_or_default();
         writeln!(
@@ -160,11 +160,13 @@ impl fmt::Display for Schedule {
             last.as_secs_f64(),
             self.list_lag.as_secs()
         )?;
-        for Strike { at, fault } in &self.strikes {
+        for ScheduledStrike { at, fault } in &self.strikes {
             let whom = match fault {
-                Fault::Kill { process, .. } | Fault::Freeze { process, .. } => process.as_str(),
-                Fault::RestartNats { is_polite: true, .. } => "politely",
-                Fault::RestartNats { .. } | Fault::RestartRedis { .. } | Fault::FlushRedis => "",
+                ProcessFault::Kill { process, .. } | ProcessFault::Freeze { process, .. } => process.as_str(),
+                ProcessFault::RestartNats { is_polite: true, .. } => "politely",
+                ProcessFault::RestartNats { .. }
+                | ProcessFault::RestartRedis { .. }
+                | ProcessFault::FlushRedis => "",
             };
             let (at, lasts) = (at.as_secs_f64(), fault.lasts().as_secs_f64());
             writeln!(f, "{at:>7.1} s  {:<16} {whom:<11} for {lasts:.1} s", fault.kind())?;
@@ -181,13 +183,16 @@ mod tests {
 
     #[test]
     fn seed_determines_whole_schedule() {
-        assert_eq!(Schedule::new(7, 40), Schedule::new(7, 40));
-        assert_ne!(Schedule::new(7, 40).strikes, Schedule::new(8, 40).strikes);
+        assert_eq!(FaultSchedule::new(7, 40), FaultSchedule::new(7, 40));
+        assert_ne!(
+            FaultSchedule::new(7, 40).strikes,
+            FaultSchedule::new(8, 40).strikes
+        );
     }
 
     #[test]
     fn fault_kinds_strike_equally_often() {
-        let schedule = Schedule::new(1, 200);
+        let schedule = FaultSchedule::new(1, 200);
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for strike in &schedule.strikes {
             *kinds.entry(strike.fault.kind()).or_default() += 1;
@@ -202,7 +207,7 @@ mod tests {
     #[test]
     fn tickets_arrive_while_things_fail() {
         for tickets in [1, 20, 200] {
-            let schedule = Schedule::new(3, tickets);
+            let schedule = FaultSchedule::new(3, tickets);
             assert_eq!(schedule.arrivals.len(), tickets as usize);
             assert!(schedule.arrivals.iter().all(|at| *at < schedule.end()));
             assert!(schedule.strikes.is_sorted_by_key(|strike| strike.at));

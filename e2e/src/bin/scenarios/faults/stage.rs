@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use e2e::{Mode, Note, Options, Processes, World, free_port};
+use e2e::{NoteTicket, Options, ReplicaProcesses, ServiceMode, TestWorld, free_port};
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 use tokio::time::Instant;
 
 use crate::faults::{
-    outside,
-    schedule::{ACK_WAIT, Fault, LEASE, REPLICAS, Schedule, Strike},
+    schedule::{ACK_WAIT, FaultSchedule, LEASE, ProcessFault, REPLICAS, ScheduledStrike},
+    vendor_faults,
 };
 
 /// Interval of ingest's sweep for lost wake-ups, in seconds.
@@ -24,18 +24,18 @@ const SLOTS: &str = "64";
 const REPORTER_SLOTS: &str = "16";
 
 /// Running parts of the test.
-pub(crate) struct Stage {
-    pub(crate) world: World,
+pub(crate) struct FaultStage {
+    pub(crate) world: TestWorld,
     nats: NatsServer,
     redis: RedisServer,
     /// Strikes in progress with their ends.
-    under_way: Vec<(Instant, Fault)>,
+    under_way: Vec<(Instant, ProcessFault)>,
     /// Processes that exited by themselves, as text.
     pub(crate) ended: Vec<String>,
 }
 
-impl Stage {
-    pub(crate) async fn start(schedule: &Schedule) -> anyhow::Result<Self> {
+impl FaultStage {
+    pub(crate) async fn start(schedule: &FaultSchedule) -> anyhow::Result<Self> {
         let nats = NatsServer::start_with(NatsOptions {
             port: Some(free_port()?),
             ..NatsOptions::default()
@@ -45,18 +45,18 @@ impl Stage {
             ..RedisOptions::default()
         });
         let (nats, redis) = (nats.await?, redis.await?);
-        let mut settings = settings(schedule);
+        let mut settings = build_fault_settings(schedule);
         settings.extend([("NATS__URL", nats.url()), ("REDIS__URL", redis.url())]);
-        let world = World::start(Options {
-            mode: Mode::Processes,
+        let world = TestWorld::start(Options {
+            mode: ServiceMode::Processes,
             replicas: REPLICAS,
             settings,
             rules: "agent: {review_status: In Review}\n".to_owned(),
-            jira: Note::workflow(),
+            jira: NoteTicket::workflow(),
             ..Options::default()
         });
         let world = Box::pin(world).await?;
-        outside::trouble(&world, schedule);
+        vendor_faults::enable_faults(&world, schedule);
         Ok(Self {
             world,
             nats,
@@ -67,15 +67,15 @@ impl Stage {
     }
 
     /// Starts a strike. [`Stage::mend`] ends it in time.
-    pub(crate) async fn strike(&mut self, strike: &Strike) -> anyhow::Result<()> {
+    pub(crate) async fn strike(&mut self, strike: &ScheduledStrike) -> anyhow::Result<()> {
         match &strike.fault {
             // An error means that the process is already down.
-            Fault::Kill { process, .. } => drop(self.processes()?.kill(process).await),
-            Fault::Freeze { process, .. } => self.processes()?.freeze(process),
-            Fault::RestartNats { is_polite: true, .. } => self.nats.stop().await,
-            Fault::RestartNats { .. } => self.nats.kill(),
-            Fault::RestartRedis { .. } => self.redis.kill(),
-            Fault::FlushRedis => {
+            ProcessFault::Kill { process, .. } => drop(self.processes()?.kill(process).await),
+            ProcessFault::Freeze { process, .. } => self.processes()?.freeze(process),
+            ProcessFault::RestartNats { is_polite: true, .. } => self.nats.stop().await,
+            ProcessFault::RestartNats { .. } => self.nats.kill(),
+            ProcessFault::RestartRedis { .. } => self.redis.kill(),
+            ProcessFault::FlushRedis => {
                 // An error means that Redis is down, and it restarts empty.
                 let _ = self.redis.flush().await;
             }
@@ -106,20 +106,20 @@ impl Stage {
         self.mend().await
     }
 
-    async fn restore(&mut self, over: Vec<(Instant, Fault)>) -> anyhow::Result<()> {
+    async fn restore(&mut self, over: Vec<(Instant, ProcessFault)>) -> anyhow::Result<()> {
         for (_, fault) in over {
             match fault {
-                Fault::Kill { process, .. } => self.processes()?.spawn(&process)?,
-                Fault::Freeze { process, .. } => self.processes()?.thaw(&process),
-                Fault::RestartNats { .. } => self.nats.restart().await?,
-                Fault::RestartRedis { .. } => self.redis.restart().await?,
-                Fault::FlushRedis => {}
+                ProcessFault::Kill { process, .. } => self.processes()?.spawn(&process)?,
+                ProcessFault::Freeze { process, .. } => self.processes()?.thaw(&process),
+                ProcessFault::RestartNats { .. } => self.nats.restart().await?,
+                ProcessFault::RestartRedis { .. } => self.redis.restart().await?,
+                ProcessFault::FlushRedis => {}
             }
         }
         Ok(())
     }
 
-    fn processes(&mut self) -> anyhow::Result<&mut Processes> {
+    fn processes(&mut self) -> anyhow::Result<&mut ReplicaProcesses> {
         let processes = self.world.processes();
         processes.ok_or_else(|| anyhow::anyhow!("the services are no processes"))
     }
@@ -133,7 +133,7 @@ impl Stage {
     }
 }
 
-fn settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
+fn build_fault_settings(schedule: &FaultSchedule) -> Vec<(&'static str, String)> {
     let ms = |time: Duration| time.as_millis().to_string();
     let lag = schedule.list_lag.as_secs();
     vec![

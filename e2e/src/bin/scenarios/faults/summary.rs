@@ -2,37 +2,37 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use domain::Row;
-use e2e::findings::{Broken, Problem};
+use domain::TicketRow;
+use e2e::findings::{BrokenPromise, TicketProblem};
 use journeyman::timeline;
-use queue::Bucket;
+use queue::KeyValueBucket;
 use testkit::fixture;
 use tokio::time::Instant;
 
-use crate::faults::{outside, people::Ticket, schedule::Schedule, stage::Stage};
+use crate::faults::{people::FaultTicket, schedule::FaultSchedule, stage::FaultStage, vendor_faults};
 
 /// Number of failed tickets whose journals are printed.
 const SHOWN: usize = 3;
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the program is its output")]
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Counters of the play.
 #[derive(Default)]
-pub(crate) struct Summary {
+pub(crate) struct PlaySummary {
     pub(crate) strikes: usize,
     /// Time from a strike to the next step, for each ticket that was in progress.
     pub(crate) recoveries: Vec<Duration>,
 }
 
-impl Summary {
+impl PlaySummary {
     /// Prints a progress line.
-    pub(crate) fn tell(&self, start: Instant, tickets: &[Ticket]) {
+    pub(crate) fn tell(&self, start: Instant, tickets: &[FaultTicket]) {
         let done = tickets.iter().filter(|ticket| ticket.note.done.is_some()).count();
-        say(&format!(
+        print_line(&format!(
             "{:>5} s: {} strikes, {} tickets asked for, {done} done",
             start.elapsed().as_secs(),
             self.strikes,
@@ -43,10 +43,10 @@ impl Summary {
     /// Prints the figures and the problems.
     pub(crate) async fn print(
         &self,
-        stage: &Stage,
-        schedule: &Schedule,
-        tickets: &[Ticket],
-        problems: &[Problem],
+        stage: &FaultStage,
+        schedule: &FaultSchedule,
+        tickets: &[FaultTicket],
+        problems: &[TicketProblem],
     ) {
         let done: Vec<Duration> = tickets
             .iter()
@@ -63,28 +63,31 @@ impl Summary {
         for strike in &schedule.strikes[..self.strikes] {
             *strikes.entry(strike.fault.kind()).or_default() += 1;
         }
-        say(&format!(
+        print_line(&format!(
             "tickets {} done {} {}",
             tickets.len(),
             done.len(),
-            times(&done)
+            format_times(&done)
         ));
-        say(&format!("strikes {}", counts(&strikes)));
-        say(&format!("outside {}", counts(&outside::met(&stage.world))));
-        say(&format!(
+        print_line(&format!("strikes {}", format_counts(&strikes)));
+        print_line(&format!(
+            "outside {}",
+            format_counts(&vendor_faults::count_faults(&stage.world))
+        ));
+        print_line(&format!(
             "recoveries {} {}",
             self.recoveries.len(),
-            times(&self.recoveries)
+            format_times(&self.recoveries)
         ));
-        say(&format!(
+        print_line(&format!(
             "model replies paid again {}",
             calls.saturating_sub(needed)
         ));
         for ended in &stage.ended {
-            say(&format!("ended by itself: {ended}"));
+            print_line(&format!("ended by itself: {ended}"));
         }
         for problem in problems {
-            say(&problem.to_string());
+            print_line(&problem.to_string());
         }
         let mut shown: Vec<&str> = problems
             .iter()
@@ -93,16 +96,16 @@ impl Summary {
         shown.dedup();
         for ticket in shown.into_iter().take(SHOWN) {
             if let Err(error) = tell_all(stage, ticket).await {
-                say(&format!("{ticket}: its journals cannot be read: {error:#}"));
+                print_line(&format!("{ticket}: its journals cannot be read: {error:#}"));
             }
         }
-        say(&format!("losses {}", of(Broken::Lost)));
-        say(&format!("duplicates {}", of(Broken::Doubled)));
+        print_line(&format!("losses {}", of(BrokenPromise::Lost)));
+        print_line(&format!("duplicates {}", of(BrokenPromise::Doubled)));
     }
 }
 
 /// Formats the median and the maximum of durations.
-fn times(samples: &[Duration]) -> String {
+fn format_times(samples: &[Duration]) -> String {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
     let (middle, most) = (sorted.get(sorted.len() / 2), sorted.last());
@@ -110,7 +113,7 @@ fn times(samples: &[Duration]) -> String {
     format!("p50 {:.1} s max {:.1} s", seconds(middle), seconds(most))
 }
 
-fn counts(counts: &BTreeMap<String, usize>) -> String {
+fn format_counts(counts: &BTreeMap<String, usize>) -> String {
     let sum: usize = counts.values().sum();
     let each: Vec<_> = counts
         .iter()
@@ -120,21 +123,21 @@ fn counts(counts: &BTreeMap<String, usize>) -> String {
 }
 
 /// Prints a ticket's journals entry by entry.
-async fn tell_all(stage: &Stage, key: &str) -> anyhow::Result<()> {
+async fn tell_all(stage: &FaultStage, key: &str) -> anyhow::Result<()> {
     let queue = stage.world.queue().await?;
-    let rows = queue.table::<Row>(Bucket::Tickets);
+    let rows = queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let Some((row, _)) = rows.get(&format!("jira:{key}")).await? else {
         return Ok(());
     };
     for run in &row.runs {
-        say(&format!("{}:", run.id));
+        print_line(&format!("{}:", run.id));
         let entries = queue.journal().read(&run.id).await?;
         let start = entries.first().map(|(_, entry)| entry.at).unwrap_or_default();
         for line in entries
             .iter()
-            .filter_map(|(_, entry)| timeline::line(entry, start))
+            .filter_map(|(_, entry)| timeline::render_entry_line(entry, start))
         {
-            say(&line);
+            print_line(&line);
         }
     }
     Ok(())

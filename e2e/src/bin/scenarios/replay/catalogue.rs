@@ -9,8 +9,8 @@ const OURS: &str = include_str!("catalogue.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Catalogue {
-    fix: Vec<Fix>,
+pub(crate) struct FixCatalogue {
+    fix: Vec<PublishedFix>,
     /// Base of relative folders.
     #[serde(skip)]
     folder: PathBuf,
@@ -18,16 +18,16 @@ pub(crate) struct Catalogue {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Fix {
+pub(crate) struct PublishedFix {
     pub(crate) id: String,
     pub(crate) language: String,
-    pub(crate) registry: Registry,
+    pub(crate) registry: PackageSource,
     pub(crate) package: String,
     /// License as the package declares it. The repository stores nothing of the package.
     #[serde(rename = "licence")]
     pub(crate) _licence: String,
-    pub(crate) from: Release,
-    pub(crate) to: Release,
+    pub(crate) from: PackageRelease,
+    pub(crate) to: PackageRelease,
     /// Files that the fix changes. Other differences between the releases are left out.
     pub(crate) files: Vec<String>,
     /// Files and folders of the release that the base contains; all if empty.
@@ -51,7 +51,7 @@ pub(crate) struct Fix {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Release {
+pub(crate) struct PackageRelease {
     /// Version of the release; for [`Registry::Folder`] the folder's name.
     pub(crate) version: String,
     /// SHA-256 digest of the archive in hexadecimal; empty for a folder.
@@ -64,7 +64,7 @@ pub(crate) struct Release {
 /// Registry that releases come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Registry {
+pub(crate) enum PackageSource {
     Pypi,
     Npm,
     Crates,
@@ -74,7 +74,7 @@ pub(crate) enum Registry {
     Folder,
 }
 
-impl Catalogue {
+impl FixCatalogue {
     /// Reads our catalogue, or another file.
     ///
     /// # Errors
@@ -94,15 +94,15 @@ impl Catalogue {
     ///
     /// # Errors
     /// When no fix has one of the names.
-    pub(crate) fn only(self, ids: &[String]) -> anyhow::Result<Vec<Fix>> {
+    pub(crate) fn only(self, ids: &[String]) -> anyhow::Result<Vec<PublishedFix>> {
         let unknown = ids.iter().find(|id| self.fix.iter().all(|fix| fix.id != **id));
         ensure!(
             unknown.is_none(),
             "no fix is named {}",
             unknown.map_or("", String::as_str)
         );
-        let wanted = |fix: &Fix| ids.is_empty() || ids.contains(&fix.id);
-        let mut fixes: Vec<Fix> = self.fix.into_iter().filter(wanted).collect();
+        let wanted = |fix: &PublishedFix| ids.is_empty() || ids.contains(&fix.id);
+        let mut fixes: Vec<PublishedFix> = self.fix.into_iter().filter(wanted).collect();
         for fix in &mut fixes {
             fix.folder.clone_from(&self.folder);
         }
@@ -110,7 +110,7 @@ impl Catalogue {
     }
 }
 
-impl Fix {
+impl PublishedFix {
     /// Returns the ticket's first line.
     pub(crate) fn summary(&self) -> &str {
         self.ticket.trim_start().lines().next().unwrap_or_default()
@@ -125,16 +125,19 @@ mod tests {
 
     #[test]
     fn catalogue_has_twelve_distinct_fixes() {
-        let fixes = Catalogue::read(None).unwrap().only(&[]).unwrap();
-        let of = |name: fn(&Fix) -> &str| fixes.iter().map(name).collect::<BTreeSet<_>>().len();
+        let fixes = FixCatalogue::read(None).unwrap().only(&[]).unwrap();
+        let of = |name: fn(&PublishedFix) -> &str| fixes.iter().map(name).collect::<BTreeSet<_>>().len();
         assert!(fixes.len() >= 12);
         assert!(of(|fix| &fix.language) >= 4);
-        assert_eq!((of(|fix| &fix.id), of(Fix::summary)), (fixes.len(), fixes.len()));
+        assert_eq!(
+            (of(|fix| &fix.id), of(PublishedFix::summary)),
+            (fixes.len(), fixes.len())
+        );
     }
 
     #[test]
     fn unknown_fix_name_is_refused() {
-        let catalogue = Catalogue::read(None).unwrap();
+        let catalogue = FixCatalogue::read(None).unwrap();
         let refused = catalogue.only(&["left-pad".to_owned()]).unwrap_err();
         assert_eq!(refused.to_string(), "no fix is named left-pad");
     }

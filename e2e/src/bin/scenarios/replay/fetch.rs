@@ -6,14 +6,14 @@ use anyhow::{Context, bail, ensure};
 use ring::digest::{SHA256, digest};
 use tokio::process::Command;
 
-use crate::replay::catalogue::{Fix, Registry, Release};
+use crate::replay::catalogue::{PackageRelease, PackageSource, PublishedFix};
 
 /// Folder of archives. An archive that is already there is not downloaded again.
-pub(crate) struct Store {
+pub(crate) struct ArchiveStore {
     archives: PathBuf,
 }
 
-impl Store {
+impl ArchiveStore {
     /// Opens the folder `archives` in `out` and creates it if missing.
     ///
     /// # Errors
@@ -28,11 +28,16 @@ impl Store {
     ///
     /// # Errors
     /// When the release cannot be downloaded, or its digest differs from the catalogue's.
-    pub(crate) async fn unpack(&self, fix: &Fix, release: &Release, into: &Path) -> anyhow::Result<()> {
+    pub(crate) async fn unpack(
+        &self,
+        fix: &PublishedFix,
+        release: &PackageRelease,
+        into: &Path,
+    ) -> anyhow::Result<()> {
         std::fs::create_dir_all(into)?;
-        if fix.registry == Registry::Folder {
+        if fix.registry == PackageSource::Folder {
             let from = fix.folder.join(&release.version).join(".");
-            return run(Command::new("cp").arg("-r").arg(from).arg(into)).await;
+            return run_program(Command::new("cp").arg("-r").arg(from).arg(into)).await;
         }
         // The digest identifies an archive under any file name.
         let archive = match self.kept(&release.sha256)? {
@@ -42,15 +47,16 @@ impl Store {
         // A wheel is a zip archive, which GNU tar does not read.
         if archive.extension().is_some_and(|kind| kind == "whl") {
             let unzip = ["-m", "zipfile", "-e"];
-            return run(Command::new("python3").args(unzip).arg(archive).arg(into)).await;
+            return run_program(Command::new("python3").args(unzip).arg(archive).arg(into)).await;
         }
         let mut tar = Command::new("tar");
-        run(tar
-            .arg("-xf")
-            .arg(archive)
-            .arg("--strip-components=1")
-            .arg("-C")
-            .arg(into))
+        run_program(
+            tar.arg("-xf")
+                .arg(archive)
+                .arg("--strip-components=1")
+                .arg("-C")
+                .arg(into),
+        )
         .await
     }
 
@@ -58,32 +64,33 @@ impl Store {
     fn kept(&self, sha256: &str) -> anyhow::Result<Option<PathBuf>> {
         for entry in std::fs::read_dir(&self.archives)? {
             let path = entry?.path();
-            if path.is_file() && hex(&std::fs::read(&path)?) == sha256 {
+            if path.is_file() && hash_sha256(&std::fs::read(&path)?) == sha256 {
                 return Ok(Some(path));
             }
         }
         Ok(None)
     }
 
-    async fn fetch(&self, fix: &Fix, release: &Release) -> anyhow::Result<PathBuf> {
+    async fn fetch(&self, fix: &PublishedFix, release: &PackageRelease) -> anyhow::Result<PathBuf> {
         let (package, version) = (&fix.package, &release.version);
         match fix.registry {
-            Registry::Npm => {
+            PackageSource::Npm => {
                 let mut npm = Command::new("npm");
                 npm.args(["pack", "--silent"]).arg(format!("{package}@{version}"));
-                run(npm.current_dir(&self.archives)).await?;
+                run_program(npm.current_dir(&self.archives)).await?;
             }
-            Registry::Pypi => {
+            PackageSource::Pypi => {
                 let mut pip = Command::new("python3");
                 pip.args(["-m", "pip", "download", "--quiet", "--no-deps"]);
-                run(pip
-                    .arg(format!("{package}=={version}"))
-                    .current_dir(&self.archives))
+                run_program(
+                    pip.arg(format!("{package}=={version}"))
+                        .current_dir(&self.archives),
+                )
                 .await?;
             }
-            Registry::Crates => self.crate_archive(package, version).await?,
-            Registry::Debian => self.source_package(package, version).await?,
-            Registry::Folder => bail!("a folder is no archive"),
+            PackageSource::Crates => self.crate_archive(package, version).await?,
+            PackageSource::Debian => self.source_package(package, version).await?,
+            PackageSource::Folder => bail!("a folder is no archive"),
         }
         let kept = self.kept(&release.sha256)?;
         kept.with_context(|| format!("what {package} {version} is now has not the digest of the catalogue"))
@@ -100,9 +107,11 @@ impl Store {
         std::fs::create_dir(folder.path().join("src"))?;
         std::fs::write(folder.path().join("src/lib.rs"), "")?;
         std::fs::write(folder.path().join("Cargo.toml"), manifest)?;
-        run(Command::new("cargo")
-            .args(["fetch", "--quiet"])
-            .current_dir(folder.path()))
+        run_program(
+            Command::new("cargo")
+                .args(["fetch", "--quiet"])
+                .current_dir(folder.path()),
+        )
         .await?;
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -152,8 +161,8 @@ impl Store {
             command.args(arguments).current_dir(&self.archives);
             command
         };
-        run(&mut apt_get(&["update"])).await?;
-        run(&mut apt_get(&[
+        run_program(&mut apt_get(&["update"])).await?;
+        run_program(&mut apt_get(&[
             "source",
             "--download-only",
             &format!("{package}={version}"),
@@ -162,7 +171,7 @@ impl Store {
     }
 }
 
-fn hex(content: &[u8]) -> String {
+fn hash_sha256(content: &[u8]) -> String {
     digest(&SHA256, content)
         .as_ref()
         .iter()
@@ -174,15 +183,15 @@ fn hex(content: &[u8]) -> String {
 ///
 /// # Errors
 /// When it cannot start or fails; the error contains the end of its standard error.
-pub(crate) async fn run(command: &mut Command) -> anyhow::Result<()> {
-    output(command).await.map(drop)
+pub(crate) async fn run_program(command: &mut Command) -> anyhow::Result<()> {
+    read_program_output(command).await.map(drop)
 }
 
 /// Runs a program, expects success and returns its standard output.
 ///
 /// # Errors
 /// When it cannot start or fails; the error contains the end of its standard error.
-pub(crate) async fn output(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) async fn read_program_output(command: &mut Command) -> anyhow::Result<String> {
     let name = command.as_std().get_program().display().to_string();
     let ran = command
         .kill_on_drop(true)

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use testkit::Step;
+use testkit::ScriptStep;
 use tokio::process::Command;
 
 use crate::replay::{
-    catalogue::{Fix, Release},
-    fetch::{Store, output, run},
+    catalogue::{PackageRelease, PublishedFix},
+    fetch::{ArchiveStore, read_program_output, run_program},
 };
 
-pub(crate) struct Instance {
-    pub(crate) fix: Fix,
+pub(crate) struct ReplayInstance {
+    pub(crate) fix: PublishedFix,
     folder: PathBuf,
     base: String,
     /// Diff of the fix.
@@ -22,36 +22,36 @@ pub(crate) struct Instance {
     test_patch: String,
 }
 
-impl Instance {
+impl ReplayInstance {
     /// Creates the repository at the base and both diffs in a fresh folder below `out`.
     ///
     /// # Errors
     /// When a release cannot be downloaded, or the releases do not differ in the catalogue's files.
-    pub(crate) async fn make(fix: Fix, store: &Store, out: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn make(fix: PublishedFix, store: &ArchiveStore, out: &Path) -> anyhow::Result<Self> {
         let folder = out.join("instances").join(&fix.id);
         if folder.exists() {
             std::fs::remove_dir_all(&folder)?;
         }
         let release = tempfile::tempdir()?;
         store.unpack(&fix, &fix.from, release.path()).await?;
-        base(&fix, release.path(), &folder)?;
+        write_base(&fix, release.path(), &folder)?;
         for arguments in [
             &["init", "-q", "-b", "main"][..],
             &["add", "--all"],
             &["commit", "-q", "-m", "Base"],
         ] {
-            git(&folder, arguments).await?;
+            run_git(&folder, arguments).await?;
         }
-        let base = git(&folder, &["rev-parse", "HEAD"]).await?.trim().to_owned();
-        repair(&fix, &fix.to, store, &folder).await?;
-        let patch = git(&folder, &["diff"]).await?;
-        git(&folder, &["checkout", "-q", "--", "."]).await?;
-        write(&folder.join(&fix.test_file), fix.test.trim_start())?;
+        let base = run_git(&folder, &["rev-parse", "HEAD"]).await?.trim().to_owned();
+        write_fix(&fix, &fix.to, store, &folder).await?;
+        let patch = run_git(&folder, &["diff"]).await?;
+        run_git(&folder, &["checkout", "-q", "--", "."]).await?;
+        write_content(&folder.join(&fix.test_file), fix.test.trim_start())?;
         // `git diff` ignores untracked files; intent-to-add makes the new test file part of it.
-        git(&folder, &["add", "--intent-to-add", "--all"]).await?;
-        let test_patch = git(&folder, &["diff"]).await?;
+        run_git(&folder, &["add", "--intent-to-add", "--all"]).await?;
+        let test_patch = run_git(&folder, &["diff"]).await?;
         for arguments in [&["reset", "-q", "--hard"][..], &["clean", "-q", "-f", "-d"]] {
-            git(&folder, arguments).await?;
+            run_git(&folder, arguments).await?;
         }
         anyhow::ensure!(
             !patch.is_empty(),
@@ -79,9 +79,9 @@ impl Instance {
     }
 
     /// Script of the model: read, write the test, see it fail, fix, see it pass, finish.
-    pub(crate) fn script(&self) -> Vec<Step> {
+    pub(crate) fn script(&self) -> Vec<ScriptStep> {
         let fix = &self.fix;
-        let test = Step::call("run_command", json!({"command": fix.command, "timeout_s": 300}));
+        let test = ScriptStep::call("run_command", json!({"command": fix.command, "timeout_s": 300}));
         let files = fix
             .files
             .iter()
@@ -89,15 +89,15 @@ impl Instance {
         let files: Vec<Value> = files.collect();
         let first = fix.files.first().map_or("", String::as_str);
         vec![
-            Step::call("read_file", json!({"path": first})),
-            Step::call(
+            ScriptStep::call("read_file", json!({"path": first})),
+            ScriptStep::call(
                 "write_file",
                 json!({"path": fix.test_file, "content": fix.test.trim_start()}),
             ),
             test.clone(),
-            Step::call("apply_patch", json!({"patch": self.patch})),
+            ScriptStep::call("apply_patch", json!({"patch": self.patch})),
             test,
-            Step::call(
+            ScriptStep::call(
                 "finish",
                 json!({
                     "type": "fix", "scope": fix.package, "title": fix.summary(),
@@ -110,26 +110,26 @@ impl Instance {
 }
 
 /// Writes the base: the release with its test command, without files that need other packages.
-fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
-    for path in files(release)? {
+fn write_base(fix: &PublishedFix, release: &Path, folder: &Path) -> anyhow::Result<()> {
+    for path in list_files(release)? {
         let relative = path.strip_prefix(release)?;
         let is_of = |names: &[String]| names.iter().any(|name| relative.starts_with(name));
         if (fix.keep.is_empty() || is_of(&fix.keep)) && !is_of(&fix.leave_out) {
-            write(&folder.join(relative), &std::fs::read(&path)?)?;
+            write_content(&folder.join(relative), &std::fs::read(&path)?)?;
         }
     }
     let guide = format!(
         "# For agents\n\nRun the tests before every commit:\n\n```sh\n{}\n```\n",
         fix.command
     );
-    write(&folder.join("AGENTS.md"), &guide)?;
+    write_content(&folder.join("AGENTS.md"), &guide)?;
     let is_unittest = fix.command.contains("unittest");
     if is_unittest {
-        write(&folder.join("tests/__init__.py"), "")?;
+        write_content(&folder.join("tests/__init__.py"), "")?;
     }
     let manifest = folder.join("Cargo.toml");
     if manifest.exists() {
-        write(
+        write_content(
             &manifest,
             &without_dependencies(&std::fs::read_to_string(&manifest)?)?,
         )?;
@@ -138,7 +138,7 @@ fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
         for name in ["Cargo.lock", "Cargo.toml.orig", ".cargo_vcs_info.json"] {
             drop(std::fs::remove_file(folder.join(name)));
         }
-        write(&folder.join(".gitignore"), "/target\n/Cargo.lock\n")?;
+        write_content(&folder.join(".gitignore"), "/target\n/Cargo.lock\n")?;
     }
     Ok(())
 }
@@ -164,31 +164,37 @@ fn without_dependencies(manifest: &str) -> anyhow::Result<String> {
 }
 
 /// Writes the fixed files into the folder.
-async fn repair(fix: &Fix, to: &Release, store: &Store, folder: &Path) -> anyhow::Result<()> {
+async fn write_fix(
+    fix: &PublishedFix,
+    to: &PackageRelease,
+    store: &ArchiveStore,
+    folder: &Path,
+) -> anyhow::Result<()> {
     let release = tempfile::tempdir()?;
     store.unpack(fix, to, release.path()).await?;
     if let Some(patch) = &to.patch {
         let mut git = Command::new("git");
         git.arg("apply")
             .args(fix.files.iter().map(|path| format!("--include={path}")));
-        return run(git
-            .arg(release.path().join("patches").join(patch))
-            .current_dir(folder))
+        return run_program(
+            git.arg(release.path().join("patches").join(patch))
+                .current_dir(folder),
+        )
         .await;
     }
     for path in &fix.files {
         let content = std::fs::read(release.path().join(path)).with_context(|| path.clone())?;
-        write(&folder.join(path), &content)?;
+        write_content(&folder.join(path), &content)?;
     }
     Ok(())
 }
 
-fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         match entry.file_type()? {
-            kind if kind.is_dir() => found.extend(files(&entry.path())?),
+            kind if kind.is_dir() => found.extend(list_files(&entry.path())?),
             kind if kind.is_file() => found.push(entry.path()),
             _ => {}
         }
@@ -196,12 +202,12 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn write(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+fn write_content(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().context("a file in a folder")?)?;
     Ok(std::fs::write(path, content)?)
 }
 
-async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+async fn run_git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let me = [
         "-c",
         "user.name=Replay",
@@ -210,5 +216,5 @@ async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
         "-c",
         "core.autocrlf=false",
     ];
-    output(Command::new("git").args(me).args(arguments).current_dir(folder)).await
+    read_program_output(Command::new("git").args(me).args(arguments).current_dir(folder)).await
 }

@@ -11,7 +11,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::replay::{catalogue::Catalogue, fetch::Store, instance::Instance};
+use crate::replay::{catalogue::FixCatalogue, fetch::ArchiveStore, instance::ReplayInstance};
 
 /// Plays bug fixes of published packages with `journeyman eval`; prints one line for each:
 /// `replay ID LANGUAGE OUTCOME EVIDENCE MILLISECONDS`.
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     jobs: u16,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+pub(crate) async fn run_replay(arguments: Arguments) -> ExitCode {
     match replay_fixes(arguments).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -45,13 +45,13 @@ async fn replay_fixes(arguments: Arguments) -> anyhow::Result<bool> {
     std::fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot create {}", arguments.out.display()))?;
     let out = arguments.out.canonicalize()?;
-    let fixes = Catalogue::read(arguments.catalogue.as_deref())?.only(&arguments.ids)?;
-    let store = Store::open(&out)?;
+    let fixes = FixCatalogue::read(arguments.catalogue.as_deref())?.only(&arguments.ids)?;
+    let store = ArchiveStore::open(&out)?;
     let mut instances = Vec::new();
     for fix in fixes {
         let id = fix.id.clone();
-        let made = Instance::make(fix, &store, &out).await;
+        let made = ReplayInstance::make(fix, &store, &out).await;
         instances.push(made.with_context(|| format!("{id} cannot be made"))?);
     }
-    play::all(&instances, &out, arguments.jobs).await
+    play::play_instances(&instances, &out, arguments.jobs).await
 }

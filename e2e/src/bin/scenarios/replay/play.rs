@@ -7,13 +7,17 @@ use serde_json::Value;
 use testkit::{ScriptedModel, model::MODEL_API_KEY};
 use tokio::process::Command;
 
-use crate::replay::instance::Instance;
+use crate::replay::instance::ReplayInstance;
 
 /// Plays all instances. Returns true if each is resolved.
 ///
 /// # Errors
 /// When the evaluation does not start or leaves no summary.
-pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow::Result<bool> {
+pub(crate) async fn play_instances(
+    instances: &[ReplayInstance],
+    out: &Path,
+    jobs: u16,
+) -> anyhow::Result<bool> {
     let model = ScriptedModel::start(Vec::new()).await?;
     for instance in instances {
         model.set_script(instance.fix.summary(), instance.script());
@@ -29,7 +33,7 @@ pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow
     if results.exists() {
         std::fs::remove_dir_all(&results)?;
     }
-    let ran = Command::new(e2e::binary("journeyman")?)
+    let ran = Command::new(e2e::find_binary("journeyman")?)
         .arg("eval")
         .arg(&dataset)
         // The name of a model with a known price, so that the results contain costs.
@@ -53,14 +57,14 @@ pub(crate) async fn all(instances: &[Instance], out: &Path, jobs: u16) -> anyhow
     model.stop().await;
     let mut all_resolved = true;
     for instance in instances {
-        let (line, is_resolved) = outcome(instance, &summary);
-        say(&line);
+        let (line, is_resolved) = describe_outcome(instance, &summary);
+        print_line(&line);
         all_resolved &= is_resolved;
     }
     Ok(all_resolved && ran.success())
 }
 
-fn outcome(instance: &Instance, summary: &Value) -> (String, bool) {
+fn describe_outcome(instance: &ReplayInstance, summary: &Value) -> (String, bool) {
     let (id, language) = (&instance.fix.id, &instance.fix.language);
     let of = |list: &str| {
         let mut all = summary[list].as_array().into_iter().flatten();
@@ -81,7 +85,7 @@ fn outcome(instance: &Instance, summary: &Value) -> (String, bool) {
 }
 
 #[expect(clippy::print_stdout, reason = "the lines are its output")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 

@@ -2,15 +2,15 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
-use domain::{RunId, SlotQueue, Timestamp, limits::Bucket};
+use domain::{RunId, SlotQueue, Timestamp, limits::WriteBucket};
 use fastrand::Rng;
-use ingest::Tracked;
+use ingest::TrackedPullRequest;
 use tokio::time::Instant;
 
 use crate::scale_sim::{
-    Scale,
-    polls::{Open, Polls},
-    shares::{Minute, Shares},
+    ScaleArguments,
+    polls::{SimulatedPolls, SimulatedPullRequest},
+    shares::{LoadShares, MinuteLoad},
 };
 
 const MINUTE: u64 = 60;
@@ -35,7 +35,7 @@ const OWN_WEBHOOKS: u64 = 40;
 
 /// Next event of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum TicketEvent {
     Asked,
     WantsSlot { stage: usize },
     Worked { stage: usize },
@@ -44,8 +44,8 @@ enum Event {
 }
 
 /// Simulated day and its load.
-pub(crate) struct Day {
-    pub(crate) minutes: Vec<Minute>,
+pub(crate) struct SimulatedDay {
+    pub(crate) minutes: Vec<MinuteLoad>,
     pub(crate) tickets: u64,
     /// Largest number of concurrent runs, and of runs that wait for a slot.
     pub(crate) busiest_slots: usize,
@@ -57,13 +57,13 @@ pub(crate) struct Day {
     pub(crate) latest_write: Duration,
 }
 
-struct Simulation<'a> {
-    shares: &'a Shares,
+struct DaySimulation<'a> {
+    shares: &'a LoadShares,
     start: Instant,
     rng: Rng,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    polls: Polls,
-    open: Vec<Open>,
+    events: BinaryHeap<Reverse<(u64, u64, TicketEvent)>>,
+    polls: SimulatedPolls,
+    open: Vec<SimulatedPullRequest>,
     /// Ticket of each entry of `open`.
     owners: Vec<u64>,
     queue: SlotQueue,
@@ -71,19 +71,19 @@ struct Simulation<'a> {
     repositories: usize,
     slots: usize,
     /// Time in seconds up to which each bucket of writes is filled.
-    buckets: Vec<(Bucket, f64)>,
-    day: Day,
+    buckets: Vec<(WriteBucket, f64)>,
+    day: SimulatedDay,
 }
 
 /// Simulates one day of tickets.
-pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
+pub(crate) fn simulate_day(scale: &ScaleArguments, shares: &LoadShares) -> SimulatedDay {
     let start = Instant::now();
-    let mut simulation = Simulation {
+    let mut simulation = DaySimulation {
         shares,
         start,
         rng: Rng::with_seed(scale.seed),
         events: BinaryHeap::new(),
-        polls: Polls::new(
+        polls: SimulatedPolls::new(
             Duration::from_secs(scale.poll_interval_s),
             scale.repositories as usize,
             scale.repositories.div_ceil(10).into(),
@@ -96,8 +96,8 @@ pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
         repositories: scale.repositories as usize,
         slots: scale.executors as usize,
         buckets: github::WRITES.buckets().map(|bucket| (bucket, 0.0)).collect(),
-        day: Day {
-            minutes: vec![Minute::default(); (DAY / MINUTE) as usize],
+        day: SimulatedDay {
+            minutes: vec![MinuteLoad::default(); (DAY / MINUTE) as usize],
             tickets: 0,
             busiest_slots: 0,
             longest_queue: 0,
@@ -111,13 +111,13 @@ pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
     simulation.day
 }
 
-impl Simulation<'_> {
+impl DaySimulation<'_> {
     /// Adds the pull requests that are open at midnight, and as many tickets as keep their number constant.
-    fn begin(&mut self, scale: &Scale) {
+    fn begin(&mut self, scale: &ScaleArguments) {
         for number in 0..scale.pull_requests {
             self.opened(number, 0, true);
             let merged = self.after(OPEN_FOR);
-            self.events.push(Reverse((merged, number, Event::Merged)));
+            self.events.push(Reverse((merged, number, TicketEvent::Merged)));
         }
         let tickets = (scale.pull_requests as f64 * DAY as f64 / OPEN_FOR).round() as u64;
         for number in 0..tickets {
@@ -127,7 +127,7 @@ impl Simulation<'_> {
             };
             let at = hour * HOUR + self.rng.u64(0..HOUR);
             self.events
-                .push(Reverse((at, scale.pull_requests + number, Event::Asked)));
+                .push(Reverse((at, scale.pull_requests + number, TicketEvent::Asked)));
         }
     }
 
@@ -150,30 +150,30 @@ impl Simulation<'_> {
         }
     }
 
-    fn happen(&mut self, second: u64, ticket: u64, event: Event) {
+    fn happen(&mut self, second: u64, ticket: u64, event: TicketEvent) {
         let at = |seconds: u64| second + seconds;
         match event {
-            Event::Asked => {
+            TicketEvent::Asked => {
                 self.day.tickets += 1;
                 self.part(second);
-                self.happen(second, ticket, Event::WantsSlot { stage: 0 });
+                self.happen(second, ticket, TicketEvent::WantsSlot { stage: 0 });
             }
-            Event::WantsSlot { stage } => self.wants_slot(second, ticket, stage),
-            Event::Worked { stage } => {
+            TicketEvent::WantsSlot { stage } => self.wants_slot(second, ticket, stage),
+            TicketEvent::Worked { stage } => {
                 self.free += 1;
                 self.part(second);
                 self.webhooks(second, OWN_WEBHOOKS / WORK.len() as u64);
                 self.pushed(second, ticket);
                 let next = match stage {
-                    0 => (at(CHECKS), Event::WantsSlot { stage: 1 }),
-                    1 => (at(CHECKS + self.after(REVIEW_AFTER)), Event::Reviewed),
-                    _ => (at(self.after(OPEN_FOR)), Event::Merged),
+                    0 => (at(CHECKS), TicketEvent::WantsSlot { stage: 1 }),
+                    1 => (at(CHECKS + self.after(REVIEW_AFTER)), TicketEvent::Reviewed),
+                    _ => (at(self.after(OPEN_FOR)), TicketEvent::Merged),
                 };
                 self.events.push(Reverse((next.0, ticket, next.1)));
                 self.next_in_queue(second);
             }
-            Event::Reviewed => self.happen(second, ticket, Event::WantsSlot { stage: 2 }),
-            Event::Merged => {
+            TicketEvent::Reviewed => self.happen(second, ticket, TicketEvent::WantsSlot { stage: 2 }),
+            TicketEvent::Merged => {
                 if let Some(place) = self.owners.iter().position(|owner| *owner == ticket) {
                     self.polls.changed(self.open[place].repository, true);
                     drop((self.open.swap_remove(place), self.owners.swap_remove(place)));
@@ -203,7 +203,8 @@ impl Simulation<'_> {
         let used = self.slots - self.free as usize;
         self.day.busiest_slots = self.day.busiest_slots.max(used);
         let end = second + WORK[stage];
-        self.events.push(Reverse((end, ticket, Event::Worked { stage })));
+        self.events
+            .push(Reverse((end, ticket, TicketEvent::Worked { stage })));
     }
 
     fn next_in_queue(&mut self, second: u64) {
@@ -242,9 +243,9 @@ impl Simulation<'_> {
         let now = self.at(second);
         let head = format!("{ticket:040x}").parse().ok();
         let checks = if is_checked { 0 } else { CHECKS };
-        self.open.push(Open {
+        self.open.push(SimulatedPullRequest {
             repository: self.rng.usize(0..self.repositories),
-            tracked: Tracked::new(head, self.polls.interval, now),
+            tracked: TrackedPullRequest::new(head, self.polls.interval, now),
             checked: now + Duration::from_secs(checks),
         });
         self.owners.push(ticket);
@@ -310,7 +311,7 @@ impl Simulation<'_> {
         self.minute(second).add_minute(shares, active as f64);
     }
 
-    fn minute(&mut self, second: u64) -> &mut Minute {
+    fn minute(&mut self, second: u64) -> &mut MinuteLoad {
         &mut self.day.minutes[(second / MINUTE) as usize]
     }
 

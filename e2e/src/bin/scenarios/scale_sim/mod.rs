@@ -4,7 +4,7 @@
 //! in the same run.
 
 mod day;
-mod measured;
+mod measurement;
 mod polls;
 mod relay;
 mod shares;
@@ -13,14 +13,14 @@ mod table;
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use shares::Shares;
+use shares::LoadShares;
 
 /// Time limit of the measurement; the simulation follows.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Prints one line for each kind of call or message: `scale NAME MEAN BUSIEST a_minute`.
 #[derive(Args)]
-pub(crate) struct Scale {
+pub(crate) struct ScaleArguments {
     /// Number of repositories with rules
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repositories: u32,
@@ -38,24 +38,24 @@ pub(crate) struct Scale {
     seed: u64,
 }
 
-pub(crate) async fn run(scale: Scale) -> ExitCode {
+pub(crate) async fn run(scale: ScaleArguments) -> ExitCode {
     let measured = tokio::select! {
-        measured = tokio::time::timeout(LIMIT, Box::pin(measured::measure())) => measured,
+        measured = tokio::time::timeout(LIMIT, Box::pin(measurement::measure_load())) => measured,
         // Dropping the services stops them.
         _ = tokio::signal::ctrl_c() => return ExitCode::from(130),
     };
     match measured {
         Ok(Ok(measured)) => {
-            let shares = Shares::of(&measured);
-            table::print(&scale, &measured, &day::simulate(&scale, &shares));
+            let shares = LoadShares::of(&measured);
+            table::print_table(&scale, &measured, &day::simulate_day(&scale, &shares));
             ExitCode::SUCCESS
         }
-        Ok(Err(error)) => failed(&format!("{error:#}")),
-        Err(_) => failed("measuring a ticket took longer than a minute"),
+        Ok(Err(error)) => report_failure(&format!("{error:#}")),
+        Err(_) => report_failure("measuring a ticket took longer than a minute"),
     }
 }
 
-fn failed(problem: &str) -> ExitCode {
-    table::say(&format!("scale failed: {problem}"));
+fn report_failure(problem: &str) -> ExitCode {
+    table::print_line(&format!("scale failed: {problem}"));
     ExitCode::FAILURE
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ingest::{Allowance, OVERLAP_MS, Tracked};
+use ingest::{OVERLAP_MS, ReadAllowance, TrackedPullRequest};
 use tokio::time::Instant;
 
 /// Page size of GitHub's delivery log and of Jira's search.
@@ -18,16 +18,16 @@ const SEARCHES_A_PROJECT: u64 = 2;
 const LISTINGS_A_CHANGE: u8 = 2;
 
 /// Open pull request of ours.
-pub(crate) struct Open {
+pub(crate) struct SimulatedPullRequest {
     pub(crate) repository: usize,
-    pub(crate) tracked: Tracked,
+    pub(crate) tracked: TrackedPullRequest,
     /// Time at which its checks are complete.
     pub(crate) checked: Instant,
 }
 
 /// Requests of one round of polls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Round {
+pub(crate) struct SimulatedPollRound {
     /// Requests that GitHub answers with 304, which do not count against the rate limit.
     pub(crate) unchanged: u64,
     pub(crate) counted: u64,
@@ -37,10 +37,10 @@ pub(crate) struct Round {
 }
 
 /// State of the polls.
-pub(crate) struct Polls {
+pub(crate) struct SimulatedPolls {
     pub(crate) interval: Duration,
     projects: u64,
-    allowance: Allowance,
+    allowance: ReadAllowance,
     /// Number of coming listings without a 304 answer for each repository, and number of those with a change
     /// of ours.
     changed: Vec<(u8, u8)>,
@@ -48,12 +48,12 @@ pub(crate) struct Polls {
     delivered: std::collections::VecDeque<Instant>,
 }
 
-impl Polls {
+impl SimulatedPolls {
     pub(crate) fn new(interval: Duration, repositories: usize, projects: u64, now: Instant) -> Self {
         Self {
             interval,
             projects,
-            allowance: Allowance::new(now),
+            allowance: ReadAllowance::new(now),
             // The first listing of a repository is never a 304.
             changed: vec![(1, 0); repositories],
             delivered: std::collections::VecDeque::new(),
@@ -75,11 +75,11 @@ impl Polls {
     }
 
     /// Simulates one round of polls.
-    pub(crate) fn round(&mut self, open: &mut [Open], now: Instant) -> Round {
-        let mut round = Round {
+    pub(crate) fn round(&mut self, open: &mut [SimulatedPullRequest], now: Instant) -> SimulatedPollRound {
+        let mut round = SimulatedPollRound {
             counted: self.pages_of_deliveries(now),
             jira: self.projects * SEARCHES_A_PROJECT,
-            ..Round::default()
+            ..SimulatedPollRound::default()
         };
         for (listings, ours) in &mut self.changed {
             if *listings == 0 {
@@ -93,7 +93,8 @@ impl Polls {
                 round.counted += CALLS_A_CHANGE;
             }
         }
-        let mut due: Vec<&mut Open> = open.iter_mut().filter(|open| open.tracked.due() <= now).collect();
+        let mut due: Vec<&mut SimulatedPullRequest> =
+            open.iter_mut().filter(|open| open.tracked.due() <= now).collect();
         // The longest overdue polls get the allowance first.
         due.sort_by_key(|open| open.tracked.due());
         for open in due {

@@ -12,32 +12,37 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 /// Number of messages by kind.
-pub(crate) type Counts = BTreeMap<&'static str, u64>;
+pub(crate) type MessageCounts = BTreeMap<&'static str, u64>;
 
 /// Protocol of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum RelayProtocol {
     Nats,
     Redis,
 }
 
 /// Relay on a free port.
-pub(crate) struct Relay {
+pub(crate) struct CountingRelay {
     address: String,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<MessageCounts>>,
     _serving: AbortOnDropHandle<()>,
 }
 
-impl Relay {
+impl CountingRelay {
     /// Starts a relay to a server at an address such as `127.0.0.1:4222`.
-    pub(crate) async fn start(protocol: Protocol, server: String) -> anyhow::Result<Self> {
+    pub(crate) async fn start(protocol: RelayProtocol, server: String) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
-        let counts = Arc::new(Mutex::new(Counts::new()));
+        let counts = Arc::new(Mutex::new(MessageCounts::new()));
         let counted = Arc::clone(&counts);
         let serving = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(relay(protocol, client, server.clone(), Arc::clone(&counted)));
+                tokio::spawn(relay_connection(
+                    protocol,
+                    client,
+                    server.clone(),
+                    Arc::clone(&counted),
+                ));
             }
         });
         Ok(Self {
@@ -51,19 +56,24 @@ impl Relay {
         &self.address
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> MessageCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Counts since an earlier count.
-pub(crate) fn since(now: Counts, before: &Counts) -> Counts {
+pub(crate) fn subtract_counts(now: MessageCounts, before: &MessageCounts) -> MessageCounts {
     let less =
         |(kind, count): (&'static str, u64)| (kind, count - before.get(kind).copied().unwrap_or_default());
     now.into_iter().map(less).collect()
 }
 
-async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Arc<Mutex<Counts>>) {
+async fn relay_connection(
+    protocol: RelayProtocol,
+    client: TcpStream,
+    server: String,
+    counts: Arc<Mutex<MessageCounts>>,
+) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -71,7 +81,7 @@ async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Ar
     let (from_client, mut to_client) = client.into_split();
     let (mut from_server, to_server) = server.into_split();
     // Only messages of the clients are counted.
-    let up = count(protocol, BufReader::new(from_client), to_server, &counts);
+    let up = count_messages(protocol, BufReader::new(from_client), to_server, &counts);
     let down = tokio::io::copy(&mut from_server, &mut to_client);
     tokio::select! {
         _ = up => {}
@@ -80,11 +90,11 @@ async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Ar
 }
 
 /// Forwards the client's data and counts each message or command.
-async fn count(
-    protocol: Protocol,
+async fn count_messages(
+    protocol: RelayProtocol,
     mut from: impl AsyncBufRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    counts: &Mutex<Counts>,
+    counts: &Mutex<MessageCounts>,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -94,8 +104,8 @@ async fn count(
         }
         let text = String::from_utf8_lossy(&line).into_owned();
         let (kind, body) = match protocol {
-            Protocol::Nats => nats(&text),
-            Protocol::Redis => redis(&text),
+            RelayProtocol::Nats => classify_nats_line(&text),
+            RelayProtocol::Redis => classify_redis_line(&text),
         };
         to.write_all(&line).await?;
         if body > 0 {
@@ -111,7 +121,7 @@ async fn count(
 }
 
 /// Returns the kind of a NATS protocol line, and the number of payload bytes that follow.
-fn nats(line: &str) -> (Option<&'static str>, usize) {
+fn classify_nats_line(line: &str) -> (Option<&'static str>, usize) {
     let mut words = line.split_whitespace();
     let verb = words.next().unwrap_or_default();
     if !matches!(verb, "PUB" | "HPUB") {
@@ -141,7 +151,7 @@ fn kind_of(subject: &str) -> &'static str {
 
 /// Returns the kind of a Redis protocol line, and the number of bytes that follow. A command starts with the
 /// number of its parts; each part is a line with its size and a line with its content.
-fn redis(line: &str) -> (Option<&'static str>, usize) {
+fn classify_redis_line(line: &str) -> (Option<&'static str>, usize) {
     if let Some(size) = line.strip_prefix('$') {
         let size: usize = size.trim().parse().unwrap_or_default();
         return (None, size + "\r\n".len());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::scale_sim::measured::{Account, Kind, Measured};
+use crate::scale_sim::measurement::{CallAccount, CallKind, MeasuredLoad};
 
 /// Parts of a ticket's path in the simulation: requested, opened, repaired, answered, merged.
 const PARTS: f64 = 5.0;
@@ -13,7 +13,7 @@ const LOOKS_A_MINUTE: f64 = 4.0;
 
 /// Calls and messages of one minute.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Minute {
+pub(crate) struct MinuteLoad {
     pub(crate) webhooks: f64,
     pub(crate) reader_unchanged: f64,
     pub(crate) reader_counted: f64,
@@ -30,52 +30,53 @@ pub(crate) struct Minute {
 }
 
 /// Contributions to a minute.
-pub(crate) struct Shares {
-    part: Minute,
+pub(crate) struct LoadShares {
+    part: MinuteLoad,
     /// Load of idle services.
-    idle: Minute,
+    idle: MinuteLoad,
     /// Load of a run with a slot.
-    active: Minute,
+    active: MinuteLoad,
 }
 
-impl Shares {
-    pub(crate) fn of(measured: &Measured) -> Self {
+impl LoadShares {
+    pub(crate) fn of(measured: &MeasuredLoad) -> Self {
         let a_minute = |wait_ms: u64, times: u32| {
             let every = Duration::from_millis(wait_ms) / times;
             60.0 / every.as_secs_f64()
         };
-        let github = |account, kind| count(measured.github.get(&(account, kind)).copied()) / PARTS;
-        let nats = |kind: &str| count(measured.nats.get(kind).copied()) / PARTS;
+        let github = |account, kind| count_or_zero(measured.github.get(&(account, kind)).copied()) / PARTS;
+        let nats = |kind: &str| count_or_zero(measured.nats.get(kind).copied()) / PARTS;
         let idle = |kind: &str| measured.idle_nats.get(kind).copied().unwrap_or_default() * REPLICAS;
         let redis: f64 = measured.redis.values().map(|count| *count as f64).sum();
         Self {
-            part: Minute {
-                reader_counted: github(Account::Reader, Kind::Read),
-                reader_graphql: github(Account::Reader, Kind::Query),
-                writer_reads: github(Account::Writer, Kind::Read) + github(Account::Writer, Kind::Query),
-                writer_writes: github(Account::Writer, Kind::Write),
-                jira_reader: count(measured.jira.get(&Account::Reader).copied()) / PARTS,
-                jira_writer: count(measured.jira.get(&Account::Writer).copied()) / PARTS,
+            part: MinuteLoad {
+                reader_counted: github(CallAccount::Reader, CallKind::Read),
+                reader_graphql: github(CallAccount::Reader, CallKind::Query),
+                writer_reads: github(CallAccount::Writer, CallKind::Read)
+                    + github(CallAccount::Writer, CallKind::Query),
+                writer_writes: github(CallAccount::Writer, CallKind::Write),
+                jira_reader: count_or_zero(measured.jira.get(&CallAccount::Reader).copied()) / PARTS,
+                jira_writer: count_or_zero(measured.jira.get(&CallAccount::Writer).copied()) / PARTS,
                 stored: nats("stored") + nats("live output"),
                 acknowledged: nats("acknowledged, or in progress"),
                 asked: nats("asked for the next one"),
                 other_nats: nats("read and managed"),
                 redis: redis / PARTS,
-                ..Minute::default()
+                ..MinuteLoad::default()
             },
-            idle: Minute {
+            idle: MinuteLoad {
                 stored: idle("stored"),
                 acknowledged: idle("acknowledged, or in progress"),
                 asked: idle("asked for the next one"),
                 other_nats: idle("read and managed"),
                 redis: measured.idle_redis.values().sum::<f64>() * REPLICAS,
-                ..Minute::default()
+                ..MinuteLoad::default()
             },
-            active: Minute {
+            active: MinuteLoad {
                 acknowledged: a_minute(queue::Settings::default().ack_wait_ms, queue::PROGRESS),
                 other_nats: LOOKS_A_MINUTE,
                 redis: a_minute(lease::Settings::default().ttl_ms, lease::RENEWALS),
-                ..Minute::default()
+                ..MinuteLoad::default()
             },
         }
     }
@@ -85,17 +86,17 @@ impl Shares {
     }
 }
 
-fn count(found: Option<u64>) -> f64 {
+fn count_or_zero(found: Option<u64>) -> f64 {
     found.unwrap_or_default() as f64
 }
 
-impl Minute {
-    pub(crate) fn add_part(&mut self, shares: &Shares) {
+impl MinuteLoad {
+    pub(crate) fn add_part(&mut self, shares: &LoadShares) {
         self.add(&shares.part, 1.0);
     }
 
     /// Adds a minute with this number of runs with a slot.
-    pub(crate) fn add_minute(&mut self, shares: &Shares, active: f64) {
+    pub(crate) fn add_minute(&mut self, shares: &LoadShares, active: f64) {
         self.add(&shares.idle, 1.0);
         self.add(&shares.active, active);
     }

@@ -1,17 +1,17 @@
 //! Output of the simulation.
 
-use crate::scale_sim::{Scale, day::Day, measured::Measured, shares::Minute};
+use crate::scale_sim::{ScaleArguments, day::SimulatedDay, measurement::MeasuredLoad, shares::MinuteLoad};
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the output is what this is run for")]
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Column of the output.
-type Column = (&'static str, fn(&Minute) -> f64);
+type LoadColumn = (&'static str, fn(&MinuteLoad) -> f64);
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [LoadColumn; 13] = [
     ("webhooks", |minute| minute.webhooks),
     ("github_reader_not_modified", |minute| minute.reader_unchanged),
     ("github_reader_counted", |minute| minute.reader_counted),
@@ -33,75 +33,75 @@ fn installation_limit(repositories: u32) -> f64 {
     f64::from(5_000 + 50 * repositories.saturating_sub(20)).min(12_500.0)
 }
 
-pub(crate) fn print(scale: &Scale, measured: &Measured, day: &Day) {
-    say(&format!(
+pub(crate) fn print_table(scale: &ScaleArguments, measured: &MeasuredLoad, day: &SimulatedDay) {
+    print_line(&format!(
         "# {} repositories, {} open pull requests, {} executors; polls every {} s; {} tickets in the day",
         scale.repositories, scale.pull_requests, scale.executors, scale.poll_interval_s, day.tickets
     ));
     for ((account, kind), count) in &measured.github {
-        say(&format!("# one ticket: github {account:?} {kind:?} {count}").to_lowercase());
+        print_line(&format!("# one ticket: github {account:?} {kind:?} {count}").to_lowercase());
     }
     for (account, count) in &measured.jira {
-        say(&format!("# one ticket: jira {account:?} {count}").to_lowercase());
+        print_line(&format!("# one ticket: jira {account:?} {count}").to_lowercase());
     }
     for (kind, count) in measured.nats.iter().chain(&measured.redis) {
-        say(&format!("# one ticket: {kind} {count}"));
+        print_line(&format!("# one ticket: {kind} {count}"));
     }
     for (kind, rate) in measured.idle_nats.iter().chain(&measured.idle_redis) {
-        say(&format!("# without a ticket, a minute: {kind} {rate:.0}"));
+        print_line(&format!("# without a ticket, a minute: {kind} {rate:.0}"));
     }
     for (name, of) in COLUMNS {
         let all = day.minutes.iter().map(of);
         let (sum, busiest) = all.fold((0.0, 0.0_f64), |(sum, most), now| (sum + now, most.max(now)));
         let mean = sum / day.minutes.len() as f64;
-        say(&format!("scale {name} {mean:.1} {busiest:.0} a_minute"));
+        print_line(&format!("scale {name} {mean:.1} {busiest:.0} a_minute"));
     }
-    share(
+    print_busiest_hour(
         "github_reader_busiest_hour",
         day,
         |minute| minute.reader_counted,
         installation_limit(scale.repositories),
     );
-    share(
+    print_busiest_hour(
         "github_graphql_busiest_hour",
         day,
         |minute| minute.reader_graphql,
         5_000.0,
     );
     let writes = github::WRITES;
-    share(
+    print_busiest_hour(
         "github_writes_busiest_hour",
         day,
         |minute| minute.writer_writes,
         writes.an_hour.into(),
     );
-    waits(day);
+    print_waits(day);
 }
 
 /// Prints a column's busiest hour and its limit.
-fn share(name: &str, day: &Day, of: fn(&Minute) -> f64, limit: f64) {
+fn print_busiest_hour(name: &str, day: &SimulatedDay, of: fn(&MinuteLoad) -> f64, limit: f64) {
     let hours = day
         .minutes
         .windows(60)
         .map(|hour| hour.iter().map(of).sum::<f64>());
     let busiest = hours.fold(0.0, f64::max);
     let percent = busiest * 100.0 / limit;
-    say(&format!("scale {name} {busiest:.0} of {limit:.0} {percent:.0} %"));
+    print_line(&format!("scale {name} {busiest:.0} of {limit:.0} {percent:.0} %"));
 }
 
-fn waits(day: &Day) {
+fn print_waits(day: &SimulatedDay) {
     let minutes = |time: std::time::Duration| time.as_secs_f64() / 60.0;
-    say(&format!("scale slots_busiest {} slots", day.busiest_slots));
-    say(&format!("scale runs_waiting_most {} runs", day.longest_queue));
-    say(&format!(
+    print_line(&format!("scale slots_busiest {} slots", day.busiest_slots));
+    print_line(&format!("scale runs_waiting_most {} runs", day.longest_queue));
+    print_line(&format!(
         "scale wait_for_slot_longest {:.1} minutes",
         minutes(day.longest_wait)
     ));
-    say(&format!(
+    print_line(&format!(
         "scale look_at_checks_latest {:.1} minutes",
         minutes(day.latest_look)
     ));
-    say(&format!(
+    print_line(&format!(
         "scale write_held_back_longest {:.1} minutes",
         minutes(day.latest_write)
     ));

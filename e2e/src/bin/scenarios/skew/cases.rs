@@ -2,26 +2,26 @@
 
 /// Combination of two releases.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
+pub(crate) struct SkewCase {
     pub(crate) name: &'static str,
     /// Services that start with the previous release.
     pub(crate) behind: &'static [&'static str],
     /// Changes before the first ticket.
-    pub(crate) before: &'static [Change],
+    pub(crate) before: &'static [ReleaseChange],
     /// Sequential changes while tickets are in progress.
-    pub(crate) during: &'static [Change],
+    pub(crate) during: &'static [ReleaseChange],
 }
 
 /// Replacement of a service by another release: drain, then restart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
+pub(crate) struct ReleaseChange {
     pub(crate) service: &'static str,
-    pub(crate) to: Release,
+    pub(crate) to: SkewRelease,
 }
 
 /// One of the two releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(crate) enum SkewRelease {
     Previous,
     This,
 }
@@ -41,40 +41,40 @@ pub(crate) const NAMES: [&str; 6] = [
 
 // Order of docs/upgrades.md. The reporter owns the topology, and it knows every report before another service
 // requests one.
-const UPGRADE: [Change; 5] = [
-    up("reporter"),
-    up("egress"),
-    up("executor"),
-    up("planner"),
-    up("ingest"),
+const UPGRADE: [ReleaseChange; 5] = [
+    upgrade_service("reporter"),
+    upgrade_service("egress"),
+    upgrade_service("executor"),
+    upgrade_service("planner"),
+    upgrade_service("ingest"),
 ];
 /// Reverse order of the upgrade.
-const ROLLBACK: [Change; 5] = [
-    down("ingest"),
-    down("planner"),
-    down("executor"),
-    down("egress"),
-    down("reporter"),
+const ROLLBACK: [ReleaseChange; 5] = [
+    downgrade_service("ingest"),
+    downgrade_service("planner"),
+    downgrade_service("executor"),
+    downgrade_service("egress"),
+    downgrade_service("reporter"),
 ];
 
-pub(crate) const CASES: [Case; 6] = [
-    Case {
+pub(crate) const CASES: [SkewCase; 6] = [
+    SkewCase {
         name: NAMES[0],
         behind: &ALL,
         before: &[],
         during: &UPGRADE,
     },
-    behind(NAMES[1], &["ingest"]),
-    behind(NAMES[2], &["planner"]),
-    behind(NAMES[3], &["executor", "egress"]),
-    Case {
+    build_behind_case(NAMES[1], &["ingest"]),
+    build_behind_case(NAMES[2], &["planner"]),
+    build_behind_case(NAMES[3], &["executor", "egress"]),
+    SkewCase {
         name: NAMES[4],
         behind: &[],
         // This release creates the topology before the previous reporter starts.
-        before: &[down("reporter")],
+        before: &[downgrade_service("reporter")],
         during: &[],
     },
-    Case {
+    SkewCase {
         name: NAMES[5],
         behind: &[],
         before: &[],
@@ -82,23 +82,23 @@ pub(crate) const CASES: [Case; 6] = [
     },
 ];
 
-const fn up(service: &'static str) -> Change {
-    Change {
+const fn upgrade_service(service: &'static str) -> ReleaseChange {
+    ReleaseChange {
         service,
-        to: Release::This,
+        to: SkewRelease::This,
     }
 }
 
-const fn down(service: &'static str) -> Change {
-    Change {
+const fn downgrade_service(service: &'static str) -> ReleaseChange {
+    ReleaseChange {
         service,
-        to: Release::Previous,
+        to: SkewRelease::Previous,
     }
 }
 
 /// Case in which some services have the previous release from start to end.
-const fn behind(name: &'static str, services: &'static [&'static str]) -> Case {
-    Case {
+const fn build_behind_case(name: &'static str, services: &'static [&'static str]) -> SkewCase {
+    SkewCase {
         name,
         behind: services,
         before: &[],

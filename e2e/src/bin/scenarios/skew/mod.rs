@@ -7,8 +7,8 @@ mod play;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use e2e::Previous;
-use play::say;
+use e2e::PreviousRelease;
+use play::print_line;
 
 /// Plays tickets with services of two releases and prints a line for each case: `skew case=NAME tickets=N outcome=OUTCOME ms=N`.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> ExitCode {
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let outcome = tokio::select! {
-        outcome = Box::pin(perform(arguments)) => outcome,
+        outcome = Box::pin(perform_cases(arguments)) => outcome,
         // Dropping the services kills their processes.
         () = interrupted => return ExitCode::from(130),
     };
@@ -40,22 +40,22 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            say(&format!("skew failed: {error:#}"));
+            print_line(&format!("skew failed: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
 /// Plays the cases. Returns true if all succeed.
-async fn perform(arguments: Arguments) -> anyhow::Result<bool> {
-    let previous = Previous::read(arguments.previous, &arguments.example)?;
+async fn perform_cases(arguments: Arguments) -> anyhow::Result<bool> {
+    let previous = PreviousRelease::read(arguments.previous, &arguments.example)?;
     if let Some(folder) = arguments.keep {
-        return play::keep(&previous, &folder).await.map(|()| true);
+        return play::keep_backup(&previous, &folder).await.map(|()| true);
     }
     let mut all_well = true;
     for case in cases::CASES {
         if arguments.cases.is_empty() || arguments.cases.iter().any(|name| name == case.name) {
-            all_well &= play::play(case, &previous).await;
+            all_well &= play::play_case(case, &previous).await;
         }
     }
     Ok(all_well)

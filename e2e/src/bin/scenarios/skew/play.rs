@@ -3,11 +3,11 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::Context as _;
-use e2e::{Mode, Note, Options, Previous, World, findings};
-use testkit::{eventually, fixture};
+use e2e::{NoteTicket, Options, PreviousRelease, ServiceMode, TestWorld, findings};
+use testkit::{fixture, poll_until};
 use tokio::time::Instant;
 
-use crate::skew::cases::{ALL, Case, Change, Release};
+use crate::skew::cases::{ALL, ReleaseChange, SkewCase, SkewRelease};
 
 const TICKETS: usize = 4;
 // Model latency, long enough that a service is replaced during the work.
@@ -19,55 +19,59 @@ const BACKUP: &str = "backup";
 
 /// Prints a line to standard output.
 #[expect(clippy::print_stdout, reason = "the output is what this is run for")]
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Plays a case and prints its outcome. Returns true if every ticket is merged exactly once.
-pub(crate) async fn play(case: Case, previous: &Previous) -> bool {
+pub(crate) async fn play_case(case: SkewCase, previous: &PreviousRelease) -> bool {
     let start = Instant::now();
-    let played = Box::pin(tickets(case, previous)).await;
+    let played = Box::pin(play_tickets(case, previous)).await;
     let outcome = if played.is_ok() { "ok" } else { "failed" };
     let ms = start.elapsed().as_millis();
-    say(&format!(
+    print_line(&format!(
         "skew case={} tickets={TICKETS} outcome={outcome} ms={ms}",
         case.name
     ));
     if let Err(error) = &played {
-        say(&format!("  {error:#}"));
+        print_line(&format!("  {error:#}"));
     }
     played.is_ok()
 }
 
-async fn tickets(case: Case, previous: &Previous) -> anyhow::Result<()> {
-    let mut world = start(case.behind, previous).await?;
-    let played = Box::pin(changes(&mut world, case, previous)).await;
+async fn play_tickets(case: SkewCase, previous: &PreviousRelease) -> anyhow::Result<()> {
+    let mut world = start_world(case.behind, previous).await?;
+    let played = Box::pin(play_changes(&mut world, case, previous)).await;
     if played.is_err() {
         world.keep_logs();
-        say(&format!("  logs are in {}", world.logs().display()));
+        print_line(&format!("  logs are in {}", world.logs().display()));
     }
     played?;
     world.stop().await
 }
 
-async fn changes(world: &mut World, case: Case, previous: &Previous) -> anyhow::Result<()> {
+async fn play_changes(
+    world: &mut TestWorld,
+    case: SkewCase,
+    previous: &PreviousRelease,
+) -> anyhow::Result<()> {
     for change in case.before {
-        make(world, *change, previous).await?;
+        make_change(world, *change, previous).await?;
     }
-    let mut notes = ask(world)?;
+    let mut notes = ask_for_notes(world)?;
     for change in case.during {
-        make(world, *change, previous).await?;
-        Note::attend_all(world, &mut notes)?;
+        make_change(world, *change, previous).await?;
+        NoteTicket::attend_all(world, &mut notes)?;
     }
-    finish(world, &mut notes).await
+    finish_notes(world, &mut notes).await
 }
 
-async fn start(behind: &[&'static str], previous: &Previous) -> anyhow::Result<World> {
-    let world = World::start(Options {
-        mode: Mode::Processes,
+async fn start_world(behind: &[&'static str], previous: &PreviousRelease) -> anyhow::Result<TestWorld> {
+    let world = TestWorld::start(Options {
+        mode: ServiceMode::Processes,
         settings: vec![("EXECUTOR__SLOTS", "16".to_owned())],
         rules: "agent: {review_status: In Review}\n".to_owned(),
-        jira: Note::workflow(),
+        jira: NoteTicket::workflow(),
         previous: Some((previous.clone(), behind.to_vec())),
         ..Options::default()
     });
@@ -77,24 +81,30 @@ async fn start(behind: &[&'static str], previous: &Previous) -> anyhow::Result<W
     Ok(world)
 }
 
-fn ask(world: &World) -> anyhow::Result<Vec<Note>> {
-    (0..TICKETS).map(|number| Note::ask(world, number)).collect()
+fn ask_for_notes(world: &TestWorld) -> anyhow::Result<Vec<NoteTicket>> {
+    (0..TICKETS)
+        .map(|number| NoteTicket::ask(world, number))
+        .collect()
 }
 
-async fn make(world: &mut World, change: Change, previous: &Previous) -> anyhow::Result<()> {
-    let Change { service, to } = change;
+async fn make_change(
+    world: &mut TestWorld,
+    change: ReleaseChange,
+    previous: &PreviousRelease,
+) -> anyhow::Result<()> {
+    let ReleaseChange { service, to } = change;
     let processes = world.processes().context("the services are no processes")?;
     processes.drain(service).await?;
-    let release = (to == Release::Previous).then(|| previous.clone());
+    let release = (to == SkewRelease::Previous).then(|| previous.clone());
     processes.set_release(service, release)?;
     processes.restart(service).await
 }
 
 /// Waits until every ticket is merged and Done, and checks that every result exists once.
-async fn finish(world: &World, notes: &mut [Note]) -> anyhow::Result<()> {
-    let over = async || Note::attend_all(world, notes).ok()?.then_some(());
-    eventually("every ticket is merged and Done", PATIENCE, over).await?;
-    let mut problems: Vec<String> = findings::outside(world, &notes.iter().collect::<Vec<_>>())
+async fn finish_notes(world: &TestWorld, notes: &mut [NoteTicket]) -> anyhow::Result<()> {
+    let over = async || NoteTicket::attend_all(world, notes).ok()?.then_some(());
+    poll_until("every ticket is merged and Done", PATIENCE, over).await?;
+    let mut problems: Vec<String> = findings::find_outside_problems(world, &notes.iter().collect::<Vec<_>>())
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -107,17 +117,17 @@ async fn finish(world: &World, notes: &mut [Note]) -> anyhow::Result<()> {
 }
 
 /// Plays tickets with the previous release alone and backs up the streams.
-pub(crate) async fn keep(previous: &Previous, folder: &Path) -> anyhow::Result<()> {
-    let mut world = start(&ALL, previous).await?;
-    let mut notes = ask(&world)?;
-    finish(&world, &mut notes).await?;
+pub(crate) async fn keep_backup(previous: &PreviousRelease, folder: &Path) -> anyhow::Result<()> {
+    let mut world = start_world(&ALL, previous).await?;
+    let mut notes = ask_for_notes(&world)?;
+    finish_notes(&world, &mut notes).await?;
     // A backup requires the streams of this release, which its reporter creates. It writes no records.
-    let reporter = Change {
+    let reporter = ReleaseChange {
         service: "reporter",
-        to: Release::This,
+        to: SkewRelease::This,
     };
-    make(&mut world, reporter, previous).await?;
+    make_change(&mut world, reporter, previous).await?;
     world.queue_as(BACKUP).await?.back_up(folder, |_| ()).await?;
-    say(&format!("skew kept={}", folder.display()));
+    print_line(&format!("skew kept={}", folder.display()));
     world.stop().await
 }

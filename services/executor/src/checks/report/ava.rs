@@ -2,20 +2,20 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static COUNT: Pattern =
-    Pattern::new(r"^\s+(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo)$");
+static COUNT: LazyPattern =
+    LazyPattern::new(r"^\s+(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo)$");
 /// Exceptions and rejections outside of a test, and files without tests.
-static UNCAUGHT: Pattern = Pattern::new(
+static UNCAUGHT: LazyPattern = LazyPattern::new(
     r"(?m)^\s+\d+ (?:uncaught exceptions?|unhandled rejections?)$|^\s+✘ (?:No tests found in |.* exited with a non-zero exit code)",
 );
-static TEST: Pattern = Pattern::new(
+static TEST: LazyPattern = LazyPattern::new(
     r"^\s+(✔|✘|-) (\[fail\]: |\[skip\] |\[expected fail\] |\[todo\] )?(.+?)(?: \(\d[\d.]*m?s\))?$",
 );
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     // AVA prints its counts below a separator line of one `─`.
     let at = lines.iter().rposition(|line| line.trim() == "─")?;
@@ -33,7 +33,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for sum in sums() {
-        let count = number(&sum[1]);
+        let count = parse_number(&sum[1]);
         match &sum[2] {
             "test passed" | "tests passed" => report.passed = report.passed.saturating_add(count),
             "test failed" | "tests failed" => report.failed = count,
@@ -50,7 +50,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             ("✔", "") => report.passing.push(name.to_owned()),
             ("✘", "[fail]: ") => {
                 let id = failing_title(&lines, name);
-                report.failing.push(failed(id, find_message(&lines, id)));
+                report.failing.push(failed_test(id, find_message(&lines, id)));
             }
             (_, "") => {}
             _ => report.skipping.push(name.to_owned()),
@@ -95,7 +95,7 @@ fn find_message(lines: &[&str], id: &str) -> String {
             let line = line.trim();
             line.is_empty() || (!line.contains(' ') && line.contains(':'))
         });
-    message(place, |line| {
+    first_message_lines(place, |line| {
         line.trim() == "─" || line.trim_start().starts_with("at ")
     })
 }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse(&fixture("ava_failed.txt")).unwrap();
+        let report = parse_ava(&fixture("ava_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 2));
         assert_eq!(failing(&report), ["total", "throws"]);
         assert!(report.failing[0].message.starts_with("Difference"), "{report:?}");

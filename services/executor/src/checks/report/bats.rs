@@ -2,15 +2,15 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"^(\d+) tests?, (\d+) failures?(?:, (\d+) skipped)?(?:, (\d+) not run)?(?: in [\d.]+ seconds)?$",
 );
-static TEST: Pattern = Pattern::new(r"^\s(✓|✗|-) (.+?)(?: \[\d+\])?(?: \(skipped(?:: .*)?\))?$");
+static TEST: LazyPattern = LazyPattern::new(r"^\s(✓|✗|-) (.+?)(?: \[\d+\])?(?: \(skipped(?:: .*)?\))?$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_bats(output: &str) -> Option<TestReport> {
     // bats overwrites the line of a running test. Without a terminal, progress and result share one line.
     let text = output.replace('\u{b}', "\n");
     let lines: Vec<&str> = text.lines().map(after_progress).collect();
@@ -22,7 +22,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
         let ran = count(1)
             .saturating_sub(count(2))
             .saturating_sub(count(3))
@@ -44,8 +44,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             "-" => report.skipping.push(id),
             _ => {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                let words = message(rest, |line| !line.starts_with("   ") || TEST.is_match(line));
-                report.failing.push(failed(id, words));
+                let words = first_message_lines(rest, |line| !line.starts_with("   ") || TEST.is_match(line));
+                report.failing.push(failed_test(id, words));
             }
         }
     }
@@ -68,13 +68,13 @@ fn after_progress(line: &str) -> &str {
 mod tests {
     use super::*;
     use crate::checks::report::{
-        plain,
+        strip_escapes,
         tests::{counts, failing, fixture},
     };
 
     #[test]
     fn terminal_output_is_read_with_names() {
-        let report = parse(&plain(&fixture("bats_pretty_failed.txt"))).unwrap();
+        let report = parse_bats(&strip_escapes(&fixture("bats_pretty_failed.txt"))).unwrap();
         assert_eq!(counts(&report), (1, 1, 1));
         assert_eq!(failing(&report), ["total"]);
         assert_eq!(

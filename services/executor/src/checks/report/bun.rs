@@ -2,16 +2,17 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
-static RAN: Pattern = Pattern::new(r"(?m)^Ran (\d+) tests? across (\d+) files?\.");
-static COUNT: Pattern = Pattern::new(r"^ (\d+) (pass|fail|skip|todo|errors?)$");
-static TEST: Pattern = Pattern::new(r"^(?:\((pass|fail|skip|todo)\)|(✓|✗|»|✎)) (.+?)(?: \[[\d.]+m?s\])?$");
+static RAN: LazyPattern = LazyPattern::new(r"(?m)^Ran (\d+) tests? across (\d+) files?\.");
+static COUNT: LazyPattern = LazyPattern::new(r"^ (\d+) (pass|fail|skip|todo|errors?)$");
+static TEST: LazyPattern =
+    LazyPattern::new(r"^(?:\((pass|fail|skip|todo)\)|(✓|✗|»|✎)) (.+?)(?: \[[\d.]+m?s\])?$");
 /// Message of a file that cannot be loaded. Bun counts such a file as a failed test.
-static UNLOADED: Pattern = Pattern::new(r"(?m)^# Unhandled error between tests$");
+static UNLOADED: LazyPattern = LazyPattern::new(r"(?m)^# Unhandled error between tests$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_bun(output: &str) -> Option<TestReport> {
     if !RAN.is_match(output) {
         return None;
     }
@@ -20,7 +21,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for count in output.lines().filter_map(|line| COUNT.captures(line)) {
-        let number = number(&count[1]);
+        let number = parse_number(&count[1]);
         match &count[2] {
             "pass" => report.passed = report.passed.saturating_add(number),
             "fail" => report.failed = report.failed.saturating_add(number),
@@ -38,7 +39,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             "pass" | "✓" => report.passing.push(name),
             "fail" | "✗" => report
                 .failing
-                .push(failed(name, find_error(lines.get(..at).unwrap_or_default()))),
+                .push(failed_test(name, find_error(lines.get(..at).unwrap_or_default()))),
             _ => report.skipping.push(name),
         }
     }
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse(&fixture("bun_failed.txt")).unwrap();
+        let report = parse_bun(&fixture("bun_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 1, 2));
         assert_eq!(failing(&report), ["cart > total"]);
         assert_eq!(
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn unloaded_bun_file_is_collection_error() {
-        let report = parse(&fixture("bun_collection_error.txt")).unwrap();
+        let report = parse_bun(&fixture("bun_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

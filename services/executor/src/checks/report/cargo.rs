@@ -2,40 +2,41 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static RESULT: Pattern = Pattern::new(
+static RESULT: LazyPattern = LazyPattern::new(
     r"(?m)^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; \d+ filtered out",
 );
-static TEST: Pattern = Pattern::new(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$");
+static TEST: LazyPattern =
+    LazyPattern::new(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$");
 /// Name of a documentation test, such as `src/lib.rs - add (line 12)`, with how far it is compiled.
-static DOC_TEST: Pattern = Pattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(?: - compile(?: fail)?)?$");
-static SECTION: Pattern = Pattern::new(r"^---- (\S.*) stdout ----$");
-static UNCOMPILED: Pattern =
-    Pattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
-static NEXTEST: Pattern = Pattern::new(
+static DOC_TEST: LazyPattern = LazyPattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(?: - compile(?: fail)?)?$");
+static SECTION: LazyPattern = LazyPattern::new(r"^---- (\S.*) stdout ----$");
+static UNCOMPILED: LazyPattern =
+    LazyPattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
+static NEXTEST: LazyPattern = LazyPattern::new(
     r"(?m)^ +Summary \[ *[\d.]+s\] (\d+)(?:/\d+)? tests? run: (\d+) passed(?: \([^)]*\))?(?:, (\d+) failed)?(?:, \d+ timed out)?(?:, (\d+) skipped)?",
 );
-static NEXTEST_LINE: Pattern =
-    Pattern::new(r"^ +(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.>]+s\] (?:\( *\d+/\d+\) )?(\S.*)$");
+static NEXTEST_LINE: LazyPattern =
+    LazyPattern::new(r"^ +(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.>]+s\] (?:\( *\d+/\d+\) )?(\S.*)$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "cargo".to_owned(),
         collection_error: UNCOMPILED.is_match(output),
         ..TestReport::default()
     };
     if let Some(summary) = NEXTEST.captures(output) {
-        nextest(output, &summary, &mut report);
+        count_nextest(output, &summary, &mut report);
         return Some(report);
     }
     let mut results = 0;
     for result in RESULT.all(output) {
         results += 1;
-        report.passed = report.passed.saturating_add(number(&result[1]));
-        report.failed = report.failed.saturating_add(number(&result[2]));
-        report.skipped = report.skipped.saturating_add(number(&result[3]));
+        report.passed = report.passed.saturating_add(parse_number(&result[1]));
+        report.failed = report.failed.saturating_add(parse_number(&result[2]));
+        report.skipped = report.skipped.saturating_add(parse_number(&result[3]));
     }
     if results == 0 && !report.collection_error {
         return None;
@@ -55,7 +56,9 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         match result.as_str() {
             "ok" => report.passing.push(id),
             "ignored" => report.skipping.push(id),
-            _ => report.failing.push(failed(id, said(&lines, name))),
+            _ => report
+                .failing
+                .push(failed_test(id, find_panic_message(&lines, name))),
         }
     }
     Some(report)
@@ -67,11 +70,11 @@ fn stable_name(name: &str, all: &[&str]) -> String {
     let Some(found) = DOC_TEST.captures(name) else {
         return name.to_owned();
     };
-    let (item, line) = (&found[1], number(&found[2]));
+    let (item, line) = (&found[1], parse_number(&found[2]));
     let before = all.iter().filter_map(|other| DOC_TEST.captures(other));
     let mut lines: Vec<u32> = before
         .filter(|other| &other[1] == item)
-        .map(|other| number(&other[2]))
+        .map(|other| parse_number(&other[2]))
         .collect();
     lines.sort_unstable();
     lines.dedup();
@@ -82,7 +85,7 @@ fn stable_name(name: &str, all: &[&str]) -> String {
 }
 
 /// Returns what a failing test printed, from the line of its panic on.
-fn said(lines: &[&str], id: &str) -> String {
+fn find_panic_message(lines: &[&str], id: &str) -> String {
     let is_its = |line: &&str| SECTION.first(line) == Some(id);
     let Some(at) = lines.iter().position(is_its) else {
         return String::new();
@@ -98,11 +101,11 @@ fn said(lines: &[&str], id: &str) -> String {
         .position(|line| line.contains(" panicked at "))
         .unwrap_or(0);
     let told = section.get(panic..).unwrap_or_default().iter().copied();
-    message(told, |line| line.starts_with("note: "))
+    first_message_lines(told, |line| line.starts_with("note: "))
 }
 
-fn nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {
-    let count = |group| summary.get(group).map_or(0, |found| number(found.as_str()));
+fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {
+    let count = |group| summary.get(group).map_or(0, |found| parse_number(found.as_str()));
     report.passed = count(2);
     report.failed = count(1).saturating_sub(count(2));
     report.skipped = count(4);
@@ -111,7 +114,7 @@ fn nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport)
         if &found[1] == "PASS" {
             report.passing.push(id);
         } else if !report.failing.iter().any(|test| test.id == id) {
-            report.failing.push(failed(id, String::new()));
+            report.failing.push(failed_test(id, String::new()));
         }
     }
 }
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("cargo_failed.txt")).unwrap();
+        let report = parse_cargo(&fixture("cargo_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(failing(&report), ["tests::empty_cart", "tests::total"]);
         assert!(
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_results_of_all_targets_add_up() {
-        let report = parse(&fixture("cargo_passed.txt")).unwrap();
+        let report = parse_cargo(&fixture("cargo_passed.txt")).unwrap();
         assert_eq!(counts(&report), (3, 0, 0));
     }
 
@@ -153,8 +156,8 @@ mod tests {
             )
         };
         let (before, after) = (
-            parse(&output([3, 12, 20])).unwrap(),
-            parse(&output([4, 22, 30])).unwrap(),
+            parse_cargo(&output([3, 12, 20])).unwrap(),
+            parse_cargo(&output([4, 22, 30])).unwrap(),
         );
         assert_eq!(before, after);
         assert_eq!(failing(&before), ["src/lib.rs - add"]);
@@ -164,14 +167,14 @@ mod tests {
 
     #[test]
     fn uncompiled_cargo_tests_are_collection_error() {
-        let report = parse(&fixture("cargo_collection_error.txt")).unwrap();
+        let report = parse_cargo(&fixture("cargo_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error);
     }
 
     #[test]
     fn nextest_is_read_too() {
-        let report = parse(&fixture("nextest_failed.txt")).unwrap();
+        let report = parse_cargo(&fixture("nextest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (2, 1, 1));
         assert_eq!(failing(&report), ["shop cart::tests::empty_cart"]);
     }

@@ -2,34 +2,37 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static CTEST: Pattern = Pattern::new(r"(?m)^\d+% tests passed, (\d+) tests? failed out of (\d+)$");
-static CTEST_LINE: Pattern = Pattern::new(
+static CTEST: LazyPattern = LazyPattern::new(r"(?m)^\d+% tests passed, (\d+) tests? failed out of (\d+)$");
+static CTEST_LINE: LazyPattern = LazyPattern::new(
     r"^\s*\d+/\d+ Test +#\d+: (\S.*?) \.*\s*(\*{3})?(Passed|Failed|Exception|Timeout|Not Run|Skipped|Subprocess|Required|Bad)\b(.*)$",
 );
-static CTEST_EMPTY: Pattern = Pattern::new(r"(?m)^No tests were found!!!$");
-static MESON: Pattern = Pattern::new(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout): +(\d+)\s*$");
-static MESON_LINE: Pattern =
-    Pattern::new(r"^ *\d+/\d+ (\S.*?) +(OK|FAIL|SKIP|TIMEOUT|ERROR|EXPECTEDFAIL|UNEXPECTEDPASS) +[\d.]+s\b");
-static GOOGLE: Pattern =
-    Pattern::new(r"(?m)^\[==========\] \d+ tests? from \d+ test (?:suites?|cases?) ran\.");
-static GOOGLE_LINE: Pattern =
-    Pattern::new(r"^\[ +(OK|FAILED|SKIPPED|PASSED) +\] (\S+)(?:, where .*)?(?: \(\d+ ms\))?$");
-static CATCH: Pattern = Pattern::new(
+static CTEST_EMPTY: LazyPattern = LazyPattern::new(r"(?m)^No tests were found!!!$");
+static MESON: LazyPattern =
+    LazyPattern::new(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout): +(\d+)\s*$");
+static MESON_LINE: LazyPattern = LazyPattern::new(
+    r"^ *\d+/\d+ (\S.*?) +(OK|FAIL|SKIP|TIMEOUT|ERROR|EXPECTEDFAIL|UNEXPECTEDPASS) +[\d.]+s\b",
+);
+static GOOGLE: LazyPattern =
+    LazyPattern::new(r"(?m)^\[==========\] \d+ tests? from \d+ test (?:suites?|cases?) ran\.");
+static GOOGLE_LINE: LazyPattern =
+    LazyPattern::new(r"^\[ +(OK|FAILED|SKIPPED|PASSED) +\] (\S+)(?:, where .*)?(?: \(\d+ ms\))?$");
+static CATCH: LazyPattern = LazyPattern::new(
     r"^test cases: +(\d+)(?: \| +(\d+) passed)?(?: \| +(\d+) failed)?(?: \| +(\d+) (?:skipped|failed as expected))?$",
 );
-static CATCH_ALL: Pattern = Pattern::new(r"^All tests passed \(\d+ assertions? in (\d+) test cases?\)$");
+static CATCH_ALL: LazyPattern =
+    LazyPattern::new(r"^All tests passed \(\d+ assertions? in (\d+) test cases?\)$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_native_tests(output: &str) -> Option<TestReport> {
     read_ctest(output)
         .or_else(|| read_meson(output))
         .or_else(|| read_google(output))
         .or_else(|| read_catch(output))
 }
 
-fn report(runner: &str) -> TestReport {
+fn new_report(runner: &str) -> TestReport {
     TestReport {
         runner: runner.to_owned(),
         ..TestReport::default()
@@ -37,14 +40,14 @@ fn report(runner: &str) -> TestReport {
 }
 
 fn read_ctest(output: &str) -> Option<TestReport> {
-    let mut report = report("ctest");
+    let mut report = new_report("ctest");
     let sum = CTEST.captures(output);
     if sum.is_none() {
         return CTEST_EMPTY.is_match(output).then_some(report);
     }
     let sum = sum?;
-    report.failed = number(&sum[1]);
-    report.passed = number(&sum[2]).saturating_sub(report.failed);
+    report.failed = parse_number(&sum[1]);
+    report.passed = parse_number(&sum[2]).saturating_sub(report.failed);
     for found in output.lines().filter_map(|line| CTEST_LINE.captures(line)) {
         let name = found[1].to_owned();
         match &found[3] {
@@ -53,7 +56,7 @@ fn read_ctest(output: &str) -> Option<TestReport> {
             "Not Run" if found[4].contains("Disabled") => report.skipping.push(name),
             what => {
                 let words = format!("{what}{}", found[4].split("  ").next().unwrap_or_default());
-                report.failing.push(failed(name, words));
+                report.failing.push(failed_test(name, words));
             }
         }
     }
@@ -69,11 +72,11 @@ fn read_ctest(output: &str) -> Option<TestReport> {
 }
 
 fn read_meson(output: &str) -> Option<TestReport> {
-    let mut report = report("meson");
+    let mut report = new_report("meson");
     let mut sums = 0;
     for sum in output.lines().filter_map(|line| MESON.captures(line)) {
         sums += 1;
-        let count = number(&sum[2]);
+        let count = parse_number(&sum[2]);
         let counter = match &sum[1] {
             "Ok" => &mut report.passed,
             "Fail" | "Timeout" | "Unexpected Pass" => &mut report.failed,
@@ -85,7 +88,7 @@ fn read_meson(output: &str) -> Option<TestReport> {
         match &found[2] {
             "OK" => report.passing.push(found[1].to_owned()),
             "SKIP" | "EXPECTEDFAIL" => report.skipping.push(found[1].to_owned()),
-            what => report.failing.push(failed(&found[1], what)),
+            what => report.failing.push(failed_test(&found[1], what)),
         }
     }
     // A single sum line may be output of another program; Meson always prints several.
@@ -96,7 +99,7 @@ fn read_google(output: &str) -> Option<TestReport> {
     if !GOOGLE.is_match(output) {
         return None;
     }
-    let mut report = report("googletest");
+    let mut report = new_report("googletest");
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         let Some(found) = GOOGLE_LINE.captures(line).filter(|found| found[2].contains('.')) else {
@@ -112,9 +115,10 @@ fn read_google(output: &str) -> Option<TestReport> {
                     .copied()
                     .take_while(|line| !line.starts_with("[ RUN"))
                     .collect();
-                report
-                    .failing
-                    .push(failed(id, message(own.into_iter().rev(), |_| false)));
+                report.failing.push(failed_test(
+                    id,
+                    first_message_lines(own.into_iter().rev(), |_| false),
+                ));
             }
             _ => {}
         }
@@ -127,14 +131,14 @@ fn read_google(output: &str) -> Option<TestReport> {
 }
 
 fn read_catch(output: &str) -> Option<TestReport> {
-    let mut report = report("catch2");
+    let mut report = new_report("catch2");
     let mut sums = 0;
     for line in output.lines() {
         if let Some(all) = CATCH_ALL.first(line) {
-            report.passed = report.passed.saturating_add(number(all));
+            report.passed = report.passed.saturating_add(parse_number(all));
             sums += 1;
         } else if let Some(sum) = CATCH.captures(line) {
-            let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+            let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
             report.passed = report.passed.saturating_add(count(2));
             report.failed = report.failed.saturating_add(count(3));
             report.skipped = report.skipped.saturating_add(count(4));
@@ -151,21 +155,21 @@ mod tests {
 
     #[test]
     fn ctest_is_read_with_names() {
-        let report = parse(&fixture("ctest_failed.txt")).unwrap();
+        let report = parse_native_tests(&fixture("ctest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(failing(&report), ["total", "gone"]);
         assert_eq!(report.failing[1].message, "Not Run");
         assert_eq!(report.passing, ["empty_cart"]);
-        assert_eq!(parse("No tests were found!!!\n").unwrap().ran(), 0);
+        assert_eq!(parse_native_tests("No tests were found!!!\n").unwrap().ran(), 0);
     }
 
     #[test]
     fn meson_and_libraries_of_tests_are_read() {
         let meson = "1/3 empty cart OK 0.01s\n2/3 total     FAIL 0.02s exit status 1\n3/3 later     SKIP 0.00s\n\nOk:                 1\nFail:               1\nSkipped:            1\n";
-        let report = parse(meson).unwrap();
+        let report = parse_native_tests(meson).unwrap();
         assert_eq!((counts(&report), failing(&report)), ((1, 1, 1), vec!["total"]));
         let google = "[ RUN      ] Cart.Total\ncart_test.cc:4: Failure\nExpected equality\n[  FAILED  ] Cart.Total (0 ms)\n[ RUN      ] Cart.Empty\n[       OK ] Cart.Empty (0 ms)\n[==========] 2 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cart.Total\n";
-        let report = parse(google).unwrap();
+        let report = parse_native_tests(google).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((1, 1, 0), vec!["Cart.Total"])
@@ -173,12 +177,15 @@ mod tests {
         assert!(report.failing[0].message.starts_with("cart_test.cc:4: Failure"));
         assert_eq!(
             counts(
-                &parse("test cases: 3 | 2 passed | 1 failed\nassertions: 3 | 2 passed | 1 failed\n").unwrap()
+                &parse_native_tests(
+                    "test cases: 3 | 2 passed | 1 failed\nassertions: 3 | 2 passed | 1 failed\n"
+                )
+                .unwrap()
             ),
             (2, 1, 0)
         );
         assert_eq!(
-            counts(&parse("All tests passed (3 assertions in 2 test cases)\n").unwrap()),
+            counts(&parse_native_tests("All tests passed (3 assertions in 2 test cases)\n").unwrap()),
             (2, 0, 0)
         );
     }

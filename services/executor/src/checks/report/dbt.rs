@@ -2,24 +2,24 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
-static DONE: Pattern =
-    Pattern::new(r"Done\. PASS=(\d+) WARN=(\d+) ERROR=(\d+) SKIP=(\d+)(?: NO-OP=\d+)? TOTAL=\d+");
+static DONE: LazyPattern =
+    LazyPattern::new(r"Done\. PASS=(\d+) WARN=(\d+) ERROR=(\d+) SKIP=(\d+)(?: NO-OP=\d+)? TOTAL=\d+");
 /// Result line, such as `12:00:01  2 of 3 FAIL 4 not_null_orders_id ........ [FAIL 4 in 0.05s]`.
-static NODE: Pattern = Pattern::new(
+static NODE: LazyPattern = LazyPattern::new(
     r"\d+ of \d+ (FAIL|ERROR|PASS|SKIP|WARN)(?: \d+)? (?:relation |creating \S+ \S+ model )?(\S+) \.*",
 );
 /// Heading of a problem, such as `Failure in test not_null_orders_id (models/schema.yml)`.
-static PROBLEM: Pattern = Pattern::new(
+static PROBLEM: LazyPattern = LazyPattern::new(
     r"(?:Failure|Database Error|Compilation Error|Runtime Error) in (?:test|model|snapshot|seed) (\S+)",
 );
-static UNPARSED: Pattern = Pattern::new(
+static UNPARSED: LazyPattern = LazyPattern::new(
     r"(?m)Encountered an error:\s*(?:\n.*)?(?:Compilation|Parsing|Runtime) Error|^\S*\s*Parsing Error",
 );
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "dbt".to_owned(),
         ..TestReport::default()
@@ -28,10 +28,10 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         report.collection_error = output.contains("Running with dbt=") && UNPARSED.is_match(output);
         return report.collection_error.then_some(report);
     };
-    report.passed = number(&done[1]);
-    report.failed = number(&done[3]);
+    report.passed = parse_number(&done[1]);
+    report.failed = parse_number(&done[3]);
     // A test that only warns proves nothing, so it counts as skipped.
-    report.skipped = number(&done[2]).saturating_add(number(&done[4]));
+    report.skipped = parse_number(&done[2]).saturating_add(parse_number(&done[4]));
     let lines: Vec<&str> = output.lines().collect();
     for found in lines.iter().filter_map(|line| NODE.captures(line)) {
         let id = found[2].to_owned();
@@ -39,8 +39,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             "PASS" => report.passing.push(id),
             "SKIP" | "WARN" => report.skipping.push(id),
             _ => {
-                let words = said(&lines, &id);
-                report.failing.push(failed(id, words));
+                let words = find_problem_message(&lines, &id);
+                report.failing.push(failed_test(id, words));
             }
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
 }
 
 /// Returns the line after the heading of the problem.
-fn said(lines: &[&str], id: &str) -> String {
+fn find_problem_message(lines: &[&str], id: &str) -> String {
     let at = lines.iter().position(|line| PROBLEM.first(line) == Some(id));
     let line = at.and_then(|at| lines.get(at + 1)).copied().unwrap_or_default();
     // The time before the text changes with each run, so it is removed.
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("dbt_failed.txt")).unwrap();
+        let report = parse_dbt(&fixture("dbt_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 1, 1));
         assert_eq!(failing(&report), ["not_null_orders_id"]);
         assert_eq!(
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn unparsed_dbt_project_is_collection_error() {
-        let report = parse(&fixture("dbt_collection_error.txt")).unwrap();
+        let report = parse_dbt(&fixture("dbt_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

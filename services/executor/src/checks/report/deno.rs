@@ -2,22 +2,22 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"(?m)^(?:ok|FAILED) \| (\d+) passed(?: \(\d+ steps?\))? \| (\d+) failed(?: \(\d+ steps?\))?(?: \| (\d+) ignored(?: \(\d+ steps?\))?)?(?: \| \d+ measured)?(?: \| \d+ filtered out)? \(",
 );
-static TEST: Pattern = Pattern::new(r"^(\s*)(\S.*?) \.\.\. (ok|FAILED|ignored)(?: \(.*\))?$");
-static ERROR: Pattern = Pattern::new(r"^(.+?) => \S+:\d+:\d+$");
+static TEST: LazyPattern = LazyPattern::new(r"^(\s*)(\S.*?) \.\.\. (ok|FAILED|ignored)(?: \(.*\))?$");
+static ERROR: LazyPattern = LazyPattern::new(r"^(.+?) => \S+:\d+:\d+$");
 /// Messages about a module that cannot be found, parsed or type-checked.
-static UNLOADED: Pattern = Pattern::new(
+static UNLOADED: LazyPattern = LazyPattern::new(
     r"(?m)^error: (?:Module not found|Type checking failed|The module's source code could not be parsed|.*Uncaught)|^TS\d+ \[ERROR\]:|^.+ \(uncaught error\)$",
 );
-static RUNNING: Pattern =
-    Pattern::new(r"(?m)^(?:running \d+ tests? from |Check file:|\s+at file://.*\.tsx?:|Task test )");
+static RUNNING: LazyPattern =
+    LazyPattern::new(r"(?m)^(?:running \d+ tests? from |Check file:|\s+at file://.*\.tsx?:|Task test )");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "deno".to_owned(),
         collection_error: UNLOADED.is_match(output) && RUNNING.is_match(output),
@@ -25,7 +25,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     };
     let mut sums = 0;
     for sum in SUMMARY.all(output) {
-        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
         sums += 1;
         report.passed = report.passed.saturating_add(count(1));
         report.failed = report.failed.saturating_add(count(2));
@@ -42,7 +42,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             (true, "ignored") => report.skipping.push(found[2].to_owned()),
             (true, _) => {
                 let id = &found[2];
-                report.failing.push(failed(id, find_error(&lines, id)));
+                report.failing.push(failed_test(id, find_error(&lines, id)));
             }
             _ => {}
         }
@@ -72,7 +72,7 @@ fn find_error(lines: &[&str], id: &str) -> String {
     };
     let at = lines.iter().position(heads);
     let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
-    message(rest.iter().copied().take(1), |_| false)
+    first_message_lines(rest.iter().copied().take(1), |_| false)
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse(&fixture("deno_failed.txt")).unwrap();
+        let report = parse_deno(&fixture("deno_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(failing(&report), ["total", "steps"]);
         assert_eq!(report.failing[0].message, "error: Error: 0 is not 30");
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn missing_deno_module_is_collection_error() {
-        let report = parse(&fixture("deno_collection_error.txt")).unwrap();
+        let report = parse_deno(&fixture("deno_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

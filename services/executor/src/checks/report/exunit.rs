@@ -2,22 +2,23 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"^(?:(\d+) doctests?, )?(?:(\d+) propert(?:y|ies), )?(\d+) tests?, (\d+) failures?(?:, (\d+) excluded)?(?:, (\d+) invalid)?(?:, (\d+) skipped)?$",
 );
-static FINISHED: Pattern = Pattern::new(r"(?m)^Finished in [\d.]+ seconds(?: \(.*\))?$");
+static FINISHED: LazyPattern = LazyPattern::new(r"(?m)^Finished in [\d.]+ seconds(?: \(.*\))?$");
 /// Heading of a failure, such as `  1) test adds up (CartTest)`.
-static FAILED: Pattern = Pattern::new(r"^\s+\d+\) ((?:test|doctest|property) .+ \(\S+\))$");
-static TRACE: Pattern =
-    Pattern::new(r"^\s+\* (?:test|doctest|property) (.+?) \((?:[\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$");
-static UNCOMPILED: Pattern = Pattern::new(
+static FAILED: LazyPattern = LazyPattern::new(r"^\s+\d+\) ((?:test|doctest|property) .+ \(\S+\))$");
+static TRACE: LazyPattern = LazyPattern::new(
+    r"^\s+\* (?:test|doctest|property) (.+?) \((?:[\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$",
+);
+static UNCOMPILED: LazyPattern = LazyPattern::new(
     r"(?m)^== Compilation error in file |^\*\* \((?:CompileError|SyntaxError|TokenMissingError)\)",
 );
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "exunit".to_owned(),
         collection_error: UNCOMPILED.is_match(output),
@@ -27,7 +28,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     let mut sums = 0;
     if FINISHED.is_match(output) {
         for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-            let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+            let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
             sums += 1;
             let all = count(1).saturating_add(count(2)).saturating_add(count(3));
             let bad = count(4).saturating_add(count(6));
@@ -46,9 +47,9 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         if let Some(id) = FAILED.first(line) {
             // The line after the heading is the location of the test, not its message.
             let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
-            report.failing.push(failed(
+            report.failing.push(failed_test(
                 id,
-                message(rest, |line| line.trim() == "stacktrace:" || FAILED.is_match(line)),
+                first_message_lines(rest, |line| line.trim() == "stacktrace:" || FAILED.is_match(line)),
             ));
         }
     }
@@ -76,19 +77,19 @@ mod tests {
     #[test]
     fn counts_names_and_messages_are_read() {
         let output = "Running ExUnit with seed: 0, max_cases: 4\n\n\n  1) test adds up (CartTest)\n     test/cart_test.exs:4\n     Assertion with == failed\n     code:  assert total() == 30\n     left:  0\n     right: 30\n     stacktrace:\n       test/cart_test.exs:5: (test)\n\n..\nFinished in 0.03 seconds (0.00s async, 0.03s sync)\n1 doctest, 3 tests, 1 failure, 1 skipped\n";
-        let report = parse(output).unwrap();
+        let report = parse_exunit(output).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((2, 1, 1), vec!["test adds up (CartTest)"])
         );
         assert!(report.failing[0].message.starts_with("Assertion with == failed"));
         let trace = "CartTest [test/cart_test.exs]\n  * test is empty (0.01ms) [L#3]\n  * test later (skipped) [L#9]\n\nFinished in 0.03 seconds\n2 tests, 0 failures, 1 skipped\n";
-        let report = parse(trace).unwrap();
+        let report = parse_exunit(trace).unwrap();
         assert_eq!(
             (report.passing, report.skipping),
             (vec!["is empty".to_owned()], vec!["later".to_owned()])
         );
         let broken = "== Compilation error in file test/cart_test.exs ==\n** (CompileError) test/cart_test.exs:3: undefined\n";
-        assert!(parse(broken).unwrap().collection_error);
+        assert!(parse_exunit(broken).unwrap().collection_error);
     }
 }

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use domain::check::TestReport;
 use serde::Deserialize;
 
-use super::{failed, message};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines};
+use crate::pattern::LazyPattern;
 
-static TEST: Pattern = Pattern::new(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$");
-static PACKAGE: Pattern = Pattern::new(r"^(ok  |FAIL|---|\?   )\t(\S+)(?:\t(.*)| (\[.*\]))?$");
-static EMPTY: Pattern = Pattern::new(r"\[no (?:test files|tests to run|statements)\]");
-static UNBUILT: Pattern = Pattern::new(r"\[(?:build|setup) failed\]");
+static TEST: LazyPattern = LazyPattern::new(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$");
+static PACKAGE: LazyPattern = LazyPattern::new(r"^(ok  |FAIL|---|\?   )\t(\S+)(?:\t(.*)| (\[.*\]))?$");
+static EMPTY: LazyPattern = LazyPattern::new(r"\[no (?:test files|tests to run|statements)\]");
+static UNBUILT: LazyPattern = LazyPattern::new(r"\[(?:build|setup) failed\]");
 
 /// Event in one line of `-json` output.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Event {
+struct GoTestEvent {
     action: String,
     #[serde(default)]
     package: String,
@@ -28,20 +28,20 @@ struct Event {
     failed_build: Option<String>,
 }
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
-    json(output).or_else(|| plain(output))
+pub(super) fn parse_go(output: &str) -> Option<TestReport> {
+    parse_json_output(output).or_else(|| parse_plain_output(output))
 }
 
-fn report() -> TestReport {
+fn new_report() -> TestReport {
     TestReport {
         runner: "go".to_owned(),
         ..TestReport::default()
     }
 }
 
-fn plain(output: &str) -> Option<TestReport> {
+fn parse_plain_output(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let (mut report, mut packages, mut named) = (report(), 0, 0);
+    let (mut report, mut packages, mut named) = (new_report(), 0, 0);
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = TEST.captures(line) {
             let id = found[2].to_owned();
@@ -58,8 +58,9 @@ fn plain(output: &str) -> Option<TestReport> {
                 _ => {
                     report.failed += 1;
                     let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                    let words = message(rest, |line| !line.starts_with(' ') || TEST.is_match(line));
-                    report.failing.push(failed(id, words));
+                    let words =
+                        first_message_lines(rest, |line| !line.starts_with(' ') || TEST.is_match(line));
+                    report.failing.push(failed_test(id, words));
                 }
             }
         } else if let Some(found) = PACKAGE.captures(line) {
@@ -76,13 +77,13 @@ fn plain(output: &str) -> Option<TestReport> {
     (packages > 0).then_some(report)
 }
 
-fn json(output: &str) -> Option<TestReport> {
-    let (mut report, mut seen, mut said) = (report(), 0, Vec::<(String, String)>::new());
+fn parse_json_output(output: &str) -> Option<TestReport> {
+    let (mut report, mut seen, mut said) = (new_report(), 0, Vec::<(String, String)>::new());
     for line in output
         .lines()
         .filter(|line| line.starts_with('{') && line.contains("\"Action\""))
     {
-        let Ok(event) = serde_json::from_str::<Event>(line) else {
+        let Ok(event) = serde_json::from_str::<GoTestEvent>(line) else {
             continue;
         };
         seen += 1;
@@ -106,8 +107,8 @@ fn json(output: &str) -> Option<TestReport> {
                     .map(|(_, line)| line.as_str());
                 let is_talk =
                     |line: &&str| !line.starts_with("=== ") && !line.trim_start().starts_with("--- ");
-                let words = message(lines.filter(is_talk), |_| false);
-                report.failing.push(failed(id, words));
+                let words = first_message_lines(lines.filter(is_talk), |_| false);
+                report.failing.push(failed_test(id, words));
             }
             "output" => said.extend(
                 event
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("go_failed.txt")).unwrap();
+        let report = parse_go(&fixture("go_failed.txt")).unwrap();
         assert_eq!(counts(&report), (2, 2, 1));
         assert_eq!(failing(&report), ["TestEmptyCart", "TestTotal/two_items"]);
         assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
@@ -155,17 +156,17 @@ mod tests {
 
     #[test]
     fn silent_go_package_counts_once() {
-        let report = parse(&fixture("go_passed.txt")).unwrap();
+        let report = parse_go(&fixture("go_passed.txt")).unwrap();
         assert_eq!(counts(&report), (2, 0, 0));
         let empty =
-            parse("?   \tacme/shop/cmd\t[no test files]\nok  \tacme/shop\t0.002s [no tests to run]\n");
+            parse_go("?   \tacme/shop/cmd\t[no test files]\nok  \tacme/shop\t0.002s [no tests to run]\n");
         assert_eq!(empty.unwrap().ran(), 0);
     }
 
     #[test]
     fn unbuilt_go_package_is_collection_error() {
         for name in ["go_collection_error.txt", "go_json_collection_error.txt"] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_go(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (0, 0, 0), "{name}");
             assert!(report.collection_error, "{name}");
         }
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn events_are_read_too() {
-        let report = parse(&fixture("go_json.txt")).unwrap();
+        let report = parse_go(&fixture("go_json.txt")).unwrap();
         assert_eq!(counts(&report), (1, 1, 1));
         assert_eq!(failing(&report), ["acme/shop.TestEmptyCart"]);
         assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");

@@ -3,22 +3,22 @@
 
 use domain::check::TestReport;
 
-use super::{failed, go, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, go, parse_number};
+use crate::pattern::LazyPattern;
 
-static DONE: Pattern = Pattern::new(
+static DONE: LazyPattern = LazyPattern::new(
     r"(?m)^DONE (?:\d+ runs, )?(\d+) tests?(?:, (\d+) skipped)?(?:, (\d+) failures?)?(?:, (\d+) errors?)? in [\d.]+s$",
 );
-static LINE: Pattern = Pattern::new(r"^(PASS|FAIL|SKIP) (\S+) \([\d.]+s\)$");
-static SECTION: Pattern = Pattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s\)$");
+static LINE: LazyPattern = LazyPattern::new(r"^(PASS|FAIL|SKIP) (\S+) \([\d.]+s\)$");
+static SECTION: LazyPattern = LazyPattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s\)$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
     let done = DONE.captures(output)?;
     // The parser of Go has already counted these tests.
-    if go::parse(output).is_some() {
+    if go::parse_go(output).is_some() {
         return None;
     }
-    let count = |group| done.get(group).map_or(0, |found| number(found.as_str()));
+    let count = |group| done.get(group).map_or(0, |found| parse_number(found.as_str()));
     let mut report = TestReport {
         runner: "gotestsum".to_owned(),
         passed: count(1).saturating_sub(count(2)).saturating_sub(count(3)),
@@ -35,9 +35,10 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                 report.skipping.push(id);
             } else {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                report
-                    .failing
-                    .push(failed(id, message(rest, |line| !line.starts_with(' '))));
+                report.failing.push(failed_test(
+                    id,
+                    first_message_lines(rest, |line| !line.starts_with(' ')),
+                ));
             }
         } else if let Some(found) = LINE.captures(line)
             && &found[1] == "PASS"
@@ -72,16 +73,20 @@ mod tests {
     #[test]
     fn sum_and_failures_are_read() {
         let output = "✖  acme/shop (3ms)\n\n=== Skipped\n=== SKIP: acme/shop TestLater (0.00s)\n    cart_test.go:5: no\n\n=== Failed\n=== FAIL: acme/shop TestTotal (0.00s)\n    cart_test.go:4: total = 0, want 30\n\nDONE 3 tests, 1 skipped, 1 failure in 0.312s\n";
-        let report = parse(output).unwrap();
+        let report = parse_gotestsum(output).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((1, 1, 1), vec!["acme/shop.TestTotal"])
         );
         assert_eq!(report.failing[0].message, "cart_test.go:4: total = 0, want 30");
         assert_eq!(
-            counts(&parse("✓  acme/shop (cached)\n\nDONE 2 tests in 0.101s\n").unwrap()),
+            counts(&parse_gotestsum("✓  acme/shop (cached)\n\nDONE 2 tests in 0.101s\n").unwrap()),
             (2, 0, 0)
         );
-        assert!(parse("DONE 0 tests, 1 error in 0.1s\n").unwrap().collection_error);
+        assert!(
+            parse_gotestsum("DONE 0 tests, 1 error in 0.1s\n")
+                .unwrap()
+                .collection_error
+        );
     }
 }

@@ -2,19 +2,19 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
 /// Sum line, such as `Tests:       1 failed, 2 passed, 3 total`.
-static SUMMARY: Pattern = Pattern::new(r"^Tests:\s+(.*\b\d+ total)\s*$");
-static COUNT: Pattern = Pattern::new(r"(\d+) (failed|passed|skipped|pending|todo|total)");
+static SUMMARY: LazyPattern = LazyPattern::new(r"^Tests:\s+(.*\b\d+ total)\s*$");
+static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (failed|passed|skipped|pending|todo|total)");
 /// Heading of a failure, such as `  ● Cart › is empty`.
-static HEADING: Pattern = Pattern::new(r"^  ● (.+)$");
-static SUITES: Pattern = Pattern::new(r"(?m)^Test Suites: ");
-static VERBOSE: Pattern = Pattern::new(r"^\s+(✓|✔|○) (?:skipped )?(.+?)(?: \(\d+(?:\.\d+)? m?s\))?$");
+static HEADING: LazyPattern = LazyPattern::new(r"^  ● (.+)$");
+static SUITES: LazyPattern = LazyPattern::new(r"(?m)^Test Suites: ");
+static VERBOSE: LazyPattern = LazyPattern::new(r"^\s+(✓|✔|○) (?:skipped )?(.+?)(?: \(\d+(?:\.\d+)? m?s\))?$");
 const UNLOADED: &str = "Test suite failed to run";
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
     if !SUITES.is_match(output) {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for count in COUNT.all(summary.unwrap_or_default()) {
-        let number = number(&count[1]);
+        let number = parse_number(&count[1]);
         match &count[2] {
             "failed" => report.failed = number,
             "passed" => report.passed = number,
@@ -35,7 +35,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         if let Some(heading) = HEADING.first(line) {
-            failure(&mut report, heading, lines.get(at + 1..).unwrap_or_default());
+            add_failure(&mut report, heading, lines.get(at + 1..).unwrap_or_default());
         } else if let Some(found) = VERBOSE.captures(line) {
             let named = match &found[1] {
                 "○" => &mut report.skipping,
@@ -48,15 +48,15 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
 }
 
 /// Adds a failure unless it is known: Jest repeats its failures at the end of a long output.
-fn failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
+fn add_failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
     let id = heading.trim();
     if id.ends_with(UNLOADED) {
         report.collection_error = true;
     } else if (id.contains(" › ") || !id.ends_with(':')) && id != "Console" {
         let is_known = report.failing.iter().any(|test| test.id == id);
         let is_end = |line: &str| line.starts_with("  ● ") || line.trim_start().starts_with("at ");
-        let words = message(rest.iter().copied(), is_end);
-        report.failing.extend((!is_known).then(|| failed(id, words)));
+        let words = first_message_lines(rest.iter().copied(), is_end);
+        report.failing.extend((!is_known).then(|| failed_test(id, words)));
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("jest_failed.txt")).unwrap();
+        let report = parse_jest(&fixture("jest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(failing(&report), ["cart › empty cart", "cart › total"]);
         assert!(
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn unloaded_jest_suite_is_collection_error() {
-        let report = parse(&fixture("jest_collection_error.txt")).unwrap();
+        let report = parse_jest(&fixture("jest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }

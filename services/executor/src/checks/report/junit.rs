@@ -6,11 +6,11 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
-use super::{failed, message, number};
+use super::{failed_test, first_message_lines, parse_number};
 
 /// State of a test case while its elements are read.
 #[derive(Default)]
-struct Case {
+struct JunitCase {
     id: String,
     /// Message of a `failure` or `error` element.
     problem: Option<String>,
@@ -43,8 +43,12 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
                 state.has_root = true;
                 state.empty(&tag);
             }
-            Ok(Event::Text(text)) => add(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0)),
-            Ok(Event::CData(text)) => add(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0)),
+            Ok(Event::Text(text)) => {
+                append_text(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0))
+            }
+            Ok(Event::CData(text)) => {
+                append_text(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0))
+            }
             Ok(Event::End(tag)) => {
                 state.depth = state.depth.saturating_sub(1);
                 state.end(tag.local_name().as_ref());
@@ -52,7 +56,7 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
             // A stream that ends inside an element, or without any element, is incomplete: the command was
             // interrupted while it wrote.
             Ok(Event::Eof) if state.depth == 0 && state.has_root => break,
-            Ok(Event::Eof) | Err(_) => return ReportFile::Broken(broken(state.report)),
+            Ok(Event::Eof) | Err(_) => return ReportFile::Broken(mark_incomplete(state.report)),
             Ok(_) => {}
         }
     }
@@ -64,7 +68,7 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
 }
 
 /// Marks a report as incomplete. Neither the case in which it ends nor the report as a whole proves anything.
-fn broken(report: TestReport) -> TestReport {
+fn mark_incomplete(report: TestReport) -> TestReport {
     TestReport {
         collection_error: true,
         ..report
@@ -74,7 +78,7 @@ fn broken(report: TestReport) -> TestReport {
 #[derive(Default)]
 struct ReadState {
     report: TestReport,
-    case: Option<Case>,
+    case: Option<JunitCase>,
     words: Option<String>,
     suites: Vec<OpenSuite>,
     depth: usize,
@@ -101,9 +105,9 @@ impl ReadState {
             }
             "testcase" => {
                 self.mark_content();
-                self.case = Some(begun(tag));
+                self.case = Some(begin_case(tag));
             }
-            name => self.words = self.words.take().or_else(|| noted(name, tag, &mut self.case)),
+            name => self.words = self.words.take().or_else(|| mark_case(name, tag, &mut self.case)),
         }
     }
 
@@ -116,9 +120,9 @@ impl ReadState {
             }
             "testcase" => {
                 self.mark_content();
-                count(begun(tag), &mut self.report);
+                count_case(begin_case(tag), &mut self.report);
             }
-            name => tell(noted(name, tag, &mut self.case), &mut self.case),
+            name => set_message(mark_case(name, tag, &mut self.case), &mut self.case),
         }
     }
 
@@ -127,10 +131,10 @@ impl ReadState {
             "testsuite" | "testsuites" => self.close_suite(),
             "testcase" => {
                 if let Some(case) = self.case.take() {
-                    count(case, &mut self.report);
+                    count_case(case, &mut self.report);
                 }
             }
-            "failure" | "error" => tell(self.words.take(), &mut self.case),
+            "failure" | "error" => set_message(self.words.take(), &mut self.case),
             _ => {}
         }
     }
@@ -138,7 +142,7 @@ impl ReadState {
     fn begin(&mut self) {
         self.is_report = true;
         if self.report.runner.is_empty() {
-            self.report = report();
+            self.report = new_report();
         }
     }
 
@@ -150,7 +154,7 @@ impl ReadState {
 
     fn open_suite(&mut self, tag: &BytesStart<'_>) {
         self.mark_content();
-        let count = |name| attribute(tag, name).map_or(0, |count| number(count.trim()));
+        let count = |name| read_attribute(tag, name).map_or(0, |count| parse_number(count.trim()));
         let failed = count("failures").saturating_add(count("errors"));
         let skipped = count("skipped").max(count("disabled"));
         self.suites.push(OpenSuite {
@@ -171,68 +175,68 @@ impl ReadState {
     }
 }
 
-fn report() -> TestReport {
+fn new_report() -> TestReport {
     TestReport {
         runner: "junit".to_owned(),
         ..TestReport::default()
     }
 }
 
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+fn read_attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attribute = tag.try_get_attribute(name).ok()??;
     let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
     Some(value.into_owned())
 }
 
-fn begun(tag: &BytesStart<'_>) -> Case {
+fn begin_case(tag: &BytesStart<'_>) -> JunitCase {
     let (class, name) = (
-        attribute(tag, "classname"),
-        attribute(tag, "name").unwrap_or_default(),
+        read_attribute(tag, "classname"),
+        read_attribute(tag, "name").unwrap_or_default(),
     );
     let id = match class.filter(|class| !class.is_empty()) {
         Some(class) => format!("{class}.{name}"),
         None => name,
     };
-    Case {
+    JunitCase {
         id,
-        ..Case::default()
+        ..JunitCase::default()
     }
 }
 
 /// Marks the case as skipped or failed. Returns the `message` attribute of a problem.
-fn noted(name: &str, tag: &BytesStart<'_>, case: &mut Option<Case>) -> Option<String> {
+fn mark_case(name: &str, tag: &BytesStart<'_>, case: &mut Option<JunitCase>) -> Option<String> {
     let case = case.as_mut()?;
     match name {
         "skipped" => case.is_skipped = true,
         "failure" | "error" => {
             case.problem.get_or_insert_default();
-            return Some(attribute(tag, "message").unwrap_or_default());
+            return Some(read_attribute(tag, "message").unwrap_or_default());
         }
         _ => {}
     }
     None
 }
 
-fn add(words: &mut Option<String>, text: &str) {
+fn append_text(words: &mut Option<String>, text: &str) {
     if let Some(words) = words.as_mut().filter(|words| words.len() < 4096) {
         words.push('\n');
         words.extend(text.chars().take(4096));
     }
 }
 
-fn tell(words: Option<String>, case: &mut Option<Case>) {
+fn set_message(words: Option<String>, case: &mut Option<JunitCase>) {
     if let (Some(words), Some(problem)) = (words, case.as_mut().and_then(|case| case.problem.as_mut()))
         && problem.is_empty()
     {
-        *problem = message(words.lines(), |line| line.trim_start().starts_with("at "));
+        *problem = first_message_lines(words.lines(), |line| line.trim_start().starts_with("at "));
     }
 }
 
-fn count(case: Case, report: &mut TestReport) {
+fn count_case(case: JunitCase, report: &mut TestReport) {
     match case.problem {
         Some(words) => {
             report.failed = report.failed.saturating_add(1);
-            report.failing.push(failed(case.id, words));
+            report.failing.push(failed_test(case.id, words));
         }
         None if case.is_skipped => {
             report.skipped = report.skipped.saturating_add(1);

@@ -2,17 +2,18 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
 /// Sum of a module. Lines of single classes end in the class name and do not match.
-static SUM: Pattern = Pattern::new(
+static SUM: LazyPattern = LazyPattern::new(
     r"^(?:\[(?:INFO|ERROR|WARNING)\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$",
 );
-static FAILURE: Pattern = Pattern::new(r"^\[ERROR\]   (\S+?)(?::\d+)?(?: (?:»|->|[Ee]xpected)? ?(.*))?$");
-static UNCOMPILED: Pattern = Pattern::new(r"(?m)^\[ERROR\] COMPILATION ERROR :");
+static FAILURE: LazyPattern =
+    LazyPattern::new(r"^\[ERROR\]   (\S+?)(?::\d+)?(?: (?:»|->|[Ee]xpected)? ?(.*))?$");
+static UNCOMPILED: LazyPattern = LazyPattern::new(r"(?m)^\[ERROR\] COMPILATION ERROR :");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_maven(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "maven".to_owned(),
         collection_error: UNCOMPILED.is_match(output),
@@ -21,8 +22,12 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     let mut sums = 0;
     for sum in output.lines().filter_map(|line| SUM.captures(line)) {
         sums += 1;
-        let (ran, failures, errors, skipped) =
-            (number(&sum[1]), number(&sum[2]), number(&sum[3]), number(&sum[4]));
+        let (ran, failures, errors, skipped) = (
+            parse_number(&sum[1]),
+            parse_number(&sum[2]),
+            parse_number(&sum[3]),
+            parse_number(&sum[4]),
+        );
         let bad = failures.saturating_add(errors);
         report.failed = report.failed.saturating_add(bad);
         report.skipped = report.skipped.saturating_add(skipped);
@@ -32,7 +37,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     }
     if report.failed > 0 {
         let found = output.lines().filter_map(|line| FAILURE.captures(line));
-        let named = found.map(|found| failed(&found[1], found.get(2).map_or("", |words| words.as_str())));
+        let named =
+            found.map(|found| failed_test(&found[1], found.get(2).map_or("", |words| words.as_str())));
         report.failing = named.filter(|test| test.id.contains('.')).collect();
     }
     (sums > 0 || report.collection_error).then_some(report)
@@ -45,14 +51,14 @@ mod tests {
 
     #[test]
     fn counts_and_ids_are_read() {
-        let report = parse(&fixture("maven_failed.txt")).unwrap();
+        let report = parse_maven(&fixture("maven_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 0));
         assert_eq!(failing(&report), ["CartTest.total", "CartTest.emptyCart"]);
     }
 
     #[test]
     fn uncompiled_maven_tests_are_collection_error() {
-        let report = parse(&fixture("maven_collection_error.txt")).unwrap();
+        let report = parse_maven(&fixture("maven_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

@@ -2,23 +2,23 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"^(\d+) (?:runs|tests), \d+ assertions, (\d+) failures, (\d+) errors(?:, (\d+) skips)?(?:, (\d+) pendings, (\d+) omissions, \d+ notifications)?$",
 );
-static VERBOSE: Pattern = Pattern::new(r"^(\S+#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
+static VERBOSE: LazyPattern = LazyPattern::new(r"^(\S+#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
 /// Heading of a problem, such as `  1) Failure:`. The next line is `CartTest#test_total [t.rb:4]:`.
-static HEADING: Pattern = Pattern::new(r"^\s*\d+\) (Failure|Error|Skipped):$");
-static NAME: Pattern = Pattern::new(r"^(\S+#.+?)(?: \[.*\])?:$");
+static HEADING: LazyPattern = LazyPattern::new(r"^\s*\d+\) (Failure|Error|Skipped):$");
+static NAME: LazyPattern = LazyPattern::new(r"^(\S+#.+?)(?: \[.*\])?:$");
 /// Problem line: `Failure: test_total(CartTest)` in test-unit; in Rails `Failure:` alone, with the name in
 /// the next line.
-static UNIT: Pattern = Pattern::new(r"^(Failure|Error): (\S.*\(\S+\))(?::.*)?$");
-static RAILS: Pattern = Pattern::new(r"^(Failure|Error):$");
-static OMITTED: Pattern = Pattern::new(r"^(?:Omission|Pending): .*\[(\S.*\(\S+\))\]$");
+static UNIT: LazyPattern = LazyPattern::new(r"^(Failure|Error): (\S.*\(\S+\))(?::.*)?$");
+static RAILS: LazyPattern = LazyPattern::new(r"^(Failure|Error):$");
+static OMITTED: LazyPattern = LazyPattern::new(r"^(?:Omission|Pending): .*\[(\S.*\(\S+\))\]$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_minitest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let mut report = TestReport {
         runner: "minitest".to_owned(),
@@ -26,7 +26,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     };
     let mut sums = 0;
     for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
         sums += 1;
         let bad = count(2).saturating_add(count(3));
         let left_out = count(4).saturating_add(count(5)).saturating_add(count(6));
@@ -50,15 +50,16 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             let name = rest.first().and_then(|line| NAME.first(line));
             report
                 .failing
-                .extend(name.map(|name| failed(name, find_message(rest.get(1..).unwrap_or_default()))));
+                .extend(name.map(|name| failed_test(name, find_message(rest.get(1..).unwrap_or_default()))));
         } else if let Some(found) = UNIT.captures(line) {
             let told = rest
                 .iter()
                 .copied()
                 .filter(|line| !line.starts_with(' ') && !is_frame(line) && !line.starts_with('='));
-            report
-                .failing
-                .push(failed(&found[2], message(told, |line| line.starts_with("diff:"))));
+            report.failing.push(failed_test(
+                &found[2],
+                first_message_lines(told, |line| line.starts_with("diff:")),
+            ));
         } else if let Some(name) = OMITTED.first(line) {
             report.skipping.push(name.to_owned());
         }
@@ -68,7 +69,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
 
 fn find_message(lines: &[&str]) -> String {
     let own = lines.iter().copied().take_while(|line| !line.is_empty());
-    message(own, is_frame)
+    first_message_lines(own, is_frame)
 }
 
 fn is_frame(line: &str) -> bool {
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn counts_names_and_messages_are_read() {
         for (name, passing) in [("minitest_failed.txt", 0), ("minitest_verbose_failed.txt", 1)] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_minitest(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (1, 2, 1), "{name}");
             let mut names = failing(&report);
             names.sort_unstable();
@@ -97,7 +98,7 @@ mod tests {
             );
             assert_eq!(report.passing.len(), passing, "{name}");
         }
-        let report = parse(&fixture("testunit_failed.txt")).unwrap();
+        let report = parse_minitest(&fixture("testunit_failed.txt")).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((1, 1, 1), vec!["test_total(CartTest)"])

@@ -2,25 +2,25 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static PASSING: Pattern = Pattern::new(r"^\s+(\d+) passing(?: \(\d+m?s\))?$");
-static FAILING: Pattern = Pattern::new(r"^\s+(\d+) failing$");
-static PENDING: Pattern = Pattern::new(r"^\s+(\d+) pending$");
+static PASSING: LazyPattern = LazyPattern::new(r"^\s+(\d+) passing(?: \(\d+m?s\))?$");
+static FAILING: LazyPattern = LazyPattern::new(r"^\s+(\d+) failing$");
+static PENDING: LazyPattern = LazyPattern::new(r"^\s+(\d+) pending$");
 /// First line of a failure. The title continues until a line that ends in a colon.
-static HEADING: Pattern = Pattern::new(r"^  (\d+)\) (.+)$");
-static PASSED: Pattern = Pattern::new(r"^\s+(?:✔|✓) (.+?)(?: \(\d+ms\))?$");
+static HEADING: LazyPattern = LazyPattern::new(r"^  (\d+)\) (.+)$");
+static PASSED: LazyPattern = LazyPattern::new(r"^\s+(?:✔|✓) (.+?)(?: \(\d+ms\))?$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_mocha(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let at = lines.iter().rposition(|line| PASSING.is_match(line))?;
     let (before, after) = lines.split_at_checked(at)?;
-    let count = |pattern: &Pattern| {
+    let count = |pattern: &LazyPattern| {
         after
             .iter()
             .find_map(|line| pattern.first(line))
-            .map_or(0, number)
+            .map_or(0, parse_number)
     };
     let mut report = TestReport {
         runner: "mocha".to_owned(),
@@ -38,13 +38,13 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         if HEADING.is_match(line) {
             report
                 .failing
-                .extend(failure(after.get(at..).unwrap_or_default()));
+                .extend(parse_failure(after.get(at..).unwrap_or_default()));
         }
     }
     Some(report)
 }
 
-fn failure(lines: &[&str]) -> Option<domain::check::FailedTest> {
+fn parse_failure(lines: &[&str]) -> Option<domain::check::FailedTest> {
     let first = HEADING.captures(lines.first()?)?.get(2)?.as_str();
     let title = lines.iter().skip(1).map(|line| line.trim());
     let mut parts = vec![first.trim()];
@@ -58,8 +58,8 @@ fn failure(lines: &[&str]) -> Option<domain::check::FailedTest> {
     }
     let id = parts.join(" › ");
     let is_end = |line: &str| HEADING.is_match(line) || line.trim_start().starts_with("at ");
-    let words = message(lines.get(used..)?.iter().copied(), is_end);
-    Some(failed(id.trim_end_matches(':'), words))
+    let words = first_message_lines(lines.get(used..)?.iter().copied(), is_end);
+    Some(failed_test(id.trim_end_matches(':'), words))
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("mocha_failed.txt")).unwrap();
+        let report = parse_mocha(&fixture("mocha_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(failing(&report), ["cart › empty cart", "cart › total"]);
         assert!(

@@ -31,7 +31,7 @@ mod vitest;
 
 use domain::check::{FailedTest, TestReport};
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyPattern;
 
 pub(super) use junit::{ReportFile, read_file};
 
@@ -39,36 +39,36 @@ pub(super) use junit::{ReportFile, read_file};
 const MESSAGE_LINES: usize = 3;
 
 const PARSERS: [fn(&str) -> Option<TestReport>; 26] = [
-    ava::parse,
-    bats::parse,
-    bun::parse,
-    cargo::parse,
-    ctest::parse,
-    dbt::parse,
-    deno::parse,
-    dotnet::parse,
-    exunit::parse,
-    go::parse,
-    gotestsum::parse,
-    jest::parse,
-    maven::parse,
-    minitest::parse,
-    mocha::parse,
-    node::parse,
-    pest::parse,
-    phpunit::parse,
-    playwright::parse,
-    pytest::parse,
-    rspec::parse,
-    summaries::parse,
-    swift::parse,
-    tap::parse,
-    unittest::parse,
-    vitest::parse,
+    ava::parse_ava,
+    bats::parse_bats,
+    bun::parse_bun,
+    cargo::parse_cargo,
+    ctest::parse_native_tests,
+    dbt::parse_dbt,
+    deno::parse_deno,
+    dotnet::parse_dotnet,
+    exunit::parse_exunit,
+    go::parse_go,
+    gotestsum::parse_gotestsum,
+    jest::parse_jest,
+    maven::parse_maven,
+    minitest::parse_minitest,
+    mocha::parse_mocha,
+    node::parse_node,
+    pest::parse_pest,
+    phpunit::parse_phpunit,
+    playwright::parse_playwright,
+    pytest::parse_pytest,
+    rspec::parse_rspec,
+    summaries::parse_summaries,
+    swift::parse_swift,
+    tap::parse_tap,
+    unittest::parse_unittest,
+    vitest::parse_vitest,
 ];
 
 /// Returns the sum of all runners that this output contains; `None` when it contains none.
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_output(output: &str) -> Option<TestReport> {
     parse_lines(output).or_else(|| parse_lines(&without_package_names(output)?))
 }
 
@@ -79,8 +79,8 @@ fn parse_lines(output: &str) -> Option<TestReport> {
 
 /// Package name before each line, which `pnpm -r`, Turborepo and Lerna print when several packages run in
 /// parallel.
-static PACKAGE_NAME: Pattern =
-    Pattern::new(r"^(?:[@\w./-]+ test[\w:-]*: |[@\w./#-]+:test[\w:-]*: |@?[\w./-]+: )(.*)$");
+static PACKAGE_NAME: LazyPattern =
+    LazyPattern::new(r"^(?:[@\w./-]+ test[\w:-]*: |[@\w./#-]+:test[\w:-]*: |@?[\w./-]+: )(.*)$");
 
 /// Returns the lines grouped by package, because parallel packages mix their lines; `None` when no line has a
 /// package name.
@@ -106,14 +106,14 @@ fn without_package_names(output: &str) -> Option<String> {
 }
 
 /// Variables that make runners name their tests and print without colors.
-pub(super) fn environment() -> [(String, String); 2] {
+pub(super) fn runner_environment() -> [(String, String); 2] {
     [("NO_COLOR", "1"), ("PYTEST_ADDOPTS", "-rfEsxXp")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 /// Returns a terminal's text without colors and other escapes. A line that is overwritten becomes several
 /// lines.
-pub(super) fn plain(output: &str) -> String {
+pub(super) fn strip_escapes(output: &str) -> String {
     let mut text = String::with_capacity(output.len());
     let mut rest = output.chars().peekable();
     while let Some(c) = rest.next() {
@@ -140,11 +140,11 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
 }
 
 /// Parses a number. A number that does not fit becomes the largest one.
-fn number(text: &str) -> u32 {
+fn parse_number(text: &str) -> u32 {
     text.parse().unwrap_or(if text.is_empty() { 0 } else { u32::MAX })
 }
 
-fn failed(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
+fn failed_test(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
     FailedTest {
         id: id.into(),
         message: message.into(),
@@ -152,7 +152,7 @@ fn failed(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
 }
 
 /// Returns the first nonempty lines up to a line for which `is_end` is true.
-fn message<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
+fn first_message_lines<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
     let lines = lines.take_while(|line| !is_end(line)).map(str::trim);
     let told: Vec<&str> = lines
         .filter(|line| !line.is_empty())
@@ -190,13 +190,13 @@ mod tests {
             if name.ends_with(".xml") {
                 continue;
             }
-            let output = plain(&fixture(&name));
+            let output = strip_escapes(&fixture(&name));
             let takers = PARSERS.iter().filter(|parse| parse(&output).is_some()).count();
             assert_eq!(
                 takers,
                 1,
                 "{name}: {:?}",
-                parse(&output).map(|report| report.runner)
+                parse_output(&output).map(|report| report.runner)
             );
             seen += 1;
         }
@@ -222,7 +222,7 @@ mod tests {
                 .zip(&other)
                 .flat_map(|(one, other)| [one.as_str(), other.as_str()])
                 .collect();
-            let report = parse(&mixed.join("\n")).unwrap();
+            let report = parse_output(&mixed.join("\n")).unwrap();
             assert_eq!(
                 (report.runner.as_str(), counts(&report)),
                 ("node", (4, 4, 4)),
@@ -238,7 +238,7 @@ mod tests {
             fixture("cargo_passed.txt"),
             fixture("pytest_failed.txt")
         );
-        let report = parse(&both).unwrap();
+        let report = parse_output(&both).unwrap();
         assert_eq!(report.runner, "cargo, pytest");
         assert!(report.failed > 0 && report.passed > 3);
     }
@@ -255,14 +255,14 @@ mod tests {
             "Build succeeded.\n    0 Warning(s)\n    0 Error(s)\n",
             "> tsc --noEmit\n\n",
         ] {
-            assert_eq!(parse(output), None, "{output}");
+            assert_eq!(parse_output(output), None, "{output}");
         }
     }
 
     #[test]
     fn colours_and_overwritten_lines_go() {
         assert_eq!(
-            plain("\u{1b}[1;32mok\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}x"),
+            strip_escapes("\u{1b}[1;32mok\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}x"),
             "ok\n50%\n100%\nx"
         );
     }
@@ -283,7 +283,7 @@ mod tests {
             let whole = fixture(name);
             let at = (0..=cut.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
             let output = format!("{start}{}{end}", &whole[..at]);
-            let report = parse(&plain(&output)).unwrap_or_default().bounded();
+            let report = parse_output(&strip_escapes(&output)).unwrap_or_default().bounded();
             prop_assert!(report.failing.len() <= domain::check::MAX_TESTS);
         }
     }

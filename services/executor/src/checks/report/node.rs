@@ -2,28 +2,28 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static COUNT: Pattern = Pattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
-static TAP: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
+static COUNT: LazyPattern = LazyPattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
+static TAP: LazyPattern = LazyPattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
 // Package managers and make print lines before the version, so it may be on any line.
-static TAP_VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+$");
-static SPEC: Pattern = Pattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
+static TAP_VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+$");
+static SPEC: LazyPattern = LazyPattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
 /// Name of a test file. Node reports a file that cannot be loaded as a test with the file's name.
-static FILE: Pattern = Pattern::new(r"\.[cm]?[jt]sx?$");
+static FILE: LazyPattern = LazyPattern::new(r"\.[cm]?[jt]sx?$");
 const FAILURES: &str = "✖ failing tests:";
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_node(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "node".to_owned(),
         ..TestReport::default()
     };
-    if !is_its(output) {
+    if !has_node_counts(output) {
         return None;
     }
     for found in output.lines().filter_map(|line| COUNT.captures(line)) {
-        let number = number(&found[2]);
+        let number = parse_number(&found[2]);
         match &found[1] {
             "pass" => report.passed = report.passed.saturating_add(number),
             "fail" | "cancelled" => report.failed = report.failed.saturating_add(number),
@@ -32,9 +32,9 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         }
     }
     // Packages of one repository may use different reporters, so both parsers run.
-    let mut unloaded = spec(output, &mut report);
+    let mut unloaded = read_spec_lines(output, &mut report);
     if TAP_VERSION.is_match(output) {
-        unloaded += tap(output, &mut report);
+        unloaded += read_tap_points(output, &mut report);
     }
     report.collection_error = unloaded > 0;
     report.failed = report.failed.saturating_sub(unloaded);
@@ -42,14 +42,14 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
 }
 
 /// Returns true when the output has the runner's own counts, which it always prints at the end.
-pub(super) fn is_its(output: &str) -> bool {
+pub(super) fn has_node_counts(output: &str) -> bool {
     // Six of Node's eight counts match `COUNT`: `suites` and `duration_ms` are the others.
     output.lines().filter(|line| COUNT.is_match(line)).count() >= 6
 }
 
 /// Reads TAP points and returns the number of files that could not be loaded. A suite that failed because of
 /// a test in it is not counted again.
-fn tap(output: &str, report: &mut TestReport) -> u32 {
+fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
     let lines: Vec<&str> = output.lines().collect();
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -74,20 +74,20 @@ fn tap(output: &str, report: &mut TestReport) -> u32 {
                         let rest = detail()
                             .skip_while(|line| !line.trim().starts_with("error: "))
                             .skip(1);
-                        message(rest, |line| {
+                        first_message_lines(rest, |line| {
                             is_end(line) || line.trim_start().starts_with("code: ")
                         })
                     }
                     error => error.unwrap_or_default().to_owned(),
                 };
-                report.failing.push(failed(id, words));
+                report.failing.push(failed_test(id, words));
             }
         }
     }
     unloaded
 }
 
-fn spec(output: &str, report: &mut TestReport) -> u32 {
+fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
     let (tests, failures) = output.split_once(FAILURES).unwrap_or((output, ""));
     for found in tests.lines().filter_map(|line| SPEC.captures(line)) {
         match &found[2] {
@@ -107,10 +107,10 @@ fn spec(output: &str, report: &mut TestReport) -> u32 {
             continue;
         }
         let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-        let words = message(rest, |line| {
+        let words = first_message_lines(rest, |line| {
             SPEC.is_match(line) || line.trim_start().starts_with("at ")
         });
-        report.failing.push(failed(&found[3], words));
+        report.failing.push(failed_test(&found[3], words));
     }
     unloaded
 }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn node_tap_and_spec_forms_parse() {
         for name in ["node_tap_failed.txt", "node_spec_failed.txt"] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_node(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (1, 2, 1), "{name}");
             assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
             assert!(
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn package_manager_lines_before_tap_are_ignored() {
         for name in ["npm", "pnpm", "yarn", "make"] {
-            let report = parse(&fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
+            let report = parse_node(&fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
             assert_eq!(counts(&report), (2, 2, 2), "{name}");
             assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
             assert_eq!(report.passing, ["count", "inner"], "{name}");
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn unloaded_node_file_is_collection_error() {
         for name in ["node_tap_collection_error.txt", "node_spec_collection_error.txt"] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_node(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (0, 0, 0), "{name}");
             assert!(report.collection_error && report.failing.is_empty(), "{name}");
         }

@@ -2,17 +2,18 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(r"^\s*Tests:\s+((?:\d+ \w+(?:, )?)+)(?: \(\d+ assertions\))?\s*$");
-static DURATION: Pattern = Pattern::new(r"(?m)^\s*(?:Duration|Time):\s+[\d.]+m?s");
-static COUNT: Pattern = Pattern::new(r"(\d+) (\w+)");
-static FILE: Pattern = Pattern::new(r"^\s+(?:PASS|FAIL|WARN)\s+(\S+)$");
-static TEST: Pattern = Pattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+→ .*?)?(?:\s+[\d.]+m?s)?\s*$");
-static FAILED: Pattern = Pattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,}\S*)?\s*$");
+static SUMMARY: LazyPattern =
+    LazyPattern::new(r"^\s*Tests:\s+((?:\d+ \w+(?:, )?)+)(?: \(\d+ assertions\))?\s*$");
+static DURATION: LazyPattern = LazyPattern::new(r"(?m)^\s*(?:Duration|Time):\s+[\d.]+m?s");
+static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (\w+)");
+static FILE: LazyPattern = LazyPattern::new(r"^\s+(?:PASS|FAIL|WARN)\s+(\S+)$");
+static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+→ .*?)?(?:\s+[\d.]+m?s)?\s*$");
+static FAILED: LazyPattern = LazyPattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,}\S*)?\s*$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let sum = lines.iter().rev().find_map(|line| SUMMARY.first(line))?;
     if !DURATION.is_match(output) {
@@ -23,7 +24,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for count in COUNT.all(sum) {
-        let number = number(&count[1]);
+        let number = parse_number(&count[1]);
         match &count[2] {
             "passed" => report.passed = number,
             "failed" | "errors" | "error" => report.failed = report.failed.saturating_add(number),
@@ -38,7 +39,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             file = name;
         } else if let Some(id) = FAILED.first(line) {
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = message(rest, |line| {
+            let words = first_message_lines(rest, |line| {
                 line.trim_start().starts_with("at ") || FAILED.is_match(line)
             });
             // The list of results names a failing test first without a message, and the details below repeat
@@ -49,13 +50,13 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                 .find(|test| id.starts_with(&test.id) || test.id == id)
             {
                 Some(test) => test.message = words,
-                None => report.failing.push(failed(id, words)),
+                None => report.failing.push(failed_test(id, words)),
             }
         } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
             let id = format!("{file} > {}", &found[2]);
             match &found[1] {
                 "✓" => report.passing.push(id),
-                "⨯" => report.failing.push(failed(id, "")),
+                "⨯" => report.failing.push(failed_test(id, "")),
                 _ => report.skipping.push(id),
             }
         }
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn counts_names_and_messages_are_read() {
         let output = "\n   FAIL  Tests\\Unit\\CartTest\n  ✓ it is empty                              0.02s\n  ⨯ it adds up                               0.01s\n  - it waits → no\n  ──────────────────────\n   FAILED  Tests\\Unit\\CartTest > it adds up\n  Failed asserting that 0 is identical to 30.\n\n  at tests/Unit/CartTest.php:4\n\n  Tests:    1 failed, 1 skipped, 1 passed (2 assertions)\n  Duration: 0.05s\n";
-        let report = parse(output).unwrap();
+        let report = parse_pest(output).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((1, 1, 1), vec!["Tests\\Unit\\CartTest > it adds up"])
@@ -81,6 +82,6 @@ mod tests {
             "Failed asserting that 0 is identical to 30."
         );
         assert_eq!(report.passing, ["Tests\\Unit\\CartTest > it is empty"]);
-        assert_eq!(parse("Tests:  3 passed\n"), None);
+        assert_eq!(parse_pest("Tests:  3 passed\n"), None);
     }
 }

@@ -2,37 +2,37 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static OK: Pattern = Pattern::new(r"^OK \((\d+) tests?, \d+ assertions?\)$");
-static COUNTS: Pattern = Pattern::new(r"^Tests: (\d+), Assertions: \d+(.*)\.$");
-static COUNT: Pattern = Pattern::new(r"(Errors|Failures|Skipped|Incomplete|Warnings): (\d+)");
-static HEADING: Pattern = Pattern::new(r"^\d+\) (\S+::.+)$");
+static OK: LazyPattern = LazyPattern::new(r"^OK \((\d+) tests?, \d+ assertions?\)$");
+static COUNTS: LazyPattern = LazyPattern::new(r"^Tests: (\d+), Assertions: \d+(.*)\.$");
+static COUNT: LazyPattern = LazyPattern::new(r"(Errors|Failures|Skipped|Incomplete|Warnings): (\d+)");
+static HEADING: LazyPattern = LazyPattern::new(r"^\d+\) (\S+::.+)$");
 const NONE: &str = "No tests executed!";
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_phpunit(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let mut report = TestReport {
         runner: "phpunit".to_owned(),
         ..TestReport::default()
     };
     if let Some(passed) = lines.iter().rev().find_map(|line| OK.first(line)) {
-        report.passed = number(passed);
+        report.passed = parse_number(passed);
         return Some(report);
     }
     let Some(counts) = lines.iter().rev().find_map(|line| COUNTS.captures(line)) else {
         return lines.contains(&NONE).then_some(report);
     };
     for count in COUNT.all(counts.get(2).map_or("", |rest| rest.as_str())) {
-        let number = number(&count[2]);
+        let number = parse_number(&count[2]);
         match &count[1] {
             "Errors" | "Failures" => report.failed = report.failed.saturating_add(number),
             "Skipped" | "Incomplete" => report.skipped = report.skipped.saturating_add(number),
             _ => {}
         }
     }
-    report.passed = number(&counts[1])
+    report.passed = parse_number(&counts[1])
         .saturating_sub(report.failed)
         .saturating_sub(report.skipped);
     // `PHPUnit` lists warnings, risky and skipped tests in the same format after the failures.
@@ -43,8 +43,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             && (report.failing.len() as u64) < u64::from(report.failed)
         {
             let rest = failures.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = message(rest, |line| HEADING.is_match(line) || line.starts_with('/'));
-            report.failing.push(failed(id, words));
+            let words = first_message_lines(rest, |line| HEADING.is_match(line) || line.starts_with('/'));
+            report.failing.push(failed_test(id, words));
         }
     }
     Some(report)
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("phpunit_failed.txt")).unwrap();
+        let report = parse_phpunit(&fixture("phpunit_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(
             failing(&report),
@@ -71,7 +71,15 @@ mod tests {
 
     #[test]
     fn phpunit_success_differs_from_no_tests() {
-        assert_eq!(counts(&parse(&fixture("phpunit_passed.txt")).unwrap()), (3, 0, 0));
-        assert_eq!(parse("PHPUnit 10.5.2\n\nNo tests executed!\n").unwrap().ran(), 0);
+        assert_eq!(
+            counts(&parse_phpunit(&fixture("phpunit_passed.txt")).unwrap()),
+            (3, 0, 0)
+        );
+        assert_eq!(
+            parse_phpunit("PHPUnit 10.5.2\n\nNo tests executed!\n")
+                .unwrap()
+                .ran(),
+            0
+        );
     }
 }

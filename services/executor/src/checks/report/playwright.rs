@@ -2,20 +2,20 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static STARTED: Pattern = Pattern::new(r"(?m)^Running \d+ tests? using \d+ workers?");
-static COUNT: Pattern =
-    Pattern::new(r"^  (\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([\d.]+\w+\))?$");
-static HEADING: Pattern = Pattern::new(r"^  \d+\) (\S.*?)(?: ─+)?\s*$");
-static TEST: Pattern = Pattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)(?: \(\d[\d.]*m?s\))?$");
-static PLACE: Pattern = Pattern::new(r"(\S+\.[cm]?[jt]sx?):\d+:\d+");
+static STARTED: LazyPattern = LazyPattern::new(r"(?m)^Running \d+ tests? using \d+ workers?");
+static COUNT: LazyPattern =
+    LazyPattern::new(r"^  (\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([\d.]+\w+\))?$");
+static HEADING: LazyPattern = LazyPattern::new(r"^  \d+\) (\S.*?)(?: ─+)?\s*$");
+static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)(?: \(\d[\d.]*m?s\))?$");
+static PLACE: LazyPattern = LazyPattern::new(r"(\S+\.[cm]?[jt]sx?):\d+:\d+");
 /// Message when nothing was loaded, or about an error outside of any test.
-static UNLOADED: Pattern =
-    Pattern::new(r"(?m)^Error: No tests found|^  \d+ errors? (?:was|were) not a part of any test");
+static UNLOADED: LazyPattern =
+    LazyPattern::new(r"(?m)^Error: No tests found|^  \d+ errors? (?:was|were) not a part of any test");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
     let has_started = STARTED.is_match(output);
     if !has_started && !UNLOADED.is_match(output) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for sum in output.lines().filter_map(|line| COUNT.captures(line)) {
-        let count = number(&sum[1]);
+        let count = parse_number(&sum[1]);
         match &sum[2] {
             "passed" => report.passed = count,
             "failed" | "interrupted" => report.failed = report.failed.saturating_add(count),
@@ -41,10 +41,10 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                 continue;
             }
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = message(rest, |line| {
+            let words = first_message_lines(rest, |line| {
                 HEADING.is_match(line) || line.trim_start().starts_with("at ")
             });
-            report.failing.push(failed(id, words));
+            report.failing.push(failed_test(id, words));
         } else if let Some(found) = TEST.captures(line) {
             match &found[1] {
                 "✓" | "ok" => report.passing.push(without_place(&found[2])),
@@ -77,7 +77,7 @@ mod tests {
             "playwright_line_failed.txt",
             "playwright_dot_failed.txt",
         ] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_playwright(&fixture(name)).unwrap();
             assert_eq!(counts(&report), (1, 1, 1), "{name}");
             assert_eq!(failing(&report), ["cart.spec.js › cart › total"], "{name}");
             assert!(
@@ -85,13 +85,13 @@ mod tests {
                 "{name}"
             );
         }
-        let list = parse(&fixture("playwright_list_failed.txt")).unwrap();
+        let list = parse_playwright(&fixture("playwright_list_failed.txt")).unwrap();
         assert_eq!(list.passing, ["cart.spec.js › empty cart"]);
     }
 
     #[test]
     fn unloaded_playwright_file_is_collection_error() {
-        let report = parse(&fixture("playwright_collection_error.txt")).unwrap();
+        let report = parse_playwright(&fixture("playwright_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

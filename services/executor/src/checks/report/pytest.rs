@@ -2,23 +2,23 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
 /// Sum line, such as `==== 1 failed, 2 passed in 0.12s ====`, with or without the `=`.
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"^=* ?((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun|subtests passed)(?:, )?)+|no tests ran) in [\d.]+ ?s(?:econds)?\b.*$",
 );
-static COUNT: Pattern =
-    Pattern::new(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun)");
+static COUNT: LazyPattern =
+    LazyPattern::new(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun)");
 /// Line of the short summary, such as `FAILED tests/test_a.py::test_b - assert 1 == 2`.
-static LINE: Pattern = Pattern::new(r"^(FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED) (\S.*)$");
+static LINE: LazyPattern = LazyPattern::new(r"^(FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED) (\S.*)$");
 /// Messages of a run that stopped while it collected tests.
-static STOPPED: Pattern = Pattern::new(
+static STOPPED: LazyPattern = LazyPattern::new(
     r"(?m)^!+ Interrupted: \d+ errors? during collection !+$|^ERROR: (?:not found|file or directory not found|usage)|^ImportError while loading conftest|^E +(?:ImportError|ModuleNotFoundError|SyntaxError)\b.*\n(?:.*\n)*?!+ ",
 );
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_pytest(output: &str) -> Option<TestReport> {
     let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
     let mut report = TestReport {
         runner: "pytest".to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     };
     let mut errors = 0;
     for count in COUNT.all(summary) {
-        let (count, what) = (number(&count[1]), &count[2]);
+        let (count, what) = (parse_number(&count[1]), &count[2]);
         match what {
             "passed" => report.passed = count,
             "failed" => report.failed = count,
@@ -41,14 +41,14 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
-    let uncollected = lines(output, &mut report);
+    let uncollected = read_short_summary(output, &mut report);
     report.failed = report.failed.saturating_add(errors.saturating_sub(uncollected));
     report.collection_error = uncollected > 0 || STOPPED.is_match(output);
     Some(report)
 }
 
 /// Reads the short summary. Returns the number of errors that belong to no test.
-fn lines(output: &str, report: &mut TestReport) -> u32 {
+fn read_short_summary(output: &str, report: &mut TestReport) -> u32 {
     let mut uncollected = 0;
     for line in output.lines() {
         let Some(found) = LINE.captures(line) else {
@@ -57,8 +57,8 @@ fn lines(output: &str, report: &mut TestReport) -> u32 {
         let (what, rest) = (&found[1], found.get(2).map_or("", |rest| rest.as_str()));
         let (id, message) = rest.split_once(" - ").unwrap_or((rest, ""));
         match what {
-            "FAILED" => report.failing.push(failed(id, message)),
-            "ERROR" if id.contains("::") => report.failing.push(failed(id, message)),
+            "FAILED" => report.failing.push(failed_test(id, message)),
+            "ERROR" if id.contains("::") => report.failing.push(failed_test(id, message)),
             "ERROR" => uncollected += u32::from(!id.starts_with("at ")),
             "PASSED" if id.contains("::") => report.passing.push(id.to_owned()),
             "XFAIL" if id.contains("::") => report.skipping.push(id.to_owned()),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("pytest_failed.txt")).unwrap();
+        let report = parse_pytest(&fixture("pytest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (3, 2, 2));
         assert_eq!(
             failing(&report),
@@ -92,20 +92,20 @@ mod tests {
 
     #[test]
     fn quiet_output_counts_too() {
-        let report = parse("..s\n2 passed, 1 skipped in 0.03s\n").unwrap();
+        let report = parse_pytest("..s\n2 passed, 1 skipped in 0.03s\n").unwrap();
         assert_eq!(counts(&report), (2, 0, 1));
     }
 
     #[test]
     fn unimportable_pytest_file_is_collection_error() {
-        let report = parse(&fixture("pytest_collection_error.txt")).unwrap();
+        let report = parse_pytest(&fixture("pytest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
 
     #[test]
     fn failing_fixture_is_failing_test() {
-        let report = parse(&fixture("pytest_fixture_error.txt")).unwrap();
+        let report = parse_pytest(&fixture("pytest_fixture_error.txt")).unwrap();
         assert_eq!(counts(&report), (1, 1, 0));
         assert_eq!(failing(&report), ["tests/test_db.py::test_query"]);
         assert!(!report.collection_error);
@@ -113,13 +113,13 @@ mod tests {
 
     #[test]
     fn no_tests_are_no_tests() {
-        let report = parse("\n========= no tests ran in 0.00s =========\n").unwrap();
+        let report = parse_pytest("\n========= no tests ran in 0.00s =========\n").unwrap();
         assert_eq!(report.ran(), 0);
     }
 
     #[test]
     fn unloadable_conftest_is_collection_error() {
         let output = "ImportError while loading conftest '/w/conftest.py'.\nconftest.py:1: in <module>\n    import nope\n";
-        assert!(parse(output).unwrap().collection_error);
+        assert!(parse_pytest(output).unwrap().collection_error);
     }
 }

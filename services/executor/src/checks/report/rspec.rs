@@ -2,21 +2,21 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static SUMMARY: Pattern = Pattern::new(
+static SUMMARY: LazyPattern = LazyPattern::new(
     r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$",
 );
 /// Summary line of a failed example, such as `rspec ./spec/cart_spec.rb:4 # Cart is empty`. The pattern omits
 /// the line or the number of the example, because both move.
-static FAILED: Pattern = Pattern::new(r"^rspec '?(\S+?)(?::\d+|(?:\[[\d:]+\])'?)? # (.+)$");
-static HEADING: Pattern = Pattern::new(r"^  \d+\) (.+)$");
+static FAILED: LazyPattern = LazyPattern::new(r"^rspec '?(\S+?)(?::\d+|(?:\[[\d:]+\])'?)? # (.+)$");
+static HEADING: LazyPattern = LazyPattern::new(r"^  \d+\) (.+)$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_rspec(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let summary = lines.iter().rev().find_map(|line| SUMMARY.captures(line))?;
-    let count = |group| summary.get(group).map_or(0, |found| number(found.as_str()));
+    let count = |group| summary.get(group).map_or(0, |found| parse_number(found.as_str()));
     let (all, bad, pending) = (count(1), count(2), count(3));
     let mut report = TestReport {
         runner: "rspec".to_owned(),
@@ -27,19 +27,19 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for found in lines.iter().filter_map(|line| FAILED.captures(line)) {
-        report.failing.push(failed(
+        report.failing.push(failed_test(
             format!("{} # {}", &found[1], &found[2]),
-            said(&lines, &found[2]),
+            find_failure_message(&lines, &found[2]),
         ));
     }
     Some(report)
 }
 
-fn said(lines: &[&str], name: &str) -> String {
+fn find_failure_message(lines: &[&str], name: &str) -> String {
     let is_its = |line: &&str| HEADING.first(line) == Some(name);
     let at = lines.iter().position(is_its);
     let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
-    message(rest.iter().copied(), |line| {
+    first_message_lines(rest.iter().copied(), |line| {
         line.trim_start().starts_with("# ") || HEADING.is_match(line)
     })
 }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("rspec_failed.txt")).unwrap();
+        let report = parse_rspec(&fixture("rspec_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(
             failing(&report),
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn unloaded_rspec_file_is_collection_error() {
-        let report = parse(&fixture("rspec_collection_error.txt")).unwrap();
+        let report = parse_rspec(&fixture("rspec_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error);
     }

@@ -3,30 +3,32 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
-static PROVE: Pattern = Pattern::new(r"(?m)^Files=\d+, Tests=(\d+), .*\nResult: (PASS|FAIL|NOTESTS)$");
-static PROVE_FAILED: Pattern = Pattern::new(r"^(\S+\.t)\s+\(Wstat: .*?(?:Tests: (\d+) Failed: (\d+))\)$");
-static SBT: Pattern = Pattern::new(
+static PROVE: LazyPattern =
+    LazyPattern::new(r"(?m)^Files=\d+, Tests=(\d+), .*\nResult: (PASS|FAIL|NOTESTS)$");
+static PROVE_FAILED: LazyPattern =
+    LazyPattern::new(r"^(\S+\.t)\s+\(Wstat: .*?(?:Tests: (\d+) Failed: (\d+))\)$");
+static SBT: LazyPattern = LazyPattern::new(
     r"\[(?:info|error)\] (?:Passed|Failed|Error): Total (\d+), Failed (\d+), Errors (\d+), Passed (\d+)(?:, Skipped (\d+))?",
 );
-static SBT_FAILED: Pattern = Pattern::new(r"^\[info\] - (.+?) \*\*\* FAILED \*\*\*");
-static BAZEL: Pattern = Pattern::new(r"(?m)^Executed (\d+) out of (\d+) tests?: ");
-static BAZEL_LINE: Pattern = Pattern::new(
+static SBT_FAILED: LazyPattern = LazyPattern::new(r"^\[info\] - (.+?) \*\*\* FAILED \*\*\*");
+static BAZEL: LazyPattern = LazyPattern::new(r"(?m)^Executed (\d+) out of (\d+) tests?: ");
+static BAZEL_LINE: LazyPattern = LazyPattern::new(
     r"^(//\S+|@\S+)\s+(?:\(cached\) )?(PASSED|FAILED TO BUILD|FAILED|TIMEOUT|FLAKY|NO STATUS|SKIPPED)\b",
 );
-static DART: Pattern = Pattern::new(
+static DART: LazyPattern = LazyPattern::new(
     r"^\d+:\d+ \+(\d+)(?: ~(\d+))?(?: -(\d+))?: (All tests passed!|Some tests failed\.|All tests skipped\.)$",
 );
-static DART_FAILED: Pattern = Pattern::new(r"^\d+:\d+ \+\d+(?: ~\d+)? -\d+: (.+?) \[E\]$");
+static DART_FAILED: LazyPattern = LazyPattern::new(r"^\d+:\d+ \+\d+(?: ~\d+)? -\d+: (.+?) \[E\]$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_summaries(output: &str) -> Option<TestReport> {
     let found = [read_prove, read_sbt, read_bazel, read_dart];
     found.into_iter().find_map(|read| read(output))
 }
 
-fn report(runner: &str) -> TestReport {
+fn new_report(runner: &str) -> TestReport {
     TestReport {
         runner: runner.to_owned(),
         ..TestReport::default()
@@ -34,17 +36,19 @@ fn report(runner: &str) -> TestReport {
 }
 
 fn read_prove(output: &str) -> Option<TestReport> {
-    let mut report = report("prove");
+    let mut report = new_report("prove");
     let (mut sums, mut has_failed) = (0, false);
     for sum in PROVE.all(output) {
         sums += 1;
-        report.passed = report.passed.saturating_add(number(&sum[1]));
+        report.passed = report.passed.saturating_add(parse_number(&sum[1]));
         has_failed |= &sum[2] == "FAIL";
     }
     for found in output.lines().filter_map(|line| PROVE_FAILED.captures(line)) {
-        let bad = number(&found[3]);
+        let bad = parse_number(&found[3]);
         report.failed = report.failed.saturating_add(bad);
-        report.failing.push(failed(&found[1], format!("{bad} failed")));
+        report
+            .failing
+            .push(failed_test(&found[1], format!("{bad} failed")));
     }
     // The sum of prove counts all tests, including failed ones.
     report.passed = report.passed.saturating_sub(report.failed);
@@ -54,17 +58,17 @@ fn read_prove(output: &str) -> Option<TestReport> {
 }
 
 fn read_sbt(output: &str) -> Option<TestReport> {
-    let mut report = report("sbt");
+    let mut report = new_report("sbt");
     let mut sums = 0;
     for sum in SBT.all(output) {
-        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
         sums += 1;
         report.failed = report.failed.saturating_add(count(2)).saturating_add(count(3));
         report.passed = report.passed.saturating_add(count(4));
         report.skipped = report.skipped.saturating_add(count(5));
     }
     let names = output.lines().filter_map(|line| SBT_FAILED.first(line));
-    report.failing = names.map(|name| failed(name, "")).collect();
+    report.failing = names.map(|name| failed_test(name, "")).collect();
     (sums > 0).then_some(report)
 }
 
@@ -72,14 +76,14 @@ fn read_bazel(output: &str) -> Option<TestReport> {
     if !BAZEL.is_match(output) {
         return None;
     }
-    let mut report = report("bazel");
+    let mut report = new_report("bazel");
     for found in output.lines().filter_map(|line| BAZEL_LINE.captures(line)) {
         let id = found[1].to_owned();
         match &found[2] {
             "PASSED" => report.passing.push(id),
             "SKIPPED" | "NO STATUS" => report.skipping.push(id),
             "FAILED TO BUILD" => report.collection_error = true,
-            what => report.failing.push(failed(id, what)),
+            what => report.failing.push(failed_test(id, what)),
         }
     }
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
@@ -91,12 +95,12 @@ fn read_bazel(output: &str) -> Option<TestReport> {
 
 fn read_dart(output: &str) -> Option<TestReport> {
     let sum = output.lines().rev().find_map(|line| DART.captures(line))?;
-    let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
-    let mut report = report("dart");
+    let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+    let mut report = new_report("dart");
     (report.passed, report.skipped, report.failed) = (count(1), count(2), count(3));
     for name in output.lines().filter_map(|line| DART_FAILED.first(line)) {
         report.collection_error |= name.starts_with("loading ");
-        report.failing.push(failed(name, ""));
+        report.failing.push(failed_test(name, ""));
     }
     Some(report)
 }
@@ -135,7 +139,7 @@ mod tests {
                 vec!["cart adds up"],
             ),
         ] {
-            let report = parse(output).unwrap();
+            let report = parse_summaries(output).unwrap();
             assert_eq!(
                 (counts(&report), failing(&report)),
                 (expected, failures),
@@ -144,6 +148,6 @@ mod tests {
         }
         let died =
             "t/cart.t .. Dubious, test returned 255\nFiles=1, Tests=0,  0 wallclock secs\nResult: FAIL\n";
-        assert!(parse(died).unwrap().collection_error);
+        assert!(parse_summaries(died).unwrap().collection_error);
     }
 }

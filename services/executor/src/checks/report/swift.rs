@@ -2,24 +2,25 @@
 
 use domain::check::TestReport;
 
-use super::{failed, number};
-use crate::pattern::Pattern;
+use super::{failed_test, parse_number};
+use crate::pattern::LazyPattern;
 
 /// Sum line. Each suite prints one; the last one covers all.
-static EXECUTED: Pattern = Pattern::new(
+static EXECUTED: LazyPattern = LazyPattern::new(
     r"^\s+Executed (\d+) tests?, with (?:(\d+) tests? skipped and )?(\d+) failures? \(\d+ unexpected\) in ",
 );
-static CASE: Pattern = Pattern::new(r"^Test Case '(?:-\[)?(.+?)\]?' (passed|failed|skipped) \(");
-static XCT_ERROR: Pattern = Pattern::new(r"^\S+:\d+: error: (?:-\[)?(.+?)\]? : (.*)$");
-static RUN: Pattern =
-    Pattern::new(r"^\S+\s+Test run with (\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after ");
-static TEST: Pattern = Pattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) (passed|failed|skipped)\b"#);
-static ISSUE: Pattern = Pattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) recorded an issue at \S+: (.*)$"#);
-static UNCOMPILED: Pattern =
-    Pattern::new(r"(?m)^error: (?:fatalError|emit-module command failed)|^\S+\.swift:\d+:\d+: error: ");
-static BUILDING: Pattern = Pattern::new(r"(?m)^Building for (?:debugging|testing)|^\[\d+/\d+\] ");
+static CASE: LazyPattern = LazyPattern::new(r"^Test Case '(?:-\[)?(.+?)\]?' (passed|failed|skipped) \(");
+static XCT_ERROR: LazyPattern = LazyPattern::new(r"^\S+:\d+: error: (?:-\[)?(.+?)\]? : (.*)$");
+static RUN: LazyPattern =
+    LazyPattern::new(r"^\S+\s+Test run with (\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after ");
+static TEST: LazyPattern = LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) (passed|failed|skipped)\b"#);
+static ISSUE: LazyPattern =
+    LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) recorded an issue at \S+: (.*)$"#);
+static UNCOMPILED: LazyPattern =
+    LazyPattern::new(r"(?m)^error: (?:fatalError|emit-module command failed)|^\S+\.swift:\d+:\d+: error: ");
+static BUILDING: LazyPattern = LazyPattern::new(r"(?m)^Building for (?:debugging|testing)|^\[\d+/\d+\] ");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
     let mut report = TestReport {
         runner: "swift".to_owned(),
         ..TestReport::default()
@@ -27,7 +28,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let sum = lines.iter().rev().find_map(|line| EXECUTED.captures(line));
     if let Some(sum) = &sum {
-        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
         report.skipped = count(2);
         // `XCTest` counts failures, not failing tests: a test with two failures counts twice. The named tests
         // replace this figure below.
@@ -45,7 +46,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                     .iter()
                     .filter_map(|line| XCT_ERROR.captures(line))
                     .find(|said| said[1] == id);
-                xctest.failing.push(failed(
+                xctest.failing.push(failed_test(
                     id,
                     said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
                 ));
@@ -74,7 +75,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                         .iter()
                         .filter_map(|line| ISSUE.captures(line))
                         .find(|said| said[1].trim_matches('"') == id);
-                    report.failing.push(failed(
+                    report.failing.push(failed_test(
                         id,
                         said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
                     ));
@@ -85,7 +86,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         report.skipped = report.skipped.saturating_add(left_out);
         report.passed = report
             .passed
-            .saturating_add(number(run).saturating_sub(bad).saturating_sub(left_out));
+            .saturating_add(parse_number(run).saturating_sub(bad).saturating_sub(left_out));
     }
     let is_uncompiled =
         BUILDING.is_match(output) && UNCOMPILED.is_match(output) && sum.is_none() && run.is_none();
@@ -101,17 +102,17 @@ mod tests {
     #[test]
     fn both_libraries_are_read() {
         let xctest = "Test Case '-[ShopTests.CartTests testEmpty]' started.\nTest Case '-[ShopTests.CartTests testEmpty]' passed (0.077 seconds).\n/w/CartTests.swift:9: error: -[ShopTests.CartTests testTotal] : XCTAssertEqual failed: (\"0\") is not equal to (\"30\")\nTest Case '-[ShopTests.CartTests testTotal]' failed (0.1 seconds).\nTest Suite 'All tests' failed at 2026-10-09 13:50:42.915.\n\t Executed 2 tests, with 1 failure (0 unexpected) in 0.077 (0.077) seconds\n";
-        let report = parse(xctest).unwrap();
+        let report = parse_swift(xctest).unwrap();
         assert_eq!(
             (counts(&report), failing(&report)),
             ((1, 1, 0), vec!["ShopTests.CartTests testTotal"])
         );
         assert!(report.failing[0].message.starts_with("XCTAssertEqual failed"));
         let testing = "◇ Test run started.\n✔ Test empty() passed after 0.001 seconds.\n✘ Test \"adds up\" recorded an issue at CartTests.swift:9:5: Expectation failed: (total → 0) == 30\n✘ Test \"adds up\" failed after 0.001 seconds with 1 issue.\n✘ Test run with 2 tests failed after 0.002 seconds with 1 issue.\n";
-        let report = parse(testing).unwrap();
+        let report = parse_swift(testing).unwrap();
         assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["adds up"]));
         assert!(report.failing[0].message.starts_with("Expectation failed"));
         let broken = "Building for debugging...\n/w/Cart.swift:3:5: error: cannot find 'x' in scope\n";
-        assert!(parse(broken).unwrap().collection_error);
+        assert!(parse_swift(broken).unwrap().collection_error);
     }
 }

@@ -3,24 +3,24 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, node};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, node};
+use crate::pattern::LazyPattern;
 
-static VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+\s*$");
-static PLAN: Pattern = Pattern::new(r"^1\.\.(\d+)(?:\s+#.*)?\s*$");
+static VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+\s*$");
+static PLAN: LazyPattern = LazyPattern::new(r"^1\.\.(\d+)(?:\s+#.*)?\s*$");
 /// Test point: indentation, result, and description with directive. A dash may precede the description.
-static POINT: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+\b(?:\s+-)?\s*(.*?)\s*$");
-static DIRECTIVE: Pattern = Pattern::new(r"(?i)(?:^|\s)#\s*(?:skip|todo)\b");
-static NOTE: Pattern = Pattern::new(r"\s*#\s*time=\S+\s*$");
-static COMMENT: Pattern = Pattern::new(r"^# (\S.*)$");
+static POINT: LazyPattern = LazyPattern::new(r"^(\s*)(not ok|ok) \d+\b(?:\s+-)?\s*(.*?)\s*$");
+static DIRECTIVE: LazyPattern = LazyPattern::new(r"(?i)(?:^|\s)#\s*(?:skip|todo)\b");
+static NOTE: LazyPattern = LazyPattern::new(r"\s*#\s*time=\S+\s*$");
+static COMMENT: LazyPattern = LazyPattern::new(r"^# (\S.*)$");
 // A test point for a group follows its points (after `# Subtest: x`) or precedes them (with `{`).
 const OPENS: char = '{';
 const CLOSES: &str = "}";
-static SUMMARY: Pattern =
-    Pattern::new(r"^# (?:tests|pass|fail|skip|todo|ok|cancelled|suites|Subtest|SKIP)\b");
-static BAIL: Pattern = Pattern::new(r"(?m)^\s*Bail out!");
+static SUMMARY: LazyPattern =
+    LazyPattern::new(r"^# (?:tests|pass|fail|skip|todo|ok|cancelled|suites|Subtest|SKIP)\b");
+static BAIL: LazyPattern = LazyPattern::new(r"(?m)^\s*Bail out!");
 /// First message of a diagnostic block.
-static SAID: Pattern = Pattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
+static SAID: LazyPattern = LazyPattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
 
 /// Test point of one line.
 struct TestPoint<'t> {
@@ -31,7 +31,7 @@ struct TestPoint<'t> {
     name: &'t str,
 }
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_tap(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let plans: Vec<u32> = lines
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     let is_tap = VERSION.is_match(output) || !plans.is_empty();
     let points = lines.iter().filter_map(|line| read_point(line));
     let top_level = points.filter(|point| point.indentation == 0).count();
-    if !is_tap || (top_level == 0 && !VERSION.is_match(output)) || node::is_its(output) {
+    if !is_tap || (top_level == 0 && !VERSION.is_match(output)) || node::has_node_counts(output) {
         return None;
     }
     let mut report = TestReport {
@@ -161,14 +161,14 @@ fn add_failure(report: &mut TestReport, name: &str, rest: &[&str]) {
         .find(|said| said.len() > 2 && !said.starts_with('|'));
     let words = match said {
         Some(said) => said.to_owned(),
-        None => message(
+        None => first_message_lines(
             detail()
                 .map(|line| line.trim().trim_start_matches('#'))
                 .filter(|line| *line != "---"),
             |_| false,
         ),
     };
-    report.failing.push(failed(name, words));
+    report.failing.push(failed_test(name, words));
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
             ),
             ("vitest_tap_failed.txt", (1, 2, 1), vec!["empty cart", "total"]),
         ] {
-            let report = parse(&fixture(name)).unwrap();
+            let report = parse_tap(&fixture(name)).unwrap();
             assert_eq!(counts(&report), expected, "{name}: {report:?}");
             assert_eq!(failing(&report), failures, "{name}");
             assert!(!report.collection_error, "{name}");
@@ -210,23 +210,26 @@ mod tests {
             "TAP version 13\n1..2\nok 1 - a\nBail out! no database\n",
             "TAP version 13\n",
         ] {
-            assert!(parse(cut).unwrap().collection_error, "{cut}");
+            assert!(parse_tap(cut).unwrap().collection_error, "{cut}");
         }
-        assert!(!parse("1..1\nok 1 - a\n").unwrap().collection_error);
-        assert_eq!(parse("TAP version 13\n1..0 # SKIP no tests\n").unwrap().ran(), 0);
+        assert!(!parse_tap("1..1\nok 1 - a\n").unwrap().collection_error);
+        assert_eq!(
+            parse_tap("TAP version 13\n1..0 # SKIP no tests\n").unwrap().ran(),
+            0
+        );
     }
 
     #[test]
     fn words_that_resemble_points_are_nothing() {
         for output in ["ok 1 - a\n", "ok\nnot ok\n", "1..3\n", "step 1..3 of 5\nok 2\n"] {
-            assert_eq!(parse(output), None, "{output}");
+            assert_eq!(parse_tap(output), None, "{output}");
         }
     }
 
     #[test]
     fn tap_group_failing_alone_is_failure() {
         let report =
-            parse("TAP version 14\n# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n").unwrap();
+            parse_tap("TAP version 14\n# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n").unwrap();
         assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["a"]));
     }
 }

@@ -2,28 +2,29 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
-static RAN: Pattern = Pattern::new(r"^Ran (\d+) tests? in [\d.]+s$");
-static VERDICT: Pattern = Pattern::new(r"^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$");
-static COUNT: Pattern =
-    Pattern::new(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d+)");
-static HEADING: Pattern = Pattern::new(r"^(?:FAIL|ERROR): (\S+) \(([^)]*)\)");
-static VERBOSE: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\) \.\.\. (ok|skipped|expected failure)\b");
-static NAMED: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\)$");
-static DESCRIBED: Pattern = Pattern::new(r" \.\.\. (ok|skipped|expected failure)\b");
+static RAN: LazyPattern = LazyPattern::new(r"^Ran (\d+) tests? in [\d.]+s$");
+static VERDICT: LazyPattern = LazyPattern::new(r"^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$");
+static COUNT: LazyPattern =
+    LazyPattern::new(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d+)");
+static HEADING: LazyPattern = LazyPattern::new(r"^(?:FAIL|ERROR): (\S+) \(([^)]*)\)");
+static VERBOSE: LazyPattern =
+    LazyPattern::new(r"^(\w+) \(([\w.<>]+)\) \.\.\. (ok|skipped|expected failure)\b");
+static NAMED: LazyPattern = LazyPattern::new(r"^(\w+) \(([\w.<>]+)\)$");
+static DESCRIBED: LazyPattern = LazyPattern::new(r" \.\.\. (ok|skipped|expected failure)\b");
 /// Class under which unittest lists a module that could not be imported.
 const UNLOADED: &str = "unittest.loader._FailedTest";
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_unittest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let at = lines.iter().rposition(|line| RAN.is_match(line))?;
-    let ran = number(RAN.first(lines.get(at)?)?);
+    let ran = parse_number(RAN.first(lines.get(at)?)?);
     let verdict = lines.get(at..)?.iter().find_map(|line| VERDICT.captures(line))?;
     let (mut failures, mut left_out) = (0_u32, 0_u32);
     for count in COUNT.all(verdict.get(2).map_or("", |counts| counts.as_str())) {
-        let number = number(&count[2]);
+        let number = parse_number(&count[2]);
         match &count[1] {
             "skipped" | "expected failures" => left_out = left_out.saturating_add(number),
             _ => failures = failures.saturating_add(number),
@@ -34,7 +35,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         skipped: left_out,
         ..TestReport::default()
     };
-    let unloaded = headings(&lines, &mut report);
+    let unloaded = read_failure_headings(&lines, &mut report);
     report.collection_error = unloaded > 0;
     report.failed = failures.saturating_sub(unloaded);
     report.passed = ran.saturating_sub(failures).saturating_sub(left_out);
@@ -48,10 +49,10 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
                 .filter(|_| !NAMED.is_match(next) && !VERBOSE.is_match(next))
                 .and_then(|name| {
                     let result = DESCRIBED.captures(next)?;
-                    Some((id(&name[1], &name[2]), result[1].to_owned()))
+                    Some((test_identifier(&name[1], &name[2]), result[1].to_owned()))
                 })
         };
-        own.map(|found| (id(&found[1], &found[2]), found[3].to_owned()))
+        own.map(|found| (test_identifier(&found[1], &found[2]), found[3].to_owned()))
             .or_else(described)
     });
     for (id, result) in verbose.collect::<Vec<_>>() {
@@ -64,7 +65,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
 }
 
 /// Reads the failing tests. Returns the number of modules that could not be imported.
-fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
+fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> u32 {
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
         let Some(found) = HEADING.captures(line) else {
@@ -82,14 +83,16 @@ fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
             !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback")
         });
         let from = told.map_or(&[][..], |at| traceback.get(at..).unwrap_or_default());
-        let words = message(from.iter().copied(), |_| false);
-        report.failing.push(failed(id(&found[1], &found[2]), words));
+        let words = first_message_lines(from.iter().copied(), |_| false);
+        report
+            .failing
+            .push(failed_test(test_identifier(&found[1], &found[2]), words));
     }
     unloaded
 }
 
 /// Builds the identifier of a test. Since Python 3.11 the printed location already ends in the test's name.
-fn id(test: &str, place: &str) -> String {
+fn test_identifier(test: &str, place: &str) -> String {
     if place.ends_with(&format!(".{test}")) {
         place.to_owned()
     } else {
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("unittest_failed.txt")).unwrap();
+        let report = parse_unittest(&fixture("unittest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(
             failing(&report),
@@ -118,21 +121,21 @@ mod tests {
     #[test]
     fn described_tests_are_named_too() {
         let output = "test_a (t.A.test_a) ... ok\ntest_b (t.A.test_b)\nAdds up. ... ok\ntest_c (t.A.test_c)\nLater. ... skipped 'no'\ntest_d (t.A.test_d)\nWrong. ... FAIL\n\n----\nRan 4 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n";
-        let report = parse(output).unwrap();
+        let report = parse_unittest(output).unwrap();
         assert_eq!(report.passing, ["t.A.test_a", "t.A.test_b"]);
         assert_eq!(report.skipping, ["t.A.test_c"]);
     }
 
     #[test]
     fn unimportable_unittest_module_is_collection_error() {
-        let report = parse(&fixture("unittest_collection_error.txt")).unwrap();
+        let report = parse_unittest(&fixture("unittest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error);
     }
 
     #[test]
     fn no_tests_are_no_tests() {
-        let report = parse("\n------\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n").unwrap();
+        let report = parse_unittest("\n------\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n").unwrap();
         assert_eq!(report.ran(), 0);
     }
 }

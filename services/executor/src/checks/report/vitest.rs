@@ -2,18 +2,18 @@
 
 use domain::check::TestReport;
 
-use super::{failed, message, number};
-use crate::pattern::Pattern;
+use super::{failed_test, first_message_lines, parse_number};
+use crate::pattern::LazyPattern;
 
 /// Sum line, such as `      Tests  1 failed | 2 passed (3)`.
-static SUMMARY: Pattern = Pattern::new(r"^\s*Tests  (.*)$");
-static FILES: Pattern = Pattern::new(r"(?m)^\s*Test Files  ");
-static COUNT: Pattern = Pattern::new(r"(\d+) (failed|passed|skipped|todo|expected fail)");
+static SUMMARY: LazyPattern = LazyPattern::new(r"^\s*Tests  (.*)$");
+static FILES: LazyPattern = LazyPattern::new(r"(?m)^\s*Test Files  ");
+static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (failed|passed|skipped|todo|expected fail)");
 /// Heading of a failure, such as ` FAIL  src/cart.test.ts > cart > is empty`.
-static FAILURE: Pattern = Pattern::new(r"^\s*FAIL  (\S+)( >.*| \[.*\])?\s*$");
-static VERBOSE: Pattern = Pattern::new(r"^\s+(✓|↓) (.+? > .+?)(?: \d+m?s)?$");
+static FAILURE: LazyPattern = LazyPattern::new(r"^\s*FAIL  (\S+)( >.*| \[.*\])?\s*$");
+static VERBOSE: LazyPattern = LazyPattern::new(r"^\s+(✓|↓) (.+? > .+?)(?: \d+m?s)?$");
 
-pub(super) fn parse(output: &str) -> Option<TestReport> {
+pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
     let files = FILES.is_match(output);
     if !files && !output.contains("No test files found, exiting with code") {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     for count in COUNT.all(summary.unwrap_or_default()) {
-        let number = number(&count[1]);
+        let number = parse_number(&count[1]);
         match &count[2] {
             "failed" => report.failed = number,
             "passed" => report.passed = number,
@@ -42,8 +42,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             };
             let id = format!("{} > {}", &found[1], name.trim());
             let is_end = |line: &str| line.trim_start().starts_with('❯') || line.contains("⎯⎯⎯⎯");
-            let words = message(lines.get(at + 1..).unwrap_or_default().iter().copied(), is_end);
-            report.failing.push(failed(id, words));
+            let words = first_message_lines(lines.get(at + 1..).unwrap_or_default().iter().copied(), is_end);
+            report.failing.push(failed_test(id, words));
         } else if let Some(found) = VERBOSE.captures(line) {
             let named = match &found[1] {
                 "↓" => &mut report.skipping,
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse(&fixture("vitest_failed.txt")).unwrap();
+        let report = parse_vitest(&fixture("vitest_failed.txt")).unwrap();
         assert_eq!(counts(&report), (1, 2, 1));
         assert_eq!(
             failing(&report),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn unloaded_vitest_file_is_collection_error() {
-        let report = parse(&fixture("vitest_collection_error.txt")).unwrap();
+        let report = parse_vitest(&fixture("vitest_collection_error.txt")).unwrap();
         assert_eq!(counts(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn no_files_are_no_tests() {
         assert_eq!(
-            parse("No test files found, exiting with code 1\n").unwrap().ran(),
+            parse_vitest("No test files found, exiting with code 1\n")
+                .unwrap()
+                .ran(),
             0
         );
     }

@@ -15,11 +15,11 @@ const MAX_CHANGES: usize = 8 * 1024;
 const LOOK_TIME: Duration = Duration::from_secs(1);
 
 /// Renders the lines of `new` that differ from `old`, with line numbers and context.
-pub(in crate::tools) fn changes(old: &[String], new: &[String]) -> String {
+pub(in crate::tools) fn render_changes(old: &[String], new: &[String]) -> String {
     let mut shown = String::new();
-    let mut ranges = changed(old, new).into_iter().peekable();
+    let mut ranges = changed_ranges(old, new).into_iter().peekable();
     while let Some(range) = ranges.next() {
-        let part = numbered(new, range);
+        let part = render_numbered_lines(new, range);
         if shown.len() + part.len() > MAX_CHANGES {
             shown.push_str("[more changes; see diff]\n");
             break;
@@ -35,7 +35,7 @@ pub(in crate::tools) fn changes(old: &[String], new: &[String]) -> String {
     shown
 }
 
-fn changed(old: &[String], new: &[String]) -> Vec<Range<usize>> {
+fn changed_ranges(old: &[String], new: &[String]) -> Vec<Range<usize>> {
     #[expect(clippy::disallowed_types, reason = "the crate takes no other clock")]
     let deadline = std::time::Instant::now() + LOOK_TIME;
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -54,7 +54,7 @@ fn changed(old: &[String], new: &[String]) -> Vec<Range<usize>> {
 }
 
 /// Renders lines with their numbers, from 1. Of a long range, only the beginning and the end.
-pub(in crate::tools) fn numbered(lines: &[String], range: Range<usize>) -> String {
+pub(in crate::tools) fn render_numbered_lines(lines: &[String], range: Range<usize>) -> String {
     let range = range.start..range.end.min(lines.len());
     let half = MAX_LINES / 2;
     let mut shown = String::new();
@@ -67,7 +67,7 @@ pub(in crate::tools) fn numbered(lines: &[String], range: Range<usize>) -> Strin
             continue;
         }
         let line = &lines[at];
-        let head = crate::tools::cut(line, MAX_LINE);
+        let head = crate::tools::truncate_text(line, MAX_LINE);
         let more = if head.len() < line.len() { " […]" } else { "" };
         shown.push_str(&format!("{:>6} {head}{more}\n", at + 1));
     }
@@ -84,27 +84,30 @@ mod tests {
         let mut new = old.clone();
         new[1] = "changed".to_owned();
         new.remove(15);
-        let shown = changes(&old, &new);
+        let shown = render_changes(&old, &new);
         assert_eq!(
             shown,
             "     1 line 1\n     2 changed\n     3 line 3\n     4 line 4\n   ...\n    14 line 14\n    15 line 15\n    \
              16 line 17\n    17 line 18\n"
         );
-        assert!(changes(&old, &[]).contains("empty now"));
+        assert!(render_changes(&old, &[]).contains("empty now"));
         let many: Vec<String> = (0..5000).map(|number| format!("other {number}")).collect();
-        assert!(changes(&old, &many).len() < MAX_CHANGES + 200);
+        assert!(render_changes(&old, &many).len() < MAX_CHANGES + 200);
     }
 
     #[test]
     fn long_excerpt_is_truncated_with_note() {
         let lines: Vec<String> = (1..=100).map(|number| format!("line {number}")).collect();
-        assert_eq!(numbered(&lines, 1..3), "     2 line 2\n     3 line 3\n");
-        let shown = numbered(&lines, 0..100);
+        assert_eq!(
+            render_numbered_lines(&lines, 1..3),
+            "     2 line 2\n     3 line 3\n"
+        );
+        let shown = render_numbered_lines(&lines, 0..100);
         assert_eq!(shown.lines().count(), MAX_LINES + 1);
         assert!(
             shown.contains("    30 line 30\n      [40 lines]\n    71 line 71\n"),
             "{shown}"
         );
-        assert!(numbered(&["x".repeat(1000)], 0..1).ends_with("x […]\n"));
+        assert!(render_numbered_lines(&["x".repeat(1000)], 0..1).ends_with("x […]\n"));
     }
 }

@@ -3,7 +3,7 @@
 
 /// Possible relation between the given indentation and the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading<'a> {
+enum IndentRelation<'a> {
     Same,
     /// The file's lines have this additional prefix.
     Missing(&'a str),
@@ -20,37 +20,37 @@ enum Reading<'a> {
 
 /// All relations that explain every given line.
 #[derive(Debug)]
-pub(in crate::tools) struct Readings<'a>(Vec<Reading<'a>>);
+pub(in crate::tools) struct IndentRelations<'a>(Vec<IndentRelation<'a>>);
 
 /// Common indentation steps.
 const STEPS: [&str; 4] = ["\t", "  ", "    ", "        "];
 
-impl<'a> Readings<'a> {
+impl<'a> IndentRelations<'a> {
     /// Finds the relations. `given` and `found` must be the same lines except for white space.
     pub(in crate::tools) fn of(given: &'a [String], found: &'a [String]) -> Self {
         let pairs: Vec<(&str, &str)> = given
             .iter()
             .zip(found)
             .filter(|(given, _)| !given.trim().is_empty())
-            .map(|(given, found)| (indentation(given), indentation(found)))
+            .map(|(given, found)| (leading_space(given), leading_space(found)))
             .collect();
         let Some((first_given, first_found)) = pairs.first().copied() else {
-            return Self(vec![Reading::Same]);
+            return Self(vec![IndentRelation::Same]);
         };
-        let mut readings = vec![Reading::Same];
+        let mut readings = vec![IndentRelation::Same];
         if let Some(missing) = first_found.strip_suffix(first_given) {
-            readings.push(Reading::Missing(missing));
+            readings.push(IndentRelation::Missing(missing));
         }
         if let Some(excess) = first_given.strip_suffix(first_found) {
-            readings.push(Reading::Excess(excess));
+            readings.push(IndentRelation::Excess(excess));
         }
         if pairs.len() > 1 && first_given.is_empty() {
-            readings.push(Reading::FirstLine(first_found));
+            readings.push(IndentRelation::FirstLine(first_found));
         }
         for step in STEPS {
-            readings.extend([2, 3, 4, 8].map(|blanks| Reading::Steps { blanks, step }));
+            readings.extend([2, 3, 4, 8].map(|blanks| IndentRelation::Steps { blanks, step }));
         }
-        let explains = |reading: &Reading<'_>| {
+        let explains = |reading: &IndentRelation<'_>| {
             pairs
                 .iter()
                 .enumerate()
@@ -58,7 +58,7 @@ impl<'a> Readings<'a> {
         };
         readings.retain(explains);
         // Without a difference, the new lines stay unchanged, whatever other relations would also fit.
-        readings.truncate(if readings.first() == Some(&Reading::Same) {
+        readings.truncate(if readings.first() == Some(&IndentRelation::Same) {
             1
         } else {
             readings.len()
@@ -76,13 +76,13 @@ impl<'a> Readings<'a> {
     }
 }
 
-impl Reading<'_> {
+impl IndentRelation<'_> {
     fn lines(&self, new: &[String], is_first: bool) -> Option<Vec<String>> {
         let line = |(at, line): (usize, &String)| {
             if line.trim().is_empty() {
                 return Some(line.clone());
             }
-            let indent = self.indent(indentation(line), is_first && at == 0)?;
+            let indent = self.indent(leading_space(line), is_first && at == 0)?;
             Some(indent + line.trim_start())
         };
         new.iter().enumerate().map(line).collect()
@@ -104,7 +104,7 @@ impl Reading<'_> {
     }
 }
 
-fn indentation(line: &str) -> &str {
+fn leading_space(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
@@ -118,7 +118,7 @@ mod tests {
 
     fn applied(given: &[&str], found: &[&str], new: &[&str]) -> Option<Vec<String>> {
         let (given, found) = (lines(given), lines(found));
-        Readings::of(&given, &found).apply(&lines(new), true)
+        IndentRelations::of(&given, &found).apply(&lines(new), true)
     }
 
     #[test]

@@ -6,14 +6,14 @@ const BOM: char = '\u{feff}';
 
 /// Line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum LineEnd {
     Lf,
     CrLf,
     /// The text ends without a line end.
     None,
 }
 
-impl End {
+impl LineEnd {
     const fn text(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -25,15 +25,15 @@ impl End {
 
 /// Text as a list of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Lines {
+pub(in crate::tools) struct TextLines {
     has_bom: bool,
     texts: Vec<String>,
-    ends: Vec<End>,
+    ends: Vec<LineEnd>,
 }
 
 /// Replacement of consecutive lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Splice {
+pub(in crate::tools) struct LineSplice {
     /// Index of the first replaced line, from 0.
     pub(in crate::tools) at: usize,
     /// Number of replaced lines.
@@ -44,16 +44,16 @@ pub(in crate::tools) struct Splice {
     pub(in crate::tools) ends: Option<bool>,
 }
 
-impl Lines {
+impl TextLines {
     /// Splits a text. [`Lines::join`] restores it exactly.
     pub(in crate::tools) fn of(text: &str) -> Self {
         let body = text.strip_prefix(BOM);
         let (mut texts, mut ends) = (Vec::new(), Vec::new());
         for line in body.unwrap_or(text).split_inclusive('\n') {
             let (line, end) = match (line.strip_suffix("\r\n"), line.strip_suffix('\n')) {
-                (Some(line), _) => (line, End::CrLf),
-                (None, Some(line)) => (line, End::Lf),
-                (None, None) => (line, End::None),
+                (Some(line), _) => (line, LineEnd::CrLf),
+                (None, Some(line)) => (line, LineEnd::Lf),
+                (None, None) => (line, LineEnd::None),
             };
             texts.push(line.to_owned());
             ends.push(end);
@@ -71,29 +71,29 @@ impl Lines {
     }
 
     /// Replaces lines. An unchanged line keeps its end; a new line gets the end of its neighbors.
-    pub(in crate::tools) fn splice(&mut self, splice: Splice) {
+    pub(in crate::tools) fn splice(&mut self, splice: LineSplice) {
         let range = splice.at..splice.at + splice.count;
         let neighbour = self.neighbour(splice.at, splice.count);
         let was_last = range.end == self.texts.len();
         let last_end = self.ends.last().copied().unwrap_or(neighbour);
-        let kept = kept(&self.texts[range.clone()], &splice.new);
+        let kept = match_kept_lines(&self.texts[range.clone()], &splice.new);
         let old = self.ends[range.clone()].to_vec();
-        let mut ends: Vec<End> = kept
+        let mut ends: Vec<LineEnd> = kept
             .into_iter()
             .map(|kept| kept.map_or(neighbour, |at| old[at]))
             // Only the last line of a text may lack an end, and this one may precede new lines.
-            .map(|end| if end == End::None { neighbour } else { end })
+            .map(|end| if end == LineEnd::None { neighbour } else { end })
             .collect();
         // Lines that follow a last line without an end require that line to get one.
         if let (Some(before), false) = (range.start.checked_sub(1), splice.new.is_empty())
-            && self.ends[before] == End::None
+            && self.ends[before] == LineEnd::None
         {
             self.ends[before] = neighbour;
         }
         if let Some(last) = ends.last_mut().filter(|_| was_last) {
             *last = match splice.ends {
                 Some(true) => neighbour,
-                Some(false) => End::None,
+                Some(false) => LineEnd::None,
                 None => last_end,
             };
         }
@@ -102,7 +102,7 @@ impl Lines {
             splice.ends,
             was_last && ends.is_empty(),
         ) {
-            self.ends[before] = End::None;
+            self.ends[before] = LineEnd::None;
         }
         self.texts.splice(range.clone(), splice.new);
         self.ends.splice(range, ends);
@@ -111,7 +111,7 @@ impl Lines {
     /// Returns all lines with `\n` as line end.
     pub(in crate::tools) fn body(&self) -> String {
         let mut body = self.texts.join("\n");
-        if self.ends.last().is_some_and(|end| *end != End::None) {
+        if self.ends.last().is_some_and(|end| *end != LineEnd::None) {
             body.push('\n');
         }
         body
@@ -130,14 +130,19 @@ impl Lines {
                 .zip(new.texts[front..].iter().rev()),
         );
         let (mut old_end, mut new_end) = (self.texts.len() - back, new.texts.len() - back);
-        let ends = new.ends.last().is_none_or(|end| *end != End::None);
-        if back > 0 && self.ends.last().is_some_and(|end| (*end != End::None) != ends) {
+        let ends = new.ends.last().is_none_or(|end| *end != LineEnd::None);
+        if back > 0
+            && self
+                .ends
+                .last()
+                .is_some_and(|end| (*end != LineEnd::None) != ends)
+        {
             // If only the end of the last line differs, the last line must be replaced too, because its end
             // belongs to it.
             (old_end, new_end) = (self.texts.len(), new.texts.len());
         }
         let front = front.min(old_end.saturating_sub(usize::from(old_end == self.texts.len() && back == 0)));
-        self.splice(Splice {
+        self.splice(LineSplice {
             at: front,
             count: old_end - front,
             new: new.texts[front..new_end].to_vec(),
@@ -147,7 +152,7 @@ impl Lines {
 
     /// Returns the end for a new line: that of the first replaced line, else of the line before, else of the
     /// line after.
-    fn neighbour(&self, at: usize, count: usize) -> End {
+    fn neighbour(&self, at: usize, count: usize) -> LineEnd {
         let replaced = self.ends.get(at).filter(|_| count > 0);
         let near = [
             replaced,
@@ -158,8 +163,8 @@ impl Lines {
             .into_iter()
             .flatten()
             .chain(&self.ends)
-            .find(|end| **end != End::None);
-        end.copied().unwrap_or(End::Lf)
+            .find(|end| **end != LineEnd::None);
+        end.copied().unwrap_or(LineEnd::Lf)
     }
 
     /// Returns the whole text.
@@ -177,7 +182,10 @@ impl Lines {
 }
 
 /// Returns for each new line the index of the equal old line, if there is one.
-pub(in crate::tools) fn kept<T: Ord + std::hash::Hash + Clone>(old: &[T], new: &[T]) -> Vec<Option<usize>> {
+pub(in crate::tools) fn match_kept_lines<T: Ord + std::hash::Hash + Clone>(
+    old: &[T],
+    new: &[T],
+) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.len()];
     for step in capture_diff_slices(Algorithm::Myers, old, new) {
         if let DiffOp::Equal {
@@ -199,8 +207,8 @@ mod tests {
     use super::*;
 
     fn spliced(text: &str, at: usize, count: usize, new: &[&str], ends: Option<bool>) -> String {
-        let mut lines = Lines::of(text);
-        lines.splice(Splice {
+        let mut lines = TextLines::of(text);
+        lines.splice(LineSplice {
             at,
             count,
             new: new.iter().map(|line| (*line).to_owned()).collect(),
@@ -235,17 +243,17 @@ mod tests {
         fn replaced_body_keeps_unchanged_line_ends(
             old in "(a\n|b\r\n|c\n){0,5}(a|b)?", new in "(a\n|b\n|x\n){0,5}(a|x)?",
         ) {
-            let mut lines = Lines::of(&old);
+            let mut lines = TextLines::of(&old);
             lines.become_body(&new);
             proptest::prop_assert_eq!(lines.body(), new);
-            let mut same = Lines::of(&old);
-            same.become_body(&Lines::of(&old).body());
+            let mut same = TextLines::of(&old);
+            same.become_body(&TextLines::of(&old).body());
             proptest::prop_assert_eq!(same.join(), old);
         }
 
         #[test]
         fn split_and_joined_text_is_equal(text in "\u{feff}?[ab\r\n\u{2028}]{0,20}") {
-            proptest::prop_assert_eq!(Lines::of(&text).join(), text);
+            proptest::prop_assert_eq!(TextLines::of(&text).join(), text);
         }
     }
 }

@@ -3,9 +3,9 @@
 mod excerpt;
 mod indent;
 mod lines;
-mod place;
+mod locations;
 
-pub(super) use excerpt::{changes, numbered};
-pub(super) use indent::Readings;
-pub(super) use lines::{Lines, Splice, kept};
-pub(super) use place::{Match, Places, nearest, places};
+pub(super) use excerpt::{render_changes, render_numbered_lines};
+pub(super) use indent::IndentRelations;
+pub(super) use lines::{LineSplice, TextLines, match_kept_lines};
+pub(super) use locations::{MatchLocations, MatchStrictness, find_locations, render_nearest_text};

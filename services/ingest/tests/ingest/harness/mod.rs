@@ -8,15 +8,15 @@ use std::{
 use api::types::Role;
 use axum::{Json, Router, extract::Path, routing::get};
 use domain::{
-    BranchRecord, Entry, Fact, PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RunFence,
-    Source, TicketKey, Timestamp, Trigger, TriggerKey,
+    BranchRecord, Fact, JournalEntry, PullRequestRecord, PullRequestRef, PullRequestStatus, RunFence,
+    TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use ingest::{ApiToken, Config, SecretList};
 use queue::Queue;
 use reqwest::StatusCode;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
-use testkit::{FakeJira, JiraOptions, NatsServer, eventually};
+use testkit::{FakeJira, JiraOptions, NatsServer, poll_until};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -48,8 +48,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Returns in the next millisecond, the finest time unit of Jira.
 pub(crate) fn next_millisecond() {
-    let now = bootstrap::now();
-    while bootstrap::now() == now {
+    let now = bootstrap::read_wall_clock();
+    while bootstrap::read_wall_clock() == now {
         std::hint::spin_loop();
     }
 }
@@ -148,7 +148,7 @@ impl Harness {
         let base = format!("http://{}", listener.local_addr().expect("address"));
         let shutdown = CancellationToken::new();
         // The reporter does the maintenance in production: nothing is deleted without it.
-        let worker = queue.maintenance_worker(bootstrap::now);
+        let worker = queue.maintenance_worker(bootstrap::read_wall_clock);
         let stopped = shutdown.clone();
         tokio::spawn(async move {
             while !stopped.is_cancelled() {
@@ -173,7 +173,7 @@ impl Harness {
 
     pub(crate) async fn ready(&self) {
         let look = async || (self.status("/readyz").await == StatusCode::OK).then_some(());
-        eventually("ready", DEADLINE, look).await.expect("ready");
+        poll_until("ready", DEADLINE, look).await.expect("ready");
     }
 
     pub(crate) async fn status(&self, path: &str) -> StatusCode {
@@ -208,7 +208,7 @@ impl Harness {
                 .any(|request| request.path.contains("/search/jql"))
                 .then_some(())
         };
-        eventually("the first poll", DEADLINE, polled)
+        poll_until("the first poll", DEADLINE, polled)
             .await
             .expect("poll");
     }
@@ -217,7 +217,7 @@ impl Harness {
     pub(crate) async fn two_polls_more(&self) {
         let looked = self.jira.requests().len();
         let polled = async || (self.jira.requests().len() > looked + 6).then_some(());
-        eventually("two polls more", DEADLINE, polled)
+        poll_until("two polls more", DEADLINE, polled)
             .await
             .expect("polls");
     }
@@ -248,7 +248,7 @@ impl Harness {
         status: &str,
         by: &str,
     ) -> StatusCode {
-        let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::now().unix_ms(),
+        let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": bootstrap::read_wall_clock().unix_ms(),
             "user": {"accountId": format!("557058:{}", by.to_lowercase()), "displayName": by},
             "issue": {"id": "1", "key": key, "fields": {"summary": "As it was signed"}},
             "changelog": {"id": changelog, "items": [
@@ -303,7 +303,7 @@ impl Harness {
             let mut names = known.map(|known| known["repository"].as_str().unwrap_or_default());
             names.any(|name| name == wanted).then_some(())
         };
-        eventually("rules loaded", DEADLINE, loaded).await.expect("rules");
+        poll_until("rules loaded", DEADLINE, loaded).await.expect("rules");
     }
 
     pub(crate) async fn delete(&self, path: &str, token: &str) -> StatusCode {
@@ -360,7 +360,7 @@ impl Harness {
 
     pub(crate) async fn triggers_when(&self, key: &str, count: usize) -> Vec<Trigger> {
         let look = async || Some(self.triggers(key).await).filter(|found| found.len() >= count);
-        eventually(&format!("{count} triggers of {key}"), DEADLINE, look)
+        poll_until(&format!("{count} triggers of {key}"), DEADLINE, look)
             .await
             .expect("triggers")
     }
@@ -377,7 +377,7 @@ impl Harness {
                 .cloned()
                 .filter(|letters| letters.len() >= count)
         };
-        eventually(&format!("{count} dead letters"), DEADLINE, look)
+        poll_until(&format!("{count} dead letters"), DEADLINE, look)
             .await
             .expect("dead letters")
     }
@@ -410,18 +410,18 @@ pub(crate) fn merge_trigger() -> Trigger {
         ticket: "jira:ENG-1".parse().expect("ticket"),
         key: TriggerKey::new("merged:acme/shop#7"),
         at: Timestamp::from_unix_ms(1),
-        source: Source::Webhook,
+        source: TriggerChannel::Webhook,
         actor: None,
         seen: None,
-        reason: Reason::PullRequestMerged {
+        reason: TriggerReason::PullRequestMerged {
             pull_request,
             by: "mia".to_owned(),
         },
     }
 }
 
-pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
-    Entry {
+pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
+    JournalEntry {
         position,
         nonce: format!("n{position}"),
         fence: RunFence::default(),
@@ -541,14 +541,14 @@ impl Forge {
     /// Waits until this number of permission requests arrived.
     pub(crate) async fn permissions_asked(&self, times: usize) {
         let asked = async || (self.state.lock().expect("state").permissions_asked >= times).then_some(());
-        eventually("questions for permissions", DEADLINE, asked)
+        poll_until("questions for permissions", DEADLINE, asked)
             .await
             .expect("questions");
     }
 
     pub(crate) fn comment(&self, id: u64, number: u64, by: &str, body: &str) {
         self.state.lock().expect("state").comments.push(json!({
-            "id": id, "body": body, "user": {"login": by, "id": account(by)}, "created_at": bootstrap::now().to_string(),
+            "id": id, "body": body, "user": {"login": by, "id": account(by)}, "created_at": bootstrap::read_wall_clock().to_string(),
             "issue_url": format!("https://forge.example/repos/acme/shop/issues/{number}")}));
     }
 

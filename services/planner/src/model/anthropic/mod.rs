@@ -2,20 +2,23 @@
 
 mod reply;
 
-use domain::{Block, ToolResult, ToolStatus};
+use domain::{ReplyBlock, ToolResult, ToolStatus};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 
 use super::{
     ClientError,
-    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header, wire_id},
-    stream::Collect,
+    dialect::{
+        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, is_set, missing_key_problem,
+        secret_header, wire_id,
+    },
+    stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
 };
-use crate::config::{ModelSettings, Thinking};
-use crate::transcript::Message;
-pub(super) use reply::Collector;
+use crate::config::{ModelSettings, ThinkingMode};
+use crate::transcript::TranscriptMessage;
+pub(super) use reply::MessageCollector;
 
 const BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
@@ -25,19 +28,19 @@ const OAUTH: &str = "oauth-2025-04-20";
 const BLOCKS: &str = "anthropic";
 
 /// Anthropic's own API, and compatible servers.
-pub(super) struct Anthropic;
+pub(super) struct AnthropicDialect;
 
-impl Dialect for Anthropic {
+impl ModelDialect for AnthropicDialect {
     fn name(&self) -> &'static str {
         "anthropic"
     }
 
-    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+    fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
         match (
             is_set(settings.api_key.as_ref()),
             is_set(settings.auth_token.as_ref()),
         ) {
-            (false, false) => return Err(missing_key(settings)),
+            (false, false) => return Err(missing_key_problem(settings)),
             (true, true) => return Err(("auth_token", "goes without api_key")),
             _ => {}
         }
@@ -45,7 +48,7 @@ impl Dialect for Anthropic {
     }
 
     fn url(&self, settings: &ModelSettings) -> String {
-        format!("{}/v1/messages", base(settings, BASE_URL))
+        format!("{}/v1/messages", base_address(settings, BASE_URL))
     }
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
@@ -55,27 +58,27 @@ impl Dialect for Anthropic {
         extra_headers(settings, &mut headers)?;
         if let Some(token) = settings.auth_token.as_ref().filter(|token| is_set(Some(token))) {
             headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?);
-            headers.insert(BETA, with_oauth(settings)?);
+            headers.insert(BETA, beta_header_value(settings)?);
         } else if let Some(key) = &settings.api_key {
             headers.insert("x-api-key", secret_header("", key)?);
         }
         Ok(headers)
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
-        let mut body = request(ask, true);
+    fn body(&self, ask: &ModelRequest<'_>) -> Value {
+        let mut body = build_request(ask, true);
         body.insert("model".to_owned(), json!(ask.settings.name));
         body.insert("stream".to_owned(), json!(true));
         Value::Object(body)
     }
 
-    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
-        Box::new(Collector::new(tools))
+    fn collector(&self, tools: ToolNames) -> Box<dyn ReplyCollector> {
+        Box::new(MessageCollector::new(tools))
     }
 }
 
 /// Returns the value of the beta header: the features of the settings and OAuth.
-fn with_oauth(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
+fn beta_header_value(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
     let asked = settings
         .headers
         .iter()
@@ -88,9 +91,9 @@ fn with_oauth(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
 }
 
 /// Validates that thinking leaves room for a reply.
-pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), Misfit> {
+pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), SettingProblem> {
     match settings.thinking {
-        Some(Thinking::Budget(tokens)) if tokens >= settings.max_output_tokens => {
+        Some(ThinkingMode::Budget(tokens)) if tokens >= settings.max_output_tokens => {
             Err(("thinking", "must be less than max_output_tokens"))
         }
         _ => Ok(()),
@@ -99,7 +102,7 @@ pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), Misfit> {
 
 /// Builds the request without model and transport. `keeps_long`: the service caches for an hour if the
 /// settings have no `long_cache`.
-pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
+pub(super) fn build_request(ask: &ModelRequest<'_>, keeps_long: bool) -> Map<String, Value> {
     let (settings, transcript) = (ask.settings, ask.transcript);
     let long = settings.long_cache.unwrap_or(keeps_long);
     let mut tools: Vec<Value> = transcript
@@ -114,7 +117,7 @@ pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
         .filter(|text| !text.trim().is_empty())
         .map(|text| json!({ "type": "text", "text": text }))
         .collect();
-    let mut messages = messages(ask);
+    let mut messages = build_messages(ask);
     mark_shared(&mut tools, &mut system, long);
     // A request without tools is sent once: nothing would read its cache entry.
     if !tools.is_empty() {
@@ -123,10 +126,10 @@ pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
     let mut body = Map::new();
     let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
     put("max_tokens", json!(settings.max_output_tokens));
-    if let Some(thinking) = thinking(settings, &messages) {
+    if let Some(thinking) = thinking_config(settings, &messages) {
         put("thinking", thinking);
     }
-    if let Some(output) = output(ask) {
+    if let Some(output) = output_settings(ask) {
         put("output_config", output);
     }
     if !system.is_empty() {
@@ -181,11 +184,11 @@ fn mark_turns(messages: &mut [Value]) {
 
 /// Returns the thinking mode. With a budget, Anthropic requires that an open reply begins with thinking;
 /// one of another provider does not.
-fn thinking(settings: &ModelSettings, messages: &[Value]) -> Option<Value> {
+fn thinking_config(settings: &ModelSettings, messages: &[Value]) -> Option<Value> {
     match settings.thinking? {
-        Thinking::Disabled => Some(json!({ "type": "disabled" })),
-        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
-        Thinking::Budget(tokens) => {
+        ThinkingMode::Disabled => Some(json!({ "type": "disabled" })),
+        ThinkingMode::Adaptive => Some(json!({ "type": "adaptive" })),
+        ThinkingMode::Budget(tokens) => {
             let [.., reply, last] = messages else {
                 return Some(json!({ "type": "enabled", "budget_tokens": tokens }));
             };
@@ -198,7 +201,7 @@ fn thinking(settings: &ModelSettings, messages: &[Value]) -> Option<Value> {
     }
 }
 
-fn output(ask: &Ask<'_>) -> Option<Value> {
+fn output_settings(ask: &ModelRequest<'_>) -> Option<Value> {
     let mut config = Map::new();
     if let Some(effort) = &ask.settings.effort {
         config.insert("effort".to_owned(), json!(effort));
@@ -211,19 +214,20 @@ fn output(ask: &Ask<'_>) -> Option<Value> {
 }
 
 /// Converts the messages. Roles alternate in the API, so a second message of a role joins the first.
-fn messages(ask: &Ask<'_>) -> Vec<Value> {
+fn build_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
     let (mut wire, mut replies): (Vec<Value>, usize) = (Vec::new(), 0);
     for message in &ask.transcript.messages {
         let (role, mut blocks) = match message {
-            Message::User(text) => ("user", vec![json!({ "type": "text", "text": text })]),
-            Message::Assistant(blocks) => {
+            TranscriptMessage::User(text) => ("user", vec![json!({ "type": "text", "text": text })]),
+            TranscriptMessage::Assistant(blocks) => {
                 replies += 1;
-                ("assistant", said(ask, blocks, replies))
+                ("assistant", assistant_blocks(ask, blocks, replies))
             }
             // The place of a result equals the place of its call, which gives its id.
-            Message::ToolResults(results) => {
+            TranscriptMessage::ToolResults(results) => {
                 let results = results.iter().enumerate();
-                let shown = results.map(|(place, (_, result))| tool_result(&wire_id(replies, place), result));
+                let shown =
+                    results.map(|(place, (_, result))| tool_result_block(&wire_id(replies, place), result));
                 ("user", shown.collect())
             }
         };
@@ -240,13 +244,13 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
 }
 
 /// Converts a reply. A reply without its thinking (from another provider) must not become empty.
-fn said(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Vec<Value> {
+fn assistant_blocks(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize) -> Vec<Value> {
     let mut calls = 0;
     let mut wire: Vec<Value> = Vec::new();
     for said in blocks {
         let id = wire_id(reply, calls);
-        calls += usize::from(matches!(said, Block::ToolCall(_)));
-        wire.extend(block(ask, said, &id));
+        calls += usize::from(matches!(said, ReplyBlock::ToolCall(_)));
+        wire.extend(build_block(ask, said, &id));
     }
     if wire.is_empty() {
         wire.push(json!({ "type": "text", "text": "(no words)" }));
@@ -254,10 +258,12 @@ fn said(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Vec<Value> {
     wire
 }
 
-fn block(ask: &Ask<'_>, block: &Block, id: &str) -> Option<Value> {
+fn build_block(ask: &ModelRequest<'_>, block: &ReplyBlock, id: &str) -> Option<Value> {
     match block {
-        Block::Text { text } => (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text })),
-        Block::ToolCall(call) => {
+        ReplyBlock::Text { text } => {
+            (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+        }
+        ReplyBlock::ToolCall(call) => {
             let input = if call.input.is_object() {
                 call.input.clone()
             } else {
@@ -265,7 +271,7 @@ fn block(ask: &Ask<'_>, block: &Block, id: &str) -> Option<Value> {
             };
             Some(json!({ "type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input }))
         }
-        Block::Opaque {
+        ReplyBlock::Opaque {
             dialect,
             provider,
             model,
@@ -274,7 +280,7 @@ fn block(ask: &Ask<'_>, block: &Block, id: &str) -> Option<Value> {
     }
 }
 
-fn tool_result(id: &str, result: &ToolResult) -> Value {
+fn tool_result_block(id: &str, result: &ToolResult) -> Value {
     let content = if result.content.is_empty() {
         "(no output)"
     } else {

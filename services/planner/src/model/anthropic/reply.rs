@@ -1,14 +1,14 @@
 //! Replies of the Messages API, event by event, tolerant of what compatible servers send.
 
-use domain::{Block, Reply, ToolCall, Usage};
+use domain::{ModelReply, ReplyBlock, TokenUsage, ToolCall};
 use serde_json::{Value, json};
 
 use super::BLOCKS;
 use crate::model::{
-    ending::{Held, Reasons},
-    failure::{Failure, Said},
-    halves::{self, join, join_all},
-    stream::{Collect, Next, are_several, arguments, count},
+    end_reason::{EndReasons, ReplyContent},
+    failure::{AttemptFailure, ProviderError},
+    split_characters::{self, join_all, join_halves},
+    stream::{ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_count},
     tool_name::ToolNames,
 };
 
@@ -25,7 +25,7 @@ struct WireUsage {
 impl WireUsage {
     fn update(&mut self, later: &Value) {
         // A later event repeats a count or omits it: some servers send zeros for earlier counts.
-        let update = |known: &mut Option<u64>, value: &Value| match count(value) {
+        let update = |known: &mut Option<u64>, value: &Value| match parse_count(value) {
             Some(0) if known.is_some() => {}
             counted => *known = counted.or(*known),
         };
@@ -41,9 +41,9 @@ impl WireUsage {
 
     /// Returns the sum. The provider counts cached tokens separately; here they are part of the input
     /// tokens.
-    fn total(&self) -> Usage {
+    fn total(&self) -> TokenUsage {
         let (read, write) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
-        Usage {
+        TokenUsage {
             input_tokens: self.input.unwrap_or(0) + read + write,
             output_tokens: self.output.unwrap_or(0),
             cache_read_tokens: read,
@@ -62,16 +62,16 @@ struct PartialBlock {
 
 /// Reply that is still incomplete.
 #[derive(Default)]
-pub(in crate::model) struct Collector {
+pub(in crate::model) struct MessageCollector {
     tools: ToolNames,
     model: String,
     started: bool,
     blocks: Vec<PartialBlock>,
-    reasons: Reasons,
+    reasons: EndReasons,
     usage: WireUsage,
 }
 
-impl Collector {
+impl MessageCollector {
     pub(in crate::model) fn new(tools: ToolNames) -> Self {
         Self {
             tools,
@@ -83,13 +83,13 @@ impl Collector {
 // A reply with more blocks is garbage.
 const MOST_BLOCKS: usize = 4096;
 
-impl Collect for Collector {
-    fn take(&mut self, data: &str) -> Result<Next, Failure> {
+impl ReplyCollector for MessageCollector {
+    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure> {
         if data.trim() == "[DONE]" {
-            return Ok(Next::Done);
+            return Ok(StreamProgress::Done);
         }
-        let event: Value = serde_json::from_str(&halves::seal(data))
-            .map_err(|_| Failure::Garbage("an event that is not JSON"))?;
+        let event: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
+            .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
         match event["type"].as_str() {
             Some("message_start") => self.message(&event["message"]),
             // A server without streaming sends the whole message.
@@ -98,47 +98,49 @@ impl Collect for Collector {
                 self.reasons.take(event["stop_reason"].as_str());
             }
             Some("content_block_start") => {
-                self.begin(count(&event["index"]), event["content_block"].clone())?
+                self.begin(parse_count(&event["index"]), event["content_block"].clone())?
             }
-            Some("content_block_delta") => self.delta(count(&event["index"]), &event["delta"])?,
+            Some("content_block_delta") => self.delta(parse_count(&event["index"]), &event["delta"])?,
             Some("message_delta") => {
                 self.reasons.take(event["delta"]["stop_reason"].as_str());
                 self.usage.update(&event["usage"]);
             }
-            Some("message_stop") => return Ok(Next::Done),
-            Some("error") => return Err(in_stream(&event["error"])),
+            Some("message_stop") => return Ok(StreamProgress::Done),
+            Some("error") => return Err(stream_failure(&event["error"])),
             Some(_) => {}
-            None if event["error"].is_object() => return Err(in_stream(&event["error"])),
+            None if event["error"].is_object() => return Err(stream_failure(&event["error"])),
             None if event.is_object() => {}
-            None => return Err(Failure::Garbage("an unknown event")),
+            None => return Err(AttemptFailure::Garbage("an unknown event")),
         }
-        Ok(Next::More)
+        Ok(StreamProgress::More)
     }
 
     fn is_whole(&self) -> bool {
         self.reasons.is_given()
     }
 
-    fn finish(self: Box<Self>) -> Result<Reply, Failure> {
+    fn finish(self: Box<Self>) -> Result<ModelReply, AttemptFailure> {
         if !self.started && self.blocks.is_empty() {
-            return Err(Failure::Garbage("no message"));
+            return Err(AttemptFailure::Garbage("no message"));
         }
         let mut blocks = Vec::new();
         for block in self.blocks {
-            blocks.extend(finished_block(block, &self.tools)?);
+            blocks.extend(finish_block(block, &self.tools)?);
         }
         let calls = || {
             blocks.iter().filter_map(|block| match block {
-                Block::ToolCall(call) => Some(call),
-                Block::Text { .. } | Block::Opaque { .. } => None,
+                ReplyBlock::ToolCall(call) => Some(call),
+                ReplyBlock::Text { .. } | ReplyBlock::Opaque { .. } => None,
             })
         };
-        let held = Held {
+        let held = ReplyContent {
             calls: calls().count(),
             broken: calls().filter(|call| !call.input.is_object()).count(),
-            text: blocks.iter().any(|block| matches!(block, Block::Text { .. })),
+            text: blocks
+                .iter()
+                .any(|block| matches!(block, ReplyBlock::Text { .. })),
         };
-        Ok(Reply {
+        Ok(ModelReply {
             stop: self.reasons.stop(held)?,
             blocks,
             usage: self.usage.total(),
@@ -149,11 +151,11 @@ impl Collect for Collector {
     }
 }
 
-impl Collector {
+impl MessageCollector {
     fn message(&mut self, message: &Value) {
         self.started = true;
         if let Some(model) = message["model"].as_str() {
-            self.model = join(model.to_owned());
+            self.model = join_halves(model.to_owned());
         }
         self.usage.update(&message["usage"]);
         for block in message["content"]
@@ -170,9 +172,9 @@ impl Collector {
         }
     }
 
-    fn begin(&mut self, index: Option<u64>, value: Value) -> Result<(), Failure> {
+    fn begin(&mut self, index: Option<u64>, value: Value) -> Result<(), AttemptFailure> {
         if self.blocks.len() == MOST_BLOCKS || !value.is_object() {
-            return Err(Failure::Garbage("a block that cannot be read"));
+            return Err(AttemptFailure::Garbage("a block that cannot be read"));
         }
         // Some servers repeat the start of a block.
         let again = |last: &PartialBlock| {
@@ -191,7 +193,7 @@ impl Collector {
 
     /// Appends to the last block of this number that accepts the delta. Numbers may have gaps, repeat or be
     /// missing.
-    fn delta(&mut self, index: Option<u64>, delta: &Value) -> Result<(), Failure> {
+    fn delta(&mut self, index: Option<u64>, delta: &Value) -> Result<(), AttemptFailure> {
         let kind = delta["type"].as_str().unwrap_or_default();
         let (field, wanted): (&str, &[&str]) = match kind {
             "text_delta" => ("text", &["text"]),
@@ -212,45 +214,45 @@ impl Collector {
                 self.begin(index, json!({ "type": wanted[0] }))?;
                 self.blocks.len() - 1
             }
-            None => return Err(Failure::Garbage("a delta without its block")),
+            None => return Err(AttemptFailure::Garbage("a delta without its block")),
         };
         let block = &mut self.blocks[place];
         match kind {
-            "thinking_delta" | "signature_delta" => append(&mut block.value, field, more),
+            "thinking_delta" | "signature_delta" => append_text(&mut block.value, field, more),
             _ => block.streamed.push_str(more),
         }
         Ok(())
     }
 }
 
-fn append(value: &mut Value, field: &str, more: &str) {
+fn append_text(value: &mut Value, field: &str, more: &str) {
     let before = value[field].as_str().unwrap_or_default();
     let whole = format!("{before}{more}");
     value[field] = Value::String(whole);
 }
 
-fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block>, Failure> {
+fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBlock>, AttemptFailure> {
     let PartialBlock {
         mut value, streamed, ..
     } = block;
-    let streamed = join(streamed);
-    let field = |name: &str| join(value[name].as_str().unwrap_or_default().to_owned());
+    let streamed = join_halves(streamed);
+    let field = |name: &str| join_halves(value[name].as_str().unwrap_or_default().to_owned());
     Ok(match value["type"].as_str() {
         Some("text") => {
             let text = field("text") + &streamed;
-            (!text.trim().is_empty()).then_some(Block::Text { text })
+            (!text.trim().is_empty()).then_some(ReplyBlock::Text { text })
         }
         Some("tool_use") => {
             let name = tools.meant(&field("name"));
             if name.is_empty() {
-                return Err(Failure::Garbage("a tool call without a name"));
+                return Err(AttemptFailure::Garbage("a tool call without a name"));
             }
-            if are_several(&streamed) {
-                return Err(Failure::Garbage("tool calls that cannot be told apart"));
+            if has_several_objects(&streamed) {
+                return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
             }
             let input = match (streamed.is_empty(), &value["input"]) {
-                (false, _) => arguments(streamed),
-                (true, Value::String(text)) => arguments(join(text.clone())),
+                (false, _) => parse_arguments(streamed),
+                (true, Value::String(text)) => parse_arguments(join_halves(text.clone())),
                 (true, Value::Null) => json!({}),
                 (true, input) => {
                     let mut input = input.clone();
@@ -258,7 +260,7 @@ fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block
                     input
                 }
             };
-            Some(Block::ToolCall(ToolCall {
+            Some(ReplyBlock::ToolCall(ToolCall {
                 id: field("id"),
                 name,
                 input,
@@ -266,10 +268,10 @@ fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block
         }
         Some(_) | None => {
             if !streamed.is_empty() {
-                value["input"] = arguments(streamed);
+                value["input"] = parse_arguments(streamed);
             }
             join_all(&mut value);
-            Some(Block::Opaque {
+            Some(ReplyBlock::Opaque {
                 dialect: BLOCKS.to_owned(),
                 provider: String::new(),
                 model: String::new(),
@@ -280,7 +282,7 @@ fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block
 }
 
 /// Converts an error in the middle of a stream. It is final only if the request itself causes it.
-fn in_stream(error: &Value) -> Failure {
+fn stream_failure(error: &Value) -> AttemptFailure {
     let text = |field: &str| error[field].as_str().unwrap_or_default();
-    Said::new(text("type"), text("message")).in_stream()
+    ProviderError::new(text("type"), text("message")).in_stream()
 }

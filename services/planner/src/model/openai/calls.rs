@@ -1,12 +1,12 @@
 //! Assembles the tool calls of a Chat Completions stream from fragments, tolerant of what servers send.
 
-use domain::{Block, ToolCall};
+use domain::{ReplyBlock, ToolCall};
 use serde_json::{Map, Value, json};
 
 use crate::model::{
-    failure::Failure,
-    halves::{self, join},
-    stream::{are_several, arguments},
+    failure::AttemptFailure,
+    split_characters::{self, join_halves},
+    stream::{has_several_objects, parse_arguments},
     tool_name::ToolNames,
 };
 
@@ -19,16 +19,16 @@ const MOST_ORIGINAL_BYTES: usize = 16 * 1024;
 
 /// Content of one event about a call.
 #[derive(Default)]
-struct Fragment {
+struct CallFragment {
     index: Option<i64>,
     id: String,
     name: String,
-    arguments: Arguments,
+    arguments: FragmentArguments,
     extra: Value,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Arguments {
+enum FragmentArguments {
     #[default]
     None,
     Text(String),
@@ -36,7 +36,7 @@ enum Arguments {
     Whole(Value),
 }
 
-impl Fragment {
+impl CallFragment {
     /// Reads an event; a field of another type counts as absent.
     fn read(call: &Value) -> Self {
         let function = if call["function"].is_object() {
@@ -46,38 +46,38 @@ impl Fragment {
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
         Self {
-            index: index(&call["index"]),
+            index: parse_index(&call["index"]),
             id: match &call["id"] {
                 Value::Number(number) => number.to_string(),
                 other => text(other),
             },
             name: text(&function["name"]),
             arguments: match &function["arguments"] {
-                Value::Null => Arguments::None,
-                Value::String(text) if text.is_empty() => Arguments::None,
-                Value::String(text) => Arguments::Text(text.clone()),
+                Value::Null => FragmentArguments::None,
+                Value::String(text) if text.is_empty() => FragmentArguments::None,
+                Value::String(text) => FragmentArguments::Text(text.clone()),
                 // Some servers open a call with `{}` before the real arguments.
-                Value::Object(fields) if fields.is_empty() => Arguments::None,
-                whole => Arguments::Whole(whole.clone()),
+                Value::Object(fields) if fields.is_empty() => FragmentArguments::None,
+                whole => FragmentArguments::Whole(whole.clone()),
             },
             extra: call["extra_content"].clone(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.id.is_empty() && self.name.is_empty() && self.arguments == Arguments::None
+        self.id.is_empty() && self.name.is_empty() && self.arguments == FragmentArguments::None
     }
 
     /// Returns true if the arguments may start a call's arguments.
     fn opens(&self) -> bool {
         match &self.arguments {
-            Arguments::None | Arguments::Whole(_) => true,
-            Arguments::Text(text) => text.trim_start().starts_with(['{', '"']),
+            FragmentArguments::None | FragmentArguments::Whole(_) => true,
+            FragmentArguments::Text(text) => text.trim_start().starts_with(['{', '"']),
         }
     }
 }
 
-fn index(value: &Value) -> Option<i64> {
+fn parse_index(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64(),
         Value::String(text) => text.trim().parse().ok(),
@@ -148,12 +148,14 @@ impl PartialCall {
     }
 
     /// Returns true if a fragment repeats known content.
-    fn repeats(&self, fragment: &Fragment) -> bool {
+    fn repeats(&self, fragment: &CallFragment) -> bool {
         let same_name = fragment.name.is_empty() || fragment.name == self.name;
         let same_arguments = match &fragment.arguments {
-            Arguments::None => true,
-            Arguments::Text(text) => *text == self.arguments,
-            Arguments::Whole(value) => halves::read_json(&self.arguments).is_ok_and(|known| known == *value),
+            FragmentArguments::None => true,
+            FragmentArguments::Text(text) => *text == self.arguments,
+            FragmentArguments::Whole(value) => {
+                split_characters::read_json(&self.arguments).is_ok_and(|known| known == *value)
+            }
         };
         same_name && same_arguments
     }
@@ -161,7 +163,7 @@ impl PartialCall {
 
 /// Relation of a fragment to the calls before it.
 #[derive(Debug, PartialEq, Eq)]
-enum Role {
+enum FragmentRole {
     /// Continuation of the call at this place.
     More(usize),
     /// Repetition of the call at this place.
@@ -174,12 +176,12 @@ enum Role {
 
 /// Tool calls of a reply that is still incomplete.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct PartialCalls {
     tools: ToolNames,
     calls: Vec<PartialCall>,
 }
 
-impl Calls {
+impl PartialCalls {
     pub(super) fn new(tools: ToolNames) -> Self {
         Self {
             tools,
@@ -188,21 +190,22 @@ impl Calls {
     }
 
     /// Adds one event about one call.
-    pub(super) fn take(&mut self, call: &Value) -> Result<(), Failure> {
-        let fragment = Fragment::read(call);
+    pub(super) fn take(&mut self, call: &Value) -> Result<(), AttemptFailure> {
+        let fragment = CallFragment::read(call);
         if fragment.is_empty() && fragment.extra.is_null() {
             return Ok(());
         }
         let place = match self.role(&fragment) {
-            Role::More(place) => place,
-            Role::Again(place) => {
+            FragmentRole::More(place) => place,
+            FragmentRole::Again(place) => {
                 let call = &mut self.calls[place];
-                call.is_named_again |= !fragment.name.is_empty() && fragment.arguments == Arguments::None;
+                call.is_named_again |=
+                    !fragment.name.is_empty() && fragment.arguments == FragmentArguments::None;
                 keep_extra(call, fragment.extra);
                 return Ok(());
             }
-            Role::First => self.begin(&fragment, String::new())?,
-            Role::Next(place) => {
+            FragmentRole::First => self.begin(&fragment, String::new())?,
+            FragmentRole::Next(place) => {
                 let name = self.calls[place].name.clone();
                 self.begin(&fragment, name)?
             }
@@ -211,9 +214,9 @@ impl Calls {
         Ok(())
     }
 
-    fn begin(&mut self, fragment: &Fragment, name: String) -> Result<usize, Failure> {
+    fn begin(&mut self, fragment: &CallFragment, name: String) -> Result<usize, AttemptFailure> {
         if self.calls.len() == MOST_CALLS {
-            return Err(Failure::Garbage("too many tool calls"));
+            return Err(AttemptFailure::Garbage("too many tool calls"));
         }
         self.calls.push(PartialCall {
             index: fragment.index,
@@ -225,7 +228,7 @@ impl Calls {
 
     /// Finds the call of a fragment. Servers number parallel calls from 0, from 1, all alike or not at all.
     /// A new id, or a new name after complete arguments, begins a new call.
-    fn role(&self, fragment: &Fragment) -> Role {
+    fn role(&self, fragment: &CallFragment) -> FragmentRole {
         let last = |is_it: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is_it);
         let by_id = || last(&|call| !call.id.is_empty() && call.id == fragment.id);
         let place = match fragment.index {
@@ -242,7 +245,7 @@ impl Calls {
             None => self.calls.len().checked_sub(1),
         };
         let Some(place) = place else {
-            return Role::First;
+            return FragmentRole::First;
         };
         // If calls share a number, a known id selects one of them.
         let place = match by_id() {
@@ -252,32 +255,32 @@ impl Calls {
         self.role_beside(place, fragment)
     }
 
-    fn role_beside(&self, place: usize, fragment: &Fragment) -> Role {
+    fn role_beside(&self, place: usize, fragment: &CallFragment) -> FragmentRole {
         let call = &self.calls[place];
         let is_other_id = !fragment.id.is_empty() && !call.id.is_empty() && fragment.id != call.id;
         let has_name = !fragment.name.is_empty();
         // Some servers repeat the complete call in the last event.
         if call.is_whole() && call.repeats(fragment) && !(is_other_id && has_name) {
-            return Role::Again(place);
+            return FragmentRole::Again(place);
         }
-        let is_next = call.is_whole() && fragment.opens() && fragment.arguments != Arguments::None;
+        let is_next = call.is_whole() && fragment.opens() && fragment.arguments != FragmentArguments::None;
         if is_other_id {
             // Some servers create an id for every fragment; only the first has a name.
             return if has_name || is_next {
-                Role::First
+                FragmentRole::First
             } else {
-                Role::More(place)
+                FragmentRole::More(place)
             };
         }
         if call.is_whole() {
             return match has_name {
-                true => Role::First,
-                false if is_next && call.is_named_again => Role::Next(place),
-                false => Role::More(place),
+                true => FragmentRole::First,
+                false if is_next && call.is_named_again => FragmentRole::Next(place),
+                false => FragmentRole::More(place),
             };
         }
         if !has_name || call.name.is_empty() || fragment.name == call.name {
-            return Role::More(place);
+            return FragmentRole::More(place);
         }
         let is_tool = |name: &str| self.tools.has(&self.tools.meant(name));
         let is_piece = fragment.name.starts_with(&call.name)
@@ -285,13 +288,13 @@ impl Calls {
             || self.tools.begins(&format!("{}{}", call.name, fragment.name))
             || (call.arguments.is_empty() && !is_tool(&call.name) && !is_tool(&fragment.name));
         if is_piece || !fragment.opens() {
-            Role::More(place)
+            FragmentRole::More(place)
         } else {
-            Role::First
+            FragmentRole::First
         }
     }
 
-    fn add(&mut self, place: usize, fragment: Fragment) {
+    fn add(&mut self, place: usize, fragment: CallFragment) {
         let call = &mut self.calls[place];
         if call.id.is_empty() {
             call.id = fragment.id;
@@ -305,9 +308,9 @@ impl Calls {
             call.name.push_str(&fragment.name);
         }
         match fragment.arguments {
-            Arguments::None => {}
-            Arguments::Text(text) => call.append(&text),
-            Arguments::Whole(value) => call.append(&value.to_string()),
+            FragmentArguments::None => {}
+            FragmentArguments::Text(text) => call.append(&text),
+            FragmentArguments::Whole(value) => call.append(&value.to_string()),
         }
         keep_extra(call, fragment.extra);
     }
@@ -326,30 +329,30 @@ impl Calls {
     ///
     /// # Errors
     /// [`Failure::Garbage`] when the tool or its arguments are ambiguous.
-    pub(super) fn blocks(self) -> Result<Vec<Block>, Failure> {
+    pub(super) fn blocks(self) -> Result<Vec<ReplyBlock>, AttemptFailure> {
         let (mut blocks, mut originals) = (Vec::new(), Vec::new());
         for (place, call) in self.calls.into_iter().enumerate() {
-            let text = join(call.arguments);
+            let text = join_halves(call.arguments);
             if call.name.is_empty() {
-                return Err(Failure::Garbage("a tool call without a name"));
+                return Err(AttemptFailure::Garbage("a tool call without a name"));
             }
-            if are_several(&text) {
-                return Err(Failure::Garbage("tool calls that cannot be told apart"));
+            if has_several_objects(&text) {
+                return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
             }
-            let input = arguments(text.clone());
-            originals.push(original(&call.id, text, &input, call.extra));
-            blocks.push(Block::ToolCall(ToolCall {
+            let input = parse_arguments(text.clone());
+            originals.push(original_call(&call.id, text, &input, call.extra));
+            blocks.push(ReplyBlock::ToolCall(ToolCall {
                 id: if call.id.is_empty() {
                     format!("call_{place}")
                 } else {
-                    join(call.id)
+                    join_halves(call.id)
                 },
-                name: self.tools.meant(&join(call.name)),
+                name: self.tools.meant(&join_halves(call.name)),
                 input,
             }));
         }
         if originals.iter().any(|original| !original.is_null()) {
-            blocks.push(Block::Opaque {
+            blocks.push(ReplyBlock::Opaque {
                 dialect: ORIGINALS.to_owned(),
                 provider: String::new(),
                 model: String::new(),
@@ -367,7 +370,7 @@ fn keep_extra(call: &mut PartialCall, extra: Value) {
 }
 
 /// Returns the original form of a call, where it differs from the normalized form; otherwise null.
-fn original(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
+fn original_call(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
     let mut kept = Map::new();
     let is_strict =
         input.is_object() && serde_json::from_str::<Value>(&text).is_ok_and(|value| value == *input);
@@ -376,7 +379,7 @@ fn original(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
         kept.insert("arguments".to_owned(), Value::String(text));
     }
     if extra.is_object() && extra.to_string().len() <= MOST_ORIGINAL_BYTES {
-        halves::join_all(&mut extra);
+        split_characters::join_all(&mut extra);
         kept.insert("extra_content".to_owned(), extra);
     }
     if kept.is_empty() {

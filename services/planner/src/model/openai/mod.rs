@@ -3,19 +3,22 @@
 mod calls;
 mod reply;
 
-use domain::{Block, ToolCall, ToolResult, ToolSpec, ToolStatus};
+use domain::{ReplyBlock, ToolCall, ToolResult, ToolSpec, ToolStatus};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value, json};
 
 use super::{
     ClientError,
-    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header, wire_id},
-    stream::Collect,
+    dialect::{
+        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, is_set, missing_key_problem,
+        secret_header, wire_id,
+    },
+    stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
 };
 use crate::config::ModelSettings;
-use crate::transcript::{Message, Transcript};
-use reply::Collector;
+use crate::transcript::{ModelTranscript, TranscriptMessage};
+use reply::ChatCollector;
 
 const BASE_URL: &str = "https://api.openai.com";
 const PATH: &str = "/chat/completions";
@@ -29,14 +32,14 @@ const AZURE_HOSTS: [&str; 3] = [
 ];
 
 /// Dialect for Chat Completions.
-pub(super) struct OpenAi;
+pub(super) struct OpenAiDialect;
 
-impl Dialect for OpenAi {
+impl ModelDialect for OpenAiDialect {
     fn name(&self) -> &'static str {
         "openai"
     }
 
-    fn check(&self, settings: &ModelSettings) -> Result<(), Misfit> {
+    fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
         let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
         if settings.thinking.is_some() {
             return Err(("thinking", "is for Anthropic's models; use effort"));
@@ -49,13 +52,13 @@ impl Dialect for OpenAi {
         }
         // A private server may need no key.
         if !has_key && settings.base_url.is_none() {
-            return Err(missing_key(settings));
+            return Err(missing_key_problem(settings));
         }
         Ok(())
     }
 
     fn url(&self, settings: &ModelSettings) -> String {
-        let base = base(settings, BASE_URL);
+        let base = base_address(settings, BASE_URL);
         match &settings.api_version {
             _ if base.ends_with(PATH) => base.to_owned(),
             Some(version) => {
@@ -80,7 +83,7 @@ impl Dialect for OpenAi {
         Ok(headers)
     }
 
-    fn body(&self, ask: &Ask<'_>) -> Value {
+    fn body(&self, ask: &ModelRequest<'_>) -> Value {
         let (settings, transcript) = (ask.settings, ask.transcript);
         let mut body = Map::new();
         let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
@@ -88,9 +91,9 @@ impl Dialect for OpenAi {
         put("stream", json!(true));
         // Without it the stream has no token counts, and the reply would have no price.
         put("stream_options", json!({ "include_usage": true }));
-        put("messages", Value::Array(messages(ask)));
+        put("messages", Value::Array(build_chat_messages(ask)));
         if !transcript.tools.is_empty() {
-            put("tools", transcript.tools.iter().map(tool).collect());
+            put("tools", transcript.tools.iter().map(build_tool).collect());
         }
         if let Some(effort) = &settings.effort {
             put("reasoning_effort", json!(effort));
@@ -114,8 +117,8 @@ impl Dialect for OpenAi {
         Value::Object(body)
     }
 
-    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
-        Box::new(Collector::new(tools))
+    fn collector(&self, tools: ToolNames) -> Box<dyn ReplyCollector> {
+        Box::new(ChatCollector::new(tools))
     }
 }
 
@@ -130,7 +133,7 @@ fn is_azure(settings: &ModelSettings) -> bool {
 
 /// Returns the cache key. Calls with the same tools and system prompt share a cache: those of one phase in
 /// one repository.
-fn cache_key(transcript: &Transcript) -> String {
+fn cache_key(transcript: &ModelTranscript) -> String {
     let tools = transcript.tools.iter().map(|tool| &tool.name);
     // FNV-1a: stable over releases and machines.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -142,13 +145,13 @@ fn cache_key(transcript: &Transcript) -> String {
     format!("journeyman-{hash:016x}")
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+fn build_tool(tool: &ToolSpec) -> Value {
     let function =
         json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
     json!({ "type": "function", "function": function })
 }
 
-fn messages(ask: &Ask<'_>) -> Vec<Value> {
+fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
     let system: Vec<&str> = ask
         .transcript
         .system
@@ -163,16 +166,16 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let mut replies = 0;
     for message in &ask.transcript.messages {
         match message {
-            Message::User(text) => wire.push(json!({ "role": "user", "content": text })),
-            Message::Assistant(blocks) => {
+            TranscriptMessage::User(text) => wire.push(json!({ "role": "user", "content": text })),
+            TranscriptMessage::Assistant(blocks) => {
                 replies += 1;
-                wire.push(assistant(ask, blocks, replies));
+                wire.push(assistant_message(ask, blocks, replies));
             }
             // The place of a result equals the place of its call, which gives its id.
-            Message::ToolResults(results) => {
+            TranscriptMessage::ToolResults(results) => {
                 let results = results.iter().enumerate();
                 wire.extend(
-                    results.map(|(place, (_, result))| tool_result(&wire_id(replies, place), result)),
+                    results.map(|(place, (_, result))| tool_result_message(&wire_id(replies, place), result)),
                 );
             }
         }
@@ -180,18 +183,18 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     wire
 }
 
-fn assistant(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Value {
-    let originals = originals(ask, blocks);
+fn assistant_message(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize) -> Value {
+    let originals = original_calls(ask, blocks);
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     let mut message = json!({ "role": "assistant" });
     for block in blocks {
         match block {
-            Block::Text { text } => texts.push(text.as_str()),
-            Block::ToolCall(call) => {
+            ReplyBlock::Text { text } => texts.push(text.as_str()),
+            ReplyBlock::ToolCall(call) => {
                 let original = originals.get(calls.len()).unwrap_or(&Value::Null);
-                calls.push(tool_call(call, &wire_id(reply, calls.len()), original));
+                calls.push(build_tool_call(call, &wire_id(reply, calls.len()), original));
             }
-            Block::Opaque {
+            ReplyBlock::Opaque {
                 dialect,
                 provider,
                 model,
@@ -201,7 +204,7 @@ fn assistant(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Value {
                     message[field.as_str()] = reasoning.clone();
                 }
             }
-            Block::Opaque { .. } => {}
+            ReplyBlock::Opaque { .. } => {}
         }
     }
     let text = texts.join("\n\n");
@@ -217,22 +220,22 @@ fn assistant(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Value {
 }
 
 /// Returns the original calls of the same model, by their place.
-fn originals<'a>(ask: &Ask<'_>, blocks: &'a [Block]) -> &'a [Value] {
+fn original_calls<'a>(ask: &ModelRequest<'_>, blocks: &'a [ReplyBlock]) -> &'a [Value] {
     let kept = blocks.iter().find_map(|block| match block {
-        Block::Opaque {
+        ReplyBlock::Opaque {
             dialect,
             provider,
             model,
             value,
         } if ask.owns(dialect, calls::ORIGINALS, provider, model) => value["calls"].as_array(),
-        Block::Opaque { .. } | Block::Text { .. } | Block::ToolCall(_) => None,
+        ReplyBlock::Opaque { .. } | ReplyBlock::Text { .. } | ReplyBlock::ToolCall(_) => None,
     });
     kept.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Converts a call, in its original form if that is known: a normalized form differs from the text in the
 /// provider's cache.
-fn tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
+fn build_tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
     let arguments = match &call.input {
         input if original["arguments"].is_string() && input.is_object() => {
             original["arguments"].as_str().unwrap_or_default().to_owned()
@@ -249,7 +252,7 @@ fn tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
     wire
 }
 
-fn tool_result(id: &str, result: &ToolResult) -> Value {
+fn tool_result_message(id: &str, result: &ToolResult) -> Value {
     let content = match result.status {
         ToolStatus::Ok => result.content.clone(),
         ToolStatus::Error => format!("Error: {}", result.content),

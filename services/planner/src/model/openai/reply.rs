@@ -1,51 +1,51 @@
 //! Replies of Chat Completions, chunk by chunk, tolerant of what compatible servers send.
 
-use domain::{Block, Reply, Usage};
+use domain::{ModelReply, ReplyBlock, TokenUsage};
 use serde_json::{Map, Value};
 
-use super::{BLOCKS, calls::Calls};
+use super::{BLOCKS, calls::PartialCalls};
 use crate::model::{
-    ending::{Held, Reasons},
-    failure::{Failure, Said},
-    halves::{self, join, join_all},
-    stream::{Collect, Next, count},
+    end_reason::{EndReasons, ReplyContent},
+    failure::{AttemptFailure, ProviderError},
+    split_characters::{self, join_all, join_halves},
+    stream::{ReplyCollector, StreamProgress, parse_count},
     tool_name::ToolNames,
 };
 
 /// Reply that is still incomplete.
 #[derive(Default)]
-pub(super) struct Collector {
+pub(super) struct ChatCollector {
     model: String,
     text: String,
-    reasoning: Reasoning,
+    reasoning: ReasoningParts,
     refused: bool,
-    calls: Calls,
-    reasons: Reasons,
-    usage: Usage,
+    calls: PartialCalls,
+    reasons: EndReasons,
+    usage: TokenUsage,
     started: bool,
 }
 
-impl Collector {
+impl ChatCollector {
     pub(super) fn new(tools: ToolNames) -> Self {
         Self {
-            calls: Calls::new(tools),
+            calls: PartialCalls::new(tools),
             ..Self::default()
         }
     }
 }
 
-impl Collect for Collector {
-    fn take(&mut self, data: &str) -> Result<Next, Failure> {
+impl ReplyCollector for ChatCollector {
+    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure> {
         if data.trim() == "[DONE]" {
-            return Ok(Next::Done);
+            return Ok(StreamProgress::Done);
         }
-        let chunk: Value = serde_json::from_str(&halves::seal(data))
-            .map_err(|_| Failure::Garbage("an event that is not JSON"))?;
+        let chunk: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
+            .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
         if !chunk.is_object() {
-            return Err(Failure::Garbage("an unknown event"));
+            return Err(AttemptFailure::Garbage("an unknown event"));
         }
-        if is_set(&chunk["error"]) {
-            return Err(in_stream(&chunk["error"]));
+        if is_real_error(&chunk["error"]) {
+            return Err(chunk_failure(&chunk["error"]));
         }
         if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
@@ -55,7 +55,7 @@ impl Collect for Collector {
         // choices with one number.
         let choices = chunk["choices"].as_array();
         self.started |= choices.is_some();
-        let is_first = |choice: &&Value| count(&choice["index"]).unwrap_or(0) == 0;
+        let is_first = |choice: &&Value| parse_count(&choice["index"]).unwrap_or(0) == 0;
         for choice in choices.into_iter().flatten().filter(is_first) {
             self.reasons.take(choice["finish_reason"].as_str());
             // A server without streaming sends the whole message.
@@ -64,19 +64,19 @@ impl Collect for Collector {
                 self.delta(delta)?;
             }
         }
-        Ok(Next::More)
+        Ok(StreamProgress::More)
     }
 
     fn is_whole(&self) -> bool {
         self.reasons.is_given()
     }
 
-    fn finish(self: Box<Self>) -> Result<Reply, Failure> {
+    fn finish(self: Box<Self>) -> Result<ModelReply, AttemptFailure> {
         if !self.started {
-            return Err(Failure::Garbage("no message"));
+            return Err(AttemptFailure::Garbage("no message"));
         }
-        let text = join(self.text);
-        let held = Held {
+        let text = join_halves(self.text);
+        let held = ReplyContent {
             calls: self.calls.len(),
             broken: self.calls.broken(),
             text: !text.trim().is_empty(),
@@ -90,40 +90,40 @@ impl Collect for Collector {
         let mut blocks = Vec::new();
         blocks.extend(self.reasoning.block());
         if held.text {
-            blocks.push(Block::Text { text });
+            blocks.push(ReplyBlock::Text { text });
         }
         blocks.extend(self.calls.blocks()?);
-        Ok(Reply {
+        Ok(ModelReply {
             blocks,
             stop,
             usage: self.usage,
-            model: join(self.model),
+            model: join_halves(self.model),
             provider: String::new(),
             cost_micros: None,
         })
     }
 }
 
-impl Collector {
+impl ChatCollector {
     fn count(&mut self, usage: &Value) {
         if !usage.is_object() {
             return;
         }
         let details = &usage["prompt_tokens_details"];
-        let counted = Usage {
-            input_tokens: count(&usage["prompt_tokens"]).unwrap_or(0),
-            output_tokens: count(&usage["completion_tokens"]).unwrap_or(0),
-            cache_read_tokens: count(&details["cached_tokens"]).unwrap_or(0),
-            cache_write_tokens: count(&details["cache_write_tokens"]).unwrap_or(0),
+        let counted = TokenUsage {
+            input_tokens: parse_count(&usage["prompt_tokens"]).unwrap_or(0),
+            output_tokens: parse_count(&usage["completion_tokens"]).unwrap_or(0),
+            cache_read_tokens: parse_count(&details["cached_tokens"]).unwrap_or(0),
+            cache_write_tokens: parse_count(&details["cache_write_tokens"]).unwrap_or(0),
             cache_write_1h_tokens: 0,
         };
         // Some servers count in every event, and send nothing in the last one.
-        if counted != Usage::default() {
+        if counted != TokenUsage::default() {
             self.usage = counted;
         }
     }
 
-    fn delta(&mut self, delta: &Value) -> Result<(), Failure> {
+    fn delta(&mut self, delta: &Value) -> Result<(), AttemptFailure> {
         match &delta["content"] {
             Value::String(text) => self.text.push_str(text),
             // Some servers send the content as a list of typed parts.
@@ -156,7 +156,7 @@ impl Collector {
 
 /// Reasoning as compatible servers send it; each field is sent back under its own name.
 #[derive(Default)]
-struct Reasoning {
+struct ReasoningParts {
     reasoning_content: String,
     reasoning: String,
     details: Vec<Map<String, Value>>,
@@ -165,8 +165,8 @@ struct Reasoning {
 // A reply with more parts is garbage.
 const MOST_PARTS: usize = 4096;
 
-impl Reasoning {
-    fn take(&mut self, delta: &Value) -> Result<(), Failure> {
+impl ReasoningParts {
+    fn take(&mut self, delta: &Value) -> Result<(), AttemptFailure> {
         let text = |field: &str| delta[field].as_str().unwrap_or_default();
         self.reasoning_content.push_str(text("reasoning_content"));
         self.reasoning.push_str(text("reasoning"));
@@ -178,17 +178,17 @@ impl Reasoning {
                     .all(|key| known.get(*key) == part.get(*key))
             };
             match self.details.last_mut().filter(same) {
-                Some(known) => join_parts(known, part),
+                Some(known) => join_reasoning_parts(known, part),
                 None => self.details.push(part.clone()),
             }
         }
         if self.details.len() > MOST_PARTS {
-            return Err(Failure::Garbage("too much reasoning"));
+            return Err(AttemptFailure::Garbage("too much reasoning"));
         }
         Ok(())
     }
 
-    fn block(self) -> Option<Block> {
+    fn block(self) -> Option<ReplyBlock> {
         let texts = [
             ("reasoning_content", self.reasoning_content),
             ("reasoning", self.reasoning),
@@ -207,7 +207,7 @@ impl Reasoning {
         }
         let mut value = Value::Object(value);
         join_all(&mut value);
-        Some(Block::Opaque {
+        Some(ReplyBlock::Opaque {
             dialect: BLOCKS.to_owned(),
             provider: String::new(),
             model: String::new(),
@@ -217,7 +217,7 @@ impl Reasoning {
 }
 
 /// Joins a part that arrives in pieces: texts are appended, of other fields the last value counts.
-fn join_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
+fn join_reasoning_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (field, value) in more {
         let grows = matches!(field.as_str(), "text" | "summary" | "data");
         match (known.get_mut(field), value) {
@@ -229,7 +229,7 @@ fn join_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
 }
 
 /// Returns true for a real error: some servers send an empty one in every event.
-fn is_set(error: &Value) -> bool {
+fn is_real_error(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -239,7 +239,7 @@ fn is_set(error: &Value) -> bool {
 }
 
 /// Converts an error in the middle of a stream. It is final only if the request itself causes it.
-fn in_stream(error: &Value) -> Failure {
+fn chunk_failure(error: &Value) -> AttemptFailure {
     let text = |field: &str| error[field].as_str().unwrap_or_default();
     let class = if error["code"].is_string() {
         text("code")
@@ -247,5 +247,5 @@ fn in_stream(error: &Value) -> Failure {
         text("type")
     };
     let message = error.as_str().unwrap_or_else(|| text("message"));
-    Said::new(class, message).in_stream()
+    ProviderError::new(class, message).in_stream()
 }

@@ -1,27 +1,29 @@
 //! Request bodies, byte for byte where caches depend on it.
 
-use domain::{Block, ToolCall};
+use domain::{ReplyBlock, ToolCall};
 use serde_json::Value;
 
 use super::*;
 use crate::config::ModelSettings;
-use crate::model::dialect::{self, Ask};
-use crate::structured::OutputSchema;
+use crate::model::dialect::{self, ModelRequest};
+use crate::structured_reply::OutputSchema;
 
-pub(super) fn body(settings: &ModelSettings, transcript: &Transcript) -> Value {
-    dialect::named(&settings.dialect).unwrap().body(&Ask {
-        settings,
-        provider: "default",
-        transcript,
-        keep_thinking: true,
-    })
+pub(super) fn body(settings: &ModelSettings, transcript: &ModelTranscript) -> Value {
+    dialect::find_dialect(&settings.dialect)
+        .unwrap()
+        .body(&ModelRequest {
+            settings,
+            provider: "default",
+            transcript,
+            keep_thinking: true,
+        })
 }
 
 fn url(settings: &ModelSettings) -> String {
-    dialect::named(&settings.dialect).unwrap().url(settings)
+    dialect::find_dialect(&settings.dialect).unwrap().url(settings)
 }
 
-fn turn(transcript: &mut Transcript, id: &str) {
+fn turn(transcript: &mut ModelTranscript, id: &str) {
     let call = ToolCall {
         id: id.to_owned(),
         name: "read_file".to_owned(),
@@ -29,8 +31,8 @@ fn turn(transcript: &mut Transcript, id: &str) {
     };
     let result = (id.to_owned(), ToolResult::ok("text"));
     transcript.messages.extend([
-        Message::Assistant(vec![Block::ToolCall(call)]),
-        Message::ToolResults(vec![result]),
+        TranscriptMessage::Assistant(vec![ReplyBlock::ToolCall(call)]),
+        TranscriptMessage::ToolResults(vec![result]),
     ]);
 }
 
@@ -95,7 +97,7 @@ fn cache_marks_follow_shared_to_newest_order() {
 #[test]
 fn cache_marks_last_tool_without_system_prompt() {
     let settings = settings("anthropic", "http://127.0.0.1:1");
-    let bare = Transcript {
+    let bare = ModelTranscript {
         system: Vec::new(),
         ..opening()
     };
@@ -105,7 +107,7 @@ fn cache_marks_last_tool_without_system_prompt() {
         places(&[("tools.0", "1h"), ("messages.0.0", "5m")])
     );
     assert!(shown.get("system").is_none());
-    let once = Transcript {
+    let once = ModelTranscript {
         tools: Vec::new(),
         ..opening()
     };
@@ -134,8 +136,8 @@ fn repeated_content_has_identical_bytes() {
     }
 }
 
-fn thought(provider: &str, model: &str) -> Block {
-    Block::Opaque {
+fn thought(provider: &str, model: &str) -> ReplyBlock {
+    ReplyBlock::Opaque {
         dialect: "anthropic".to_owned(),
         provider: provider.to_owned(),
         model: model.to_owned(),
@@ -146,18 +148,18 @@ fn thought(provider: &str, model: &str) -> Block {
 #[test]
 fn thinking_returns_only_to_its_model() {
     let settings = settings("anthropic", "http://127.0.0.1:1");
-    let redacted = Block::Opaque {
+    let redacted = ReplyBlock::Opaque {
         dialect: "anthropic".to_owned(),
         provider: "default".to_owned(),
         model: "scripted".to_owned(),
         value: json!({ "type": "redacted_thinking", "data": "x" }),
     };
-    let say = |text: &str| Block::Text {
+    let say = |text: &str| ReplyBlock::Text {
         text: text.to_owned(),
     };
     let mut transcript = opening();
     transcript.messages.extend([
-        Message::Assistant(vec![
+        TranscriptMessage::Assistant(vec![
             thought("default", "scripted"),
             redacted,
             say("One."),
@@ -165,9 +167,9 @@ fn thinking_returns_only_to_its_model() {
             thought("default", "another"),
             thought("", ""),
         ]),
-        Message::User("On.".to_owned()),
-        Message::Assistant(vec![thought("backup", "scripted")]),
-        Message::User("On.".to_owned()),
+        TranscriptMessage::User("On.".to_owned()),
+        TranscriptMessage::Assistant(vec![thought("backup", "scripted")]),
+        TranscriptMessage::User("On.".to_owned()),
     ]);
     let shown = body(&settings, &transcript);
     let kinds = |at: usize| -> Vec<String> {
@@ -187,7 +189,7 @@ fn thinking_returns_only_to_its_model() {
 #[test]
 fn reasoning_returns_under_received_field_name() {
     let settings = settings("openai", "http://127.0.0.1:1");
-    let reasoning = Block::Opaque {
+    let reasoning = ReplyBlock::Opaque {
         dialect: "openai".to_owned(),
         provider: "default".to_owned(),
         model: "scripted".to_owned(),
@@ -195,8 +197,8 @@ fn reasoning_returns_under_received_field_name() {
     };
     let mut transcript = opening();
     transcript.messages.extend([
-        Message::Assistant(vec![reasoning]),
-        Message::User("On.".to_owned()),
+        TranscriptMessage::Assistant(vec![reasoning]),
+        TranscriptMessage::User("On.".to_owned()),
     ]);
     assert_eq!(
         body(&settings, &transcript)["messages"][2]["reasoning_content"],
@@ -207,16 +209,20 @@ fn reasoning_returns_under_received_field_name() {
 #[test]
 fn thinking_budget_pauses_after_foreign_reply() {
     let mut settings = settings("anthropic", "http://127.0.0.1:1");
-    settings.thinking = Some(crate::config::Thinking::Budget(2000));
+    settings.thinking = Some(crate::config::ThinkingMode::Budget(2000));
     let mut transcript = opening();
     let budget = json!({ "type": "enabled", "budget_tokens": 2000 });
     assert_eq!(body(&settings, &transcript)["thinking"], budget);
     turn(&mut transcript, "a");
     assert!(body(&settings, &transcript).get("thinking").is_none());
-    transcript.messages.push(Message::Assistant(vec![Block::Text {
-        text: "Done.".to_owned(),
-    }]));
-    transcript.messages.push(Message::User("On.".to_owned()));
+    transcript
+        .messages
+        .push(TranscriptMessage::Assistant(vec![ReplyBlock::Text {
+            text: "Done.".to_owned(),
+        }]));
+    transcript
+        .messages
+        .push(TranscriptMessage::User("On.".to_owned()));
     assert_eq!(body(&settings, &transcript)["thinking"], budget);
 }
 
@@ -228,7 +234,7 @@ fn reply_schema_is_sent_in_each_dialect() {
             "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
         }),
     };
-    let transcript = Transcript {
+    let transcript = ModelTranscript {
         output: Some(output),
         ..opening()
     };
@@ -251,11 +257,11 @@ fn reply_schema_is_sent_in_each_dialect() {
 #[test]
 fn openai_cache_key_follows_phase_and_repository() {
     let openai = from_json(json!({ "dialect": "openai", "name": "gpt-6-sol", "api_key": "k" }));
-    let key = |transcript: &Transcript| body(&openai, transcript)["prompt_cache_key"].clone();
+    let key = |transcript: &ModelTranscript| body(&openai, transcript)["prompt_cache_key"].clone();
     let mut later = opening();
     turn(&mut later, "a");
     assert_eq!(key(&opening()), key(&later));
-    let other = Transcript {
+    let other = ModelTranscript {
         system: vec!["Work.".to_owned(), "There.".to_owned()],
         ..opening()
     };

@@ -1,11 +1,11 @@
 //! Roles, fallbacks and choices of models.
 
 use super::*;
-use crate::model::Choice;
+use crate::model::ModelSelection;
 use domain::ModelFault;
 
 async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
-    let start = |word: &str| ScriptedModel::start(vec![read(), Step::say(word), Step::say(word)]);
+    let start = |word: &str| ScriptedModel::start(vec![read(), ScriptStep::say(word), ScriptStep::say(word)]);
     let (first, second) = (start("First.").await.unwrap(), start("Second.").await.unwrap());
     let settings = from_json(json!({
         "name": "strong", "api_key": MODEL_API_KEY, "base_url": first.url(),
@@ -19,10 +19,10 @@ async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
 }
 
 async fn chat(
-    models: &Models,
-    choice: &Choice,
-    transcript: &Transcript,
-) -> Result<domain::Reply, ModelError> {
+    models: &ModelClients,
+    choice: &ModelSelection,
+    transcript: &ModelTranscript,
+) -> Result<domain::ModelReply, ModelError> {
     models.chat(choice, "jira:ENG-12@1", transcript).await
 }
 
@@ -36,9 +36,13 @@ async fn conversation_continues_at_fallback_and_returns() {
     let (first, second, settings) = pair().await;
     first.set_script(
         "ENG-12",
-        vec![read().thinking("Hm."), Step::say("Unused."), Step::say("First.")],
+        vec![
+            read().thinking("Hm."),
+            ScriptStep::say("Unused."),
+            ScriptStep::say("First."),
+        ],
     );
-    let models = Models::new(&settings).unwrap();
+    let models = ModelClients::new(&settings).unwrap();
     let choice = ModelRole::Default.into();
     let mut transcript = opening();
     let reply = chat(&models, &choice, &transcript).await.unwrap();
@@ -48,24 +52,28 @@ async fn conversation_continues_at_fallback_and_returns() {
     );
     let id = reply.tool_calls().next().unwrap().id.clone();
     transcript.messages.extend([
-        Message::Assistant(reply.blocks),
-        Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+        TranscriptMessage::Assistant(reply.blocks),
+        TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
     ]);
 
-    first.fail_next(Fault::new("/v1/", 3, 529));
+    first.fail_next(ServiceFault::new("/v1/", 3, 529));
     let reply = chat(&models, &choice, &transcript).await.unwrap();
     assert_eq!(
         (reply.provider.as_str(), reply.text().as_str()),
         ("backup", "Second.")
     );
     assert!(!second.calls()[0].request.to_string().contains("Hm."));
-    transcript.messages.push(Message::Assistant(reply.blocks));
-    transcript.messages.push(Message::User("Once more.".to_owned()));
+    transcript
+        .messages
+        .push(TranscriptMessage::Assistant(reply.blocks));
+    transcript
+        .messages
+        .push(TranscriptMessage::User("Once more.".to_owned()));
 
     // The failed provider rests. When it is asked again, it gets its own thinking back.
     let reply = chat(&models, &choice, &transcript).await.unwrap();
     assert_eq!(reply.provider, "backup");
-    let again = Models::new(&settings).unwrap();
+    let again = ModelClients::new(&settings).unwrap();
     let reply = chat(&again, &choice, &transcript).await.unwrap();
     assert_eq!(
         (reply.provider.as_str(), reply.text().as_str()),
@@ -82,8 +90,8 @@ async fn conversation_continues_at_fallback_and_returns() {
 async fn failed_chain_error_names_providers_stays_transient() {
     let (first, second, mut settings) = pair().await;
     settings.providers.get_mut("backup").unwrap().api_key = Some("wrong".into());
-    first.fail_next(Fault::new("/v1/", 9, 529));
-    let models = Models::new(&settings).unwrap();
+    first.fail_next(ServiceFault::new("/v1/", 9, 529));
+    let models = ModelClients::new(&settings).unwrap();
     let error = chat(&models, &ModelRole::Default.into(), &opening())
         .await
         .unwrap_err();
@@ -102,8 +110,8 @@ async fn failed_chain_error_names_providers_stays_transient() {
 #[tokio::test]
 async fn refused_request_skips_fallback_providers() {
     let (first, second, settings) = pair().await;
-    first.fail_next(Fault::new("/v1/", 1, 400));
-    let models = Models::new(&settings).unwrap();
+    first.fail_next(ServiceFault::new("/v1/", 1, 400));
+    let models = ModelClients::new(&settings).unwrap();
     let error = chat(&models, &ModelRole::Default.into(), &opening())
         .await
         .unwrap_err();
@@ -114,8 +122,8 @@ async fn refused_request_skips_fallback_providers() {
 #[tokio::test]
 async fn roles_select_models_unless_choice_overrides() {
     let (first, second, settings) = pair().await;
-    let models = Models::new(&settings).unwrap();
-    let named = |role, model: &str| Choice {
+    let models = ModelClients::new(&settings).unwrap();
+    let named = |role, model: &str| ModelSelection {
         role,
         model: Some(model.to_owned()),
     };
@@ -141,15 +149,15 @@ fn deployment_reply_costs_price_of_real_model() {
         "dialect": "openai", "name": "coder", "api_key": "k",
         "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",
     }));
-    let models = Models::new(&settings).unwrap();
+    let models = ModelClients::new(&settings).unwrap();
     let link = models.links(&ModelRole::Default.into()).remove(0);
     let reply = |model: &str| {
-        link.stamped(domain::Reply {
+        link.stamped(domain::ModelReply {
             blocks: Vec::new(),
             stop: ReplyStop::EndTurn,
-            usage: domain::Usage {
+            usage: domain::TokenUsage {
                 input_tokens: 1000,
-                ..domain::Usage::default()
+                ..domain::TokenUsage::default()
             },
             model: model.to_owned(),
             provider: String::new(),
@@ -167,7 +175,7 @@ fn a_wrong_section_is_named() {
     let with = |key: &str, value: serde_json::Value| {
         let mut settings = main.clone();
         settings[key] = value;
-        crate::model::check(&from_json(settings)).map_err(|error| error.key)
+        crate::model::check_models(&from_json(settings)).map_err(|error| error.key)
     };
     let cases = [
         ("dialect", json!("morse"), "model.dialect"),

@@ -2,17 +2,17 @@
 //! bug reports.
 
 use bytes::Bytes;
-use domain::{Block, Reply, ReplyStop, ToolCall};
+use domain::{ModelReply, ReplyBlock, ReplyStop, ToolCall};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::streams::read_offering;
 use super::*;
-use crate::model::failure::Failure;
+use crate::model::failure::AttemptFailure;
 
 const TOOLS: [&str; 3] = ["read_file", "list_directory", "finish"];
 
-fn read_wire(dialect: &str, wire: &str) -> Result<Reply, Failure> {
+fn read_wire(dialect: &str, wire: &str) -> Result<ModelReply, AttemptFailure> {
     read_offering(&TOOLS, dialect, vec![Bytes::copy_from_slice(wire.as_bytes())])
 }
 
@@ -37,7 +37,7 @@ fn call_delta(call: Value) -> Value {
 }
 
 /// Returns names and paths of a reply's calls.
-fn called(reply: &Reply) -> Vec<(String, String)> {
+fn called(reply: &ModelReply) -> Vec<(String, String)> {
     let shown = |call: &ToolCall| {
         let path = call.input["path"].as_str().map(str::to_owned);
         (call.name.clone(), path.unwrap_or_else(|| call.input.to_string()))
@@ -270,13 +270,16 @@ fn ambiguous_chat_calls_are_garbage() {
         ),
     ] {
         let failure = read_wire("openai", &chat_stream(&deltas, &json!("tool_calls"), DONE)).unwrap_err();
-        assert!(matches!(failure, Failure::Garbage(_)), "{server}: {failure:?}");
+        assert!(
+            matches!(failure, AttemptFailure::Garbage(_)),
+            "{server}: {failure:?}"
+        );
     }
     let cut = [call_delta(
         json!({ "index": 0, "id": "a", "function": function("read_file", "{\"pa") }),
     )];
     let failure = read_wire("openai", &chat_stream(&cut, &json!("cancel"), DONE)).unwrap_err();
-    assert!(matches!(failure, Failure::Garbage(_)), "{failure:?}");
+    assert!(matches!(failure, AttemptFailure::Garbage(_)), "{failure:?}");
 }
 
 #[test]
@@ -298,10 +301,10 @@ fn chat_reply_ends_as_its_content_says() {
     assert_eq!(read_wire("openai", &trailing).unwrap().stop, ReplyStop::MaxTokens);
     // No reason and no content.
     let failure = read_wire("openai", &chat_stream(&[], &Value::Null, DONE)).unwrap_err();
-    assert!(matches!(failure, Failure::Garbage(_)), "{failure:?}");
+    assert!(matches!(failure, AttemptFailure::Garbage(_)), "{failure:?}");
     // Without reason and [DONE] the stream is incomplete.
     let failure = read_wire("openai", &chat_stream(&text, &Value::Null, "")).unwrap_err();
-    assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
+    assert!(matches!(failure, AttemptFailure::Transient { .. }), "{failure:?}");
     // The last event lacks its blank line.
     let bare = chat_stream(&text, &Value::Null, "data: [DONE]");
     assert_eq!(read_wire("openai", &bare).unwrap().text(), "Hm.");
@@ -425,7 +428,7 @@ fn message_blocks_are_separated_for_any_numbers() {
         &message_stream([json!(0), json!(1)], &Value::Null, ""),
     )
     .unwrap_err();
-    assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
+    assert!(matches!(failure, AttemptFailure::Transient { .. }), "{failure:?}");
 }
 
 #[test]
@@ -448,7 +451,7 @@ fn unstreamed_message_reply_is_read() {
 #[test]
 fn wire_ids_follow_call_positions() {
     let call = |id: &str| {
-        Block::ToolCall(ToolCall {
+        ReplyBlock::ToolCall(ToolCall {
             id: id.to_owned(),
             name: "bad name".to_owned(),
             input: json!({}),
@@ -461,8 +464,8 @@ fn wire_ids_follow_call_positions() {
             .map(|id| ((*id).to_owned(), ToolResult::ok("text")))
             .collect();
         transcript.messages.extend([
-            Message::Assistant(ids.iter().map(|id| call(id)).collect()),
-            Message::ToolResults(results),
+            TranscriptMessage::Assistant(ids.iter().map(|id| call(id)).collect()),
+            TranscriptMessage::ToolResults(results),
         ]);
     }
     for dialect in DIALECTS {
@@ -496,12 +499,14 @@ fn original_arguments_return_only_to_their_model() {
     )
     .unwrap();
     for block in &mut reply.blocks {
-        if let Block::Opaque { provider, model, .. } = block {
+        if let ReplyBlock::Opaque { provider, model, .. } = block {
             (*provider, *model) = ("default".to_owned(), "scripted".to_owned());
         }
     }
     let mut transcript = opening();
-    transcript.messages.push(Message::Assistant(reply.blocks));
+    transcript
+        .messages
+        .push(TranscriptMessage::Assistant(reply.blocks));
     let mut same = settings("openai", "http://127.0.0.1:1");
     let sent = |settings: &ModelSettings| {
         super::bodies::body(settings, &transcript)["messages"][2]["tool_calls"][0].clone()

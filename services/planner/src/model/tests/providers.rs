@@ -1,10 +1,10 @@
 //! All providers against the stand-in: credentials, thinking, caches, structured output.
 
-use domain::{Block, ModelFault};
+use domain::{ModelFault, ReplyBlock};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
 
 use super::*;
-use crate::structured::{OutputSchema, read as read_form};
+use crate::structured_reply::{OutputSchema, read_structured as read_form};
 
 fn with(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
     let mut all =
@@ -51,7 +51,7 @@ async fn every_credential_kind_holds_tool_conversation() {
     for place in 0..ways_in("").len() {
         let script = vec![
             read().and_call("read_file", json!({ "path": "b" })),
-            Step::say("Done.").expecting("total = 1"),
+            ScriptStep::say("Done.").expecting("total = 1"),
         ];
         let model = ScriptedModel::start(script).await.unwrap();
         let (dialect, settings) = ways_in(&model.url()).remove(place);
@@ -62,9 +62,10 @@ async fn every_credential_kind_holds_tool_conversation() {
         let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
         let ids = reply.tool_calls().map(|call| call.id.clone());
         let results = ids.zip(results).collect();
-        transcript
-            .messages
-            .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+        transcript.messages.extend([
+            TranscriptMessage::Assistant(reply.blocks),
+            TranscriptMessage::ToolResults(results),
+        ]);
         let reply = asked(&settings, &transcript).await.unwrap();
         assert_eq!(reply.text(), "Done.");
         assert_eq!(model.violations(), Vec::<String>::new());
@@ -75,7 +76,9 @@ async fn every_credential_kind_holds_tool_conversation() {
 
 #[tokio::test]
 async fn refused_credentials_are_named_never_shown() {
-    let model = ScriptedModel::start(vec![Step::say("Hello.")]).await.unwrap();
+    let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
+        .await
+        .unwrap();
     for (_, mut settings) in ways_in(&model.url()) {
         let wrong = || Some("wrong-secret".into());
         settings.api_key = settings.api_key.and(wrong());
@@ -93,20 +96,23 @@ async fn refused_credentials_are_named_never_shown() {
 #[tokio::test]
 async fn thinking_comes_back_with_its_signature() {
     for place in [0, 4] {
-        let script = vec![read().thinking("Where is the cart? »Here«."), Step::say("Done.")];
+        let script = vec![
+            read().thinking("Where is the cart? »Here«."),
+            ScriptStep::say("Done."),
+        ];
         let model = ScriptedModel::start(script).await.unwrap();
         let (_, settings) = ways_in(&model.url()).remove(place);
         let mut transcript = opening();
         let reply = asked(&settings, &transcript).await.unwrap();
-        let Some(Block::Opaque { provider, value, .. }) = reply.blocks.first() else {
+        let Some(ReplyBlock::Opaque { provider, value, .. }) = reply.blocks.first() else {
             panic!("no thinking first: {:?}", reply.blocks);
         };
         assert_eq!(provider, "default");
         assert_eq!(value["thinking"], "Where is the cart? »Here«.");
         let id = reply.tool_calls().next().unwrap().id.clone();
         transcript.messages.extend([
-            Message::Assistant(reply.blocks.clone()),
-            Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+            TranscriptMessage::Assistant(reply.blocks.clone()),
+            TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
         ]);
         assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
         assert_eq!(model.violations(), Vec::<String>::new());
@@ -117,19 +123,19 @@ async fn thinking_comes_back_with_its_signature() {
 
 #[tokio::test]
 async fn refused_thinking_is_omitted_on_retry() {
-    let model = ScriptedModel::start(vec![read().thinking("Hm."), Step::say("Done.")])
+    let model = ScriptedModel::start(vec![read().thinking("Hm."), ScriptStep::say("Done.")])
         .await
         .unwrap();
     let settings = settings("anthropic", &model.url());
     let mut transcript = opening();
     let mut reply = asked(&settings, &transcript).await.unwrap();
-    if let Some(Block::Opaque { value, .. }) = reply.blocks.first_mut() {
+    if let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first_mut() {
         value["signature"] = json!("of another conversation");
     }
     let id = reply.tool_calls().next().unwrap().id.clone();
     transcript.messages.extend([
-        Message::Assistant(reply.blocks),
-        Message::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
+        TranscriptMessage::Assistant(reply.blocks),
+        TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
     ]);
     assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
     assert_eq!(model.violations().len(), 1, "{:?}", model.violations());
@@ -137,7 +143,7 @@ async fn refused_thinking_is_omitted_on_retry() {
 
 #[tokio::test]
 async fn later_turns_and_tickets_read_cache() {
-    let script = || vec![read(), read(), Step::say("Done.")];
+    let script = || vec![read(), read(), ScriptStep::say("Done.")];
     for dialect in ["anthropic", "openai"] {
         let model = ScriptedModel::start(script()).await.unwrap();
         let mut settings = settings(dialect, &model.url());
@@ -151,16 +157,17 @@ async fn later_turns_and_tickets_read_cache() {
             usages.push(reply.usage);
             let ids = reply.tool_calls().map(|call| call.id.clone());
             let results = ids.map(|id| (id, ToolResult::ok("total = 1"))).collect();
-            transcript
-                .messages
-                .extend([Message::Assistant(reply.blocks), Message::ToolResults(results)]);
+            transcript.messages.extend([
+                TranscriptMessage::Assistant(reply.blocks),
+                TranscriptMessage::ToolResults(results),
+            ]);
         }
         assert_eq!(usages[0].cache_read_tokens, 0);
         assert!(usages[1].cache_read_tokens > 2500, "{usages:?}");
         assert!(usages[2].cache_read_tokens >= usages[1].cache_read_tokens);
         let mut other = opening();
         other.system[0] = "Work. ".repeat(2000);
-        other.messages = vec![Message::User("Implement ENG-13.".to_owned())];
+        other.messages = vec![TranscriptMessage::User("Implement ENG-13.".to_owned())];
         let shared = asked(&settings, &other).await.unwrap().usage;
         assert!(shared.cache_read_tokens > 2500, "{shared:?}");
         if dialect == "anthropic" {
@@ -185,11 +192,11 @@ async fn structured_reply_is_read_from_providers() {
         }),
     };
     for place in 0..ways_in("").len() {
-        let model = ScriptedModel::start(vec![Step::say(r#"{"ok":true}"#)])
+        let model = ScriptedModel::start(vec![ScriptStep::say(r#"{"ok":true}"#)])
             .await
             .unwrap();
         let (_, settings) = ways_in(&model.url()).remove(place);
-        let transcript = Transcript {
+        let transcript = ModelTranscript {
             tools: Vec::new(),
             output: Some(output.clone()),
             ..opening()

@@ -2,7 +2,7 @@
 //! interrupted anywhere.
 
 use bytes::Bytes;
-use domain::{Block, ModelFault, Reply, ToolCall, Usage};
+use domain::{ModelFault, ModelReply, ReplyBlock, TokenUsage, ToolCall};
 use futures::stream;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::dialect;
-use crate::model::failure::Failure;
-use crate::model::stream::{Framing, collect};
+use crate::model::failure::AttemptFailure;
+use crate::model::stream::{StreamFraming, collect_reply};
 use crate::model::tool_name::ToolNames;
 
 /// Conversation of a question, two calls and an answer.
@@ -62,16 +62,16 @@ impl Conversation {
     /// Returns a reply in its wire format.
     fn wire(&self, reply: usize) -> Vec<u8> {
         match self.framing() {
-            Framing::ServerSentEvents => self.replies[reply].as_bytes().to_vec(),
-            Framing::AwsEventStream => self.replies[reply].lines().flat_map(chunk).collect(),
+            StreamFraming::ServerSentEvents => self.replies[reply].as_bytes().to_vec(),
+            StreamFraming::AwsEventStream => self.replies[reply].lines().flat_map(chunk).collect(),
         }
     }
 
-    fn framing(&self) -> Framing {
-        dialect::named(self.dialect).unwrap().framing()
+    fn framing(&self) -> StreamFraming {
+        dialect::find_dialect(self.dialect).unwrap().framing()
     }
 
-    fn read(&self, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
+    fn read(&self, pieces: Vec<Bytes>) -> Result<ModelReply, AttemptFailure> {
         read_pieces(self.dialect, pieces)
     }
 }
@@ -85,15 +85,19 @@ fn chunk(event: &str) -> Vec<u8> {
         (":content-type", "application/json"),
         (":message-type", "event"),
     ];
-    testkit::model::frame(&headers, payload.as_bytes())
+    testkit::model::encode_event_frame(&headers, payload.as_bytes())
 }
 
-fn read_pieces(dialect: &str, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
+fn read_pieces(dialect: &str, pieces: Vec<Bytes>) -> Result<ModelReply, AttemptFailure> {
     read_offering(&["get_weather"], dialect, pieces)
 }
 
 /// Reads the reply to a request that offers these tools.
-pub(super) fn read_offering(tools: &[&str], dialect: &str, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
+pub(super) fn read_offering(
+    tools: &[&str],
+    dialect: &str,
+    pieces: Vec<Bytes>,
+) -> Result<ModelReply, AttemptFailure> {
     let tool = |name: &&str| ToolSpec {
         name: (*name).to_owned(),
         description: String::new(),
@@ -101,14 +105,14 @@ pub(super) fn read_offering(tools: &[&str], dialect: &str, pieces: Vec<Bytes>) -
         read_only: true,
     };
     let tools: Vec<ToolSpec> = tools.iter().map(tool).collect();
-    let dialect = dialect::named(dialect).unwrap();
+    let dialect = dialect::find_dialect(dialect).unwrap();
     let pieces = stream::iter(pieces.into_iter().map(Ok));
     let idle = Duration::from_secs(5);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .unwrap();
-    runtime.block_on(collect(
+    runtime.block_on(collect_reply(
         dialect.framing(),
         true,
         pieces,
@@ -121,8 +125,8 @@ fn whole(bytes: &[u8]) -> Vec<Bytes> {
     vec![Bytes::copy_from_slice(bytes)]
 }
 
-fn question() -> Transcript {
-    Transcript {
+fn question() -> ModelTranscript {
+    ModelTranscript {
         system: vec!["Answer.".to_owned(), "Be brief.".to_owned()],
         tools: vec![ToolSpec {
             name: "get_weather".to_owned(),
@@ -132,7 +136,7 @@ fn question() -> Transcript {
             }),
             read_only: true,
         }],
-        messages: vec![Message::User(
+        messages: vec![TranscriptMessage::User(
             "What's the weather in Paris and in Łódź?".to_owned(),
         )],
         output: None,
@@ -140,9 +144,9 @@ fn question() -> Transcript {
 }
 
 /// Adds the provider and model, which the stream itself does not contain.
-fn stamped(mut reply: Reply, model: &str) -> Vec<Block> {
+fn stamped(mut reply: ModelReply, model: &str) -> Vec<ReplyBlock> {
     for block in &mut reply.blocks {
-        if let Block::Opaque {
+        if let ReplyBlock::Opaque {
             provider, model: of, ..
         } = block
         {
@@ -178,8 +182,8 @@ fn conversations_go_as_the_vendors_describe_them() {
         ];
         let results = calls.into_iter().map(|call| call.id).zip(results).collect();
         transcript.messages.extend([
-            Message::Assistant(stamped(reply, &settings.name)),
-            Message::ToolResults(results),
+            TranscriptMessage::Assistant(stamped(reply, &settings.name)),
+            TranscriptMessage::ToolResults(results),
         ]);
         assert_eq!(
             super::bodies::body(&settings, &transcript),
@@ -198,7 +202,7 @@ fn conversations_go_as_the_vendors_describe_them() {
 fn anthropic_counts_hour_cache_writes() {
     let conversation = &conversations()[0];
     let usage = conversation.read(whole(&conversation.wire(0))).unwrap().usage;
-    let wanted = Usage {
+    let wanted = TokenUsage {
         input_tokens: 2312,
         output_tokens: 89,
         cache_read_tokens: 0,
@@ -278,7 +282,7 @@ proptest! {
             wire[place] = byte;
             let read = conversation.read(whole(&wire));
             // Frames have checksums, so damage is always detected.
-            if conversation.framing() == Framing::AwsEventStream && conversation.wire(0) != wire {
+            if conversation.framing() == StreamFraming::AwsEventStream && conversation.wire(0) != wire {
                 prop_assert!(read.is_err());
             }
         }
@@ -294,7 +298,7 @@ fn mid_stream_errors_are_classified() {
     let chunk = |error: Value| format!("data: {}\n\n", json!({ "error": error })).into_bytes();
     let exception = |class: &str, message: &str| {
         let headers = [(":message-type", "exception"), (":exception-type", class)];
-        testkit::model::frame(&headers, json!({ "message": message }).to_string().as_bytes())
+        testkit::model::encode_event_frame(&headers, json!({ "message": message }).to_string().as_bytes())
     };
     let cases = [
         (
@@ -365,7 +369,7 @@ fn reasoning_in_parts_is_put_together_again() {
     let mut wire: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     wire.push_str("data: [DONE]\n\n");
     let reply = read_pieces("openai", whole(wire.as_bytes())).unwrap();
-    let Some(Block::Opaque { value, .. }) = reply.blocks.first() else {
+    let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first() else {
         panic!("no reasoning in {reply:?}");
     };
     assert_eq!(

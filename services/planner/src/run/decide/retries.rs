@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use domain::{Fact, RunId, StopReason, Timestamp};
 
-use super::closing;
-use crate::run::machine::{RunState, hash};
+use super::close_run;
+use crate::run::machine::{PlannerRunState, hash_text};
 
 // Longest delay after the end of a budget's period.
 const LONGEST_SPREAD_MS: u64 = 5 * 60_000;
 
 /// Limits of a run's retries.
 #[derive(Clone, Debug)]
-pub(crate) struct Retries {
+pub(crate) struct RetryPolicy {
     /// Retries in a row. After the last one the run ends and reports the reason. A repository's rules take
     /// precedence.
     pub(crate) most: u32,
@@ -24,9 +24,9 @@ pub(crate) struct Retries {
     pub(crate) waits_for_model: bool,
 }
 
-impl Retries {
+impl RetryPolicy {
     /// Returns the fact after a failure: a scheduled retry, or the end of the run.
-    pub(crate) fn after(&self, state: &RunState, reason: StopReason, now: Timestamp) -> Fact {
+    pub(crate) fn after(&self, state: &PlannerRunState, reason: StopReason, now: Timestamp) -> Fact {
         let own = state
             .request()
             .and_then(|request| request.rules.agent.max_retries);
@@ -34,10 +34,12 @@ impl Retries {
         let attempt = state.retries + 1;
         let is_unheard = matches!(reason, StopReason::ModelFailed { .. }) && !state.has_reply();
         if attempt > most || (is_unheard && !self.waits_for_model) {
-            return closing(state, reason);
+            return close_run(state, reason);
         }
         let due = match reason.resets() {
-            Some(resets) => resets.max(now).plus(Duration::from_millis(spread_ms(&state.run))),
+            Some(resets) => resets
+                .max(now)
+                .plus(Duration::from_millis(resume_spread_ms(&state.run))),
             None => now.plus(Duration::from_millis(self.delay_ms(&state.run, attempt))),
         };
         Fact::RetryScheduled {
@@ -54,7 +56,7 @@ impl Retries {
         let doubled = self
             .base_ms
             .saturating_mul(2_u64.saturating_pow(attempt.saturating_sub(1)));
-        let per_mille = 800 + hash(&format!("{run}:{attempt}")) % 401;
+        let per_mille = 800 + hash_text(&format!("{run}:{attempt}")) % 401;
         doubled
             .min(self.longest_ms)
             .saturating_mul(per_mille)
@@ -64,8 +66,8 @@ impl Retries {
 }
 
 /// Returns the delay after the end of a budget's period, so that waiting runs do not resume together.
-fn spread_ms(run: &RunId) -> u64 {
-    1 + hash(&run.to_string()) % LONGEST_SPREAD_MS
+fn resume_spread_ms(run: &RunId) -> u64 {
+    1 + hash_text(&run.to_string()) % LONGEST_SPREAD_MS
 }
 
 #[cfg(test)]
@@ -76,7 +78,7 @@ mod tests {
         RunId::new("jira:ENG-12".parse().unwrap(), number)
     }
 
-    const RETRIES: Retries = Retries {
+    const RETRIES: RetryPolicy = RetryPolicy {
         most: 5,
         base_ms: 60_000,
         longest_ms: 900_000,

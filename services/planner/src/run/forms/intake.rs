@@ -1,39 +1,40 @@
 //! Form of the triage reply for a ticket to implement.
 
 use domain::{
-    Background, Class, Criterion, GiveUp, Intake, IntakeDecision, JobRequest, ModuleNote, Question, Reply,
-    TicketKind, TicketText, acceptance_criteria, text::bare,
+    AcceptanceCriterion, GiveUp, IntakeDecision, JobRequest, ModelReply, ModuleNote, TicketBackground,
+    TicketIntake, TicketKind, TicketQuestion, TicketText, WorkClass, acceptance_criteria,
+    text::normalize_text,
 };
 use serde::Deserialize;
 
-use crate::run::machine::Argument;
+use crate::run::machine::ArgumentProblem;
 use crate::run::tools::{self, LINES, ask};
-use crate::structured;
+use crate::structured_reply;
 
 const LINE_CHARS: usize = 300;
 const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=2_000;
 
 /// Fields that the model fills in.
 #[derive(Deserialize)]
-struct Form {
+struct IntakeForm {
     kind: TicketKind,
     one_liner: String,
     #[serde(default)]
     root_cause: String,
     #[serde(default)]
-    criteria: Vec<Criterion>,
+    criteria: Vec<AcceptanceCriterion>,
     #[serde(default)]
     components: Vec<String>,
     #[serde(default)]
     modules: Vec<ModuleNote>,
     #[serde(default)]
     files: Vec<String>,
-    class: Class,
+    class: WorkClass,
     #[serde(default)]
     assumptions: Vec<String>,
-    decision: Word,
+    decision: DecisionWord,
     #[serde(default)]
-    questions: Vec<Question>,
+    questions: Vec<TicketQuestion>,
     #[serde(default)]
     decline_kind: Option<GiveUp>,
     #[serde(default)]
@@ -44,51 +45,54 @@ struct Form {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum DecisionWord {
     Go,
     Ask,
     Decline,
 }
 
 /// Reads a triage reply. The ticket's own criteria are added, even if the model omits them.
-pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake, Argument> {
+pub(in crate::run) fn read_intake(
+    reply: &ModelReply,
+    request: &JobRequest,
+) -> Result<TicketIntake, ArgumentProblem> {
     let text = &request.text;
-    let form: Form = structured::read(reply).map_err(Argument::Malformed)?;
+    let form: IntakeForm = structured_reply::read_structured(reply).map_err(ArgumentProblem::Malformed)?;
     let one_liner = form.one_liner.trim();
     if !(5..=LINE_CHARS).contains(&one_liner.chars().count()) || one_liner.contains('\n') {
-        return Err(Argument::OneLiner);
+        return Err(ArgumentProblem::OneLiner);
     }
     let decision = match form.decision {
-        Word::Go => IntakeDecision::Go,
-        Word::Ask => IntakeDecision::Ask {
-            questions: ask::checked(form.questions)?,
+        DecisionWord::Go => IntakeDecision::Go,
+        DecisionWord::Ask => IntakeDecision::Ask {
+            questions: ask::check_questions(form.questions)?,
         },
-        Word::Decline => declined(
+        DecisionWord::Decline => check_decline(
             form.decline_kind,
             &form.reason,
             &form.repeats,
             &request.background,
         )?,
     };
-    Ok(Intake {
+    Ok(TicketIntake {
         kind: form.kind,
         one_liner: one_liner.to_owned(),
-        root_cause: Some(cut(&form.root_cause)).filter(|cause| !cause.is_empty()),
-        criteria: criteria(form.criteria, text)?,
-        components: lines(form.components),
-        modules: modules(form.modules, request)?,
-        files: lines(form.files)
+        root_cause: Some(cut_line(&form.root_cause)).filter(|cause| !cause.is_empty()),
+        criteria: merge_criteria(form.criteria, text)?,
+        components: cut_lines(form.components),
+        modules: resolve_modules(form.modules, request)?,
+        files: cut_lines(form.files)
             .into_iter()
             .filter(|path| is_inside(path))
             .collect(),
         class: form.class,
-        assumptions: lines(form.assumptions),
+        assumptions: cut_lines(form.assumptions),
         decision,
     })
 }
 
 /// Resolves modules by their names in the rules; without rules for modules, they are folders.
-fn modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, Argument> {
+fn resolve_modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, ArgumentProblem> {
     let known = &request.rules.modules;
     let is_known = |note: &ModuleNote| match known.is_empty() {
         true => is_inside(&note.name),
@@ -98,25 +102,25 @@ fn modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNot
     // silently.
     if !known.is_empty() && !found.iter().all(is_known) {
         let known = known.iter().map(|module| module.name.clone()).collect();
-        return Err(Argument::UnknownModule { known });
+        return Err(ArgumentProblem::UnknownModule { known });
     }
     let kept = found.into_iter().filter(is_known).take(LINES);
     let noted = kept.map(|note| ModuleNote {
-        name: cut(&note.name),
-        why: cut(&note.why).replace('\n', " "),
+        name: cut_line(&note.name),
+        why: cut_line(&note.why).replace('\n', " "),
     });
     Ok(noted.collect())
 }
 
-fn declined(
+fn check_decline(
     kind: Option<GiveUp>,
     reason: &str,
     repeats: &str,
-    known: &Background,
-) -> Result<IntakeDecision, Argument> {
+    known: &TicketBackground,
+) -> Result<IntakeDecision, ArgumentProblem> {
     let (reason, repeats) = (reason.trim(), repeats.trim());
     let is_fit = REASON_CHARS.contains(&reason.chars().count());
-    let kind = kind.filter(|_| is_fit).ok_or(Argument::Decline)?;
+    let kind = kind.filter(|_| is_fit).ok_or(ArgumentProblem::Decline)?;
     let known = match kind {
         GiveUp::Duplicate => known.tickets().into_iter().map(str::to_owned).collect(),
         // The code is not checked yet, so only merged work counts.
@@ -135,16 +139,22 @@ fn declined(
             kind,
             reason: format!("{repeats}: {reason}"),
         }),
-        false => Err(Argument::Citation(known)),
+        false => Err(ArgumentProblem::Citation(known)),
     }
 }
 
 /// Returns the ticket's own list first, then additional criteria from its text.
-fn criteria(found: Vec<Criterion>, text: &TicketText) -> Result<Vec<Criterion>, Argument> {
+fn merge_criteria(
+    found: Vec<AcceptanceCriterion>,
+    text: &TicketText,
+) -> Result<Vec<AcceptanceCriterion>, ArgumentProblem> {
     // A quotation proves that the criterion comes from the ticket, not from the model.
-    let said = bare(&words(text));
-    if let Some(foreign) = found.iter().find(|one| !said.contains(&bare(&one.quote))) {
-        return Err(Argument::Quote(cut(&foreign.quote)));
+    let said = normalize_text(&instructing_text(text));
+    if let Some(foreign) = found
+        .iter()
+        .find(|one| !said.contains(&normalize_text(&one.quote)))
+    {
+        return Err(ArgumentProblem::Quote(cut_line(&foreign.quote)));
     }
     let listed = acceptance_criteria(&text.description);
     let is_testable = |quote: &str| {
@@ -152,25 +162,25 @@ fn criteria(found: Vec<Criterion>, text: &TicketText) -> Result<Vec<Criterion>, 
             .iter()
             .any(|one| one.testable && is_about(&one.quote, quote))
     };
-    let mut all: Vec<Criterion> = listed
+    let mut all: Vec<AcceptanceCriterion> = listed
         .iter()
-        .map(|quote| Criterion {
+        .map(|quote| AcceptanceCriterion {
             testable: is_testable(quote),
             quote: quote.clone(),
         })
         .collect();
-    let is_new = |one: &Criterion| !listed.iter().any(|quote| is_about(&one.quote, quote));
+    let is_new = |one: &AcceptanceCriterion| !listed.iter().any(|quote| is_about(&one.quote, quote));
     all.extend(
         found
             .into_iter()
-            .filter(|one| !bare(&one.quote).is_empty() && is_new(one)),
+            .filter(|one| !normalize_text(&one.quote).is_empty() && is_new(one)),
     );
     all.truncate(LINES);
     Ok(all)
 }
 
 /// Returns the text of authors who may request work.
-fn words(text: &TicketText) -> String {
+fn instructing_text(text: &TicketText) -> String {
     let mut words = format!("{}\n{}", text.summary, text.description);
     for comment in text.comments.iter().filter(|comment| comment.may_instruct) {
         words.push('\n');
@@ -181,7 +191,7 @@ fn words(text: &TicketText) -> String {
 
 /// Returns true if one text contains the other, regardless of spaces, punctuation and case.
 pub(in crate::run) fn is_about(one: &str, other: &str) -> bool {
-    let (one, other) = (bare(one), bare(other));
+    let (one, other) = (normalize_text(one), normalize_text(other));
     !one.is_empty() && !other.is_empty() && (one.contains(&other) || other.contains(&one))
 }
 
@@ -192,10 +202,10 @@ fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn cut(text: &str) -> String {
-    tools::cut(text, LINE_CHARS)
+fn cut_line(text: &str) -> String {
+    tools::truncate_text(text, LINE_CHARS)
 }
 
-fn lines(all: Vec<String>) -> Vec<String> {
-    tools::lines(all, LINE_CHARS)
+fn cut_lines(all: Vec<String>) -> Vec<String> {
+    tools::truncate_lines(all, LINE_CHARS)
 }

@@ -8,18 +8,18 @@ use crate::run::{machine::JobSpec, phases};
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::AddressReview),
     phases: &[
-        phases::seen::PHASE,
+        phases::acknowledge::PHASE,
         phases::announce::PHASE,
-        phases::open::PHASE,
+        phases::open_workspace::PHASE,
         phases::work::PHASE,
-        phases::tidy::PHASE,
+        phases::auto_fix::PHASE,
         phases::prove::PHASE,
-        phases::keep::PHASE,
+        phases::restore_best::PHASE,
         phases::commit::PHASE,
         phases::gate::PHASE,
         phases::deliver::PHASE,
         phases::report_back::PHASE,
-        phases::done::PHASE,
+        phases::mark_done::PHASE,
     ],
     is_awaited: true,
 };

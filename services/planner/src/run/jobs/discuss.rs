@@ -7,10 +7,10 @@ use crate::run::{machine::JobSpec, phases};
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::Discuss),
     phases: &[
-        phases::seen::PHASE,
-        phases::open::PHASE,
+        phases::acknowledge::PHASE,
+        phases::open_workspace::PHASE,
         phases::discuss::PHASE,
-        phases::done::PHASE,
+        phases::mark_done::PHASE,
     ],
     is_awaited: true,
 };

@@ -6,14 +6,14 @@ mod discuss;
 mod fix_ci;
 mod implement;
 mod notice;
-mod rehearse;
+mod rehearsal;
 mod review;
 mod triage;
-mod unsupported;
+mod unsupported_job;
 
-use domain::Phase;
+use domain::RunPhase;
 
-use super::machine::{DialogSpec, Input, JobSpec, RunState};
+use super::machine::{DialogSpec, JobSpec, PlannerRunState, RunInput};
 
 /// Every job that a trigger can request.
 const JOBS: [&JobSpec; 8] = [
@@ -24,26 +24,29 @@ const JOBS: [&JobSpec; 8] = [
     &answer::JOB,
     &discuss::JOB,
     &review::JOB,
-    &rehearse::JOB,
+    &rehearsal::JOB,
 ];
 
 /// Returns the job of a run.
-pub(super) fn spec(state: &RunState) -> &'static JobSpec {
+pub(super) fn job_spec(state: &PlannerRunState) -> &'static JobSpec {
     match &state.input {
-        Input::Notice(..) => &notice::JOB,
-        Input::Request(request) => JOBS
+        RunInput::Notice(..) => &notice::JOB,
+        RunInput::Request(request) => JOBS
             .into_iter()
             .find(|spec| spec.job == Some(request.job))
-            .unwrap_or(&unsupported::JOB),
+            .unwrap_or(&unsupported_job::JOB),
     }
 }
 
 /// Returns the conversations of a run's job.
-pub(crate) fn dialogs(state: &RunState) -> impl Iterator<Item = &'static DialogSpec> {
-    spec(state).phases.iter().filter_map(|spec| spec.dialog.as_ref())
+pub(crate) fn job_dialogs(state: &PlannerRunState) -> impl Iterator<Item = &'static DialogSpec> {
+    job_spec(state)
+        .phases
+        .iter()
+        .filter_map(|spec| spec.dialog.as_ref())
 }
 
 /// Returns a run's conversation for a phase.
-pub(super) fn dialog(state: &RunState, phase: Phase) -> Option<&'static DialogSpec> {
-    dialogs(state).find(|dialog| dialog.phase == phase)
+pub(super) fn phase_dialog(state: &PlannerRunState, phase: RunPhase) -> Option<&'static DialogSpec> {
+    job_dialogs(state).find(|dialog| dialog.phase == phase)
 }

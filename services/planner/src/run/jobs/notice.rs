@@ -4,6 +4,6 @@ use crate::run::{machine::JobSpec, phases};
 
 pub(super) const JOB: JobSpec = JobSpec {
     job: None,
-    phases: &[phases::tell::PHASE],
+    phases: &[phases::notify::PHASE],
     is_awaited: true,
 };

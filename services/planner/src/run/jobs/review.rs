@@ -7,8 +7,8 @@ use crate::run::{machine::JobSpec, phases};
 pub(super) const JOB: JobSpec = JobSpec {
     job: Some(Job::Review),
     phases: &[
-        phases::seen::PHASE,
-        phases::open::PHASE,
+        phases::acknowledge::PHASE,
+        phases::open_workspace::PHASE,
         phases::pull_request::PHASE,
     ],
     is_awaited: true,

@@ -1,11 +1,11 @@
 //! Spending of a run, its limits, and the hints about them for the model.
 
 use domain::{
-    About, Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits,
-    SharedBudget, StopReason, TicketLimits, Usage,
+    BudgetScope, BudgetUnit, Dollars, Fact, JobRequest, JobSubject, JournalEntry, ModelHint, ModelReply,
+    RunLimits, RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, TokenUsage,
 };
 
-use super::{Call, DialogSpec, RunState, Turn};
+use super::{DialogSpec, DialogTurn, PlannerRunState, TurnCall};
 
 // Percent of the run's limits that the work leaves for the phases after it.
 const RESERVED: u64 = 10;
@@ -19,7 +19,7 @@ const REPAIR_TURNS: u32 = 30;
 
 /// Spending of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spending {
+pub(crate) struct RunSpending {
     pub(crate) tokens: u64,
     pub(crate) cost: u64,
     /// Model that replied although its price is unknown.
@@ -28,12 +28,12 @@ pub(crate) struct Spending {
     pub(crate) busy_ms: u64,
 }
 
-impl Spending {
-    pub(super) fn replied(&mut self, reply: &Reply) {
+impl RunSpending {
+    pub(super) fn replied(&mut self, reply: &ModelReply) {
         self.tokens += reply.usage.input_tokens + reply.usage.output_tokens;
         match reply.cost_micros {
             Some(cost) => self.cost += cost,
-            None if reply.usage == Usage::default() => {
+            None if reply.usage == TokenUsage::default() => {
                 self.unpriced = Some(format!("{} (its replies count no tokens)", reply.model));
             }
             None => self.unpriced = Some(reply.model.clone()),
@@ -41,9 +41,9 @@ impl Spending {
     }
 }
 
-impl RunState {
+impl PlannerRunState {
     /// Counts the time up to an entry, unless the run waited for users, a slot or a planner.
-    pub(super) fn count_time(&mut self, entry: &Entry) {
+    pub(super) fn count_time(&mut self, entry: &JournalEntry) {
         let waited = matches!(
             entry.fact,
             Fact::TakenOver { .. }
@@ -60,7 +60,7 @@ impl RunState {
 
 /// Limits from the planner's settings.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Allowance {
+pub(crate) struct BudgetAllowance {
     /// Limits of a run where its rules set none.
     pub(crate) usual: RunLimits,
     /// Ceiling of a run's limits, which no rule can raise.
@@ -70,15 +70,15 @@ pub(crate) struct Allowance {
     pub(crate) most_ticket: TicketLimits,
 }
 
-impl Allowance {
+impl BudgetAllowance {
     /// Returns the limits of a run.
     pub(crate) fn limits(&self, request: &JobRequest) -> RunLimits {
         let wanted = &request.rules.agent.budget;
         let (usual, most) = (&self.usual, &self.most);
         RunLimits {
-            cost_usd: least(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
-            tokens: least(wanted.tokens.or(usual.tokens), most.tokens),
-            minutes: least(wanted.minutes.or(usual.minutes), most.minutes),
+            cost_usd: smaller_limit(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
+            tokens: smaller_limit(wanted.tokens.or(usual.tokens), most.tokens),
+            minutes: smaller_limit(wanted.minutes.or(usual.minutes), most.minutes),
             context: usual.context,
             context_by_role: usual.context_by_role.clone(),
         }
@@ -89,15 +89,15 @@ impl Allowance {
         let wanted = &request.rules.agent.budget.ticket;
         let (usual, most) = (&self.usual_ticket, &self.most_ticket);
         let limits = TicketLimits {
-            cost_usd: least(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
-            tokens: least(wanted.tokens.or(usual.tokens), most.tokens),
+            cost_usd: smaller_limit(wanted.cost_usd.or(usual.cost_usd), most.cost_usd),
+            tokens: smaller_limit(wanted.tokens.or(usual.tokens), most.tokens),
             ..TicketLimits::default()
         };
         (limits != TicketLimits::default()).then_some(limits)
     }
 }
 
-fn least<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
+fn smaller_limit<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
     match (wanted, most) {
         (Some(wanted), Some(most)) => Some(wanted.min(most)),
         (wanted, most) => wanted.or(most),
@@ -105,23 +105,23 @@ fn least<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
 }
 
 /// Returns the maximum of turns of the work.
-pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
+pub(crate) fn turn_limit(state: &PlannerRunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.class());
     match request.about {
-        About::Checks(_) => turns.min(REPAIR_TURNS),
-        About::Ticket
-        | About::Review(_)
-        | About::Question(_)
-        | About::Change(_)
-        | About::Discussion(_)
-        | About::Rehearsal(_) => turns,
+        JobSubject::Checks(_) => turns.min(REPAIR_TURNS),
+        JobSubject::Ticket
+        | JobSubject::Review(_)
+        | JobSubject::Question(_)
+        | JobSubject::Change(_)
+        | JobSubject::Discussion(_)
+        | JobSubject::Rehearsal(_) => turns,
     }
 }
 
 /// One limit, in millionths of a dollar, tokens or milliseconds.
-struct Measure {
-    of: Of,
-    budget: Budget,
+struct LimitMeasure {
+    of: LimitScope,
+    budget: BudgetUnit,
     spent: u64,
     /// Share of the limit that a conversation may spend.
     own: u64,
@@ -129,19 +129,21 @@ struct Measure {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum LimitScope {
     Run,
     Ticket,
 }
 
-fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
+fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Item = LimitMeasure> {
     let limits = state.limits.clone().unwrap_or_default();
     let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
     // Phases up to the work share nine tenths; the phases after it must find a rest.
     let share = match phase {
-        Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer | Phase::Discuss => 100 - RESERVED,
-        Phase::Review | Phase::Triage | Phase::PullRequest => 100,
+        RunPhase::Intake | RunPhase::Plan | RunPhase::Work | RunPhase::Answer | RunPhase::Discuss => {
+            100 - RESERVED
+        }
+        RunPhase::Review | RunPhase::Triage | RunPhase::PullRequest => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
     let (cost, tokens) = (
@@ -150,27 +152,32 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     );
     let all = [
         (
-            Of::Run,
-            Budget::Cost,
+            LimitScope::Run,
+            BudgetUnit::Cost,
             spending.cost,
             limits.cost_usd.map(Dollars::micros),
         ),
-        (Of::Run, Budget::Tokens, spending.tokens, limits.tokens),
-        (Of::Run, Budget::Minutes, spending.busy_ms, minutes),
         (
-            Of::Ticket,
-            Budget::Cost,
+            LimitScope::Run,
+            BudgetUnit::Tokens,
+            spending.tokens,
+            limits.tokens,
+        ),
+        (LimitScope::Run, BudgetUnit::Minutes, spending.busy_ms, minutes),
+        (
+            LimitScope::Ticket,
+            BudgetUnit::Cost,
             cost,
             ticket.cost_usd.map(Dollars::micros),
         ),
-        (Of::Ticket, Budget::Tokens, tokens, ticket.tokens),
+        (LimitScope::Ticket, BudgetUnit::Tokens, tokens, ticket.tokens),
     ];
     all.into_iter().filter_map(move |(of, budget, spent, limit)| {
         let limit = limit?;
         // In 128 bits, because the limit may be near the maximum of u64.
         let own = u128::from(limit) * u128::from(share) / 100;
         let own = u64::try_from(own).unwrap_or(u64::MAX);
-        Some(Measure {
+        Some(LimitMeasure {
             of,
             budget,
             spent,
@@ -181,7 +188,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
 }
 
 /// Returns the model without a known price that replied, if money is limited for the run or its ticket.
-fn unpriced(state: &RunState) -> Option<&String> {
+fn unpriced_model(state: &PlannerRunState) -> Option<&String> {
     let limits = state.limits.as_ref()?;
     let ticket = state.ticket_limits.and_then(|ticket| ticket.cost_usd);
     limits.cost_usd.or(ticket).and(state.spending.unpriced.as_ref())
@@ -189,41 +196,49 @@ fn unpriced(state: &RunState) -> Option<&String> {
 
 /// Returns the reason that a conversation must end: its share is spent, the price is unknown, or a shared
 /// budget has no room.
-pub(crate) fn spent(state: &RunState, phase: Phase) -> Option<StopReason> {
-    if let Some(model) = unpriced(state) {
+pub(crate) fn spent_reason(state: &PlannerRunState, phase: RunPhase) -> Option<StopReason> {
+    if let Some(model) = unpriced_model(state) {
         let model = model.clone();
         return Some(StopReason::PriceUnknown { model });
     }
-    let spent = measures(state, phase).find(|measure| measure.spent >= measure.own);
+    let spent = limit_measures(state, phase).find(|measure| measure.spent >= measure.own);
     spent
         .map(|measure| measure.reason(state, 0))
         .or_else(|| state.refused().cloned())
 }
 
 /// Returns the reason that the ticket's budget has no room for a call with this upper bound.
-pub(crate) fn no_room(state: &RunState, phase: Phase, most: Amount) -> Option<StopReason> {
+pub(crate) fn ticket_room_refusal(
+    state: &PlannerRunState,
+    phase: RunPhase,
+    most: SpendAmount,
+) -> Option<StopReason> {
     let needs = |budget| match budget {
-        Budget::Cost => most.cost_micros,
-        Budget::Tokens => most.tokens,
-        Budget::Minutes => 0,
+        BudgetUnit::Cost => most.cost_micros,
+        BudgetUnit::Tokens => most.tokens,
+        BudgetUnit::Minutes => 0,
     };
     // Only the ticket's measures: limits of the run itself end the work by `spent`, after the call.
-    let mut of_ticket = measures(state, phase).filter(|measure| measure.of == Of::Ticket);
+    let mut of_ticket = limit_measures(state, phase).filter(|measure| measure.of == LimitScope::Ticket);
     let full = of_ticket.find(|measure| measure.spent.saturating_add(needs(measure.budget)) > measure.own)?;
     Some(full.reason(state, needs(full.budget)))
 }
 
-impl Measure {
-    fn reason(&self, state: &RunState, needs: u64) -> StopReason {
+impl LimitMeasure {
+    fn reason(&self, state: &PlannerRunState, needs: u64) -> StopReason {
         let Self {
             budget, spent, limit, ..
         } = *self;
-        let unit = if budget == Budget::Minutes { MINUTE_MS } else { 1 };
+        let unit = if budget == BudgetUnit::Minutes {
+            MINUTE_MS
+        } else {
+            1
+        };
         let (spent, limit) = (spent / unit, limit / unit);
         match self.of {
-            Of::Run => StopReason::BudgetSpent { budget, spent, limit },
-            Of::Ticket => StopReason::SharedBudgetSpent(SharedBudget {
-                of: BudgetOf::Ticket,
+            LimitScope::Run => StopReason::BudgetSpent { budget, spent, limit },
+            LimitScope::Ticket => StopReason::SharedBudgetSpent(SharedBudget {
+                of: BudgetScope::Ticket,
                 name: state.run.ticket().to_string(),
                 period: None,
                 budget,
@@ -236,7 +251,7 @@ impl Measure {
     }
 }
 
-impl RunState {
+impl PlannerRunState {
     /// Returns the reason that the last call was not made, unless the budget's period has ended since.
     pub(crate) fn refused(&self) -> Option<&StopReason> {
         let is_over = |reason: &&StopReason| reason.resets().is_some_and(|resets| resets <= self.last_at);
@@ -245,57 +260,59 @@ impl RunState {
 }
 
 /// Returns the hint about limits that the model lacks; each part appears once.
-pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
+pub(super) fn budget_hint(state: &PlannerRunState, dialog: &DialogSpec) -> Option<ModelHint> {
     let turns = match dialog.phase {
-        Phase::Work => state.turns_of(dialog),
-        Phase::Intake
-        | Phase::Plan
-        | Phase::Review
-        | Phase::Triage
-        | Phase::Answer
-        | Phase::Discuss
-        | Phase::PullRequest => return None,
+        RunPhase::Work => state.turns_of(dialog),
+        RunPhase::Intake
+        | RunPhase::Plan
+        | RunPhase::Review
+        | RunPhase::Triage
+        | RunPhase::Answer
+        | RunPhase::Discuss
+        | RunPhase::PullRequest => return None,
     };
     // A hint follows the results of a turn.
     turns.last()?;
     let limit = turn_limit(state, state.request()?);
     let done = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-    let parts = measures(state, dialog.phase).map(|measure| percent(measure.spent, measure.own));
-    let most = parts.chain([percent(done.into(), limit.into())]).max()?;
+    let parts = limit_measures(state, dialog.phase).map(|measure| spent_percent(measure.spent, measure.own));
+    let most = parts.chain([spent_percent(done.into(), limit.into())]).max()?;
     let used = TOLD_AT.into_iter().find(|part| u64::from(*part) <= most)?;
-    (told(turns) < used).then(|| Hint::Budget {
+    (reported_percent(turns) < used).then(|| ModelHint::Budget {
         used,
         turns: limit.saturating_sub(done),
-        left: left(state, dialog.phase),
+        left: remaining_limits(state, dialog.phase),
     })
 }
 
-fn percent(spent: u64, limit: u64) -> u64 {
+fn spent_percent(spent: u64, limit: u64) -> u64 {
     let part = u128::from(spent) * 100 / u128::from(limit.max(1));
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
 /// Returns the largest percentage that these turns reported to the model; 0: none.
-fn told(turns: &[Turn]) -> u8 {
+fn reported_percent(turns: &[DialogTurn]) -> u8 {
     let hints = turns.iter().flat_map(|turn| &turn.hints);
     let parts = hints.filter_map(|hint| match hint {
-        Hint::Budget { used, .. } => Some(*used),
-        Hint::Repeating(_) => None,
+        ModelHint::Budget { used, .. } => Some(*used),
+        ModelHint::Repeating(_) => None,
     });
     parts.max().unwrap_or(0)
 }
 
-fn left(state: &RunState, phase: Phase) -> RunLimits {
+fn remaining_limits(state: &PlannerRunState, phase: RunPhase) -> RunLimits {
     let mut left = RunLimits::default();
-    for Measure {
+    for LimitMeasure {
         budget, spent, own, ..
-    } in measures(state, phase)
+    } in limit_measures(state, phase)
     {
         let rest = own.saturating_sub(spent);
         match budget {
-            Budget::Cost => left.cost_usd = least(left.cost_usd, Some(Dollars::from_micros(rest))),
-            Budget::Tokens => left.tokens = least(left.tokens, Some(rest)),
-            Budget::Minutes => left.minutes = least(left.minutes, Some(rest / MINUTE_MS)),
+            BudgetUnit::Cost => {
+                left.cost_usd = smaller_limit(left.cost_usd, Some(Dollars::from_micros(rest)))
+            }
+            BudgetUnit::Tokens => left.tokens = smaller_limit(left.tokens, Some(rest)),
+            BudgetUnit::Minutes => left.minutes = smaller_limit(left.minutes, Some(rest / MINUTE_MS)),
         }
     }
     left
@@ -303,7 +320,7 @@ fn left(state: &RunState, phase: Phase) -> RunLimits {
 
 /// Returns true if a call of the last turn is too late: the model knew that only the tools that end the
 /// work are accepted.
-pub(crate) fn is_late(state: &RunState, dialog: &DialogSpec, call: &Call) -> bool {
+pub(crate) fn is_late_call(state: &PlannerRunState, dialog: &DialogSpec, call: &TurnCall) -> bool {
     let is_exit = dialog
         .tools
         .iter()
@@ -312,8 +329,8 @@ pub(crate) fn is_late(state: &RunState, dialog: &DialogSpec, call: &Call) -> boo
 }
 
 /// Returns true if the model knew before its last turn that only the tools that end the work are accepted.
-pub(crate) fn has_exits_only(state: &RunState, phase: Phase) -> bool {
+pub(crate) fn has_exits_only(state: &PlannerRunState, phase: RunPhase) -> bool {
     let last = state.dialogs.iter().rev().find(|dialog| dialog.phase == phase);
     let turns = last.map_or(&[][..], |dialog| &dialog.turns);
-    told(&turns[..turns.len().saturating_sub(1)]) >= EXITS_ONLY_AT
+    reported_percent(&turns[..turns.len().saturating_sub(1)]) >= EXITS_ONLY_AT
 }

@@ -3,9 +3,9 @@
 //! Old results are omitted in large, rare steps, because each step invalidates the provider's cache once.
 //! After that a summary replaces the first turns.
 
-use domain::{Block, Fact, Repetition, RepetitionKind, ReportOutcome, StopReason};
+use domain::{Fact, OutboundOutcome, RepetitionKind, ReplyBlock, StopReason, TurnRepetition};
 
-use super::{Call, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
+use super::{CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, TurnCall, TurnCallState};
 
 // Percent of the limit that the newest results may keep.
 const KEPT: u64 = 50;
@@ -24,7 +24,7 @@ const REST: usize = 5;
 const MOST_OVERFLOWS: u32 = 3;
 
 /// Next step that a conversation's length requires.
-pub(super) enum Room {
+pub(super) enum ContextStep {
     /// The conversation fits as it is.
     Enough,
     /// Results of the first turns are omitted.
@@ -40,15 +40,15 @@ pub(super) enum Room {
 }
 
 /// Returns the next step that a conversation's length requires.
-pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
+pub(super) fn next_context_step(state: &PlannerRunState, spec: &DialogSpec) -> ContextStep {
     let Some(dialog) = state.known(spec) else {
-        return Room::Enough;
+        return ContextStep::Enough;
     };
     if dialog.room.pending.is_some() {
-        return Room::Awaited;
+        return ContextStep::Awaited;
     }
     if dialog.room.overflows > dialog.room.answered {
-        return forced(state, dialog);
+        return step_after_refusal(state, dialog);
     }
     let limit = state
         .limits
@@ -58,63 +58,63 @@ pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
     let learned = state.learned_limit(dialog).filter(|_| dialog.room.overflows == 0);
     let limits = [limit, learned];
     match limits.into_iter().flatten().min() {
-        Some(limit) => wanted(state, dialog, limit),
-        None => Room::Enough,
+        Some(limit) => step_at_limit(state, dialog, limit),
+        None => ContextStep::Enough,
     }
 }
 
 /// Returns the step when the conversation reaches its own limit.
-fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
+fn step_at_limit(state: &PlannerRunState, dialog: &PhaseDialog, limit: u64) -> ContextStep {
     let turns = &dialog.turns;
-    let length = length(dialog, turns);
+    let length = conversation_length(dialog, turns);
     if length < limit {
-        return Room::Enough;
+        return ContextStep::Enough;
     }
     let worth = limit * WORTH / 100;
-    let old = turns.len() - kept(turns, limit * KEPT / 100, of_results);
-    let tokens = of_old_results(dialog, old);
+    let old = turns.len() - count_kept_turns(turns, limit * KEPT / 100, results_tokens);
+    let tokens = clearable_tokens(dialog, old);
     if tokens >= worth {
-        return Room::Clear { turns: old, tokens };
+        return ContextStep::Clear { turns: old, tokens };
     }
-    let first = turns.len() - kept(turns, limit * KEPT_BESIDE_SUMMARY / 100, of_turn);
-    let tokens = of_first_turns(dialog, first);
+    let first = turns.len() - count_kept_turns(turns, limit * KEPT_BESIDE_SUMMARY / 100, turn_tokens);
+    let tokens = first_turns_tokens(dialog, first);
     let fits = length.saturating_sub(tokens) <= limit * FITS / 100;
-    if tokens < worth || !fits || is_at_rest(dialog) {
-        return Room::Enough;
+    if tokens < worth || !fits || has_recent_failure(dialog) {
+        return ContextStep::Enough;
     }
     match idle_since_summary(state, dialog) {
-        Some(turns) => Room::Idle(turns),
-        None => Room::Summary { turns: first, tokens },
+        Some(turns) => ContextStep::Idle(turns),
+        None => ContextStep::Summary { turns: first, tokens },
     }
 }
 
 /// Returns the step after the provider refused the conversation for its length. First all results except
 /// the last turn's are omitted, then a summary replaces all turns except the last.
-fn forced(state: &RunState, dialog: &Dialog) -> Room {
+fn step_after_refusal(state: &PlannerRunState, dialog: &PhaseDialog) -> ContextStep {
     let old = dialog.turns.len().saturating_sub(1);
-    let (results, first) = (of_old_results(dialog, old), of_first_turns(dialog, old));
-    let may_sum_up = first > 0 && !is_at_rest(dialog) && idle_since_summary(state, dialog).is_none();
+    let (results, first) = (clearable_tokens(dialog, old), first_turns_tokens(dialog, old));
+    let may_sum_up = first > 0 && !has_recent_failure(dialog) && idle_since_summary(state, dialog).is_none();
     match dialog.room.overflows {
-        MOST_OVERFLOWS.. => Room::Full,
-        _ if results > 0 => Room::Clear {
+        MOST_OVERFLOWS.. => ContextStep::Full,
+        _ if results > 0 => ContextStep::Clear {
             turns: old,
             tokens: results,
         },
-        _ if may_sum_up => Room::Summary {
+        _ if may_sum_up => ContextStep::Summary {
             turns: old,
             tokens: first,
         },
-        _ => Room::Full,
+        _ => ContextStep::Full,
     }
 }
 
 /// Returns true if the provider refuses a conversation that cannot be shortened.
-pub(crate) fn is_full(state: &RunState, spec: &DialogSpec) -> bool {
-    matches!(room(state, spec), Room::Full)
+pub(crate) fn is_context_full(state: &PlannerRunState, spec: &DialogSpec) -> bool {
+    matches!(next_context_step(state, spec), ContextStep::Full)
 }
 
 /// Returns the stop reason of a run whose conversation cannot be shortened.
-pub(crate) fn full_reason(state: &RunState) -> StopReason {
+pub(crate) fn full_reason(state: &PlannerRunState) -> StopReason {
     let refusal = state.dialog().and_then(|dialog| dialog.room.refusal.clone());
     refusal.map_or(StopReason::ContextTooLong, |detail| StopReason::ModelFailed {
         detail,
@@ -122,11 +122,11 @@ pub(crate) fn full_reason(state: &RunState) -> StopReason {
 }
 
 /// Returns the repetition of a conversation that grows without progress.
-pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
-    let Room::Idle(turns) = room(state, spec) else {
+pub(crate) fn idle_repetition(state: &PlannerRunState, spec: &DialogSpec) -> Option<TurnRepetition> {
+    let ContextStep::Idle(turns) = next_context_step(state, spec) else {
         return None;
     };
-    Some(Repetition {
+    Some(TurnRepetition {
         kind: RepetitionKind::Summaries,
         turns: u32::try_from(turns).unwrap_or(u32::MAX),
         tools: Vec::new(),
@@ -134,69 +134,71 @@ pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
 }
 
 /// Returns the fact that shortens a conversation.
-pub(super) fn fact(state: &RunState, spec: &DialogSpec, room: &Room) -> Option<Fact> {
+pub(super) fn context_fact(state: &PlannerRunState, spec: &DialogSpec, room: &ContextStep) -> Option<Fact> {
     let phase = spec.phase;
     let count = |turns: usize| u32::try_from(turns).unwrap_or(u32::MAX);
     match *room {
-        Room::Clear { turns, tokens } => Some(Fact::ContextCleared {
+        ContextStep::Clear { turns, tokens } => Some(Fact::ContextCleared {
             phase,
             turns: count(turns),
             tokens,
         }),
-        Room::Summary { turns, tokens } => Some(Fact::SummaryRequested {
+        ContextStep::Summary { turns, tokens } => Some(Fact::SummaryRequested {
             id: state.next_id(),
             phase,
             turns: count(turns),
             tokens,
         }),
-        Room::Enough | Room::Awaited | Room::Idle(_) | Room::Full => None,
+        ContextStep::Enough | ContextStep::Awaited | ContextStep::Idle(_) | ContextStep::Full => None,
     }
 }
 
 /// Returns true shortly after a failed summary.
-fn is_at_rest(dialog: &Dialog) -> bool {
+fn has_recent_failure(dialog: &PhaseDialog) -> bool {
     let failed = dialog.room.failed_at;
     failed.is_some_and(|at| dialog.turns.len() < at + REST)
 }
 
 /// Returns the number of turns since the last summary if they made no progress: no file changed, no phase
 /// ended.
-fn idle_since_summary(state: &RunState, dialog: &Dialog) -> Option<usize> {
+fn idle_since_summary(state: &PlannerRunState, dialog: &PhaseDialog) -> Option<usize> {
     let last = dialog.room.summary.as_ref()?;
     let since = dialog.turns.get(last.made_after..)?;
-    let changed = |call: &Call| matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
+    let changed = |call: &TurnCall| matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
     let is_idle = !since.iter().flat_map(|turn| &turn.calls).any(changed) && state.settled < last.position;
     is_idle.then_some(since.len())
 }
 
 /// Returns the tokens of the next call: the provider's last count, plus added turns, minus omitted ones.
 /// Without a count the length is estimated.
-pub(super) fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
+pub(super) fn conversation_length(dialog: &PhaseDialog, turns: &[DialogTurn]) -> u64 {
     let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
     let room = &dialog.room;
     match last {
         Some((turn, reply)) if reply.usage.input_tokens > 0 => {
-            let counted = reply.usage.input_tokens + reply.usage.output_tokens + of_results(turn);
+            let counted = reply.usage.input_tokens + reply.usage.output_tokens + results_tokens(turn);
             counted.saturating_sub(room.freed)
         }
         _ => {
             let summary = room
                 .summary
                 .as_ref()
-                .map_or(0, |summary| tokens_of(summary.text.len()));
-            summary + of_first_turns(dialog, turns.len())
+                .map_or(0, |summary| estimate_tokens(summary.text.len()));
+            summary + first_turns_tokens(dialog, turns.len())
         }
     }
 }
 
 /// Returns the approximate tokens before the last turn, as far as the provider counted them.
-pub(crate) fn known_length(state: &RunState, spec: &DialogSpec) -> u64 {
-    let before = |dialog: &Dialog| length(dialog, &dialog.turns[..dialog.turns.len().saturating_sub(1)]);
+pub(crate) fn counted_length(state: &PlannerRunState, spec: &DialogSpec) -> u64 {
+    let before = |dialog: &PhaseDialog| {
+        conversation_length(dialog, &dialog.turns[..dialog.turns.len().saturating_sub(1)])
+    };
     state.known(spec).map_or(0, before)
 }
 
 /// Returns the number of last turns whose counted tokens fit; at least one.
-fn kept(turns: &[Turn], room: u64, count: fn(&Turn) -> u64) -> usize {
+fn count_kept_turns(turns: &[DialogTurn], room: u64, count: fn(&DialogTurn) -> u64) -> usize {
     let mut sum = 0;
     let fits = turns.iter().rev().take_while(|turn| {
         sum += count(turn);
@@ -206,19 +208,19 @@ fn kept(turns: &[Turn], room: u64, count: fn(&Turn) -> u64) -> usize {
 }
 
 /// Returns the tokens of the results that clearing this many turns omits.
-fn of_old_results(dialog: &Dialog, turns: usize) -> u64 {
+fn clearable_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
     let from = dialog.room.cleared.max(dialog.room.first_shown());
     dialog
         .turns
         .get(from..turns)
         .unwrap_or_default()
         .iter()
-        .map(of_results)
+        .map(results_tokens)
         .sum()
 }
 
 /// Returns the tokens of the shown part of this many turns.
-fn of_first_turns(dialog: &Dialog, turns: usize) -> u64 {
+fn first_turns_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
     let from = dialog.room.first_shown();
     let shown = dialog.turns.get(from..turns).unwrap_or_default();
     let cleared = dialog.room.cleared.saturating_sub(from);
@@ -226,46 +228,46 @@ fn of_first_turns(dialog: &Dialog, turns: usize) -> u64 {
         .iter()
         .enumerate()
         .map(|(place, turn)| match place < cleared {
-            true => of_reply(turn),
-            false => of_turn(turn),
+            true => reply_tokens(turn),
+            false => turn_tokens(turn),
         });
     each.sum()
 }
 
-fn of_turn(turn: &Turn) -> u64 {
-    of_reply(turn) + of_results(turn)
+fn turn_tokens(turn: &DialogTurn) -> u64 {
+    reply_tokens(turn) + results_tokens(turn)
 }
 
-fn of_reply(turn: &Turn) -> u64 {
+fn reply_tokens(turn: &DialogTurn) -> u64 {
     let blocks = turn.reply.iter().flat_map(|reply| &reply.blocks);
     let bytes = blocks.map(|block| match block {
-        Block::Text { text } => text.len(),
-        Block::ToolCall(call) => call.name.len() + call.input.to_string().len(),
-        Block::Opaque { value, .. } => value.to_string().len(),
+        ReplyBlock::Text { text } => text.len(),
+        ReplyBlock::ToolCall(call) => call.name.len() + call.input.to_string().len(),
+        ReplyBlock::Opaque { value, .. } => value.to_string().len(),
     });
-    tokens_of(bytes.sum())
+    estimate_tokens(bytes.sum())
 }
 
-fn of_results(turn: &Turn) -> u64 {
-    tokens_of(turn.calls.iter().map(bytes).sum())
+fn results_tokens(turn: &DialogTurn) -> u64 {
+    estimate_tokens(turn.calls.iter().map(result_bytes).sum())
 }
 
 /// Returns the approximate number of tokens for a number of bytes.
-pub(crate) const fn tokens_of(bytes: usize) -> u64 {
+pub(crate) const fn estimate_tokens(bytes: usize) -> u64 {
     bytes as u64 * 10 / BYTES_OF_TEN
 }
 
 // Approximate length of a rendered refusal in bytes; its text is not known here.
 const REFUSAL: usize = 500;
 
-const fn bytes(call: &Call) -> usize {
+const fn result_bytes(call: &TurnCall) -> usize {
     match &call.state {
-        CallState::Finished { result, .. } => match result {
+        TurnCallState::Finished { result, .. } => match result {
             CallResult::Ran(result) => result.content.len(),
-            CallResult::Settled(ReportOutcome::Failed { detail }) => detail.len(),
-            CallResult::Settled(ReportOutcome::Refused(_)) => REFUSAL,
-            CallResult::Settled(ReportOutcome::Done(_)) => 0,
+            CallResult::Settled(OutboundOutcome::Failed { detail }) => detail.len(),
+            CallResult::Settled(OutboundOutcome::Refused(_)) => REFUSAL,
+            CallResult::Settled(OutboundOutcome::Done(_)) => 0,
         },
-        CallState::Waiting | CallState::Running { .. } => 0,
+        TurnCallState::Waiting | TurnCallState::Running { .. } => 0,
     }
 }

@@ -1,38 +1,38 @@
 //! Conversation with the model: its turns, and the tool calls of each.
 
 use domain::{
-    CallId, Hint, Phase, Reply, ReplyStop, ReportId, ReportOutcome, RepositoryName, Timestamp, ToolCall,
-    ToolResult,
+    CallId, ModelHint, ModelReply, OutboundId, OutboundOutcome, ReplyStop, RepositoryName, RunPhase,
+    Timestamp, ToolCall, ToolResult,
 };
 
-use super::shorter::Shorter;
+use super::shortening::ShortenedContext;
 
 /// Turns of one conversation, which has a separate transcript.
 #[derive(Clone, Debug)]
-pub(crate) struct Dialog {
-    pub(crate) phase: Phase,
+pub(crate) struct PhaseDialog {
+    pub(crate) phase: RunPhase,
     /// Number of the conversation, because a phase may have several in sequence.
     pub(crate) round: u32,
-    pub(crate) turns: Vec<Turn>,
-    pub(crate) room: Shorter,
+    pub(crate) turns: Vec<DialogTurn>,
+    pub(crate) room: ShortenedContext,
 }
 
 /// Model call with its tool calls.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct DialogTurn {
     pub(crate) id: CallId,
     /// Number of turns that the run had before, in all dialogs.
     pub(crate) after: usize,
-    pub(crate) reply: Option<Reply>,
-    pub(crate) failed: Option<ModelTrouble>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) reply: Option<ModelReply>,
+    pub(crate) failed: Option<ModelCallFailure>,
+    pub(crate) calls: Vec<TurnCall>,
     /// Reason that the changes of its calls could not be stored.
     pub(crate) unkept: Option<String>,
     /// Hints that follow its results.
-    pub(crate) hints: Vec<Hint>,
+    pub(crate) hints: Vec<ModelHint>,
 }
 
-impl Turn {
+impl DialogTurn {
     /// Returns true if the reply stopped for this reason.
     pub(crate) fn stopped_with(&self, stop: ReplyStop) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.stop == stop)
@@ -41,7 +41,7 @@ impl Turn {
 
 /// Failure of a model call.
 #[derive(Clone, Debug)]
-pub(crate) struct ModelTrouble {
+pub(crate) struct ModelCallFailure {
     pub(crate) detail: String,
     /// True if the same call may succeed later.
     pub(crate) transient: bool,
@@ -49,13 +49,13 @@ pub(crate) struct ModelTrouble {
 
 /// Tool call of a reply.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct TurnCall {
     pub(crate) call: ToolCall,
     /// Repository whose workspace runs the call; absent: the run's own.
     pub(crate) repository: Option<RepositoryName>,
-    pub(crate) state: CallState,
+    pub(crate) state: TurnCallState,
     /// Report that performs the call.
-    pub(crate) report: Option<ReportId>,
+    pub(crate) report: Option<OutboundId>,
     /// Number of times that its workspace was lost while it ran.
     pub(crate) losses: u32,
 }
@@ -63,12 +63,12 @@ pub(crate) struct Call {
 // Losses of the workspace after which a call does not run again.
 const MOST_LOSSES: u32 = 2;
 
-impl Call {
+impl TurnCall {
     pub(super) const fn new(call: ToolCall) -> Self {
         Self {
             call,
             repository: None,
-            state: CallState::Waiting,
+            state: TurnCallState::Waiting,
             report: None,
             losses: 0,
         }
@@ -80,7 +80,7 @@ impl Call {
         match self.call.name.as_str() {
             // The tools of the executor whose arguments name the files that they write.
             "edit_file" | "write_file" => text("path").into_iter().collect(),
-            "apply_patch" => text("patch").map(patched).unwrap_or_default(),
+            "apply_patch" => text("patch").map(patched_files).unwrap_or_default(),
             _ => Vec::new(),
         }
     }
@@ -91,7 +91,7 @@ impl Call {
     }
 
     pub(crate) const fn is_open(&self) -> bool {
-        !matches!(self.state, CallState::Finished { .. })
+        !matches!(self.state, TurnCallState::Finished { .. })
     }
 }
 
@@ -104,7 +104,7 @@ const FILE_MARKS: [&str; 4] = [
 ];
 
 /// Returns the files that a patch names: a unified diff, or one of the `*** Begin Patch` format.
-fn patched(patch: &str) -> Vec<&str> {
+fn patched_files(patch: &str) -> Vec<&str> {
     let is_marked = patch
         .lines()
         .any(|line| line.trim_end().starts_with("*** Begin Patch"));
@@ -127,7 +127,7 @@ fn patched(patch: &str) -> Vec<&str> {
 
 /// Progress of a tool call.
 #[derive(Clone, Debug)]
-pub(crate) enum CallState {
+pub(crate) enum TurnCallState {
     Waiting,
     Running { id: CallId, at: Timestamp },
     Finished { result: CallResult, position: u64 },
@@ -139,7 +139,7 @@ pub(crate) enum CallResult {
     /// Result of the tool.
     Ran(ToolResult),
     /// Outcome of the report that performed the call.
-    Settled(ReportOutcome),
+    Settled(OutboundOutcome),
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
             name: "apply_patch".to_owned(),
             input: json!({ "patch": patch }),
         };
-        let call = Call::new(call);
+        let call = TurnCall::new(call);
         call.paths().into_iter().map(str::to_owned).collect()
     }
 

@@ -1,25 +1,25 @@
 //! Input of a run, from its trigger.
 
 use domain::{
-    About, ChecksSummary, Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report,
-    report::FailedOn,
+    ChecksConclusion, ChecksSummary, Job, JobRequest, JobSubject, ReportRequest, Trigger, TriggerReason,
+    report, report::FailedCommit,
 };
 
 /// Input of a run, from its trigger.
 #[derive(Clone, Debug)]
-pub(crate) enum Input {
+pub(crate) enum RunInput {
     /// Job that a trigger requests.
     Request(Box<JobRequest>),
     /// Event of a pull request: one report, then the end.
     Notice(Job, Box<ReportRequest>),
 }
 
-impl Input {
+impl RunInput {
     /// Returns the failed commit, if the run repairs checks.
-    pub(crate) fn failed_on(&self) -> Option<FailedOn> {
+    pub(crate) fn failed_on(&self) -> Option<FailedCommit> {
         match self {
             Self::Request(request) => match &request.about {
-                About::Checks(checks) => Some(FailedOn {
+                JobSubject::Checks(checks) => Some(FailedCommit {
                     head: checks.head.clone(),
                     page: checks.page.clone(),
                 }),
@@ -33,11 +33,11 @@ impl Input {
     pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
         let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
         match &trigger.reason {
-            Reason::JobRequested(request) => {
-                Some(only_left(request).unwrap_or_else(|| Self::Request(request.clone())))
+            TriggerReason::JobRequested(request) => {
+                Some(notice_of_review(request).unwrap_or_else(|| Self::Request(request.clone())))
             }
-            Reason::ChecksCompleted(checks) => Some(of_checks(checks)),
-            Reason::HeadMoved {
+            TriggerReason::ChecksCompleted(checks) => Some(notice_of_checks(checks)),
+            TriggerReason::HeadMoved {
                 pull_request,
                 head,
                 by,
@@ -49,33 +49,33 @@ impl Input {
                     by: by.clone(),
                 }),
             ),
-            Reason::PullRequestMerged { pull_request, by } => tell(
+            TriggerReason::PullRequestMerged { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Merged(report::Merged {
+                ReportRequest::Merged(report::PullRequestMerged {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),
             ),
-            Reason::MergedElsewhere { pull_request, by } => tell(
+            TriggerReason::MergedElsewhere { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::MergedElsewhere(report::MergedElsewhere {
+                ReportRequest::MergedElsewhere(report::OtherPullRequestMerged {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),
             ),
-            Reason::PullRequestReopened {
+            TriggerReason::PullRequestReopened {
                 pull_request,
                 head,
                 by,
             } => tell(
                 Job::Reopen,
-                ReportRequest::Reopened(report::Reopened {
+                ReportRequest::Reopened(report::PullRequestReopened {
                     pull_request: pull_request.clone(),
                     head: head.clone(),
                     by: by.clone(),
                 }),
             ),
-            Reason::ReviewAwaited {
+            TriggerReason::ReviewAwaited {
                 pull_request,
                 reviewers,
                 since,
@@ -87,27 +87,27 @@ impl Input {
                     since: *since,
                 }),
             ),
-            Reason::PullRequestClosed { pull_request, by } => tell(
+            TriggerReason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Closed(report::Closed {
+                ReportRequest::Closed(report::PullRequestClosed {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),
             ),
-            Reason::Skipped(_)
-            | Reason::ReviewWithdrawn { .. }
-            | Reason::CostAsked { .. }
-            | Reason::StopRequested { .. }
-            | Reason::RetryRequested
-            | Reason::Decided(_)
-            | Reason::ReportSettled(_)
-            | Reason::NewsArrived(_) => None,
+            TriggerReason::Skipped(_)
+            | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::CostAsked { .. }
+            | TriggerReason::StopRequested { .. }
+            | TriggerReason::RetryRequested
+            | TriggerReason::Decided(_)
+            | TriggerReason::ReportSettled(_)
+            | TriggerReason::NewsArrived(_) => None,
         }
     }
 }
 
 /// Returns the notice for a review whose threads are all left to people: it needs no work.
-fn only_left(request: &JobRequest) -> Option<Input> {
+fn notice_of_review(request: &JobRequest) -> Option<RunInput> {
     let round = request.about.round()?;
     let left = round.only_left()?;
     let told = report::ReviewAddressed {
@@ -119,16 +119,16 @@ fn only_left(request: &JobRequest) -> Option<Input> {
         left: Some(left.clone()),
         deciders: round.deciders.clone(),
     };
-    Some(Input::Notice(request.job, Box::new(told.into())))
+    Some(RunInput::Notice(request.job, Box::new(told.into())))
 }
 
 /// Returns the notice about completed checks.
-fn of_checks(checks: &ChecksSummary) -> Input {
+fn notice_of_checks(checks: &ChecksSummary) -> RunInput {
     let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
     let page = checks.page.clone();
     let failed = || checks.failed.clone();
     let (job, request) = match checks.conclusion {
-        Conclusion::Success => (
+        ChecksConclusion::Success => (
             Job::MarkReady,
             report::ChecksPassed {
                 pull_request,
@@ -137,11 +137,14 @@ fn of_checks(checks: &ChecksSummary) -> Input {
             }
             .into(),
         ),
-        Conclusion::Absent => (Job::MarkReady, report::ChecksAbsent { pull_request, head }.into()),
+        ChecksConclusion::Absent => (
+            Job::MarkReady,
+            report::ChecksMissing { pull_request, head }.into(),
+        ),
         // Jobs that only need another run are repeated before anything is repaired.
-        Conclusion::Failure if !checks.rerun.is_empty() => {
+        ChecksConclusion::Failure if !checks.rerun.is_empty() => {
             let (failed, runs) = (failed(), checks.rerun.clone());
-            let again = report::RerunChecks {
+            let again = report::ChecksRerun {
                 pull_request,
                 head,
                 failed,
@@ -149,7 +152,7 @@ fn of_checks(checks: &ChecksSummary) -> Input {
             };
             (Job::FixCi, again.into())
         }
-        Conclusion::Failure => {
+        ChecksConclusion::Failure => {
             let told = report::ChecksFailed {
                 pull_request,
                 head,
@@ -161,5 +164,5 @@ fn of_checks(checks: &ChecksSummary) -> Input {
             (Job::FixCi, told.into())
         }
     };
-    Input::Notice(job, Box::new(request))
+    RunInput::Notice(job, Box::new(request))
 }

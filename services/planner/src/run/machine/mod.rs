@@ -1,45 +1,48 @@
 //! Job-independent machine: the state that a journal folds into, its transitions, and the steps.
 
-mod apply;
-mod best;
+mod best_state;
 mod budget;
-mod card;
 mod context;
 pub(crate) mod conversation;
 mod dialog;
+mod head_move;
 mod input;
-mod moved;
 mod outputs;
 mod packs;
 mod proof;
 mod repetition;
 mod reports;
 mod retry;
-mod shorter;
+mod shortening;
 mod spec;
 mod state;
 mod step;
+mod transitions;
+mod turn_digest;
 mod turns;
 mod work;
 
-pub(crate) use apply::IllegalFact;
-pub(crate) use budget::{Allowance, has_exits_only, is_late, no_room, spent, turn_limit};
-pub(crate) use card::Card;
-pub(crate) use context::{full_reason, idle, is_full, known_length, tokens_of};
-pub(crate) use conversation::{Conversation, Item, Nudge};
-pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
-pub(crate) use input::Input;
+pub(crate) use budget::{
+    BudgetAllowance, has_exits_only, is_late_call, spent_reason, ticket_room_refusal, turn_limit,
+};
+pub(crate) use context::{counted_length, estimate_tokens, full_reason, idle_repetition, is_context_full};
+pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge};
+pub(crate) use dialog::{CallResult, DialogTurn, ModelCallFailure, PhaseDialog, TurnCall, TurnCallState};
+pub(crate) use input::RunInput;
 pub(crate) use outputs::DIFF;
-pub(crate) use proof::Checks;
-pub(crate) use repetition::stuck;
-pub(crate) use retry::{Retry, hash};
-pub(crate) use spec::{DialogSpec, JobSpec, Output, PhaseSpec, Step, Tool};
+pub(crate) use proof::RunChecks;
+pub(crate) use repetition::final_repetition;
+pub(crate) use retry::{RetryWait, hash_text};
+pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, PlannerTool, ReplyForm, RunStep};
 #[cfg(test)]
 pub(crate) use state::MAX_STRANGER_COMMENTS;
-pub(crate) use state::{Heard, ReportState, RunState};
-pub(crate) use step::{Action, Answer, Argument};
+pub(crate) use state::{PlannerRunState, ReceivedNews, ReportState};
+pub(crate) use step::{ArgumentProblem, CallAnswer, RunAction};
 pub(crate) use step::{
-    answer, ask, await_report, carry_on, own_call, park, record_turn, report_failed, run_tool,
+    answer_call, await_report, park_run, record_turn, report_failed, request_report, resume_call, run_tool,
+    start_own_call,
 };
+pub(crate) use transitions::IllegalFact;
+pub(crate) use turn_digest::TurnDigest;
 pub(in crate::run) use work::COMMIT_CHANGES;
-pub(crate) use work::Workspace;
+pub(crate) use work::PlannerWorkspaceState;

@@ -1,25 +1,25 @@
 //! Outputs of phases, as later phases read them.
 
 use domain::{
-    About, Answered, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, ReviewOfChange,
-    StopReason, acceptance_criteria,
+    ChangePlan, ChangeProof, ChangeReview, CitedAnswer, JobSubject, PhaseOutput, ReviewOfChange, StopReason,
+    TicketIntake, WorkClass, WorkExit, WorkHandover, acceptance_criteria,
 };
 
 use domain::PlannedIssue;
 
-use super::RunState;
+use super::PlannerRunState;
 
 /// Tool of the executor that returns the change.
 pub(crate) const DIFF: &str = "diff";
 
-impl RunState {
+impl PlannerRunState {
     /// Returns the newest output of a kind.
     fn output<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<T>) -> Option<T> {
         self.outputs.iter().rev().find_map(of)
     }
 
     /// Triage of the ticket, once it is finished. The inner value is `None` if it failed.
-    pub(crate) fn intake(&self) -> Option<Option<&Intake>> {
+    pub(crate) fn intake(&self) -> Option<Option<&TicketIntake>> {
         self.output(|output| match output {
             PhaseOutput::Intake { intake } => Some(intake.as_deref()),
             _ => None,
@@ -27,7 +27,7 @@ impl RunState {
     }
 
     /// Answer to a question, once it is finished. The inner value is `None` if the model gave none.
-    pub(crate) fn answer(&self) -> Option<Option<&Answered>> {
+    pub(crate) fn answer(&self) -> Option<Option<&CitedAnswer>> {
         self.output(|output| match output {
             PhaseOutput::Answer { answer } => Some(answer.as_deref()),
             _ => None,
@@ -52,7 +52,7 @@ impl RunState {
     }
 
     /// Plan, once planning is finished. The inner value is `None` without a plan.
-    pub(crate) fn plan(&self) -> Option<Option<&Plan>> {
+    pub(crate) fn plan(&self) -> Option<Option<&ChangePlan>> {
         self.output(|output| match output {
             PhaseOutput::Plan { plan } => Some(plan.as_deref()),
             _ => None,
@@ -60,14 +60,14 @@ impl RunState {
     }
 
     /// Size class of the ticket.
-    pub(crate) fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> WorkClass {
         let seen = self.intake().flatten().map(|intake| intake.class);
         // A raised class wins: the work has shown more than the triage could know.
         self.raised.or(seen).unwrap_or_default()
     }
 
     /// Result of the model's work.
-    pub(crate) fn exit(&self) -> Option<&Exit> {
+    pub(crate) fn exit(&self) -> Option<&WorkExit> {
         self.output(|output| match output {
             PhaseOutput::Work { exit } => Some(exit),
             _ => None,
@@ -75,23 +75,23 @@ impl RunState {
     }
 
     /// Handover of the change by the model.
-    pub(crate) fn handover(&self) -> Option<&Handover> {
+    pub(crate) fn handover(&self) -> Option<&WorkHandover> {
         match self.exit()? {
-            Exit::Finished(handover) | Exit::CutShort { handover, .. } => Some(handover),
-            Exit::GaveUp { .. } => None,
+            WorkExit::Finished(handover) | WorkExit::CutShort { handover, .. } => Some(handover),
+            WorkExit::GaveUp { .. } => None,
         }
     }
 
     /// Reason that the work ended early.
     pub(crate) fn cut_short(&self) -> Option<&StopReason> {
         match self.exit()? {
-            Exit::CutShort { reason, .. } => Some(reason),
-            Exit::Finished(_) | Exit::GaveUp { .. } => None,
+            WorkExit::CutShort { reason, .. } => Some(reason),
+            WorkExit::Finished(_) | WorkExit::GaveUp { .. } => None,
         }
     }
 
     /// Results of the checks of the change.
-    pub(crate) fn proof(&self) -> Option<&Proof> {
+    pub(crate) fn proof(&self) -> Option<&ChangeProof> {
         self.output(|output| match output {
             PhaseOutput::Prove { proof } => Some(&**proof),
             _ => None,
@@ -99,7 +99,7 @@ impl RunState {
     }
 
     /// Review of the change by the reviewer.
-    pub(crate) fn review(&self) -> Option<&Review> {
+    pub(crate) fn review(&self) -> Option<&ChangeReview> {
         self.output(|output| match output {
             PhaseOutput::Review { review } => Some(review),
             _ => None,
@@ -115,7 +115,7 @@ impl RunState {
     pub(crate) fn is_words_alone(&self) -> bool {
         let is_review = self
             .request()
-            .is_some_and(|request| matches!(request.about, About::Review(_)));
+            .is_some_and(|request| matches!(request.about, JobSubject::Review(_)));
         let kept = self.work().snapshot.as_ref();
         is_review && kept.is_none_or(|kept| kept.files_changed == 0)
     }

@@ -1,11 +1,11 @@
 //! Packs in the object store that a run still needs.
 
-use domain::{ObjectRef, ReportOutcome, ReportRequest};
+use domain::{ObjectRef, OutboundOutcome, ReportRequest};
 
-use super::RunState;
+use super::PlannerRunState;
 use super::state::ReportState;
 
-impl RunState {
+impl PlannerRunState {
     /// Returns every pack that a later step may read: last snapshots, the best verified state, and unpushed
     /// changes of reports.
     pub(crate) fn packs(&self) -> Vec<ObjectRef> {
@@ -30,16 +30,16 @@ impl RunState {
         let best = self.best.as_ref().map(|best| &best.snapshot);
         let snapshots = others.chain(best).map(|snapshot| snapshot.pack.clone());
         snapshots
-            .chain(self.reports.iter().filter_map(unpushed))
+            .chain(self.reports.iter().filter_map(unpushed_pack))
             .collect()
     }
 }
 
 /// Returns the pack of a report that may still be performed. A failed one may return from the dead letters.
-fn unpushed(report: &ReportState) -> Option<ObjectRef> {
+fn unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
     let is_open = !matches!(
         report.outcome,
-        Some(ReportOutcome::Done(_) | ReportOutcome::Refused(_))
+        Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_))
     );
     match &report.request {
         ReportRequest::PushBranch(push) if is_open => Some(push.pack.clone()),

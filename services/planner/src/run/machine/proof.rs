@@ -1,41 +1,41 @@
 //! Checks of a change, as far as they are known.
 
-use domain::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec, TreeKind};
+use domain::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck, TreeKind};
 use domain::{CallId, Fact};
 
-use super::apply::{Applied, legal};
+use super::transitions::{ApplyResult, require_legal};
 
 /// Checks of a run, by command and tree.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Checks {
+pub(crate) struct RunChecks {
     /// Commands that may serve as checks, once they are searched.
     pub(crate) candidates: Option<Vec<CheckCandidate>>,
-    pub(crate) runs: Vec<Check>,
+    pub(crate) runs: Vec<CheckRecord>,
     /// Inspection of the change, once it ran. The inner value is `None` if it failed.
     pub(crate) change: Option<Option<ChangeReport>>,
 }
 
 /// Check with its run.
 #[derive(Clone, Debug)]
-pub(crate) struct Check {
+pub(crate) struct CheckRecord {
     pub(crate) id: CallId,
     pub(crate) spec: CheckSpec,
-    pub(crate) run: Option<CheckRun>,
+    pub(crate) run: Option<CompletedCheck>,
 }
 
-impl Checks {
+impl RunChecks {
     /// Returns the inspection of the change, if it succeeded.
     pub(crate) fn report(&self) -> Option<&ChangeReport> {
         self.change.as_ref()?.as_ref()
     }
 
     /// Returns the running check.
-    pub(crate) fn open(&self) -> Option<&Check> {
+    pub(crate) fn open(&self) -> Option<&CheckRecord> {
         self.runs.iter().find(|check| check.run.is_none())
     }
 
     /// Returns the result of a check.
-    pub(crate) fn result(&self, spec: &CheckSpec) -> Option<&CheckRun> {
+    pub(crate) fn result(&self, spec: &CheckSpec) -> Option<&CompletedCheck> {
         let found = self.runs.iter().find(|check| check.spec == *spec);
         found.and_then(|check| check.run.as_ref())
     }
@@ -47,15 +47,15 @@ impl Checks {
         self.runs.retain(|check| check.spec.tree == TreeKind::Base);
     }
 
-    pub(super) fn apply(&mut self, fact: &Fact) -> Applied {
+    pub(super) fn apply(&mut self, fact: &Fact) -> ApplyResult {
         match fact {
             Fact::ChecksFound { candidates } => {
-                legal(self.candidates.is_none(), "checks were found already")?;
+                require_legal(self.candidates.is_none(), "checks were found already")?;
                 self.candidates = Some(candidates.clone());
             }
             Fact::CheckRequested { id, check } => {
-                legal(self.open().is_none(), "a check is under way")?;
-                self.runs.push(Check {
+                require_legal(self.open().is_none(), "a check is under way")?;
+                self.runs.push(CheckRecord {
                     id: id.clone(),
                     spec: check.clone(),
                     run: None,
@@ -69,7 +69,7 @@ impl Checks {
                 open.run = Some((**run).clone());
             }
             Fact::ChangeInspected { report } => {
-                legal(self.change.is_none(), "the change was looked at already")?;
+                require_legal(self.change.is_none(), "the change was looked at already")?;
                 self.change = Some(report.as_deref().cloned());
             }
             _ => return Err("it is not about checks"),

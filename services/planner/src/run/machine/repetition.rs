@@ -1,9 +1,9 @@
 //! Detection of repeated turns. A result counts together with the state of the files: the same command
 //! after an edit is progress.
 
-use domain::{Hint, Repetition, RepetitionKind, ReplyStop, ToolResult};
+use domain::{ModelHint, RepetitionKind, ReplyStop, ToolResult, TurnRepetition};
 
-use super::{Call, CallResult, CallState, DialogSpec, RunState, Turn, hash};
+use super::{CallResult, DialogSpec, DialogTurn, PlannerRunState, TurnCall, TurnCallState, hash_text};
 
 // Turns with the same calls and results: number for a hint, number for the end of the work.
 const SAME: (usize, usize) = (3, 5);
@@ -15,29 +15,33 @@ const TOOLS: usize = 4;
 const NAME_CHARS: usize = 80;
 
 /// Returns the hint about repeated turns, once for each repetition.
-pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
-    let turns = turns(state, dialog);
-    let (repetition, (told, _)) = found(&turns)?;
+pub(super) fn repetition_hint(state: &PlannerRunState, dialog: &DialogSpec) -> Option<ModelHint> {
+    let turns = turns_since_return(state, dialog);
+    let (repetition, (told, _)) = find_repetition(&turns)?;
     let alike = repetition.turns as usize;
-    let is_known = |turn: &&Turn| turn.hints.iter().any(|hint| matches!(hint, Hint::Repeating(_)));
+    let is_known = |turn: &&DialogTurn| {
+        turn.hints
+            .iter()
+            .any(|hint| matches!(hint, ModelHint::Repeating(_)))
+    };
     let is_told = turns.iter().rev().take(alike).any(is_known);
-    (alike >= told && !is_told).then_some(Hint::Repeating(repetition))
+    (alike >= told && !is_told).then_some(ModelHint::Repeating(repetition))
 }
 
 /// Returns the repetition that ends a conversation.
-pub(crate) fn stuck(state: &RunState, dialog: &DialogSpec) -> Option<Repetition> {
-    let turns = turns(state, dialog);
-    let is_malformed = |turn: &&&Turn| is_malformed(state, dialog, turn);
+pub(crate) fn final_repetition(state: &PlannerRunState, dialog: &DialogSpec) -> Option<TurnRepetition> {
+    let turns = turns_since_return(state, dialog);
+    let is_malformed = |turn: &&&DialogTurn| is_malformed_turn(state, dialog, turn);
     let malformed = turns.iter().rev().take_while(is_malformed).count();
     if malformed >= MALFORMED {
-        return Some(repetition(RepetitionKind::Malformed, malformed, &turns));
+        return Some(build_repetition(RepetitionKind::Malformed, malformed, &turns));
     }
-    let (repetition, (_, most)) = found(&turns)?;
+    let (repetition, (_, most)) = find_repetition(&turns)?;
     (repetition.turns as usize >= most).then_some(repetition)
 }
 
 /// Returns the turns of a conversation since the run returned to it.
-fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
+fn turns_since_return<'a>(state: &'a PlannerRunState, dialog: &DialogSpec) -> Vec<&'a DialogTurn> {
     let since = state.returns.last().map_or(0, |returned| returned.after_turns);
     let all = state.turns_of(dialog).iter();
     all.filter(|turn| turn.after >= since).collect()
@@ -45,14 +49,17 @@ fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
 
 /// Returns the repetition of the last turns, and its thresholds. Results can be long, so the search stops
 /// at the first turn that differs.
-fn found(turns: &[&Turn]) -> Option<(Repetition, (usize, usize))> {
+fn find_repetition(turns: &[&DialogTurn]) -> Option<(TurnRepetition, (usize, usize))> {
     let mut changes = 0;
-    let mut prints = turns.iter().rev().map(|turn| fingerprint(turn, &mut changes));
+    let mut prints = turns
+        .iter()
+        .rev()
+        .map(|turn| fingerprint_turn(turn, &mut changes));
     let newest = prints.next()??;
     let before = prints.next()??;
     if before == newest {
         let same = 2 + prints.take_while(|print| *print == Some(newest)).count();
-        return Some((repetition(RepetitionKind::Same, same, turns), SAME));
+        return Some((build_repetition(RepetitionKind::Same, same, turns), SAME));
     }
     let expected = [newest, before].into_iter().cycle();
     let alternating = 2 + prints
@@ -60,12 +67,12 @@ fn found(turns: &[&Turn]) -> Option<(Repetition, (usize, usize))> {
         .take_while(|(print, next)| *print == Some(*next))
         .count();
     Some((
-        repetition(RepetitionKind::Alternating, alternating, turns),
+        build_repetition(RepetitionKind::Alternating, alternating, turns),
         ALTERNATING,
     ))
 }
 
-fn repetition(kind: RepetitionKind, alike: usize, turns: &[&Turn]) -> Repetition {
+fn build_repetition(kind: RepetitionKind, alike: usize, turns: &[&DialogTurn]) -> TurnRepetition {
     let mut tools: Vec<String> = Vec::new();
     for call in turns.iter().rev().take(alike).flat_map(|turn| &turn.calls) {
         let name: String = call.call.name.chars().take(NAME_CHARS).collect();
@@ -73,7 +80,7 @@ fn repetition(kind: RepetitionKind, alike: usize, turns: &[&Turn]) -> Repetition
             tools.push(name);
         }
     }
-    Repetition {
+    TurnRepetition {
         kind,
         turns: u32::try_from(alike).unwrap_or(u32::MAX),
         tools,
@@ -81,8 +88,8 @@ fn repetition(kind: RepetitionKind, alike: usize, turns: &[&Turn]) -> Repetition
 }
 
 /// Returns true if the reply has calls and none of them is valid.
-fn is_malformed(state: &RunState, dialog: &DialogSpec, turn: &Turn) -> bool {
-    let is_wrong = |call: &Call| !call.call.input.is_object() || !dialog.offers(state, &call.call.name);
+fn is_malformed_turn(state: &PlannerRunState, dialog: &DialogSpec, turn: &DialogTurn) -> bool {
+    let is_wrong = |call: &TurnCall| !call.call.input.is_object() || !dialog.offers(state, &call.call.name);
     !turn.calls.is_empty() && !turn.stopped_with(ReplyStop::MaxTokens) && turn.calls.iter().all(is_wrong)
 }
 
@@ -90,28 +97,32 @@ fn is_malformed(state: &RunState, dialog: &DialogSpec, turn: &Turn) -> bool {
 ///
 /// A duplicate call counts once. The caller goes from the newest turn back, and `changes` counts the
 /// changes of files after the call.
-fn fingerprint(turn: &Turn, changes: &mut u32) -> Option<u64> {
-    let calls = turn.calls.iter().rev().map(|call| of_call(call, changes));
+fn fingerprint_turn(turn: &DialogTurn, changes: &mut u32) -> Option<u64> {
+    let calls = turn
+        .calls
+        .iter()
+        .rev()
+        .map(|call| fingerprint_call(call, changes));
     let mut calls: Vec<u64> = calls.collect::<Option<_>>()?;
     calls.sort_unstable();
     calls.dedup();
-    (!calls.is_empty()).then(|| hash(&format!("{calls:?}")))
+    (!calls.is_empty()).then(|| hash_text(&format!("{calls:?}")))
 }
 
-fn of_call(call: &Call, changes: &mut u32) -> Option<u64> {
-    let CallState::Finished { result, .. } = &call.state else {
+fn fingerprint_call(call: &TurnCall, changes: &mut u32) -> Option<u64> {
+    let TurnCallState::Finished { result, .. } = &call.state else {
         return None;
     };
     let learned = match result {
         CallResult::Ran(result) => {
-            let learned = of_result(result, *changes);
+            let learned = normalize_result(result, *changes);
             *changes += u32::from(result.changed);
             learned
         }
         CallResult::Settled(outcome) => format!("{outcome:?}"),
     };
     // The JSON map of the arguments is sorted by key, so the text is canonical.
-    Some(hash(&format!(
+    Some(hash_text(&format!(
         "{}\n{}\n{learned}",
         call.call.name, call.call.input
     )))
@@ -119,7 +130,7 @@ fn of_call(call: &Call, changes: &mut u32) -> Option<u64> {
 
 /// Omits digits of the text: commands print their duration. Without a tree id, the count of changes
 /// identifies the state of the files.
-fn of_result(result: &ToolResult, changes: u32) -> String {
+fn normalize_result(result: &ToolResult, changes: u32) -> String {
     let files = result
         .tree
         .as_ref()

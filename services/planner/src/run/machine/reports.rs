@@ -1,26 +1,26 @@
 //! Reports that a run requests, and their outcomes.
 
-use domain::{Entry, Receipt, ReportId, ReportOutcome, ReportRequest};
+use domain::{JournalEntry, OutboundId, OutboundOutcome, OutboundReceipt, ReportRequest};
 
-use super::apply::{Applied, legal};
 use super::state::ReportState;
-use super::{Call, CallResult, RunState};
+use super::transitions::{ApplyResult, require_legal};
+use super::{CallResult, PlannerRunState, TurnCall};
 
-impl RunState {
+impl PlannerRunState {
     pub(super) fn report_requested(
         &mut self,
-        id: &ReportId,
+        id: &OutboundId,
         request: &ReportRequest,
         answers: Option<&str>,
-        entry: &Entry,
-    ) -> Applied {
-        legal(self.report(id).is_none(), "this report was requested already")?;
+        entry: &JournalEntry,
+    ) -> ApplyResult {
+        require_legal(self.report(id).is_none(), "this report was requested already")?;
         if let Some(answers) = answers {
             let call = self
                 .open_call_mut()
                 .filter(|call| call.call.id == answers)
                 .ok_or("it answers no open call")?;
-            legal(request.answers_call(), "such a report answers no tool call")?;
+            require_legal(request.answers_call(), "such a report answers no tool call")?;
             call.report = Some(id.clone());
         }
         if let (ReportRequest::RetryScheduled(_), Some(retry)) = (request, &mut self.retry) {
@@ -43,16 +43,16 @@ impl RunState {
 
     pub(super) fn report_settled(
         &mut self,
-        id: &ReportId,
-        outcome: &ReportOutcome,
+        id: &OutboundId,
+        outcome: &OutboundOutcome,
         position: u64,
-    ) -> Applied {
+    ) -> ApplyResult {
         let report = self
             .reports
             .iter_mut()
             .find(|report| report.id == *id)
             .ok_or("this report is not of the run")?;
-        legal(report.outcome.is_none(), "it was settled already")?;
+        require_legal(report.outcome.is_none(), "it was settled already")?;
         report.outcome = Some(outcome.clone());
         let repository = match &report.request {
             ReportRequest::PushBranch(push) => Some(push.repository.clone()),
@@ -61,21 +61,23 @@ impl RunState {
         };
         self.sent(id);
         match outcome {
-            ReportOutcome::Done(Receipt::Pushed { branch, head }) => {
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) => {
                 self.work_in(repository.as_ref())?.pushed = Some((branch.clone(), head.clone()));
             }
-            ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => {
+            OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => {
                 self.work_in(Some(&opened.repository))?.pull_request = Some(opened.clone());
             }
-            ReportOutcome::Done(
-                Receipt::Told | Receipt::DecisionAsked { .. } | Receipt::Rehearsed { .. },
+            OutboundOutcome::Done(
+                OutboundReceipt::Told
+                | OutboundReceipt::DecisionAsked { .. }
+                | OutboundReceipt::Rehearsed { .. },
             )
-            | ReportOutcome::Refused(_)
-            | ReportOutcome::Failed { .. } => {}
+            | OutboundOutcome::Refused(_)
+            | OutboundOutcome::Failed { .. } => {}
         }
         // A failed report is retried later; only its final outcome is useful for the model.
-        let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
-        let answers = |call: &Call| is_final && call.report.as_ref() == Some(id);
+        let is_final = !matches!(outcome, OutboundOutcome::Failed { .. });
+        let answers = |call: &TurnCall| is_final && call.report.as_ref() == Some(id);
         if self.open_call().is_some_and(answers) {
             self.finish_call(CallResult::Settled(outcome.clone()), position)?;
         }

@@ -1,14 +1,14 @@
 //! Wait between two attempts of a run.
 
-use domain::{ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp, report::Begun};
+use domain::{OutboundId, OutboundOutcome, ReportRequest, StopReason, Timestamp, report::WorkOrigin};
 
-use super::apply::{Applied, legal};
-use super::work::Work;
-use super::{Input, RunState};
+use super::transitions::{ApplyResult, require_legal};
+use super::work::RepositoryWork;
+use super::{PlannerRunState, RunInput};
 
 /// Wait between two attempts.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Retry {
+pub(crate) struct RetryWait {
     pub(crate) attempt: u32,
     pub(crate) most: u32,
     pub(crate) due: Timestamp,
@@ -18,23 +18,23 @@ pub(crate) struct Retry {
 }
 
 /// Returns the FNV-1a hash: uniform enough for jitter, and stable over releases.
-pub(crate) fn hash(text: &str) -> u64 {
+pub(crate) fn hash_text(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-impl RunState {
+impl PlannerRunState {
     pub(super) fn retry_scheduled(
         &mut self,
         (attempt, most): (u32, u32),
         due: Timestamp,
         reason: &StopReason,
-    ) -> Applied {
-        legal(self.retry.is_none(), "a retry is scheduled already")?;
-        legal(attempt == self.retries + 1, "its count is wrong")?;
+    ) -> ApplyResult {
+        require_legal(self.retry.is_none(), "a retry is scheduled already")?;
+        require_legal(attempt == self.retries + 1, "its count is wrong")?;
         self.retries = attempt;
-        self.retry = Some(Retry {
+        self.retry = Some(RetryWait {
             attempt,
             most,
             due,
@@ -45,34 +45,34 @@ impl RunState {
     }
 
     /// Resets the failed parts, so that they are requested again under new ids.
-    pub(super) fn retried(&mut self, by: Option<&str>) -> Applied {
-        legal(self.retry.take().is_some(), "no retry is scheduled")?;
+    pub(super) fn retried(&mut self, by: Option<&str>) -> ApplyResult {
+        require_legal(self.retry.take().is_some(), "no retry is scheduled")?;
         if let Some(by) = by {
             // A person who retries has probably removed the cause.
             self.retries = 0;
-            self.begun = Begun {
+            self.begun = WorkOrigin {
                 by: Some(by.to_owned()),
                 is_again: true,
-                ..Begun::default()
+                ..WorkOrigin::default()
             };
         }
         // A notice is one report, so the retry requests it under a new id.
-        if matches!(self.input, Input::Notice(..)) {
+        if matches!(self.input, RunInput::Notice(..)) {
             self.reports.clear();
             self.unsent.clear();
         }
-        self.works.values_mut().for_each(Work::retried);
+        self.works.values_mut().for_each(RepositoryWork::retried);
         if self.last_turn().is_some_and(|turn| turn.failed.is_some()) {
             self.drop_turn();
         }
         self.refused = None;
         for report in &mut self.reports {
-            let has_failed = matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
+            let has_failed = matches!(report.outcome, Some(OutboundOutcome::Failed { .. }));
             // The ticket reports that a user resumed the work.
             let is_said_anew = by.is_some() && matches!(report.request, ReportRequest::WorkStarted(_));
             report.is_void |= has_failed || is_said_anew;
         }
-        let void: Vec<ReportId> = self
+        let void: Vec<OutboundId> = self
             .reports
             .iter()
             .filter(|report| report.is_void)

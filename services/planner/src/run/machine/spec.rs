@@ -1,8 +1,8 @@
 //! Specifications of jobs, phases and conversations.
 
-use domain::{Job, JobRequest, ModelRole, Phase, Reply, StopReason};
+use domain::{Job, JobRequest, ModelReply, ModelRole, RunPhase, StopReason};
 
-use super::{Action, Argument, Call, RunState};
+use super::{ArgumentProblem, PlannerRunState, RunAction, TurnCall};
 
 /// Job: its phases, in order.
 pub(crate) struct JobSpec {
@@ -17,12 +17,12 @@ pub(crate) struct JobSpec {
 pub(crate) struct PhaseSpec {
     /// Conversation of the phase; absent for a phase without the model.
     pub(crate) dialog: Option<DialogSpec>,
-    pub(crate) next: fn(&RunState) -> Step,
+    pub(crate) next: fn(&PlannerRunState) -> RunStep,
 }
 
 /// Conversation with the model.
 pub(crate) struct DialogSpec {
-    pub(crate) phase: Phase,
+    pub(crate) phase: RunPhase,
     pub(crate) role: ModelRole,
     /// True if it offers the executor's tools.
     pub(crate) has_workspace: bool,
@@ -32,22 +32,22 @@ pub(crate) struct DialogSpec {
     /// True if a return of the work starts a new conversation, so that the last one does not bias it.
     pub(crate) is_fresh_after_return: bool,
     /// Tools that the planner answers.
-    pub(crate) tools: &'static [Tool],
+    pub(crate) tools: &'static [PlannerTool],
     /// Required form of a reply; absent for free text.
-    pub(crate) output: Option<Output>,
+    pub(crate) output: Option<ReplyForm>,
 }
 
 /// Required form of a conversation's only reply.
-pub(crate) struct Output {
+pub(crate) struct ReplyForm {
     /// Name of its schema in the prompts.
     pub(crate) name: &'static str,
     /// Returns the problem with a reply.
-    pub(crate) problem: fn(&RunState, &Reply) -> Option<Argument>,
+    pub(crate) problem: fn(&PlannerRunState, &ModelReply) -> Option<ArgumentProblem>,
 }
 
 impl DialogSpec {
     /// Creates a conversation with the planner's tools alone; others differ in single fields.
-    pub(crate) const fn new(phase: Phase, role: ModelRole, tools: &'static [Tool]) -> Self {
+    pub(crate) const fn new(phase: RunPhase, role: ModelRole, tools: &'static [PlannerTool]) -> Self {
         Self {
             phase,
             role,
@@ -60,7 +60,7 @@ impl DialogSpec {
     }
 
     /// Returns the number of the phase's conversation, from 0.
-    pub(crate) fn round(&self, state: &RunState) -> u32 {
+    pub(crate) fn round(&self, state: &PlannerRunState) -> u32 {
         match self.is_fresh_after_return {
             true => u32::try_from(state.returns.len()).unwrap_or(u32::MAX),
             false => 0,
@@ -70,7 +70,7 @@ impl DialogSpec {
 
 impl DialogSpec {
     /// Returns the executor's tools that the model may call.
-    pub(crate) fn theirs<'a>(&self, state: &'a RunState) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn theirs<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
         // The executor names its tools when it opens the workspace, so an executor of another release may
         // have others.
         let open = state.open_workspace().filter(|_| self.has_workspace);
@@ -79,25 +79,25 @@ impl DialogSpec {
     }
 
     /// Returns true if the model may call a tool of this name.
-    pub(crate) fn offers(&self, state: &RunState, name: &str) -> bool {
+    pub(crate) fn offers(&self, state: &PlannerRunState, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name == name) || self.theirs(state).any(|tool| tool == name)
     }
 }
 
 /// Tool that the planner itself answers. The prompts have its description, by name.
-pub(crate) struct Tool {
+pub(crate) struct PlannerTool {
     pub(crate) name: &'static str,
     /// True if the model ends its work with it; such a tool stays available until the work ends.
     pub(crate) ends_work: bool,
     /// Returns the step that answers a call.
-    pub(crate) act: fn(&RunState, &JobRequest, &Call) -> Step,
+    pub(crate) act: fn(&PlannerRunState, &JobRequest, &TurnCall) -> RunStep,
 }
 
 /// Request of a phase.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum RunStep {
     /// Performs this action next.
-    Act(Box<Action>),
+    Act(Box<RunAction>),
     /// Retries the run after a failure that may pass.
     Retry(StopReason),
     /// Ends the run and notifies the requester of the reason.
@@ -108,8 +108,8 @@ pub(crate) enum Step {
     Over,
 }
 
-impl From<Action> for Step {
-    fn from(action: Action) -> Self {
+impl From<RunAction> for RunStep {
+    fn from(action: RunAction) -> Self {
         Self::Act(Box::new(action))
     }
 }

@@ -2,17 +2,19 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    BranchRef, CallId, Fact, Outside, ReportId, ReportOutcome, ReportRequest, Snapshot, StopReason,
-    Timestamp, ToolCall, WaitsFor, report,
+    BranchRef, CallId, Fact, OutOfScopeFile, OutboundId, OutboundOutcome, ReportRequest, StopReason,
+    Timestamp, ToolCall, WaitCondition, WorkspaceSnapshot, report,
 };
 
 use serde_json::Value;
 
-use super::{Call, CallState, DialogSpec, Retry, RunState, Step, budget, context, repetition};
+use super::{
+    DialogSpec, PlannerRunState, RetryWait, RunStep, TurnCall, TurnCallState, budget, context, repetition,
+};
 
 /// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum RunAction {
     /// Writes a fact; nothing outside changes.
     Record(Fact),
     /// Opens the workspace at an executor.
@@ -42,15 +44,15 @@ pub(crate) enum Action {
     /// Stores the workspace's changes.
     TakeSnapshot,
     /// Restores an earlier state of the change in the workspace.
-    GoBack { snapshot: Snapshot },
+    GoBack { snapshot: WorkspaceSnapshot },
     /// Sends a recorded report to the reporter.
     SendReport {
-        id: ReportId,
+        id: OutboundId,
         request: ReportRequest,
         at: Timestamp,
     },
     /// Answers a tool call in the planner.
-    Answer { id: CallId, answer: Answer },
+    Answer { id: CallId, answer: CallAnswer },
     /// Schedules a retry or gives up, and records that.
     ScheduleRetry { reason: StopReason },
     /// Waits for a report, a decision or a retry, without holding a resource.
@@ -59,7 +61,7 @@ pub(crate) enum Action {
     Rest,
 }
 
-impl Action {
+impl RunAction {
     /// Returns true if the action waits for nothing outside.
     pub(crate) const fn is_immediate(&self) -> bool {
         match self {
@@ -85,7 +87,7 @@ impl Action {
 
 /// Planner's answer to a tool call; `prompts` has the wording.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum CallAnswer {
     /// The reply reached its token limit, so its calls may be truncated.
     CutReply,
     /// The arguments are not a JSON object.
@@ -95,7 +97,7 @@ pub(crate) enum Answer {
     /// The workspace was lost twice while the call ran.
     LostTwice,
     /// An argument is invalid.
-    Argument(Argument),
+    Argument(ArgumentProblem),
     /// A name violates the rules; names the right form.
     Misnamed { right: String },
     /// The work belongs on this branch of its pull request.
@@ -107,14 +109,14 @@ pub(crate) enum Answer {
     /// The run has already asked its questions.
     AskedAlready,
     /// The file is in a module that this kind of ticket must not change.
-    OutOfScope(Outside),
+    OutOfScope(OutOfScopeFile),
     /// The conversation must not change files.
     ReadOnly,
 }
 
 /// Invalid argument of a planner tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Argument {
+pub(crate) enum ArgumentProblem {
     /// The arguments violate the tool's schema; with the problem.
     Malformed(String),
     Title,
@@ -178,27 +180,27 @@ pub(crate) enum Argument {
 }
 
 /// Starts the next turn of a conversation. Shortening and hints come first.
-pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
+pub(crate) fn record_turn(state: &PlannerRunState, dialog: &DialogSpec) -> RunAction {
     // Limits are pinned before the first model call: a change of settings does not affect a run.
     if state.limits.is_none() {
-        return Action::SetLimits;
+        return RunAction::SetLimits;
     }
-    let room = context::room(state, dialog);
-    if let Some(fact) = context::fact(state, dialog, &room) {
-        return Action::Record(fact);
+    let room = context::next_context_step(state, dialog);
+    if let Some(fact) = context::context_fact(state, dialog, &room) {
+        return RunAction::Record(fact);
     }
     if let Some(id) = state.summary_under_way(dialog) {
-        return Action::SumUp { id: id.clone() };
+        return RunAction::SumUp { id: id.clone() };
     }
     // Hints are facts, so a repeated call shows the model the same text.
-    let hint = budget::hint(state, dialog).or_else(|| repetition::hint(state, dialog));
+    let hint = budget::budget_hint(state, dialog).or_else(|| repetition::repetition_hint(state, dialog));
     if let Some(hint) = hint {
         let phase = dialog.phase;
-        return Action::Record(Fact::Hinted { phase, hint });
+        return RunAction::Record(Fact::Hinted { phase, hint });
     }
     let round = dialog.round(state);
     let turns = state.turns_of(dialog).len();
-    Action::Record(Fact::ModelRequested {
+    RunAction::Record(Fact::ModelRequested {
         id: state.next_id(),
         turn: u32::try_from(turns).unwrap_or(u32::MAX).saturating_add(1),
         phase: dialog.phase,
@@ -208,19 +210,21 @@ pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
 }
 
 /// Returns the next step of a call at the executor; `own` for a call of the planner.
-pub(crate) fn run_tool(state: &RunState, call: &Call, own: bool) -> Action {
+pub(crate) fn run_tool(state: &PlannerRunState, call: &TurnCall, own: bool) -> RunAction {
     match &call.state {
-        CallState::Running { id, at } => Action::CallTool {
+        TurnCallState::Running { id, at } => RunAction::CallTool {
             id: id.clone(),
             call: call.call.clone(),
             at: *at,
         },
-        CallState::Waiting | CallState::Finished { .. } => request_tool(state, call.call.clone(), own),
+        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
+            request_tool(state, call.call.clone(), own)
+        }
     }
 }
 
 /// Starts a call of the planner.
-pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
+pub(crate) fn start_own_call(state: &PlannerRunState, name: &str, input: &Value) -> RunAction {
     let call = ToolCall {
         id: format!("own_{}", state.position),
         name: name.to_owned(),
@@ -230,17 +234,17 @@ pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
 }
 
 /// Continues a call of the planner; after a lost workspace it runs again.
-pub(crate) fn carry_on(state: &RunState, call: &Call) -> Step {
+pub(crate) fn resume_call(state: &PlannerRunState, call: &TurnCall) -> RunStep {
     if call.is_deadly() {
-        return Step::Retry(StopReason::WorkspaceUnavailable {
+        return RunStep::Retry(StopReason::WorkspaceUnavailable {
             detail: call.call.name.clone(),
         });
     }
     run_tool(state, call, true).into()
 }
 
-fn request_tool(state: &RunState, call: ToolCall, own: bool) -> Action {
-    Action::Record(Fact::ToolRequested {
+fn request_tool(state: &PlannerRunState, call: ToolCall, own: bool) -> RunAction {
+    RunAction::Record(Fact::ToolRequested {
         id: state.next_id(),
         call,
         own,
@@ -249,38 +253,46 @@ fn request_tool(state: &RunState, call: ToolCall, own: bool) -> Action {
 }
 
 /// Answers a call in the planner, in two facts like every other call.
-pub(crate) fn answer(state: &RunState, call: &Call, answer: Answer) -> Action {
+pub(crate) fn answer_call(state: &PlannerRunState, call: &TurnCall, answer: CallAnswer) -> RunAction {
     match &call.state {
-        CallState::Running { id, .. } => Action::Answer {
+        TurnCallState::Running { id, .. } => RunAction::Answer {
             id: id.clone(),
             answer,
         },
-        CallState::Waiting | CallState::Finished { .. } => request_tool(state, call.call.clone(), false),
+        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
+            request_tool(state, call.call.clone(), false)
+        }
     }
 }
 
-pub(crate) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Call>) -> Action {
+pub(crate) fn request_report(
+    state: &PlannerRunState,
+    request: ReportRequest,
+    answers: Option<&TurnCall>,
+) -> RunAction {
     let answers = answers.map(|call| call.call.id.clone());
-    Action::Record(Fact::ReportRequested {
+    RunAction::Record(Fact::ReportRequested {
         id: state.next_id().into(),
         request,
         answers,
     })
 }
 
-pub(crate) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
+pub(crate) fn park_run(state: &PlannerRunState, waits_for: WaitCondition) -> RunAction {
     // The journal already has the entry; a second entry would be noise.
     if state.parked == Some(waits_for) {
-        return Action::Wait;
+        return RunAction::Wait;
     }
-    Action::Record(Fact::Parked { waits_for })
+    RunAction::Record(Fact::Parked { waits_for })
 }
 
 /// Waits for the outcome of a report; a failed one is retried later.
-pub(crate) fn await_report(state: &RunState, id: &ReportId, waits_for: WaitsFor) -> Step {
+pub(crate) fn await_report(state: &PlannerRunState, id: &OutboundId, waits_for: WaitCondition) -> RunStep {
     match state.report(id).and_then(|report| report.outcome.as_ref()) {
-        Some(ReportOutcome::Failed { detail }) => Step::Retry(report_failed(detail)),
-        Some(ReportOutcome::Done(_) | ReportOutcome::Refused(_)) | None => park(state, waits_for).into(),
+        Some(OutboundOutcome::Failed { detail }) => RunStep::Retry(report_failed(detail)),
+        Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_)) | None => {
+            park_run(state, waits_for).into()
+        }
     }
 }
 
@@ -290,7 +302,7 @@ pub(crate) fn report_failed(detail: &str) -> StopReason {
     }
 }
 
-impl RunState {
+impl PlannerRunState {
     /// Returns the fact that reports the end of the run to the ticket.
     pub(crate) fn stopped(&self, reason: StopReason) -> Fact {
         let work = self.work();
@@ -316,7 +328,7 @@ impl RunState {
     }
 }
 
-impl Retry {
+impl RetryWait {
     /// Returns the report of the retry to the ticket.
     pub(crate) fn report(&self, job: domain::Job) -> ReportRequest {
         ReportRequest::RetryScheduled(report::RetryScheduled {

@@ -1,16 +1,19 @@
 //! State transitions of a conversation: model calls, replies and tool calls.
 
 use domain::{
-    CallId, Entry, Fact, Hint, ModelFault, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits,
-    ToolCall, ToolResult, ToolStatus,
+    CallId, Fact, JournalEntry, ModelFault, ModelHint, ModelReply, RepositoryName, RunLimits, RunPhase,
+    StopReason, TicketLimits, ToolCall, ToolResult, ToolStatus,
 };
 
-use super::apply::{Applied, legal};
-use super::shorter::Shorter;
-use super::{COMMIT_CHANGES, Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
+use super::shortening::ShortenedContext;
+use super::transitions::{ApplyResult, require_legal};
+use super::{
+    COMMIT_CHANGES, CallResult, DialogTurn, ModelCallFailure, PhaseDialog, PlannerRunState, TurnCall,
+    TurnCallState,
+};
 
-impl RunState {
-    pub(super) fn conversed(&mut self, entry: &Entry) -> Applied {
+impl PlannerRunState {
+    pub(super) fn conversed(&mut self, entry: &JournalEntry) -> ApplyResult {
         match &entry.fact {
             Fact::LimitsSet { limits, ticket } => self.limits_set(limits, *ticket),
             Fact::ModelRequested {
@@ -50,15 +53,15 @@ impl RunState {
         }
     }
 
-    fn limits_set(&mut self, limits: &RunLimits, ticket: Option<TicketLimits>) -> Applied {
-        legal(self.limits.is_none(), "limits are set already")?;
+    fn limits_set(&mut self, limits: &RunLimits, ticket: Option<TicketLimits>) -> ApplyResult {
+        require_legal(self.limits.is_none(), "limits are set already")?;
         self.limits = Some(limits.clone());
         self.ticket_limits = ticket;
         Ok(())
     }
 
     /// Removes the turn, because its model call was not made.
-    fn budget_refused(&mut self, id: &CallId, reason: &StopReason) -> Applied {
+    fn budget_refused(&mut self, id: &CallId, reason: &StopReason) -> ApplyResult {
         self.asked_turn(id)?;
         self.drop_turn();
         // A conversation whose first call had no budget has not begun.
@@ -84,7 +87,7 @@ impl RunState {
         detail: &str,
         (transient, kind): (bool, Option<ModelFault>),
         limit: Option<u64>,
-    ) -> Applied {
+    ) -> ApplyResult {
         self.asked_turn(id)?;
         if kind == Some(ModelFault::ContextTooLong) {
             return self.overflown(None);
@@ -100,7 +103,7 @@ impl RunState {
             return self.overflown(Some(detail));
         }
         let turn = self.asked_turn(id)?;
-        turn.failed = Some(ModelTrouble {
+        turn.failed = Some(ModelCallFailure {
             detail: detail.to_owned(),
             transient,
         });
@@ -108,33 +111,33 @@ impl RunState {
     }
 
     /// Makes a conversation current: an existing one, or a new one.
-    fn in_dialog(&mut self, phase: Phase, round: u32) -> Applied {
-        legal(
+    fn in_dialog(&mut self, phase: RunPhase, round: u32) -> ApplyResult {
+        require_legal(
             self.last_turn().is_none_or(|turn| turn.reply.is_some()),
             "the last turn has no reply",
         )?;
-        legal(self.open_call().is_none(), "a tool call has no result")?;
-        let is_it = |dialog: &Dialog| (dialog.phase, dialog.round) == (phase, round);
+        require_legal(self.open_call().is_none(), "a tool call has no result")?;
+        let is_it = |dialog: &PhaseDialog| (dialog.phase, dialog.round) == (phase, round);
         let dialog = match self.dialogs.iter().position(is_it) {
             // Moved to the end, because the last conversation is the current one.
             Some(place) => self.dialogs.remove(place),
-            None => Dialog {
+            None => PhaseDialog {
                 phase,
                 round,
                 turns: Vec::new(),
-                room: Shorter::default(),
+                room: ShortenedContext::default(),
             },
         };
         self.dialogs.push(dialog);
         Ok(())
     }
 
-    fn model_requested(&mut self, id: &CallId, turn: u32, (phase, round): (Phase, u32)) -> Applied {
+    fn model_requested(&mut self, id: &CallId, turn: u32, (phase, round): (RunPhase, u32)) -> ApplyResult {
         self.in_dialog(phase, round)?;
         let after = self.turns();
         let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
-        legal(turn as usize == dialog.turns.len() + 1, "its turn is wrong")?;
-        dialog.turns.push(Turn {
+        require_legal(turn as usize == dialog.turns.len() + 1, "its turn is wrong")?;
+        dialog.turns.push(DialogTurn {
             id: id.clone(),
             after,
             reply: None,
@@ -147,31 +150,31 @@ impl RunState {
     }
 
     /// Returns the last conversation of a phase for changes.
-    pub(super) fn last_dialog_of(&mut self, phase: Phase) -> Result<&mut Dialog, &'static str> {
+    pub(super) fn last_dialog_of(&mut self, phase: RunPhase) -> Result<&mut PhaseDialog, &'static str> {
         let mut dialogs = self.dialogs.iter_mut().rev();
         let found = dialogs.find(|dialog| dialog.phase == phase);
         found.ok_or("there is no such conversation")
     }
 
     /// Attaches a hint to the conversation's last turn, so that it follows that turn's results.
-    fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
+    fn hinted(&mut self, phase: RunPhase, hint: &ModelHint) -> ApplyResult {
         let turn = self.last_dialog_of(phase)?.turns.last_mut();
         let turn = turn.ok_or("there is no turn to tell it after")?;
         turn.hints.push(hint.clone());
         Ok(())
     }
 
-    fn asked_turn(&mut self, id: &CallId) -> Result<&mut Turn, &'static str> {
+    fn asked_turn(&mut self, id: &CallId) -> Result<&mut DialogTurn, &'static str> {
         self.last_turn_mut()
             .filter(|turn| turn.id == *id && turn.reply.is_none() && turn.failed.is_none())
             .ok_or("the model was not asked this")
     }
 
-    fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
+    fn model_replied(&mut self, id: &CallId, reply: &ModelReply) -> ApplyResult {
         let turn = self.asked_turn(id)?;
         // Calls without a result exist from here on, so a crash after this entry runs them and not the
         // model again.
-        turn.calls = reply.tool_calls().cloned().map(Call::new).collect();
+        turn.calls = reply.tool_calls().cloned().map(TurnCall::new).collect();
         turn.reply = Some(reply.clone());
         // A reply is progress: retries count failures in a row.
         self.retries = 0;
@@ -183,11 +186,11 @@ impl RunState {
     }
 
     /// Adds a call of the planner, unless it is open and runs again.
-    fn own_requested(&mut self, wish: &ToolCall) -> Applied {
+    fn own_requested(&mut self, wish: &ToolCall) -> ApplyResult {
         match self.open_call() {
-            Some(open) => legal(open.call == *wish, "another call is open"),
+            Some(open) => require_legal(open.call == *wish, "another call is open"),
             None => {
-                self.own.push(Call::new(wish.clone()));
+                self.own.push(TurnCall::new(wish.clone()));
                 Ok(())
             }
         }
@@ -197,8 +200,8 @@ impl RunState {
         &mut self,
         (id, wish, own): (&CallId, &ToolCall, bool),
         repository: Option<&RepositoryName>,
-        entry: &Entry,
-    ) -> Applied {
+        entry: &JournalEntry,
+    ) -> ApplyResult {
         if own {
             self.own_requested(wish)?;
         }
@@ -206,30 +209,30 @@ impl RunState {
             .open_call_mut()
             .filter(|call| call.call == *wish)
             .ok_or("the model did not ask for it")?;
-        legal(matches!(call.state, CallState::Waiting), "it runs already")?;
+        require_legal(matches!(call.state, TurnCallState::Waiting), "it runs already")?;
         call.repository = repository.cloned();
-        call.state = CallState::Running {
+        call.state = TurnCallState::Running {
             id: id.clone(),
             at: entry.at,
         };
         Ok(())
     }
 
-    fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> Applied {
+    fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> ApplyResult {
         let call = self.open_call_mut().ok_or("no tool call is open")?;
-        let running = matches!(&call.state, CallState::Running { id: asked, .. } if asked == id);
-        legal(running, "this call does not run")?;
+        let running = matches!(&call.state, TurnCallState::Running { id: asked, .. } if asked == id);
+        require_legal(running, "this call does not run")?;
         self.finish_call(CallResult::Ran(result.clone()), position)
     }
 
     /// Finishes the open call, if it exists.
-    pub(super) fn finish_call(&mut self, result: CallResult, position: u64) -> Applied {
+    pub(super) fn finish_call(&mut self, result: CallResult, position: u64) -> ApplyResult {
         let Some(call) = self.open_call_mut() else {
             return Ok(());
         };
         let (call_id, repository) = (call.call.id.clone(), call.repository.clone());
         let is_commit = call.call.name == COMMIT_CHANGES;
-        call.state = CallState::Finished {
+        call.state = TurnCallState::Finished {
             result: result.clone(),
             position,
         };

@@ -1,17 +1,19 @@
 //! Work of a run in one repository: its workspace, its snapshot and its pushed commits.
 
-use domain::{CallId, CommitId, PullRequestRef, Snapshot, ToolResult, ToolStatus, WorkspaceInfo};
+use domain::{
+    CallId, CommitId, ExecutorWorkspace, PullRequestRef, ToolResult, ToolStatus, WorkspaceSnapshot,
+};
 
-use super::apply::{Applied, legal};
+use super::transitions::{ApplyResult, require_legal};
 
 /// Tool with which the planner and the model commit.
 pub(in crate::run) const COMMIT_CHANGES: &str = "commit_changes";
 
 /// Work of a run in one repository.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Work {
-    pub(crate) workspace: Workspace,
-    pub(crate) snapshot: Option<Snapshot>,
+pub(crate) struct RepositoryWork {
+    pub(crate) workspace: PlannerWorkspaceState,
+    pub(crate) snapshot: Option<WorkspaceSnapshot>,
     /// Journal position of the last snapshot.
     pub(crate) snapshot_position: u64,
     /// True if the workspace may differ from the last snapshot.
@@ -29,24 +31,24 @@ pub(crate) struct Work {
 
 /// Checkout at an executor, and its progress.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Workspace {
+pub(crate) enum PlannerWorkspaceState {
     #[default]
     Absent,
     Requested(CallId),
-    Open(Box<WorkspaceInfo>),
+    Open(Box<ExecutorWorkspace>),
     Failed {
         detail: String,
         setup: bool,
         /// True if every attempt fails in the same way.
         permanent: bool,
         /// Lost workspace, if there was one: a retry restores it.
-        lost: Option<Box<WorkspaceInfo>>,
+        lost: Option<Box<ExecutorWorkspace>>,
     },
 }
 
 /// Work in a repository that the run has not touched.
-pub(super) static UNTOUCHED: Work = Work {
-    workspace: Workspace::Absent,
+pub(super) static UNTOUCHED: RepositoryWork = RepositoryWork {
+    workspace: PlannerWorkspaceState::Absent,
     snapshot: None,
     snapshot_position: 0,
     dirty: false,
@@ -58,11 +60,13 @@ pub(super) static UNTOUCHED: Work = Work {
     pull_request: None,
 };
 
-impl Work {
-    pub(crate) fn open_workspace(&self) -> Option<&WorkspaceInfo> {
+impl RepositoryWork {
+    pub(crate) fn open_workspace(&self) -> Option<&ExecutorWorkspace> {
         match &self.workspace {
-            Workspace::Open(info) => Some(info),
-            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
+            PlannerWorkspaceState::Open(info) => Some(info),
+            PlannerWorkspaceState::Absent
+            | PlannerWorkspaceState::Requested(_)
+            | PlannerWorkspaceState::Failed { .. } => None,
         }
     }
 
@@ -83,35 +87,44 @@ impl Work {
         self.head.is_some() && self.head == self.committed && !is_pushed
     }
 
-    pub(super) fn requested(&mut self, id: &CallId) -> Applied {
-        let is_absent = matches!(self.workspace, Workspace::Absent);
-        legal(is_absent, "a workspace was asked for already")?;
-        self.workspace = Workspace::Requested(id.clone());
+    pub(super) fn requested(&mut self, id: &CallId) -> ApplyResult {
+        let is_absent = matches!(self.workspace, PlannerWorkspaceState::Absent);
+        require_legal(is_absent, "a workspace was asked for already")?;
+        self.workspace = PlannerWorkspaceState::Requested(id.clone());
         Ok(())
     }
 
-    pub(super) fn opened(&mut self, id: &CallId, info: &WorkspaceInfo) -> Applied {
-        let is_asked_for = matches!(&self.workspace, Workspace::Requested(asked) if asked == id);
-        legal(is_asked_for, "this workspace was not asked for")?;
-        self.workspace = Workspace::Open(Box::new(info.clone()));
+    pub(super) fn opened(&mut self, id: &CallId, info: &ExecutorWorkspace) -> ApplyResult {
+        let is_asked_for = matches!(&self.workspace, PlannerWorkspaceState::Requested(asked) if asked == id);
+        require_legal(is_asked_for, "this workspace was not asked for")?;
+        self.workspace = PlannerWorkspaceState::Open(Box::new(info.clone()));
         Ok(())
     }
 
     /// Resets the work to its last snapshot.
-    pub(super) fn restored(&mut self, info: &WorkspaceInfo, snapshot: Option<&Snapshot>) -> Applied {
-        legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
-        legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
+    pub(super) fn restored(
+        &mut self,
+        info: &ExecutorWorkspace,
+        snapshot: Option<&WorkspaceSnapshot>,
+    ) -> ApplyResult {
+        require_legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
+        require_legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
         self.dirty = false;
         self.unkept = None;
         self.branch = snapshot.and_then(|snapshot| snapshot.branch.clone());
         self.head = snapshot.and_then(|snapshot| snapshot.head.clone());
-        self.workspace = Workspace::Open(Box::new(info.clone()));
+        self.workspace = PlannerWorkspaceState::Open(Box::new(info.clone()));
         Ok(())
     }
 
     /// Resets the work to an earlier snapshot.
-    pub(super) fn went_back(&mut self, info: &WorkspaceInfo, snapshot: &Snapshot, position: u64) {
-        self.workspace = Workspace::Open(Box::new(info.clone()));
+    pub(super) fn went_back(
+        &mut self,
+        info: &ExecutorWorkspace,
+        snapshot: &WorkspaceSnapshot,
+        position: u64,
+    ) {
+        self.workspace = PlannerWorkspaceState::Open(Box::new(info.clone()));
         self.snapshot = Some(snapshot.clone());
         self.snapshot_position = position;
         self.branch.clone_from(&snapshot.branch);
@@ -122,10 +135,12 @@ impl Work {
 
     pub(super) fn failed(&mut self, detail: &str, setup: bool, permanent: bool) {
         let lost = match std::mem::take(&mut self.workspace) {
-            Workspace::Open(info) => Some(info),
-            Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
+            PlannerWorkspaceState::Open(info) => Some(info),
+            PlannerWorkspaceState::Absent
+            | PlannerWorkspaceState::Requested(_)
+            | PlannerWorkspaceState::Failed { .. } => None,
         };
-        self.workspace = Workspace::Failed {
+        self.workspace = PlannerWorkspaceState::Failed {
             detail: detail.to_owned(),
             setup,
             permanent,
@@ -135,8 +150,10 @@ impl Work {
 
     /// Requests a failed workspace again; reopens a lost one.
     pub(super) fn retried(&mut self) {
-        if let Workspace::Failed { lost, .. } = &mut self.workspace {
-            self.workspace = lost.take().map_or(Workspace::Absent, Workspace::Open);
+        if let PlannerWorkspaceState::Failed { lost, .. } = &mut self.workspace {
+            self.workspace = lost
+                .take()
+                .map_or(PlannerWorkspaceState::Absent, PlannerWorkspaceState::Open);
         }
     }
 
@@ -155,8 +172,8 @@ impl Work {
         }
     }
 
-    pub(super) fn snapshot_taken(&mut self, snapshot: &Snapshot, position: u64) -> Applied {
-        legal(self.open_workspace().is_some(), "there is no workspace")?;
+    pub(super) fn snapshot_taken(&mut self, snapshot: &WorkspaceSnapshot, position: u64) -> ApplyResult {
+        require_legal(self.open_workspace().is_some(), "there is no workspace")?;
         self.snapshot = Some(snapshot.clone());
         self.snapshot_position = position;
         self.branch.clone_from(&snapshot.branch);
@@ -167,8 +184,8 @@ impl Work {
     }
 
     /// Records a failed snapshot. Only a further change justifies another attempt.
-    pub(super) fn snapshot_failed(&mut self, reason: &str) -> Applied {
-        legal(self.open_workspace().is_some(), "there is no workspace")?;
+    pub(super) fn snapshot_failed(&mut self, reason: &str) -> ApplyResult {
+        require_legal(self.open_workspace().is_some(), "there is no workspace")?;
         self.unkept = Some(reason.to_owned());
         self.dirty = false;
         Ok(())
@@ -198,7 +215,7 @@ mod tests {
             head: Some(commit("1")),
             ..ToolResult::ok(String::new())
         };
-        let mut work = Work::default();
+        let mut work = RepositoryWork::default();
         assert!(!work.may_replace_head(), "there is no commit");
         work.changed_by(&result);
         assert!(!work.may_replace_head(), "the model made it");

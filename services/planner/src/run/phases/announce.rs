@@ -2,11 +2,14 @@
 
 use domain::{ReportRequest, report};
 
-use crate::run::machine::{PhaseSpec, RunState, Step, ask};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, request_report};
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkStarted(_));
     match state.request() {
         Some(request) if state.last_report(is_it).is_none() => {
@@ -15,8 +18,8 @@ fn next(state: &RunState) -> Step {
                 repository: request.repository.clone(),
                 begun: state.begun.clone(),
             });
-            ask(state, started, None).into()
+            request_report(state, started, None).into()
         }
-        _ => Step::Over,
+        _ => RunStep::Over,
     }
 }

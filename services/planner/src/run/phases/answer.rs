@@ -2,53 +2,56 @@
 
 use domain::report::QuestionAnswered;
 use domain::{
-    About, Answered, CommentQuestion, Fact, ModelRole, Phase, PhaseOutput, ReportOutcome, ReportRequest,
-    StopReason, WaitsFor,
+    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundOutcome, PhaseOutput, ReportRequest,
+    RunPhase, StopReason, WaitCondition,
 };
 
-use super::converse::handed_in;
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, ask, await_report};
-use crate::run::tools::{accepted, submit_answer};
+use super::conversation_loop::await_submission;
+use crate::run::machine::{
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+};
+use crate::run::tools::{accepted_input, submit_answer};
 
 const MOST_TURNS: usize = 12;
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
-    ..DialogSpec::new(Phase::Answer, ModelRole::Default, &[submit_answer::TOOL])
+    ..DialogSpec::new(RunPhase::Answer, ModelRole::Default, &[submit_answer::TOOL])
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.answer() {
-        Some(Some(answer)) => tell(state, answer),
-        Some(None) => Step::Close(StopReason::NoChange {
+        Some(Some(answer)) => report_answer(state, answer),
+        Some(None) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
         None => {
-            let answered = handed_in(state, &DIALOG, MOST_TURNS, |calls| {
-                accepted(calls, &submit_answer::TOOL, submit_answer::parse)
+            let answered = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
+                accepted_input(calls, &submit_answer::TOOL, submit_answer::parse_answer)
             });
-            answered.map_or_else(|step| step, over)
+            answered.map_or_else(|step| step, finish_phase)
         }
     }
 }
 
-fn over(answer: Option<Answered>) -> Step {
+fn finish_phase(answer: Option<CitedAnswer>) -> RunStep {
     let output = PhaseOutput::Answer {
         answer: answer.map(Box::new),
     };
-    Action::Record(Fact::PhaseFinished { output }).into()
+    RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
-fn tell(state: &RunState, answer: &Answered) -> Step {
-    let Some((request, About::Question(question))) = state.request().map(|request| (request, &request.about))
+fn report_answer(state: &PlannerRunState, answer: &CitedAnswer) -> RunStep {
+    let Some((request, JobSubject::Question(question))) =
+        state.request().map(|request| (request, &request.about))
     else {
-        return Step::Over;
+        return RunStep::Over;
     };
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAnswered(_));
     match state.last_report(is_it) {
@@ -60,17 +63,21 @@ fn tell(state: &RunState, answer: &Answered) -> Step {
                     work: None,
                     ..(**question).clone()
                 },
-                answer: Answered {
+                answer: CitedAnswer {
                     needs_change: answer.needs_change && question.work.is_some(),
                     ..answer.clone()
                 },
             });
-            ask(state, told, None).into()
+            request_report(state, told, None).into()
         }
         Some(asked) => match &asked.outcome {
-            Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
-            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+            Some(OutboundOutcome::Done(_)) => RunStep::Over,
+            Some(OutboundOutcome::Refused(refusal)) => {
+                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
+            }
+            Some(OutboundOutcome::Failed { .. }) | None => {
+                await_report(state, &asked.id, WaitCondition::Report)
+            }
         },
     }
 }

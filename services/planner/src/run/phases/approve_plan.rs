@@ -1,33 +1,38 @@
 //! Requests a person's decision about the plan before the work, where the rules require it.
 
-use domain::{Approval, CommitId, JobRequest, Plan, ReportRequest, Return, StopReason, report};
+use domain::{
+    ApprovalRule, ChangePlan, CommitId, JobRequest, ReportRequest, ReturnReason, StopReason, report,
+};
 
-use super::approval::approved;
-use crate::run::machine::{PhaseSpec, RunState, Step, hash};
+use super::approval_request::await_approval;
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, hash_text};
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(plan)) = (state.request(), state.plan()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
-    if request.rules.agent.approval != Approval::Plan || state.is_at_work() {
-        return Step::Over;
+    if request.rules.agent.approval != ApprovalRule::Plan || state.is_at_work() {
+        return RunStep::Over;
     }
-    match plan.zip(id(state)) {
-        Some((plan, id)) => decide(state, request, plan, &id),
-        None => Step::Close(StopReason::NoPlan),
+    match plan.zip(plan_id(state)) {
+        Some((plan, id)) => decide_plan(state, request, plan, &id),
+        None => RunStep::Close(StopReason::NoPlan),
     }
 }
 
 /// Returns the plan's id for a decision, which is unique within the run.
-fn id(state: &RunState) -> Option<CommitId> {
-    let name = |part| hash(&format!("{} {} {part}", state.run, state.returns.len()));
+fn plan_id(state: &PlannerRunState) -> Option<CommitId> {
+    let name = |part| hash_text(&format!("{} {} {part}", state.run, state.returns.len()));
     let text = format!("{:016x}{:016x}{:016x}", name(1), name(2), name(3));
     text[..40].parse().ok()
 }
 
-fn decide(state: &RunState, request: &JobRequest, plan: &Plan, id: &CommitId) -> Step {
+fn decide_plan(state: &PlannerRunState, request: &JobRequest, plan: &ChangePlan, id: &CommitId) -> RunStep {
     let proposal = || {
         ReportRequest::PlanProposed(report::PlanProposed {
             repository: request.repository.clone(),
@@ -35,7 +40,7 @@ fn decide(state: &RunState, request: &JobRequest, plan: &Plan, id: &CommitId) ->
             plan: Box::new(plan.clone()),
         })
     };
-    let revise = |by, feedback| Return::Replan { by, feedback };
-    let refused = |refusal| Step::Close(StopReason::ReportRefused(refusal));
-    approved(state, id, proposal, revise, refused)
+    let revise = |by, feedback| ReturnReason::Replan { by, feedback };
+    let refused = |refusal| RunStep::Close(StopReason::ReportRefused(refusal));
+    await_approval(state, id, proposal, revise, refused)
 }

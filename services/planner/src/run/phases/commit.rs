@@ -1,39 +1,46 @@
 //! Creates branch and commit for the change, named by the rules. Commits of the model stay.
 
-use domain::{About, JobRequest, Named, Naming, Refusal, Return, ToolStatus};
+use domain::{
+    ChangeNameParts, ChangeNaming, JobRequest, JobSubject, OutboundRefusal, ReturnReason, ToolStatus,
+};
 use serde_json::{Value, json};
 
-use super::back::back;
-use crate::run::machine::{Action, COMMIT_CHANGES, PhaseSpec, RunState, Step, carry_on, own_call};
+use super::return_to_work::go_back_to_work;
+use crate::run::machine::{
+    COMMIT_CHANGES, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, start_own_call,
+};
 
 const CREATE_BRANCH: &str = "create_branch";
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     if let Some(reason) = state.cut_short().filter(|_| !request.about.is_ticket()) {
         // A draft of a new change helps users; half a repair on an existing branch does not.
-        return Step::Close(reason.clone());
+        return RunStep::Close(reason.clone());
     }
     if let Some(call) = state.open_own_call() {
-        return carry_on(state, call);
+        return resume_call(state, call);
     }
     let ticket = state.run.ticket();
-    let naming = Naming::new(&request.rules, ticket);
+    let naming = ChangeNaming::new(&request.rules, ticket);
     let named = naming.of(handover, &request.text.kind);
     let work = state.work();
     if work.branch.is_none() && state.own(CREATE_BRANCH).is_none() {
-        return wanted(
+        return own_call_step(
             state,
             CREATE_BRANCH,
-            &json!({ "branch_name": branch(request, &naming, named) }),
+            &json!({ "branch_name": target_branch_name(request, &naming, named) }),
         );
     }
-    if let Some(refusal) = refused(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
-        return back(state, Return::Refused(refusal));
+    if let Some(refusal) = refusal_of_call(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
+        return go_back_to_work(state, ReturnReason::Refused(refusal));
     }
     if state.own(COMMIT_CHANGES).is_none() {
         let requester = request.background.requester.as_ref();
@@ -47,43 +54,43 @@ fn next(state: &RunState) -> Step {
         if work.may_replace_head() {
             input["amend"] = Value::Bool(true);
         }
-        return wanted(state, COMMIT_CHANGES, &input);
+        return own_call_step(state, COMMIT_CHANGES, &input);
     }
     if work.dirty {
-        return Action::TakeSnapshot.into();
+        return RunAction::TakeSnapshot.into();
     }
     if let Some(reason) = work.unkept.clone() {
-        return back(state, Return::Unkept { reason });
+        return go_back_to_work(state, ReturnReason::Unkept { reason });
     }
     let kept = work.snapshot.as_ref();
     let has_commit = kept.is_some_and(|kept| kept.head.as_ref().is_some_and(|head| *head != kept.base));
-    match refused(state, COMMIT_CHANGES) {
-        _ if has_commit => Step::Over,
+    match refusal_of_call(state, COMMIT_CHANGES) {
+        _ if has_commit => RunStep::Over,
         Some(refusal) if kept.is_some_and(|kept| kept.files_changed > 0) => {
-            back(state, Return::Refused(refusal))
+            go_back_to_work(state, ReturnReason::Refused(refusal))
         }
         // A review may be addressed by replies alone.
-        _ if matches!(request.about, About::Review(_)) => Step::Over,
-        _ => back(state, Return::NothingChanged),
+        _ if matches!(request.about, JobSubject::Review(_)) => RunStep::Over,
+        _ => go_back_to_work(state, ReturnReason::NothingChanged),
     }
 }
 
 /// Returns the branch of the continued pull request, else a new name.
-fn branch(request: &JobRequest, naming: &Naming<'_>, named: Named<'_>) -> String {
+fn target_branch_name(request: &JobRequest, naming: &ChangeNaming<'_>, named: ChangeNameParts<'_>) -> String {
     match request.about.pull_request() {
         Some((pull_request, _)) => pull_request.branch.clone(),
         None => naming.branch(named),
     }
 }
 
-fn wanted(state: &RunState, name: &str, input: &Value) -> Step {
-    own_call(state, name, input).into()
+fn own_call_step(state: &PlannerRunState, name: &str, input: &Value) -> RunStep {
+    start_own_call(state, name, input).into()
 }
 
 /// Returns the refusal of a planner's call.
-fn refused(state: &RunState, name: &str) -> Option<Refusal> {
+fn refusal_of_call(state: &PlannerRunState, name: &str) -> Option<OutboundRefusal> {
     let result = state.own_result(name)?;
-    (result.status != ToolStatus::Ok).then(|| Refusal::Workspace {
+    (result.status != ToolStatus::Ok).then(|| OutboundRefusal::Workspace {
         detail: result.content.clone(),
     })
 }

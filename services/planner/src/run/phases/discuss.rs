@@ -1,14 +1,16 @@
 //! Works on a discussion: the model reads the code and answers there, or plans issues.
 
-use domain::report::{Discussed, OpenIssues};
+use domain::report::{DiscussionResult, OpenIssues};
 use domain::{
-    Answered, DiscussionTask, Fact, JobRequest, ModelRole, Phase, PhaseOutput, PlannedIssue, ReportOutcome,
-    ReportRequest, StopReason, WaitsFor,
+    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundOutcome, PhaseOutput, PlannedIssue,
+    ReportRequest, RunPhase, StopReason, WaitCondition,
 };
 
-use super::converse::handed_in;
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, ask, await_report};
-use crate::run::tools::{accepted, submit_answer, submit_issues};
+use super::conversation_loop::await_submission;
+use crate::run::machine::{
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+};
+use crate::run::tools::{accepted_input, submit_answer, submit_issues};
 
 const MOST_TURNS: usize = 15;
 
@@ -16,7 +18,7 @@ const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
     ..DialogSpec::new(
-        Phase::Discuss,
+        RunPhase::Discuss,
         ModelRole::Default,
         &[submit_answer::TOOL, submit_issues::TOOL],
     )
@@ -24,49 +26,49 @@ const DIALOG: DialogSpec = DialogSpec {
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
 /// Submission of the model. A plan without issues is an answer with the reason.
 enum HandedIn {
-    Answer(Answered),
+    Answer(CitedAnswer),
     Issues(Vec<PlannedIssue>),
 }
 
-fn next(state: &RunState) -> Step {
-    let Some((request, task)) = asked_for(state) else {
-        return Step::Over;
+fn decide_step(state: &PlannerRunState) -> RunStep {
+    let Some((request, task)) = discussion_request(state) else {
+        return RunStep::Over;
     };
     match (state.issues(), state.answer()) {
-        (Some(issues), _) => tell(state, open(request, issues)),
-        (None, Some(Some(answer))) => tell(state, say(request, task, answer)),
-        (None, Some(None)) => Step::Close(StopReason::NoChange {
+        (Some(issues), _) => report_step(state, request_issues(request, issues)),
+        (None, Some(Some(answer))) => report_step(state, discussion_answer(request, task, answer)),
+        (None, Some(None)) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
         (None, None) => {
-            let handed_in = handed_in(state, &DIALOG, MOST_TURNS, |calls| {
-                let answer = accepted(calls, &submit_answer::TOOL, submit_answer::parse);
+            let handed_in = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
+                let answer = accepted_input(calls, &submit_answer::TOOL, submit_answer::parse_answer);
                 let most = request.rules.issues.most_planned;
-                let parse = |input: &_| submit_issues::parse(input, most);
+                let parse = |input: &_| submit_issues::parse_issues(input, most);
                 let planned = || match task {
-                    DiscussionTask::Plan => accepted(calls, &submit_issues::TOOL, parse),
+                    DiscussionTask::Plan => accepted_input(calls, &submit_issues::TOOL, parse),
                     DiscussionTask::Research | DiscussionTask::Summarize | DiscussionTask::Complete => None,
                 };
                 answer
                     .map(HandedIn::Answer)
                     .or_else(|| planned().map(HandedIn::Issues))
             });
-            handed_in.map_or_else(|step| step, over)
+            handed_in.map_or_else(|step| step, finish_phase)
         }
     }
 }
 
-fn asked_for(state: &RunState) -> Option<(&JobRequest, DiscussionTask)> {
+fn discussion_request(state: &PlannerRunState) -> Option<(&JobRequest, DiscussionTask)> {
     let request = state.request()?;
     Some((request, request.about.discussion()?.task))
 }
 
-fn over(handed_in: Option<HandedIn>) -> Step {
+fn finish_phase(handed_in: Option<HandedIn>) -> RunStep {
     let output = match handed_in {
         Some(HandedIn::Issues(issues)) => PhaseOutput::Issues { issues },
         Some(HandedIn::Answer(answer)) => PhaseOutput::Answer {
@@ -74,10 +76,10 @@ fn over(handed_in: Option<HandedIn>) -> Step {
         },
         None => PhaseOutput::Answer { answer: None },
     };
-    Action::Record(Fact::PhaseFinished { output }).into()
+    RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
-fn open(request: &JobRequest, issues: &[PlannedIssue]) -> ReportRequest {
+fn request_issues(request: &JobRequest, issues: &[PlannedIssue]) -> ReportRequest {
     ReportRequest::OpenIssues(OpenIssues {
         repository: request.repository.clone(),
         parent: None,
@@ -85,15 +87,15 @@ fn open(request: &JobRequest, issues: &[PlannedIssue]) -> ReportRequest {
     })
 }
 
-fn say(request: &JobRequest, task: DiscussionTask, answer: &Answered) -> ReportRequest {
-    ReportRequest::Discussed(Discussed {
+fn discussion_answer(request: &JobRequest, task: DiscussionTask, answer: &CitedAnswer) -> ReportRequest {
+    ReportRequest::Discussed(DiscussionResult {
         repository: request.repository.clone(),
         task,
         answer: answer.clone(),
     })
 }
 
-fn tell(state: &RunState, told: ReportRequest) -> Step {
+fn report_step(state: &PlannerRunState, told: ReportRequest) -> RunStep {
     let is_it = |request: &ReportRequest| {
         matches!(
             request,
@@ -101,11 +103,15 @@ fn tell(state: &RunState, told: ReportRequest) -> Step {
         )
     };
     match state.last_report(is_it) {
-        None => ask(state, told, None).into(),
+        None => request_report(state, told, None).into(),
         Some(asked) => match &asked.outcome {
-            Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
-            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+            Some(OutboundOutcome::Done(_)) => RunStep::Over,
+            Some(OutboundOutcome::Refused(refusal)) => {
+                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
+            }
+            Some(OutboundOutcome::Failed { .. }) | None => {
+                await_report(state, &asked.id, WaitCondition::Report)
+            }
         },
     }
 }

@@ -1,38 +1,41 @@
 //! Requests a person's approval of the change before its push, where the rules require it. The approval is
 //! for one commit.
 
-use domain::{Approval, Proof, Proposal, ReportRequest, Return};
+use domain::{ApprovalRule, ChangeProof, PushProposal, ReportRequest, ReturnReason};
 
-use super::approval::approved;
-use super::back::back;
+use super::approval_request::await_approval;
 use super::deliver::wanted_push;
-use super::describe::describe;
-use crate::run::machine::{PhaseSpec, RunState, Step};
+use super::description::describe_change;
+use super::return_to_work::go_back_to_work;
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep};
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     let Some(wanted) = wanted_push(state, request) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     let is_pushed = wanted.expected.as_ref() == Some(&wanted.head);
-    let is_weak = state.proof().is_some_and(Proof::is_blocked);
-    let is_free = request.rules.agent.approval != Approval::BeforePush && !is_weak;
+    let is_weak = state.proof().is_some_and(ChangeProof::is_blocked);
+    let is_free = request.rules.agent.approval != ApprovalRule::BeforePush && !is_weak;
     if is_free || is_pushed {
-        return Step::Over;
+        return RunStep::Over;
     }
     let head = wanted.head.clone();
     let proposal = || {
-        ReportRequest::DecisionNeeded(Proposal {
+        ReportRequest::DecisionNeeded(PushProposal {
             push: wanted,
-            description: Some(Box::new(describe(state, request, handover))),
+            description: Some(Box::new(describe_change(state, request, handover))),
         })
     };
-    let revise = |by, feedback| Return::Feedback { by, feedback };
+    let revise = |by, feedback| ReturnReason::Feedback { by, feedback };
     // A refused change is not for a person to decide: the model gets the reason.
-    let refused = |refusal| back(state, Return::Refused(refusal));
-    approved(state, &head, proposal, revise, refused)
+    let refused = |refusal| go_back_to_work(state, ReturnReason::Refused(refusal));
+    await_approval(state, &head, proposal, revise, refused)
 }

@@ -1,97 +1,98 @@
 //! Triages a ticket before the work: its kind, its size, and whether the work can begin.
 
 use domain::{
-    Fact, GiveUp, Intake, IntakeDecision, ModelRole, Phase, PhaseOutput, Question, Reply, ReportOutcome,
-    ReportRequest, StopReason, WaitsFor, report,
+    Fact, GiveUp, IntakeDecision, ModelReply, ModelRole, OutboundOutcome, PhaseOutput, ReportRequest,
+    RunPhase, StopReason, TicketIntake, TicketQuestion, WaitCondition, report,
 };
 
-use super::converse::{Progress, converse, postponed};
+use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::forms;
 use crate::run::machine::{
-    Action, Argument, DialogSpec, Output, PhaseSpec, RunState, Step, ask, await_report, park, record_turn,
+    ArgumentProblem, DialogSpec, PhaseSpec, PlannerRunState, ReplyForm, RunAction, RunStep, await_report,
+    park_run, record_turn, request_report,
 };
 
 // Attempts of the model: one reply, and one correction.
 const TRIES: usize = 2;
 
 const DIALOG: DialogSpec = DialogSpec {
-    output: Some(Output {
+    output: Some(ReplyForm {
         name: "intake",
-        problem,
+        problem: intake_problem,
     }),
-    ..DialogSpec::new(Phase::Intake, ModelRole::Fast, &[])
+    ..DialogSpec::new(RunPhase::Intake, ModelRole::Fast, &[])
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state.request().is_some_and(|request| request.rules.agent.intake);
     match state.intake() {
-        Some(Some(intake)) => follow(state, &intake.decision),
-        Some(None) => Step::Over,
+        Some(Some(intake)) => follow_decision(state, &intake.decision),
+        Some(None) => RunStep::Over,
         // A former release began the work without a triage.
-        None if !is_wanted || state.is_at_work() => Step::Over,
-        None => look(state),
+        None if !is_wanted || state.is_at_work() => RunStep::Over,
+        None => request_intake(state),
     }
 }
 
-fn look(state: &RunState) -> Step {
-    match converse(state, &DIALOG) {
-        Progress::Step(step) => return step,
-        Progress::Refused(reason) => return postponed(reason),
-        Progress::Full => return over(None),
-        Progress::Answered | Progress::Silent(_) => {}
+fn request_intake(state: &PlannerRunState) -> RunStep {
+    match advance_conversation(state, &DIALOG) {
+        ConversationProgress::Step(step) => return step,
+        ConversationProgress::Refused(reason) => return postpone_run(reason),
+        ConversationProgress::Full => return finish_phase(None),
+        ConversationProgress::Answered | ConversationProgress::Silent(_) => {}
     }
     let turns = state.turns_of(&DIALOG);
     let reply = turns.last().and_then(|turn| turn.reply.as_ref());
-    match reply.map(|reply| read(state, reply)) {
-        Some(Ok(intake)) => over(Some(intake)),
+    match reply.map(|reply| read_reply(state, reply)) {
+        Some(Ok(intake)) => finish_phase(Some(intake)),
         Some(Err(_)) if turns.len() < TRIES => record_turn(state, &DIALOG).into(),
-        Some(Err(_)) | None => over(None),
+        Some(Err(_)) | None => finish_phase(None),
     }
 }
 
 /// Finishes the phase. After two unusable replies the work begins without a triage.
-fn over(intake: Option<Intake>) -> Step {
+fn finish_phase(intake: Option<TicketIntake>) -> RunStep {
     let output = PhaseOutput::Intake {
         intake: intake.map(Box::new),
     };
-    Action::Record(Fact::PhaseFinished { output }).into()
+    RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
-fn read(state: &RunState, reply: &Reply) -> Result<Intake, Argument> {
-    let request = state.request().ok_or(Argument::Decline)?;
-    forms::intake::read(reply, request)
+fn read_reply(state: &PlannerRunState, reply: &ModelReply) -> Result<TicketIntake, ArgumentProblem> {
+    let request = state.request().ok_or(ArgumentProblem::Decline)?;
+    forms::intake::read_intake(reply, request)
 }
 
-fn problem(state: &RunState, reply: &Reply) -> Option<Argument> {
-    read(state, reply).err()
+fn intake_problem(state: &PlannerRunState, reply: &ModelReply) -> Option<ArgumentProblem> {
+    read_reply(state, reply).err()
 }
 
-fn follow(state: &RunState, decision: &IntakeDecision) -> Step {
+fn follow_decision(state: &PlannerRunState, decision: &IntakeDecision) -> RunStep {
     match decision {
-        IntakeDecision::Go => Step::Over,
-        IntakeDecision::Ask { questions } => put(state, questions),
-        IntakeDecision::Decline { kind, reason } => declined(*kind, reason),
+        IntakeDecision::Go => RunStep::Over,
+        IntakeDecision::Ask { questions } => ask_questions(state, questions),
+        IntakeDecision::Decline { kind, reason } => decline_ticket(*kind, reason),
     }
 }
 
-fn declined(kind: GiveUp, reason: &str) -> Step {
-    Step::Close(StopReason::GivenUp {
+fn decline_ticket(kind: GiveUp, reason: &str) -> RunStep {
+    RunStep::Close(StopReason::GivenUp {
         kind,
         evidence: reason.to_owned(),
     })
 }
 
 /// Posts the questions on the ticket and waits for an answer.
-fn put(state: &RunState, questions: &[Question]) -> Step {
+fn ask_questions(state: &PlannerRunState, questions: &[TicketQuestion]) -> RunStep {
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked(_));
     let Some(asked) = state.last_report(is_it) else {
         let questions = questions.to_vec();
-        return ask(
+        return request_report(
             state,
             ReportRequest::QuestionAsked(report::QuestionAsked { questions }),
             None,
@@ -101,10 +102,10 @@ fn put(state: &RunState, questions: &[Question]) -> Step {
     // Only an answer after the triage's last turn belongs to the questions.
     let looks = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after + 1);
     match &asked.outcome {
-        Some(ReportOutcome::Done(_)) if state.has_answer_since(looks) => Step::Over,
-        Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Answer).into(),
+        Some(OutboundOutcome::Done(_)) if state.has_answer_since(looks) => RunStep::Over,
+        Some(OutboundOutcome::Done(_)) => park_run(state, WaitCondition::Answer).into(),
         // The work continues with the known facts.
-        Some(ReportOutcome::Refused(_)) => Step::Over,
-        Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+        Some(OutboundOutcome::Refused(_)) => RunStep::Over,
+        Some(OutboundOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitCondition::Report),
     }
 }

@@ -2,52 +2,58 @@
 
 use domain::report::PullRequestReviewed;
 use domain::{
-    Fact, ModelRole, Phase, PhaseOutput, Refusal, ReportOutcome, ReportRequest, ReviewOfChange, StopReason,
-    WaitsFor, Withdrawal,
+    Fact, ModelRole, OutboundOutcome, OutboundRefusal, PhaseOutput, ReportRequest, ReviewOfChange, RunPhase,
+    StopReason, WaitCondition, WithdrawalReason,
 };
 
-use super::converse::handed_in;
-use crate::run::machine::{Action, DialogSpec, PhaseSpec, RunState, Step, ask, await_report};
-use crate::run::tools::{accepted, submit_comments};
+use super::conversation_loop::await_submission;
+use crate::run::machine::{
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+};
+use crate::run::tools::{accepted_input, submit_comments};
 
 const MOST_TURNS: usize = 20;
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
-    ..DialogSpec::new(Phase::PullRequest, ModelRole::Reviewer, &[submit_comments::TOOL])
+    ..DialogSpec::new(
+        RunPhase::PullRequest,
+        ModelRole::Reviewer,
+        &[submit_comments::TOOL],
+    )
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.review_of_change() {
-        Some(Some(review)) => tell(state, review),
-        Some(None) => Step::Close(StopReason::NoChange {
+        Some(Some(review)) => report_review(state, review),
+        Some(None) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
         None => {
-            let review = handed_in(state, &DIALOG, MOST_TURNS, |calls| {
-                accepted(calls, &submit_comments::TOOL, submit_comments::parse)
+            let review = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
+                accepted_input(calls, &submit_comments::TOOL, submit_comments::parse_comments)
             });
-            review.map_or_else(|step| step, over)
+            review.map_or_else(|step| step, finish_phase)
         }
     }
 }
 
-fn over(review: Option<ReviewOfChange>) -> Step {
+fn finish_phase(review: Option<ReviewOfChange>) -> RunStep {
     let output = PhaseOutput::PullRequest {
         review: review.map(Box::new),
     };
-    Action::Record(Fact::PhaseFinished { output }).into()
+    RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
-fn tell(state: &RunState, review: &ReviewOfChange) -> Step {
+fn report_review(state: &PlannerRunState, review: &ReviewOfChange) -> RunStep {
     let Some(change) = state.request().and_then(|request| request.about.change()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PullRequestReviewed(_));
     match state.last_report(is_it) {
@@ -57,17 +63,21 @@ fn tell(state: &RunState, review: &ReviewOfChange) -> Step {
                 head: change.head.clone(),
                 review: review.clone(),
             });
-            ask(state, told, None).into()
+            request_report(state, told, None).into()
         }
         Some(asked) => match &asked.outcome {
-            Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused(Refusal::PullRequestOver { .. })) => {
-                Step::Finish(StopReason::Withdrawn {
-                    why: Withdrawal::Closed,
+            Some(OutboundOutcome::Done(_)) => RunStep::Over,
+            Some(OutboundOutcome::Refused(OutboundRefusal::PullRequestOver { .. })) => {
+                RunStep::Finish(StopReason::Withdrawn {
+                    why: WithdrawalReason::Closed,
                 })
             }
-            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
-            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+            Some(OutboundOutcome::Refused(refusal)) => {
+                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
+            }
+            Some(OutboundOutcome::Failed { .. }) | None => {
+                await_report(state, &asked.id, WaitCondition::Report)
+            }
         },
     }
 }

@@ -1,50 +1,59 @@
 //! Lists the reports of a successful job, with fixed text in place of the model's.
 
 use domain::report::{
-    Begun, ChecksRepaired, Discussed, OpenIssues, OpenPullRequest, PlanProposed, PullRequestReviewed,
-    QuestionAnswered, Rehearse, RepairStrategy, ReviewAddressed, Triaged, WorkDelivered, WorkStarted,
+    ChecksRepaired, DiscussionResult, OpenIssues, PlanProposed, PullRequestOpening, PullRequestReviewed,
+    QuestionAnswered, RehearsalRequest, RepairStrategy, ReviewAddressed, TicketTriaged, WorkDelivered,
+    WorkOrigin, WorkStarted,
 };
 use domain::{
-    About, Answered, Approval, CommentQuestion, CommitId, Description, DiscussionTask, Disposition, Finish,
-    Handover, Job, JobRequest, Naming, ObjectRef, Plan, PlannedIssue, Proposal, PullRequestRef, PushBranch,
-    Rehearsal, ReportOutcome, ReportRequest, ReviewOfChange, StopReason, ThreadReply, WaitsFor,
+    ApprovalRule, BranchPush, ChangeDescription, ChangeNaming, ChangePlan, CitedAnswer, CommentQuestion,
+    CommitId, DiscussionTask, FinishRule, Job, JobRequest, JobSubject, ObjectRef, OutboundOutcome,
+    PlannedIssue, PullRequestRef, PushProposal, RehearsedJob, ReportRequest, ReviewOfChange, StopReason,
+    ThreadDisposition, ThreadReply, WaitCondition, WorkHandover,
 };
 
-use crate::run::machine::{PhaseSpec, RunState, Step, ask, park, report_failed};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, park_run, report_failed, request_report};
 
 // Text in place of the model's.
 const WORDS: &str = "(mock)";
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some((request, rehearsal)) = state
         .request()
         .and_then(|request| Some((request, request.about.rehearsal()?)))
     else {
-        return Step::Over;
+        return RunStep::Over;
     };
     match state.reports.first().map(|report| &report.outcome) {
         None => {
-            let rehearse = Rehearse {
+            let rehearse = RehearsalRequest {
                 job: rehearsal.job,
                 repository: request.repository.clone(),
-                requests: requests(state, request, rehearsal),
+                requests: rehearsed_requests(state, request, rehearsal),
             };
-            ask(state, ReportRequest::Rehearse(rehearse), None).into()
+            request_report(state, ReportRequest::Rehearse(rehearse), None).into()
         }
-        Some(None) => park(state, WaitsFor::Report).into(),
-        Some(Some(ReportOutcome::Done(_))) => Step::Over,
-        Some(Some(ReportOutcome::Refused(refusal))) => {
-            Step::Finish(StopReason::ReportRefused(refusal.clone()))
+        Some(None) => park_run(state, WaitCondition::Report).into(),
+        Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
+        Some(Some(OutboundOutcome::Refused(refusal))) => {
+            RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
         }
-        Some(Some(ReportOutcome::Failed { detail })) => Step::Retry(report_failed(detail)),
+        Some(Some(OutboundOutcome::Failed { detail })) => RunStep::Retry(report_failed(detail)),
     }
 }
 
-fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Vec<ReportRequest> {
+fn rehearsed_requests(
+    state: &PlannerRunState,
+    request: &JobRequest,
+    rehearsal: &RehearsedJob,
+) -> Vec<ReportRequest> {
     match (rehearsal.job, &rehearsal.about) {
-        (Job::Implement, _) => implement(state, request),
+        (Job::Implement, _) => rehearsed_change(state, request),
         (Job::Triage, _) => {
             let rules = &request.rules.triage;
             let choices = rules.choices(state.run.ticket());
@@ -54,7 +63,7 @@ fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Ve
             let labels = first(&choices.labels)
                 .into_iter()
                 .chain([rules.done_label.clone()]);
-            let triaged = Triaged {
+            let triaged = TicketTriaged {
                 repository: Some(request.repository.clone()),
                 labels: labels.collect(),
                 duplicate_of: None,
@@ -64,22 +73,24 @@ fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Ve
             };
             vec![triaged.into()]
         }
-        (Job::Answer, About::Question(question)) => vec![
+        (Job::Answer, JobSubject::Question(question)) => vec![
             QuestionAnswered {
                 repository: request.repository.clone(),
                 question: CommentQuestion {
                     work: None,
                     ..(**question).clone()
                 },
-                answer: Answered {
+                answer: CitedAnswer {
                     answer: WORDS.to_owned(),
-                    ..Answered::default()
+                    ..CitedAnswer::default()
                 },
             }
             .into(),
         ],
-        (Job::Discuss, About::Discussion(discussion)) => vec![discussed(request, discussion.task)],
-        (Job::Review, About::Change(change)) => vec![
+        (Job::Discuss, JobSubject::Discussion(discussion)) => {
+            vec![rehearsed_discussion(request, discussion.task)]
+        }
+        (Job::Review, JobSubject::Change(change)) => vec![
             PullRequestReviewed {
                 pull_request: change.pull_request.clone(),
                 head: change.head.clone(),
@@ -91,11 +102,11 @@ fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Ve
             }
             .into(),
         ],
-        (job, about) => on_branch(request, job, about).unwrap_or_default(),
+        (job, about) => rehearsed_repair(request, job, about).unwrap_or_default(),
     }
 }
 
-fn discussed(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
+fn rehearsed_discussion(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
     let repository = request.repository.clone();
     match task {
         DiscussionTask::Plan => OpenIssues {
@@ -108,12 +119,12 @@ fn discussed(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
             }],
         }
         .into(),
-        DiscussionTask::Research | DiscussionTask::Summarize | DiscussionTask::Complete => Discussed {
+        DiscussionTask::Research | DiscussionTask::Summarize | DiscussionTask::Complete => DiscussionResult {
             repository,
             task,
-            answer: Answered {
+            answer: CitedAnswer {
                 answer: WORDS.to_owned(),
-                ..Answered::default()
+                ..CitedAnswer::default()
             },
         }
         .into(),
@@ -121,31 +132,31 @@ fn discussed(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
 }
 
 /// Returns the reports of a change with its pull request, as far as the rules require one.
-fn implement(state: &RunState, request: &JobRequest) -> Vec<ReportRequest> {
-    let handover = Handover {
+fn rehearsed_change(state: &PlannerRunState, request: &JobRequest) -> Vec<ReportRequest> {
+    let handover = WorkHandover {
         title: request.text.summary.clone(),
         summary: WORDS.to_owned(),
-        ..Handover::default()
+        ..WorkHandover::default()
     };
-    let naming = Naming::new(&request.rules, state.run.ticket());
+    let naming = ChangeNaming::new(&request.rules, state.run.ticket());
     let named = naming.of(&handover, &request.text.kind);
-    let push = push(request, naming.branch(named), None);
-    let description = Box::new(Description {
+    let push = rehearsed_push(request, naming.branch(named), None);
+    let description = Box::new(ChangeDescription {
         kind: request.text.kind.clone(),
         ticket: request.text.summary.clone(),
         handover: handover.clone(),
-        ..Description::default()
+        ..ChangeDescription::default()
     });
-    let mut requests = vec![started(request, Job::Implement)];
-    if request.rules.agent.approval == Approval::Plan {
-        requests.push(plan(request));
+    let mut requests = vec![rehearsed_start(request, Job::Implement)];
+    if request.rules.agent.approval == ApprovalRule::Plan {
+        requests.push(rehearsed_plan(request));
     }
-    requests.extend(decision(request, &push, Some(description.clone())));
-    if request.rules.agent.finish == Finish::Done && request.repository.local_folder().is_none() {
+    requests.extend(rehearsed_decision(request, &push, Some(description.clone())));
+    if request.rules.agent.finish == FinishRule::Done && request.repository.local_folder().is_none() {
         requests.push(WorkDelivered { push, description }.into());
         return requests;
     }
-    let open = OpenPullRequest {
+    let open = PullRequestOpening {
         repository: request.repository.clone(),
         branch: push.branch.clone(),
         base_branch: request.rules.target_branch().to_owned(),
@@ -158,11 +169,11 @@ fn implement(state: &RunState, request: &JobRequest) -> Vec<ReportRequest> {
 }
 
 /// Returns the reports of a push to our pull request.
-fn on_branch(request: &JobRequest, job: Job, about: &About) -> Option<Vec<ReportRequest>> {
+fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Option<Vec<ReportRequest>> {
     let (ours, head) = about.pull_request()?;
     let commit = Some(CommitId::null());
     let told = match about {
-        About::Checks(_) => ChecksRepaired {
+        JobSubject::Checks(_) => ChecksRepaired {
             pull_request: ours.clone(),
             commit,
             strategy: RepairStrategy::Model,
@@ -170,34 +181,38 @@ fn on_branch(request: &JobRequest, job: Job, about: &About) -> Option<Vec<Report
             summary: WORDS.to_owned(),
         }
         .into(),
-        About::Review(round) => ReviewAddressed {
+        JobSubject::Review(round) => ReviewAddressed {
             pull_request: ours.clone(),
             reviewer: round.author.clone(),
             commit,
             summary: WORDS.to_owned(),
-            replies: round.threads.iter().map(|thread| reply(thread.id)).collect(),
+            replies: round
+                .threads
+                .iter()
+                .map(|thread| rehearsed_reply(thread.id))
+                .collect(),
             left: round.left.clone(),
             deciders: round.deciders.clone(),
         }
         .into(),
-        About::Ticket
-        | About::Question(_)
-        | About::Change(_)
-        | About::Discussion(_)
-        | About::Rehearsal(_) => return None,
+        JobSubject::Ticket
+        | JobSubject::Question(_)
+        | JobSubject::Change(_)
+        | JobSubject::Discussion(_)
+        | JobSubject::Rehearsal(_) => return None,
     };
     let PullRequestRef { branch, .. } = ours;
-    let push = push(request, branch.clone(), Some(head.clone()));
-    let mut requests = vec![started(request, job)];
-    requests.extend(decision(request, &push, None));
+    let push = rehearsed_push(request, branch.clone(), Some(head.clone()));
+    let mut requests = vec![rehearsed_start(request, job)];
+    requests.extend(rehearsed_decision(request, &push, None));
     requests.extend([push.into(), told]);
     Some(requests)
 }
 
-fn plan(request: &JobRequest) -> ReportRequest {
-    let plan = Plan {
+fn rehearsed_plan(request: &JobRequest) -> ReportRequest {
+    let plan = ChangePlan {
         goal: WORDS.to_owned(),
-        ..Plan::default()
+        ..ChangePlan::default()
     };
     PlanProposed {
         repository: request.repository.clone(),
@@ -208,30 +223,30 @@ fn plan(request: &JobRequest) -> ReportRequest {
 }
 
 /// Returns the decision request before a push, where the rules require it.
-fn decision(
+fn rehearsed_decision(
     request: &JobRequest,
-    push: &PushBranch,
-    description: Option<Box<Description>>,
+    push: &BranchPush,
+    description: Option<Box<ChangeDescription>>,
 ) -> Option<ReportRequest> {
-    (request.rules.agent.approval == Approval::BeforePush).then(|| {
-        ReportRequest::DecisionNeeded(Proposal {
+    (request.rules.agent.approval == ApprovalRule::BeforePush).then(|| {
+        ReportRequest::DecisionNeeded(PushProposal {
             push: push.clone(),
             description,
         })
     })
 }
 
-fn reply(id: u64) -> ThreadReply {
+fn rehearsed_reply(id: u64) -> ThreadReply {
     ThreadReply {
         id,
-        disposition: Disposition::Answered,
+        disposition: ThreadDisposition::Answered,
         reply: WORDS.to_owned(),
     }
 }
 
-fn started(request: &JobRequest, job: Job) -> ReportRequest {
+fn rehearsed_start(request: &JobRequest, job: Job) -> ReportRequest {
     let repository = request.repository.clone();
-    let begun = Begun::default();
+    let begun = WorkOrigin::default();
     WorkStarted {
         job,
         repository,
@@ -241,8 +256,8 @@ fn started(request: &JobRequest, job: Job) -> ReportRequest {
 }
 
 /// Returns a push without content, because nothing is committed.
-fn push(request: &JobRequest, branch: String, expected: Option<CommitId>) -> PushBranch {
-    PushBranch {
+fn rehearsed_push(request: &JobRequest, branch: String, expected: Option<CommitId>) -> BranchPush {
+    BranchPush {
         repository: request.repository.clone(),
         branch,
         base: expected.clone().unwrap_or_else(CommitId::null),

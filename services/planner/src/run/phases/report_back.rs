@@ -1,16 +1,19 @@
 //! Reports the result of repaired checks or of an addressed review to the requester.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
-use domain::{About, CommitId, ReportOutcome, ReportRequest, StopReason, WaitsFor};
+use domain::{CommitId, JobSubject, OutboundOutcome, ReportRequest, StopReason, WaitCondition};
 
 use super::repair::is_auto_fix;
-use crate::run::machine::{PhaseSpec, RunState, Step, ask, await_report};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, await_report, request_report};
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
-    let Some(wanted) = wanted(state) else {
-        return Step::Over;
+fn decide_step(state: &PlannerRunState) -> RunStep {
+    let Some(wanted) = wanted_report(state) else {
+        return RunStep::Over;
     };
     let is_it = |request: &ReportRequest| {
         matches!(
@@ -19,26 +22,30 @@ fn next(state: &RunState) -> Step {
         )
     };
     match state.last_report(is_it) {
-        None => ask(state, wanted, None).into(),
+        None => request_report(state, wanted, None).into(),
         Some(asked) => match &asked.outcome {
-            Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused(refusal)) => Step::Close(StopReason::ReportRefused(refusal.clone())),
-            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+            Some(OutboundOutcome::Done(_)) => RunStep::Over,
+            Some(OutboundOutcome::Refused(refusal)) => {
+                RunStep::Close(StopReason::ReportRefused(refusal.clone()))
+            }
+            Some(OutboundOutcome::Failed { .. }) | None => {
+                await_report(state, &asked.id, WaitCondition::Report)
+            }
         },
     }
 }
 
-fn wanted(state: &RunState) -> Option<ReportRequest> {
+fn wanted_report(state: &PlannerRunState) -> Option<ReportRequest> {
     let (request, handover) = (state.request()?, state.handover()?);
     Some(match &request.about {
-        About::Ticket
-        | About::Question(_)
-        | About::Change(_)
-        | About::Discussion(_)
-        | About::Rehearsal(_) => return None,
-        About::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
+        JobSubject::Ticket
+        | JobSubject::Question(_)
+        | JobSubject::Change(_)
+        | JobSubject::Discussion(_)
+        | JobSubject::Rehearsal(_) => return None,
+        JobSubject::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
             pull_request: checks.pull_request.clone(),
-            commit: pushed(state),
+            commit: commit_of_push(state),
             strategy: match is_auto_fix(handover) {
                 true => RepairStrategy::AutoFix,
                 false => RepairStrategy::Model,
@@ -46,10 +53,10 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
             by: handover.repaired_by.clone(),
             summary: handover.summary.clone(),
         }),
-        About::Review(round) => ReportRequest::ReviewAddressed(ReviewAddressed {
+        JobSubject::Review(round) => ReportRequest::ReviewAddressed(ReviewAddressed {
             pull_request: round.pull_request.clone(),
             reviewer: round.author.clone(),
-            commit: pushed(state),
+            commit: commit_of_push(state),
             summary: handover.summary.clone(),
             replies: handover.replies.clone(),
             left: round.left.clone(),
@@ -59,7 +66,7 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
 }
 
 /// Returns the commit that the run pushed to the branch of the pull request; absent without a push.
-fn pushed(state: &RunState) -> Option<CommitId> {
+fn commit_of_push(state: &PlannerRunState) -> Option<CommitId> {
     let (ours, before) = state.request()?.about.pull_request()?;
     let (branch, head) = state.work().pushed.as_ref()?;
     (*branch == ours.branch && head != before).then(|| head.clone())

@@ -2,14 +2,18 @@
 //! reads.
 
 use domain::{
-    Class, Fact, JobRequest, ModelRole, Objection, Phase, PhaseOutput, Return, Review, check::ChangeReport,
+    ChangeReview, Fact, JobRequest, ModelRole, PhaseOutput, ReturnReason, ReviewObjection, RunPhase,
+    WorkClass, check::ChangeReport,
 };
 use serde_json::json;
 
-use super::back::{back, can_work};
-use super::converse::handed_in;
-use crate::run::machine::{Action, DIFF, DialogSpec, PhaseSpec, RunState, Step, carry_on, own_call, spent};
-use crate::run::tools::{accepted, submit_review};
+use super::conversation_loop::await_submission;
+use super::return_to_work::{can_work, go_back_to_work};
+use crate::run::machine::{
+    DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, spent_reason,
+    start_own_call,
+};
+use crate::run::tools::{accepted_input, submit_review};
 
 const MOST_TURNS: usize = 10;
 // Lines up to which a trivial change of one file has no review.
@@ -19,91 +23,91 @@ const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
     is_fresh_after_return: true,
-    ..DialogSpec::new(Phase::Review, ModelRole::Reviewer, &[submit_review::TOOL])
+    ..DialogSpec::new(RunPhase::Review, ModelRole::Reviewer, &[submit_review::TOOL])
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(_), None) = (state.request(), state.proof(), state.cut_short()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     if !request.rules.agent.auto_review || is_small(state) || is_committed(state) {
-        return Step::Over;
+        return RunStep::Over;
     }
     match state.review() {
-        Some(review) => conclude(state, request, review),
-        None => look(state),
+        Some(review) => conclude_review(state, request, review),
+        None => request_review(state),
     }
 }
 
-fn is_small(state: &RunState) -> bool {
+fn is_small(state: &PlannerRunState) -> bool {
     let change = state.checks.report();
     let is_small = |change: &ChangeReport| {
         let lines = change.product_lines + change.test_lines;
         change.files <= 1 && lines <= SMALL_LINES && change.findings.is_empty()
     };
-    state.class() == Class::Trivial && change.is_some_and(is_small)
+    state.class() == WorkClass::Trivial && change.is_some_and(is_small)
 }
 
 /// Returns true if a former release continued to the commit without a review.
-fn is_committed(state: &RunState) -> bool {
+fn is_committed(state: &PlannerRunState) -> bool {
     state.review().is_none() && state.own.iter().any(|call| call.call.name != DIFF)
 }
 
 /// Fetches the change once, then requests the review.
-fn look(state: &RunState) -> Step {
+fn request_review(state: &PlannerRunState) -> RunStep {
     match state.open_own_call() {
-        Some(call) => return carry_on(state, call),
-        None if state.own(DIFF).is_none() => return own_call(state, DIFF, &json!({})).into(),
+        Some(call) => return resume_call(state, call),
+        None if state.own(DIFF).is_none() => return start_own_call(state, DIFF, &json!({})).into(),
         None => {}
     }
-    let is_unpaid = state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some();
+    let is_unpaid = state.turns_of(&DIALOG).is_empty() && spent_reason(state, DIALOG.phase).is_some();
     // A change without budget for its review is delivered; the review is noted as incomplete.
     if is_unpaid || state.refused().is_some() {
-        return over(Vec::new(), false);
+        return finish_phase(Vec::new(), false);
     }
-    let review = |calls: &[_]| accepted(calls, &submit_review::TOOL, submit_review::parse);
-    match handed_in(state, &DIALOG, MOST_TURNS, review) {
-        Ok(Some(objections)) => over(objections, true),
-        Ok(None) => over(Vec::new(), false),
+    let review = |calls: &[_]| accepted_input(calls, &submit_review::TOOL, submit_review::parse_objections);
+    match await_submission(state, &DIALOG, MOST_TURNS, review) {
+        Ok(Some(objections)) => finish_phase(objections, true),
+        Ok(None) => finish_phase(Vec::new(), false),
         Err(step) => step,
     }
 }
 
-fn over(objections: Vec<Objection>, is_complete: bool) -> Step {
-    let review = Review {
+fn finish_phase(objections: Vec<ReviewObjection>, is_complete: bool) -> RunStep {
+    let review = ChangeReview {
         objections,
         is_complete,
     };
     let output = PhaseOutput::Review { review };
-    Action::Record(Fact::PhaseFinished { output }).into()
+    RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
 /// Returns to the work within the rounds of the rules, unless the reviewer only repeats itself. Remaining
 /// objections go into the pull request.
-fn conclude(state: &RunState, request: &JobRequest, review: &Review) -> Step {
-    let objections: Vec<Objection> = review.blocking().cloned().collect();
-    let earlier: Vec<&[Objection]> = reviews(state).collect();
-    let is_known = |objection: &Objection| {
+fn conclude_review(state: &PlannerRunState, request: &JobRequest, review: &ChangeReview) -> RunStep {
+    let objections: Vec<ReviewObjection> = review.blocking().cloned().collect();
+    let earlier: Vec<&[ReviewObjection]> = earlier_objections(state).collect();
+    let is_known = |objection: &ReviewObjection| {
         earlier
             .iter()
             .any(|all| all.iter().any(|known| known.is_same(objection)))
     };
     let is_over = earlier.len() >= request.rules.agent.review_rounds as usize;
     if objections.is_empty() || is_over || !can_work(state) || objections.iter().all(is_known) {
-        return Step::Over;
+        return RunStep::Over;
     }
-    back(state, Return::Reviewed { objections })
+    go_back_to_work(state, ReturnReason::Reviewed { objections })
 }
 
 /// Returns the objections of earlier reviews that returned the change.
-fn reviews(state: &RunState) -> impl Iterator<Item = &[Objection]> {
+fn earlier_objections(state: &PlannerRunState) -> impl Iterator<Item = &[ReviewObjection]> {
     state.returns.iter().filter_map(|known| match &known.why {
-        Return::Reviewed { objections } => Some(objections.as_slice()),
+        ReturnReason::Reviewed { objections } => Some(objections.as_slice()),
         _ => None,
     })
 }

@@ -1,63 +1,63 @@
 //! Chooses labels and fields for a new ticket. The model has no workspace and no other tool.
 
 use domain::{
-    JobRequest, ModelRole, Phase, PlannedIssue, ReportOutcome, ReportRequest, StopReason, TicketKey,
-    WaitsFor, report::OpenIssues,
+    JobRequest, ModelRole, OutboundOutcome, PlannedIssue, ReportRequest, RunPhase, StopReason, TicketKey,
+    WaitCondition, report::OpenIssues,
 };
 
-use super::converse::{Progress, converse, postponed};
+use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, ask, await_report, full_reason,
-    record_turn, spent,
+    CallResult, DialogSpec, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState, await_report,
+    full_reason, record_turn, request_report, spent_reason,
 };
 use crate::run::tools::submit_triage;
 
 const MOST_TURNS: usize = 3;
 const SUMMARY_CHARS: usize = 500;
 
-const DIALOG: DialogSpec = DialogSpec::new(Phase::Triage, ModelRole::Fast, &[submit_triage::TOOL]);
+const DIALOG: DialogSpec = DialogSpec::new(RunPhase::Triage, ModelRole::Fast, &[submit_triage::TOOL]);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
-    let words = match converse(state, &DIALOG) {
-        Progress::Step(step) => return step,
-        Progress::Refused(reason) => return postponed(reason),
-        Progress::Answered => String::new(),
-        Progress::Silent(words) => words,
-        Progress::Full => return Step::Close(full_reason(state)),
+fn decide_step(state: &PlannerRunState) -> RunStep {
+    let words = match advance_conversation(state, &DIALOG) {
+        ConversationProgress::Step(step) => return step,
+        ConversationProgress::Refused(reason) => return postpone_run(reason),
+        ConversationProgress::Answered => String::new(),
+        ConversationProgress::Silent(words) => words,
+        ConversationProgress::Full => return RunStep::Close(full_reason(state)),
     };
     if let Some(request) = is_triaged(state).then(|| state.request()).flatten() {
-        return part(state, request);
+        return open_parts(state, request);
     }
     if state.turns() >= MOST_TURNS {
         let summary = words.chars().take(SUMMARY_CHARS).collect();
-        return Step::Close(StopReason::NoChange { summary });
+        return RunStep::Close(StopReason::NoChange { summary });
     }
-    match spent(state, DIALOG.phase) {
-        Some(reason) => Step::Close(reason),
+    match spent_reason(state, DIALOG.phase) {
+        Some(reason) => RunStep::Close(reason),
         None => record_turn(state, &DIALOG).into(),
     }
 }
 
-fn is_triaged(state: &RunState) -> bool {
+fn is_triaged(state: &PlannerRunState) -> bool {
     state.reports.iter().any(|report| {
         matches!(report.request, ReportRequest::Triaged(_))
-            && matches!(report.outcome, Some(ReportOutcome::Done(_)))
+            && matches!(report.outcome, Some(OutboundOutcome::Done(_)))
     })
 }
 
 /// Opens the parts of a ticket that is too large; otherwise there is nothing to open.
-fn part(state: &RunState, request: &JobRequest) -> Step {
+fn open_parts(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     let TicketKey::GitHub { number, .. } = state.run.ticket() else {
-        return Step::Over;
+        return RunStep::Over;
     };
-    let issues = parts(state, request);
+    let issues = accepted_parts(state, request);
     if issues.is_empty() {
-        return Step::Over;
+        return RunStep::Over;
     }
     match state.last_report(|request| matches!(request, ReportRequest::OpenIssues(_))) {
         None => {
@@ -66,29 +66,33 @@ fn part(state: &RunState, request: &JobRequest) -> Step {
                 parent: Some(*number),
                 issues,
             };
-            ask(state, open.into(), None).into()
+            request_report(state, open.into(), None).into()
         }
         Some(asked) => match &asked.outcome {
-            Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
-            Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
+            Some(OutboundOutcome::Done(_)) => RunStep::Over,
+            Some(OutboundOutcome::Refused(refusal)) => {
+                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
+            }
+            Some(OutboundOutcome::Failed { .. }) | None => {
+                await_report(state, &asked.id, WaitCondition::Report)
+            }
         },
     }
 }
 
 /// Returns the parts from the accepted call.
-fn parts(state: &RunState, request: &JobRequest) -> Vec<PlannedIssue> {
-    let is_done = |call: &&Call| {
+fn accepted_parts(state: &PlannerRunState, request: &JobRequest) -> Vec<PlannedIssue> {
+    let is_done = |call: &&TurnCall| {
         let result = match &call.state {
-            CallState::Finished { result, .. } => result,
-            CallState::Waiting | CallState::Running { .. } => return false,
+            TurnCallState::Finished { result, .. } => result,
+            TurnCallState::Waiting | TurnCallState::Running { .. } => return false,
         };
         call.call.name == submit_triage::TOOL.name
-            && matches!(result, CallResult::Settled(ReportOutcome::Done(_)))
+            && matches!(result, CallResult::Settled(OutboundOutcome::Done(_)))
     };
     let mut calls = state.turns_of(&DIALOG).iter().flat_map(|turn| &turn.calls);
     let done = calls.find(is_done);
-    let parsed = done.map(|call| submit_triage::parse(&call.call.input, state.run.ticket(), request));
+    let parsed = done.map(|call| submit_triage::parse_triage(&call.call.input, state.run.ticket(), request));
     parsed
         .and_then(Result::ok)
         .map(|choice| choice.parts)

@@ -1,16 +1,17 @@
 //! Works on the change in the workspace until the model finishes or gives up.
 
 use domain::{
-    Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, Repetition, RepetitionKind,
-    ReplyStop, StopReason, WaitsFor,
+    Fact, JobRequest, ModelRole, PhaseOutput, RepetitionKind, ReplyStop, RunPhase, StopReason,
+    TurnRepetition, WaitCondition, WorkClass, WorkExit, WorkHandover,
 };
 
-use super::converse::{Progress, converse, postponed};
+use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, full_reason, idle,
-    park, record_turn, spent, stuck, turn_limit,
+    CallResult, DialogSpec, DialogTurn, PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall,
+    TurnCallState, final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason,
+    turn_limit,
 };
-use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
+use crate::run::tools::{accepted_input, ask, finish, give_up, widen_scope};
 
 // Maximum of reminders after replies without a tool call.
 const REMINDERS: usize = 2;
@@ -23,7 +24,7 @@ const NORMAL_FILES: usize = 5;
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     ..DialogSpec::new(
-        Phase::Work,
+        RunPhase::Work,
         ModelRole::Default,
         &[finish::TOOL, ask::TOOL, give_up::TOOL, widen_scope::TOOL],
     )
@@ -31,14 +32,14 @@ const DIALOG: DialogSpec = DialogSpec {
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: Some(DIALOG),
-    next,
+    next: decide_step,
 };
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.exit() {
-        Some(Exit::Finished(_) | Exit::CutShort { .. }) => return Step::Over,
-        Some(Exit::GaveUp { kind, evidence }) => {
-            return Step::Close(StopReason::GivenUp {
+        Some(WorkExit::Finished(_) | WorkExit::CutShort { .. }) => return RunStep::Over,
+        Some(WorkExit::GaveUp { kind, evidence }) => {
+            return RunStep::Close(StopReason::GivenUp {
                 kind: *kind,
                 evidence: evidence.clone(),
             });
@@ -46,53 +47,53 @@ fn next(state: &RunState) -> Step {
         None => {}
     }
     let Some(request) = state.request() else {
-        return Step::Over;
+        return RunStep::Over;
     };
-    match converse(state, &DIALOG) {
-        Progress::Step(step) => step,
-        Progress::Answered => answered(state, request),
-        Progress::Refused(reason) => cut_short(state, request, reason),
-        Progress::Silent(words) => ended(state, request, &words),
-        Progress::Full => cut_short(state, request, full_reason(state)),
+    match advance_conversation(state, &DIALOG) {
+        ConversationProgress::Step(step) => step,
+        ConversationProgress::Answered => follow_results(state, request),
+        ConversationProgress::Refused(reason) => end_early(state, request, reason),
+        ConversationProgress::Silent(words) => follow_silence(state, request, &words),
+        ConversationProgress::Full => end_early(state, request, full_reason(state)),
     }
 }
 
 /// Handles a turn with complete results: an exit ends the work, a question waits for its answer.
-fn answered(state: &RunState, request: &JobRequest) -> Step {
-    if state.came_back_to(Phase::Work) {
-        return next_turn(state, request);
+fn follow_results(state: &PlannerRunState, request: &JobRequest) -> RunStep {
+    if state.came_back_to(RunPhase::Work) {
+        return start_next_turn(state, request);
     }
     let calls = state.last_turn().map_or(&[][..], |turn| &turn.calls);
     // A new comment may change the request, so it goes to the model before the exit counts.
     let has_time = state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize;
-    if let Some(exit) = exit(calls)
+    if let Some(exit) = exit_of_turn(calls)
         && !(state.has_unread_news() && has_time)
     {
         let output = PhaseOutput::Work { exit };
-        return Action::Record(Fact::PhaseFinished { output }).into();
+        return RunAction::Record(Fact::PhaseFinished { output }).into();
     }
     if calls.iter().any(is_question) && !state.has_answer_since(state.turns()) {
-        return park(state, WaitsFor::Answer).into();
+        return park_run(state, WaitCondition::Answer).into();
     }
-    next_turn(state, request)
+    start_next_turn(state, request)
 }
 
 /// Returns the exit of a turn.
-fn exit(calls: &[Call]) -> Option<Exit> {
-    let finished = accepted(calls, &finish::TOOL, finish::parse);
-    let finished = finished.map(|handover| Exit::Finished(Box::new(handover)));
+fn exit_of_turn(calls: &[TurnCall]) -> Option<WorkExit> {
+    let finished = accepted_input(calls, &finish::TOOL, finish::parse_handover);
+    let finished = finished.map(|handover| WorkExit::Finished(Box::new(handover)));
     finished.or_else(|| {
-        let (kind, evidence) = accepted(calls, &give_up::TOOL, give_up::parse)?;
-        Some(Exit::GaveUp { kind, evidence })
+        let (kind, evidence) = accepted_input(calls, &give_up::TOOL, give_up::parse_give_up)?;
+        Some(WorkExit::GaveUp { kind, evidence })
     })
 }
 
 /// Returns true for a question that is posted on the ticket.
-fn is_question(call: &Call) -> bool {
+fn is_question(call: &TurnCall) -> bool {
     let is_asked = matches!(
         &call.state,
-        CallState::Finished {
-            result: CallResult::Settled(domain::ReportOutcome::Done(_)),
+        TurnCallState::Finished {
+            result: CallResult::Settled(domain::OutboundOutcome::Done(_)),
             ..
         }
     );
@@ -100,7 +101,7 @@ fn is_question(call: &Call) -> bool {
 }
 
 /// Handles a reply without a tool call and without an exit.
-fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
+fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) -> RunStep {
     if state.has_unread_news() && state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize {
         return record_turn(state, &DIALOG).into();
     }
@@ -108,25 +109,25 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
     let kept = state.work().snapshot.as_ref();
     let unsaved = state.work().unsaved();
     // Models announce their next step, and some write their calls as text, so a text does not end the work.
-    if reminders(state) < REMINDERS {
-        return next_turn(state, request);
+    if count_reminders(state) < REMINDERS {
+        return start_next_turn(state, request);
     }
     if unsaved.is_empty() && kept.is_none_or(|kept| kept.files_changed == 0) {
-        return Step::Close(StopReason::NoChange { summary });
+        return RunStep::Close(StopReason::NoChange { summary });
     }
-    Step::Close(StopReason::Unfinished { summary, unsaved })
+    RunStep::Close(StopReason::Unfinished { summary, unsaved })
 }
 
 /// Returns the last replies if they all reached the token limit without a call.
-fn truncated(state: &RunState) -> Option<Repetition> {
-    let is_truncated = |turn: &&Turn| turn.calls.is_empty() && turn.stopped_with(ReplyStop::MaxTokens);
+fn truncated_repetition(state: &PlannerRunState) -> Option<TurnRepetition> {
+    let is_truncated = |turn: &&DialogTurn| turn.calls.is_empty() && turn.stopped_with(ReplyStop::MaxTokens);
     let turns = state
         .turns_of(&DIALOG)
         .iter()
         .rev()
         .take_while(is_truncated)
         .count();
-    (turns >= MOST_TRUNCATED).then(|| Repetition {
+    (turns >= MOST_TRUNCATED).then(|| TurnRepetition {
         kind: RepetitionKind::Truncated,
         turns: u32::try_from(turns).unwrap_or(u32::MAX),
         tools: Vec::new(),
@@ -134,7 +135,7 @@ fn truncated(state: &RunState) -> Option<Repetition> {
 }
 
 /// Returns the number of earlier turns without a tool call, each of which got a reminder.
-fn reminders(state: &RunState) -> usize {
+fn count_reminders(state: &PlannerRunState) -> usize {
     let all = state.turns_of(&DIALOG);
     let earlier = &all[..all.len().saturating_sub(1)];
     earlier
@@ -143,31 +144,31 @@ fn reminders(state: &RunState) -> usize {
         .count()
 }
 
-fn next_turn(state: &RunState, request: &JobRequest) -> Step {
+fn start_next_turn(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     let limit = turn_limit(state, request);
     let done = state.turns_of(&DIALOG).len();
     // Before the hint about limits, which must name the limits of the final class.
     if done * 2 >= limit as usize
         && let Some(class) = larger_class(state, request)
     {
-        return Action::Record(Fact::ClassRaised { class }).into();
+        return RunAction::Record(Fact::ClassRaised { class }).into();
     }
     if done >= limit as usize {
-        return cut_short(state, request, StopReason::TurnLimit { turns: limit });
+        return end_early(state, request, StopReason::TurnLimit { turns: limit });
     }
-    if let Some(reason) = spent(state, Phase::Work) {
-        return cut_short(state, request, reason);
+    if let Some(reason) = spent_reason(state, RunPhase::Work) {
+        return end_early(state, request, reason);
     }
-    let repetition = truncated(state).or_else(|| stuck(state, &DIALOG));
-    if let Some(repetition) = repetition.or_else(|| idle(state, &DIALOG)) {
-        return cut_short(state, request, StopReason::Stuck(repetition));
+    let repetition = truncated_repetition(state).or_else(|| final_repetition(state, &DIALOG));
+    if let Some(repetition) = repetition.or_else(|| idle_repetition(state, &DIALOG)) {
+        return end_early(state, request, StopReason::Stuck(repetition));
     }
     record_turn(state, &DIALOG).into()
 }
 
 /// Returns the larger class that the ticket turns out to have: trivial work does not take half of its
 /// turns, and normal work touches no more files than expected.
-fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
+fn larger_class(state: &PlannerRunState, request: &JobRequest) -> Option<WorkClass> {
     let class = state.class();
     let larger = class.larger()?;
     let touched = state
@@ -176,27 +177,27 @@ fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
         .as_ref()
         .map_or(0, |kept| kept.files_changed);
     let expected = state.intake().flatten().map_or(0, |intake| intake.files.len());
-    let is_larger = class == Class::Trivial || touched as usize > expected.max(NORMAL_FILES);
+    let is_larger = class == WorkClass::Trivial || touched as usize > expected.max(NORMAL_FILES);
     let agent = &request.rules.agent;
     (is_larger && agent.turns(larger) > agent.turns(class)).then_some(larger)
 }
 
 /// Delivers the existing change as a draft. Without a change the run ends, or waits for a budget's next
 /// period.
-fn cut_short(state: &RunState, request: &JobRequest, reason: StopReason) -> Step {
+fn end_early(state: &PlannerRunState, request: &JobRequest, reason: StopReason) -> RunStep {
     let kept = state.work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {
-        return postponed(reason);
+        return postpone_run(reason);
     }
-    let handover = Handover {
+    let handover = WorkHandover {
         title: request.text.summary.clone(),
-        ..Handover::default()
+        ..WorkHandover::default()
     };
-    let exit = Exit::CutShort {
+    let exit = WorkExit::CutShort {
         reason: Box::new(reason),
         handover: Box::new(handover),
     };
-    Action::Record(Fact::PhaseFinished {
+    RunAction::Record(Fact::PhaseFinished {
         output: PhaseOutput::Work { exit },
     })
     .into()

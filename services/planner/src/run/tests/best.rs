@@ -1,14 +1,14 @@
 //! Restoration of the best verified state of a change.
 
-use domain::check::Level;
-use domain::{Fact, Job, Phase, ReportRequest, Snapshot, StopReason, Verdict, report};
+use domain::check::EvidenceLevel;
+use domain::{DecisionVerdict, Fact, Job, ReportRequest, RunPhase, StopReason, WorkspaceSnapshot, report};
 
 use super::play::{Play, change, decided, done, request, review, tools};
 use super::prove::Bench;
-use crate::run::Action;
+use crate::run::RunAction;
 
 /// Plays a change that a test shows and that the reviewer objects to once.
-fn objected(turns: u32, asked: impl FnOnce(&mut domain::Rules)) -> (Play, Snapshot) {
+fn objected(turns: u32, asked: impl FnOnce(&mut domain::RepositoryRules)) -> (Play, WorkspaceSnapshot) {
     let mut wanted = request(Job::Implement);
     wanted.rules.agent.auto_review = true;
     wanted.rules.agent.review_rounds = 1;
@@ -16,31 +16,31 @@ fn objected(turns: u32, asked: impl FnOnce(&mut domain::Rules)) -> (Play, Snapsh
     asked(&mut wanted.rules);
     let mut play = Play::implement(wanted, (0..8).flat_map(|_| done()));
     let objection = review(&[("shop/cart.py", 3, "an empty cart")]);
-    play.around.insert(Phase::Review, [objection].into());
+    play.around.insert(RunPhase::Review, [objection].into());
     play.checks = Bench {
         is_there: true,
         without: vec!["test_empty_cart"],
         ..Bench::default()
     };
     play.checks.change.test_files = vec!["tests/test_cart.py".to_owned()];
-    play.until(|action| matches!(action, Action::Record(Fact::Returned { .. })));
+    play.until(|action| matches!(action, RunAction::Record(Fact::Returned { .. })));
     let best = play.state.work().snapshot.clone().unwrap();
     play.kept = 'e';
     (play, best)
 }
 
-fn went_back_to(play: &Play) -> Option<&Snapshot> {
+fn went_back_to(play: &Play) -> Option<&WorkspaceSnapshot> {
     play.entries.iter().find_map(|entry| match &entry.fact {
         Fact::WentBack { snapshot, .. } => Some(snapshot),
         _ => None,
     })
 }
 
-fn description(play: &mut Play) -> domain::Description {
+fn description(play: &mut Play) -> domain::ChangeDescription {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::PullRequestOpening {
             description: Some(description),
             ..
         }) => (**description).clone(),
@@ -52,10 +52,10 @@ fn description(play: &mut Play) -> domain::Description {
 fn worse_work_is_replaced_by_best_state() {
     let (mut play, best) = objected(60, |_| {});
     play.checks.head = vec!["test_totals"];
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
     let proof = play.state.proof().unwrap();
-    assert_eq!((proof.level, proof.rows[0].broken.len()), (Level::E3, 0));
+    assert_eq!((proof.level, proof.rows[0].broken.len()), (EvidenceLevel::E3, 0));
     let said = description(&mut play);
     assert!(said.went_back);
     assert_eq!(said.objections.len(), 1, "nobody met what the reviewer said");
@@ -66,7 +66,7 @@ fn limit_after_proof_keeps_best_state() {
     let (mut play, best) = objected(4, |_| {});
     play.replies = (0..4).map(|_| tools(&change())).collect();
     play.checks.head = vec!["test_totals"];
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
     assert_eq!(play.state.cut_short(), Some(&StopReason::TurnLimit { turns: 4 }));
     let said = description(&mut play);
@@ -74,27 +74,29 @@ fn limit_after_proof_keeps_best_state() {
         said.handover.title, "Correct the totals",
         "as the model described that state"
     );
-    assert_eq!(said.level, Some(Level::E3));
+    assert_eq!(said.level, Some(EvidenceLevel::E3));
 }
 
 #[test]
 fn equally_good_work_stays() {
     let (mut play, _) = objected(60, |_| {});
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), None);
     assert!(!description(&mut play).went_back);
 }
 
 #[test]
 fn feedback_outweighs_earlier_best_state() {
-    let (mut play, _) = objected(60, |rules| rules.agent.approval = domain::Approval::BeforePush);
-    assert_eq!(play.drive(), Action::Wait);
+    let (mut play, _) = objected(60, |rules| {
+        rules.agent.approval = domain::ApprovalRule::BeforePush
+    });
+    assert_eq!(play.drive(), RunAction::Wait);
     play.shown();
-    assert_eq!(play.drive(), Action::Wait);
-    play.append(decided(Verdict::Revise));
+    assert_eq!(play.drive(), RunAction::Wait);
+    play.append(decided(DecisionVerdict::Revise));
     play.checks.head = vec!["test_totals"];
     play.kept = 'f';
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), None);
     assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
 }
@@ -104,7 +106,7 @@ fn restored_best_state_survives_restart() {
     let (mut play, _) = objected(60, |_| {});
     play.checks.head = vec!["test_totals"];
     play.drive();
-    let again = crate::run::RunState::fold(&play.state.run, &play.entries)
+    let again = crate::run::PlannerRunState::fold(&play.state.run, &play.entries)
         .unwrap()
         .unwrap();
     assert_eq!(format!("{again:?}"), format!("{:?}", play.state));

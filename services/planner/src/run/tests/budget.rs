@@ -1,28 +1,29 @@
 //! Budgets of a run.
 
 use domain::{
-    Budget, Dollars, Fact, Hint, Job, Reply, ReportRequest, RunLimits, StopReason, ToolStatus, Usage, report,
+    BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, ReportRequest, RunLimits, StopReason, TokenUsage,
+    ToolStatus, report,
 };
 use serde_json::json;
 
 use super::play::{Play, change, done, entry, finish, request, tools};
 use super::prove::Bench;
-use crate::run::{Action, Allowance, decide};
-use crate::transcript::Message;
+use crate::run::{BudgetAllowance, RunAction, decide_action};
+use crate::transcript::TranscriptMessage;
 
 /// Returns a turn with this many tokens, at a dollar per million.
-fn turn(number: u32, tokens: u64) -> Reply {
+fn turn(number: u32, tokens: u64) -> ModelReply {
     let mut reply = tools(&[("read_file", json!({ "path": number }))]);
-    reply.usage = Usage {
+    reply.usage = TokenUsage {
         input_tokens: tokens - 1,
         output_tokens: 1,
-        ..Usage::default()
+        ..TokenUsage::default()
     };
     reply.cost_micros = Some(tokens);
     reply
 }
 
-fn limited(limits: RunLimits, replies: impl IntoIterator<Item = Reply>) -> Play {
+fn limited(limits: RunLimits, replies: impl IntoIterator<Item = ModelReply>) -> Play {
     Play {
         limits,
         ..Play::with(replies)
@@ -41,8 +42,8 @@ fn told(play: &Play) -> Vec<(u8, usize)> {
     let turns = &play.state.dialog().unwrap().turns;
     let hints = turns.iter().enumerate().flat_map(|(at, turn)| {
         let parts = turn.hints.iter().filter_map(|hint| match hint {
-            Hint::Budget { used, .. } => Some(*used),
-            Hint::Repeating(_) => None,
+            ModelHint::Budget { used, .. } => Some(*used),
+            ModelHint::Repeating(_) => None,
         });
         parts.map(move |used| (used, at + 1))
     });
@@ -54,7 +55,7 @@ fn run_budget_follows_rules_up_to_ceiling() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.budget.cost_usd = Some(Dollars::from_micros(5_000_000));
     asked.rules.agent.budget.tokens = Some(70);
-    let allowance = Allowance {
+    let allowance = BudgetAllowance {
         usual: RunLimits {
             minutes: Some(30),
             ..tokens(50)
@@ -65,12 +66,12 @@ fn run_budget_follows_rules_up_to_ceiling() {
             minutes: Some(20),
             ..RunLimits::default()
         },
-        ..Allowance::default()
+        ..BudgetAllowance::default()
     };
     let limits = allowance.limits(&asked);
     assert_eq!(limits.cost_usd, Some(Dollars::from_micros(3_000_000)));
     assert_eq!((limits.tokens, limits.minutes), (Some(70), Some(20)));
-    let without = Allowance::default().limits(&request(Job::Implement));
+    let without = BudgetAllowance::default().limits(&request(Job::Implement));
     assert_eq!(without, RunLimits::default());
 }
 
@@ -80,21 +81,26 @@ fn budget_hints_precede_draft_at_limit() {
     let mut replies = vec![tools(&change())];
     replies.extend((0..20).map(|number| turn(number, 100)));
     let mut play = limited(tokens(1_000), replies);
-    play.until(|action| matches!(action, Action::Record(Fact::Hinted { .. })));
+    play.until(|action| matches!(action, RunAction::Record(Fact::Hinted { .. })));
     play.until_model_call();
     let messages = play.transcript().messages;
-    let [.., Message::ToolResults(_), Message::User(words)] = &messages[..] else {
+    let [
+        ..,
+        TranscriptMessage::ToolResults(_),
+        TranscriptMessage::User(words),
+    ] = &messages[..]
+    else {
         panic!("{messages:?}")
     };
     assert!(
         words.starts_with("50 %") && words.contains("400 tokens"),
         "{words}"
     );
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(told(&play), [(50, 6), (80, 9)]);
     assert_eq!(play.state.turns(), 10);
     let spent = StopReason::BudgetSpent {
-        budget: Budget::Tokens,
+        budget: BudgetUnit::Tokens,
         spent: 900,
         limit: 1_000,
     };
@@ -103,7 +109,7 @@ fn budget_hints_precede_draft_at_limit() {
     play.drive();
     assert!(matches!(play.last_request(), ReportRequest::OpenPullRequest(_)));
     play.opened();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &spent);
 }
 
@@ -115,14 +121,14 @@ fn nearly_spent_budget_allows_only_exits() {
     play.until(|action| {
         matches!(
             action,
-            Action::Record(Fact::Hinted {
-                hint: Hint::Budget { used: 95, .. },
+            RunAction::Record(Fact::Hinted {
+                hint: ModelHint::Budget { used: 95, .. },
                 ..
             })
         )
     });
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
     assert_eq!(play.last_result().status, ToolStatus::Error);
     assert!(
@@ -131,7 +137,7 @@ fn nearly_spent_budget_allows_only_exits() {
         play.last_result().content
     );
     play.replies = [tools(&[finish()])].into();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         play.state.cut_short(),
         None,
@@ -147,7 +153,7 @@ fn unknown_price_ends_only_money_limited_work() {
         ..RunLimits::default()
     };
     let mut play = limited(money, done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         play.state.cut_short(),
         Some(&StopReason::PriceUnknown {
@@ -182,19 +188,19 @@ fn minutes_count_only_while_run_works() {
     let fence = play.state.fence;
     waits(&mut play, Fact::TakenOver { fence }, 500);
     assert_eq!(play.state.spending.busy_ms, before);
-    let action = play.until(|action| matches!(action, Action::CallTool { .. }));
-    let Action::CallTool { id, .. } = action else {
+    let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
+    let RunAction::CallTool { id, .. } = action else {
         panic!("{action:?}")
     };
     let result = domain::ToolResult::ok("slow");
     waits(&mut play, Fact::ToolFinished { id, result }, 9);
-    play.until(|action| matches!(action, Action::Record(Fact::ReportRequested { .. })));
+    play.until(|action| matches!(action, RunAction::Record(Fact::ReportRequested { .. })));
     play.drive();
     assert!(
         matches!(
             play.reason(),
             StopReason::BudgetSpent {
-                budget: Budget::Minutes,
+                budget: BudgetUnit::Minutes,
                 limit: 10,
                 ..
             }
@@ -214,7 +220,7 @@ fn failed_checks_after_early_end_stay() {
         head: vec!["test_empty_cart"],
         ..Bench::default()
     };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     assert!(play.state.returns.is_empty());
     let broken = play
@@ -235,14 +241,14 @@ fn triage_ends_with_spent_budget() {
         limits: tokens(100),
         ..Play::implement(request(Job::Triage), replies)
     };
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 1);
     assert!(matches!(play.reason(), StopReason::BudgetSpent { .. }));
 }
 
 #[test]
 fn unpaid_review_is_omitted_and_reported() {
-    let paid = |reply| Reply {
+    let paid = |reply| ModelReply {
         usage: turn(0, 60).usage,
         ..reply
     };
@@ -252,13 +258,13 @@ fn unpaid_review_is_omitted_and_reported() {
         limits: tokens(120),
         ..Play::implement(asked, done().map(paid))
     };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let review = play.state.review().map(|review| review.is_complete);
     assert_eq!(review, Some(false));
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest { description, .. }) = play.last_request()
+    assert_eq!(play.drive(), RunAction::Wait);
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };

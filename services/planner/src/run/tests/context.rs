@@ -1,16 +1,16 @@
 //! Shortening of long conversations.
 
 use domain::{
-    Block, Fact, Job, ModelFault, ModelRole, Phase, RepetitionKind, Reply, ReplyStop, StopReason, ToolResult,
-    Usage,
+    Fact, Job, ModelFault, ModelReply, ModelRole, RepetitionKind, ReplyBlock, ReplyStop, RunPhase,
+    StopReason, TokenUsage, ToolResult,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::play::{Play, change, end, finish, reply, request, tools};
 use crate::prompts;
-use crate::run::{Action, RunState, decide, to_sum_up};
-use crate::transcript::{Message, Transcript};
+use crate::run::{PlannerRunState, RunAction, decide_action, summary_conversation};
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 
 const LIMIT: u64 = 10_000;
 
@@ -21,22 +21,24 @@ fn read(chars: &[usize]) -> Play {
     play.limits.context = Some(LIMIT);
     let mut chars = chars.iter();
     for _ in 0..1000 {
-        match decide(&play.state) {
-            Action::CallTool { id, .. } => {
+        match decide_action(&play.state) {
+            RunAction::CallTool { id, .. } => {
                 let Some(chars) = chars.next() else { break };
                 let result = ToolResult::ok(format!("The first line\n{}", "x".repeat(*chars)));
                 play.append(Fact::ToolFinished { id, result });
             }
-            Action::AskModel { .. } if play.replies.is_empty() => return play,
+            RunAction::AskModel { .. } if play.replies.is_empty() => return play,
             action => play.perform(action),
         }
     }
     play
 }
 
-fn results(transcript: &Transcript) -> Vec<&str> {
+fn results(transcript: &ModelTranscript) -> Vec<&str> {
     let results = transcript.messages.iter().filter_map(|message| match message {
-        Message::ToolResults(results) => Some(results.iter().map(|(_, result)| result.content.as_str())),
+        TranscriptMessage::ToolResults(results) => {
+            Some(results.iter().map(|(_, result)| result.content.as_str()))
+        }
         _ => None,
     });
     results.flatten().collect()
@@ -99,7 +101,7 @@ fn regrown_conversation_is_cleared_again() {
 }
 
 /// Returns a turn whose text alone fills this many tokens.
-fn long_words(tokens: u64, calls: &[(&str, serde_json::Value)]) -> Reply {
+fn long_words(tokens: u64, calls: &[(&str, serde_json::Value)]) -> ModelReply {
     let words = "w".repeat(usize::try_from(tokens * 32 / 10).unwrap());
     reply(ReplyStop::ToolUse, &words, calls)
 }
@@ -110,11 +112,14 @@ fn look(at: usize) -> (&'static str, serde_json::Value) {
 
 /// Plays a run of long texts, so that clearing results is not enough. It ends before a model call without a
 /// reply.
-fn talk(turns: impl IntoIterator<Item = Reply>) -> Play {
+fn talk(turns: impl IntoIterator<Item = ModelReply>) -> Play {
     talk_with(turns, [])
 }
 
-fn talk_with(turns: impl IntoIterator<Item = Reply>, summaries: impl IntoIterator<Item = Reply>) -> Play {
+fn talk_with(
+    turns: impl IntoIterator<Item = ModelReply>,
+    summaries: impl IntoIterator<Item = ModelReply>,
+) -> Play {
     let mut play = Play::implement(request(Job::Implement), turns);
     play.summaries.extend(summaries);
     play.limits.context = Some(LIMIT);
@@ -125,9 +130,9 @@ fn talk_with(turns: impl IntoIterator<Item = Reply>, summaries: impl IntoIterato
 /// Drives to a model call of the work without a reply, or to the end.
 fn on(play: &mut Play) {
     for _ in 0..1000 {
-        match decide(&play.state) {
-            Action::AskModel { .. } if play.replies.is_empty() && play.state.is_at_work() => return,
-            Action::Wait | Action::Rest => return,
+        match decide_action(&play.state) {
+            RunAction::AskModel { .. } if play.replies.is_empty() && play.state.is_at_work() => return,
+            RunAction::Wait | RunAction::Rest => return,
             action => play.perform(action),
         }
     }
@@ -136,7 +141,7 @@ fn on(play: &mut Play) {
 
 /// Fails the next model call because of its length, and drives to the following one.
 fn overflow(play: &mut Play) {
-    let Action::AskModel { id } = decide(&play.state) else {
+    let RunAction::AskModel { id } = decide_action(&play.state) else {
         panic!("the model is not asked")
     };
     play.append(Fact::ModelFailed {
@@ -160,41 +165,41 @@ fn names(play: &Play) -> Vec<&'static str> {
     all.filter(|name| steps.contains(name)).collect()
 }
 
-fn users(transcript: &Transcript) -> Vec<&str> {
+fn users(transcript: &ModelTranscript) -> Vec<&str> {
     let all = transcript.messages.iter().filter_map(|message| match message {
-        Message::User(text) => Some(text.as_str()),
+        TranscriptMessage::User(text) => Some(text.as_str()),
         _ => None,
     });
     all.collect()
 }
 
 /// Asserts that each sent tool call has exactly one result, in the next message.
-fn assert_paired(transcript: &Transcript) {
+fn assert_paired(transcript: &ModelTranscript) {
     let messages = &transcript.messages;
     for (place, message) in messages.iter().enumerate() {
         let next = messages.get(place + 1);
         match message {
-            Message::Assistant(blocks) => {
+            TranscriptMessage::Assistant(blocks) => {
                 let calls = blocks.iter().filter_map(|block| match block {
-                    Block::ToolCall(call) => Some(call.id.as_str()),
+                    ReplyBlock::ToolCall(call) => Some(call.id.as_str()),
                     _ => None,
                 });
                 let calls: Vec<&str> = calls.collect();
                 let results: Vec<&str> = match next {
-                    Some(Message::ToolResults(results)) => {
+                    Some(TranscriptMessage::ToolResults(results)) => {
                         results.iter().map(|(id, _)| id.as_str()).collect()
                     }
                     _ => Vec::new(),
                 };
                 assert_eq!(calls, results, "message {place}");
             }
-            Message::ToolResults(_) => {
+            TranscriptMessage::ToolResults(_) => {
                 assert!(
-                    matches!(messages[place - 1], Message::Assistant(_)),
+                    matches!(messages[place - 1], TranscriptMessage::Assistant(_)),
                     "message {place}"
                 );
             }
-            Message::User(_) => {}
+            TranscriptMessage::User(_) => {}
         }
     }
 }
@@ -225,7 +230,7 @@ fn summary_replaces_turns_when_clearing_fails() {
     let replies = transcript
         .messages
         .iter()
-        .filter(|message| matches!(message, Message::Assistant(_)));
+        .filter(|message| matches!(message, TranscriptMessage::Assistant(_)));
     assert_eq!(replies.count(), 2, "the last turns stay as they are");
 }
 
@@ -269,10 +274,14 @@ fn summary_request_repeats_sent_conversation() {
     play.limits.context = Some(LIMIT);
     let mut sent = Vec::new();
     let asked = loop {
-        match decide(&play.state) {
-            Action::SumUp { id } => break prompts::render(&to_sum_up(&play.state, &id).unwrap()).unwrap().0,
+        match decide_action(&play.state) {
+            RunAction::SumUp { id } => {
+                break prompts::render_conversation(&summary_conversation(&play.state, &id).unwrap())
+                    .unwrap()
+                    .0;
+            }
             action => {
-                if matches!(action, Action::AskModel { .. }) && play.state.is_at_work() {
+                if matches!(action, RunAction::AskModel { .. }) && play.state.is_at_work() {
                     sent.push(play.transcript());
                 }
                 play.perform(action);
@@ -281,7 +290,7 @@ fn summary_request_repeats_sent_conversation() {
     };
     let last = sent.last().unwrap();
     let (words, before) = asked.messages.split_last().unwrap();
-    assert!(matches!(words, Message::User(text) if text.contains("## Findings")));
+    assert!(matches!(words, TranscriptMessage::User(text) if text.contains("## Findings")));
     assert_eq!(
         before,
         &last.messages[..before.len()],
@@ -306,16 +315,16 @@ fn second_summary_without_change_ends_stuck() {
 #[test]
 fn task_near_limit_gets_no_summary() {
     let counted = |at: u64| {
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: 8_000 + at * 1_000,
-            ..Usage::default()
+            ..TokenUsage::default()
         };
         let words = long_words(1_000, &[look(usize::try_from(at).unwrap())]);
-        Reply { usage, ..words }
+        ModelReply { usage, ..words }
     };
     let play = talk((0..8).map(counted));
     assert_eq!(names(&play), Vec::<&str>::new());
-    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
 }
 
 #[test]
@@ -353,10 +362,10 @@ fn useless_summary_costs_only_tokens() {
         let turns = (0..5).map(|at| long_words(2_500, &[look(at), ("edit_file", json!({ "path": "a" }))]));
         let play = talk_with(
             turns,
-            [Reply {
-                usage: Usage {
+            [ModelReply {
+                usage: TokenUsage {
                     input_tokens: 7,
-                    ..Usage::default()
+                    ..TokenUsage::default()
                 },
                 ..useless
             }],
@@ -367,11 +376,11 @@ fn useless_summary_costs_only_tokens() {
             play.transcript()
                 .messages
                 .iter()
-                .filter(|one| matches!(one, Message::Assistant(_)))
+                .filter(|one| matches!(one, TranscriptMessage::Assistant(_)))
                 .count(),
             5
         );
-        assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+        assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     }
 }
 
@@ -385,7 +394,7 @@ fn third_length_refusal_ends_with_draft() {
     overflow(&mut play);
     assert_eq!(names(&play), ["context_cleared"]);
     assert_eq!(play.state.turns(), before, "the failed turn leaves no trace");
-    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     overflow(&mut play);
     assert_eq!(
         names(&play),
@@ -401,7 +410,10 @@ fn reply_after_shortening_resets_refusal_count() {
     let mut play = talk((0..3).map(|at| tools(&[look(at)])));
     for round in 0..4 {
         overflow(&mut play);
-        assert!(matches!(decide(&play.state), Action::AskModel { .. }), "{round}");
+        assert!(
+            matches!(decide_action(&play.state), RunAction::AskModel { .. }),
+            "{round}"
+        );
         play.replies
             .extend([tools(&[look(10 + round), ("edit_file", json!({ "path": "a" }))])]);
         on(&mut play);
@@ -418,7 +430,7 @@ fn too_long_task_ends_run() {
 #[test]
 fn former_release_failure_still_ends_run() {
     let mut play = talk([]);
-    let Action::AskModel { id } = decide(&play.state) else {
+    let RunAction::AskModel { id } = decide_action(&play.state) else {
         panic!()
     };
     let record = json!({"type": "model_failed", "id": id, "detail": "refused"});
@@ -468,14 +480,14 @@ proptest! {
     fn shortened_run_prefixes_show_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
         let mut play = Play::implement(request(Job::Implement), []);
         play.limits.context = Some(LIMIT);
-        let mut sent: Option<Transcript> = None;
+        let mut sent: Option<ModelTranscript> = None;
         let mut turns = turns.into_iter().enumerate();
         let mut chars = 0;
         for _ in 0..2000 {
-            match decide(&play.state) {
-                Action::AskModel { id } if play.state.dialog().unwrap().phase == Phase::Work => {
-                    let folded = RunState::fold(&play.state.run, &play.entries).unwrap().unwrap();
-                    let again = prompts::render(&crate::run::conversation(&folded).unwrap()).unwrap().0;
+            match decide_action(&play.state) {
+                RunAction::AskModel { id } if play.state.dialog().unwrap().phase == RunPhase::Work => {
+                    let folded = PlannerRunState::fold(&play.state.run, &play.entries).unwrap().unwrap();
+                    let again = prompts::render_conversation(&crate::run::next_conversation(&folded).unwrap()).unwrap().0;
                     let now = play.transcript();
                     prop_assert_eq!(&again.messages, &now.messages);
                     assert_paired(&now);
@@ -503,11 +515,11 @@ proptest! {
                     let reply = long_words(tokens, &calls);
                     play.append(Fact::ModelReplied { id, reply, prompt: None });
                 }
-                Action::CallTool { id, call, .. } if call.name == "read_file" => {
+                RunAction::CallTool { id, call, .. } if call.name == "read_file" => {
                     let result = ToolResult::ok("y".repeat(chars));
                     play.append(Fact::ToolFinished { id, result });
                 }
-                Action::Wait | Action::Rest => break,
+                RunAction::Wait | RunAction::Rest => break,
                 action => play.perform(action),
             }
         }
@@ -534,7 +546,7 @@ fn refused_length_limits_rest_of_run() {
 #[test]
 fn oversized_rate_limit_request_is_shortened_once() {
     let fail = |play: &mut Play| {
-        let Action::AskModel { id } = decide(&play.state) else {
+        let RunAction::AskModel { id } = decide_action(&play.state) else {
             panic!("the model is not asked")
         };
         play.append(Fact::ModelFailed {
@@ -550,7 +562,7 @@ fn oversized_rate_limit_request_is_shortened_once() {
     play.limits.context = None;
     fail(&mut play);
     assert_eq!(names(&play), ["context_cleared"]);
-    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     fail(&mut play);
     let reason = match play.state.cut_short() {
         Some(reason) => reason,

@@ -1,10 +1,10 @@
 //! Requirements of a repository's rules for every change.
 
-use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return, report};
+use domain::{ChangedFileSize, Fact, FileRole, Job, JobRequest, ReportRequest, ReturnReason, report};
 
 use super::play::{Play, change, done, finish, request, tools};
-use crate::run::Action;
-use crate::transcript::Message;
+use crate::run::RunAction;
+use crate::transcript::TranscriptMessage;
 
 fn asked(change: impl FnOnce(&mut JobRequest)) -> JobRequest {
     let mut asked = request(Job::Implement);
@@ -31,15 +31,15 @@ fn failed_repair_is_listed_and_stops_nothing() {
     });
     let mut play = Play::implement(asked, done());
     play.failing = vec!["make fmt"];
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         repairs(&play),
         ["pre-commit run --all-files", "make fmt", "make fmt"],
         "what repaired something runs once more"
     );
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -53,7 +53,7 @@ fn failed_repair_is_listed_and_stops_nothing() {
 fn repaired_files_are_stored_before_proof() {
     let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, done());
-    play.until(|action| matches!(action, Action::FindChecks));
+    play.until(|action| matches!(action, RunAction::FindChecks));
     let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
     let mut facts = play.entries.iter().map(|entry| &entry.fact);
     let last = facts.rfind(named).unwrap();
@@ -64,11 +64,11 @@ fn repaired_files_are_stored_before_proof() {
 fn repairs_rerun_after_further_work() {
     let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, (0..2).flat_map(|_| done()));
-    play.until(|action| matches!(action, Action::FindChecks));
+    play.until(|action| matches!(action, RunAction::FindChecks));
     play.append(Fact::Returned {
-        why: Return::NothingChanged,
+        why: ReturnReason::NothingChanged,
     });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(repairs(&play), ["make fmt", "make fmt"]);
 }
 
@@ -81,13 +81,13 @@ fn contract_change_runs_end_to_end_checks() {
         });
         let mut play = Play::implement(asked, done());
         play.checks.is_there = true;
-        play.checks.change.changed = vec![FileChange {
+        play.checks.change.changed = vec![ChangedFileSize {
             path: path.to_owned(),
             added: 1,
             removed: 0,
             role: FileRole::Product,
         }];
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         let rows = play.state.proof().unwrap().rows.iter();
         rows.map(|row| row.command.clone()).collect::<Vec<_>>()
     };
@@ -104,7 +104,7 @@ fn contract_change_without_test_is_named() {
         let asked = asked(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);
         let mut play = Play::implement(asked, done());
         play.checks.is_there = true;
-        let file = |&(path, role): &(&str, FileRole)| FileChange {
+        let file = |&(path, role): &(&str, FileRole)| ChangedFileSize {
             path: path.to_owned(),
             added: 1,
             removed: 0,
@@ -121,7 +121,7 @@ fn contract_change_without_test_is_named() {
         play.pushed();
         play.drive();
         match play.last_request() {
-            ReportRequest::OpenPullRequest(report::OpenPullRequest {
+            ReportRequest::OpenPullRequest(report::PullRequestOpening {
                 description: Some(said),
                 ..
             }) => said.untested_contracts.clone(),
@@ -141,7 +141,7 @@ fn prompt_shows_ticket_kind_needs_and_template() {
         play.until_model_call();
         let shown = play.transcript();
         match &shown.messages[0] {
-            Message::User(task) => task.clone(),
+            TranscriptMessage::User(task) => task.clone(),
             other => panic!("{other:?}"),
         }
     };
@@ -161,7 +161,7 @@ fn template_keeps_headings_with_answers() {
     play.drive();
     play.pushed();
     play.drive();
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -188,7 +188,7 @@ fn prompt_names_dbt_projects_and_manifests() {
         system.contains("projects: data (manifest: target/manifest.json)\n"),
         "{system}"
     );
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(repairs(&play), ["dbt compile --project-dir 'data'"]);
 }
 
@@ -202,7 +202,7 @@ fn finish_without_required_scope_is_refused() {
     let mut scoped = finish();
     scoped.1["scope"] = "cart".into();
     let mut play = Play::implement(asked(true), [tools(&change()), tools(&[scoped])]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let mut play = Play::implement(asked(false), done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
 }

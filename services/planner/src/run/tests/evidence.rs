@@ -1,14 +1,14 @@
 //! Evidence from test runs: no passing test is lost, silenced or weakened.
 
-use domain::check::{CheckOutcome, Finding, Hunk, Level, Severity, TreeKind};
+use domain::check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, TreeKind};
 use domain::{
-    ChangeDoubt, CheckRow, Fact, FileChange, FileRole, Receipt, ReportOutcome, ReportRequest, Return,
-    ShownBy, StopReason,
+    ChangeDoubt, ChangedFileSize, CheckRow, Fact, FileRole, OutboundOutcome, OutboundReceipt, ReportRequest,
+    ReturnReason, ShownBy, StopReason,
 };
 
 use super::play::{Play, done, request};
 use super::prove::{Bench, checked, level, runs};
-use crate::run::Action;
+use crate::run::RunAction;
 
 /// Passing and failing tests in one kind of tree.
 type Shown = (&'static [&'static str], &'static [&'static str]);
@@ -26,7 +26,7 @@ fn bench(shown: fn(&TreeKind) -> Shown) -> Bench {
 
 fn proven(bench: Bench) -> Play {
     let mut play = checked(bench);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
@@ -34,14 +34,14 @@ fn row(play: &Play) -> &CheckRow {
     &play.state.proof().unwrap().rows[0]
 }
 
-fn findings(play: &Play) -> Vec<(&str, Severity)> {
+fn findings(play: &Play) -> Vec<(&str, FindingSeverity)> {
     let found = play.state.proof().unwrap().findings.iter();
     found
         .map(|finding| (finding.kind.as_str(), finding.severity))
         .collect()
 }
 
-fn returns(play: &Play) -> Vec<&Return> {
+fn returns(play: &Play) -> Vec<&ReturnReason> {
     let entries = play.entries.iter();
     entries
         .filter_map(|entry| match &entry.fact {
@@ -54,13 +54,13 @@ fn returns(play: &Play) -> Vec<&Return> {
 /// Drives a verified change to the end of its run.
 fn ended(play: &mut Play) -> StopReason {
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play.opened();
     for _ in 0..3 {
-        if matches!(play.drive(), Action::Rest) {
+        if matches!(play.drive(), RunAction::Rest) {
             break;
         }
-        play.settle(ReportOutcome::Done(Receipt::Told));
+        play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     }
     play.reason().clone()
 }
@@ -78,7 +78,7 @@ fn head_that_does_not_load_is_worse() {
         (row(&play).missing_count, &row(&play).missing[..]),
         (1, &[ALL[0].to_owned()][..])
     );
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
     let reason = ended(&mut play);
     let StopReason::ChecksFail {
         missing, commands, ..
@@ -133,8 +133,8 @@ fn silenced_test_goes_back_then_blocks() {
         _ => (&ALL, &[]),
     }));
     assert_eq!(play.state.turns(), 4, "one return");
-    assert_eq!(findings(&play), [("test_silenced", Severity::Block)]);
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Block)]);
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
     assert!(matches!(play.last_request(), ReportRequest::DecisionNeeded(_)));
 }
 
@@ -144,7 +144,7 @@ fn silenced_test_that_holds_is_flagged() {
         TreeKind::Head => (&ALL[1..], &[]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("test_silenced", Severity::Flag)]);
+    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Flag)]);
 }
 
 #[test]
@@ -153,13 +153,13 @@ fn weakened_test_blocks_whatever_passes() {
         TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("test_weakened", Severity::Block)]);
+    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Block)]);
     let finding = &play.state.proof().unwrap().findings[0];
     assert!(
         finding.words.contains(ALL[0]) && finding.path == "tests/test_cart.py",
         "{finding:?}"
     );
-    assert!(matches!(returns(&play)[..], [Return::Weakened { .. }]));
+    assert!(matches!(returns(&play)[..], [ReturnReason::Weakened { .. }]));
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn failing_test_that_is_left_out_blocks() {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL[1..], &[]),
         _ => (&ALL[1..], &ALL[..1]),
     }));
-    assert_eq!(findings(&play), [("test_silenced", Severity::Block)]);
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Block)]);
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn rewritten_expectation_of_failing_test_blocks() {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL, &[]),
         _ => (&ALL[1..], &ALL[..1]),
     }));
-    assert_eq!(findings(&play), [("test_weakened", Severity::Block)]);
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Block)]);
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn changed_expectation_of_behavior_is_flagged() {
         TreeKind::HeadWithBase { .. } | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("behavior_changed", Severity::Flag)]);
-    assert_eq!(level(&play), Some(Level::E3));
+    assert_eq!(findings(&play), [("behavior_changed", FindingSeverity::Flag)]);
+    assert_eq!(level(&play), Some(EvidenceLevel::E3));
     assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::ChangedTests));
     assert_eq!(play.state.turns(), 2, "nothing goes back");
 }
@@ -206,8 +206,8 @@ fn weakened_test_named_by_ticket_is_flag() {
             _ => (&ALL, &[]),
         })
     };
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(findings(&play), [("test_weakened", Severity::Flag)]);
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Flag)]);
     let finding = &play.state.proof().unwrap().findings[0];
     assert_eq!(finding.ticket_words, "Let test_total accept both forms");
 }
@@ -230,7 +230,11 @@ fn weakened_test_only_mentioned_by_ticket_blocks() {
             })
         };
         play.drive();
-        assert_eq!(findings(&play), [("test_weakened", Severity::Block)], "{text}");
+        assert_eq!(
+            findings(&play),
+            [("test_weakened", FindingSeverity::Block)],
+            "{text}"
+        );
     }
 }
 
@@ -244,7 +248,10 @@ fn forged_repair_is_no_evidence() {
     bench.change.test_files.clear();
     bench.change.support_files = vec!["sitecustomize.py".to_owned()];
     let play = proven(bench);
-    assert_eq!((level(&play), row(&play).mended.len()), (Some(Level::E1), 0));
+    assert_eq!(
+        (level(&play), row(&play).mended.len()),
+        (Some(EvidenceLevel::E1), 0)
+    );
 }
 
 #[test]
@@ -253,12 +260,12 @@ fn existing_test_outranks_changed_test() {
         TreeKind::Base | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(level(&play), Some(Level::E3));
+    assert_eq!(level(&play), Some(EvidenceLevel::E3));
     assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::OwnTests));
 }
 
-fn hunk(path: &str, is_test: bool) -> Hunk {
-    Hunk {
+fn hunk(path: &str, is_test: bool) -> ChangeHunk {
+    ChangeHunk {
         path: path.to_owned(),
         line: 1,
         lines: 1,
@@ -279,7 +286,7 @@ fn tests_beside_the_code_are_evidence() {
         hunk("src/lib.rs", true),
         hunk("src/a.rs", false),
     ];
-    let product = |path: &str| FileChange {
+    let product = |path: &str| ChangedFileSize {
         path: path.to_owned(),
         added: 2,
         removed: 0,
@@ -289,7 +296,7 @@ fn tests_beside_the_code_are_evidence() {
     let play = proven(bench);
     assert_eq!(
         (level(&play), &row(&play).mended[..]),
-        (Some(Level::E3), &["tests::new".to_owned()][..])
+        (Some(EvidenceLevel::E3), &["tests::new".to_owned()][..])
     );
     let base = |check: &domain::check::CheckSpec| matches!(&check.tree, TreeKind::HeadWithBase { paths, hunks, .. } if paths == &["src/a.rs"] && hunks == &[0]);
     assert!(runs(&play, base) > 0, "the other file is the base's");
@@ -304,13 +311,13 @@ fn reverted_part_breaking_new_test_is_evidence() {
     });
     bench.outcome = |check| matches!(check.tree, TreeKind::BaseWith { .. }).then_some(CheckOutcome::Infra);
     bench.change.hunks = vec![hunk("src/lib.rs", false)];
-    assert_eq!(level(&proven(bench)), Some(Level::E3));
+    assert_eq!(level(&proven(bench)), Some(EvidenceLevel::E3));
 }
 
 fn doubts(bench: Bench) -> Vec<ChangeDoubt> {
     let play = proven(bench);
     let found = returns(&play).into_iter().flat_map(|why| match why {
-        Return::Questioned { doubts } => doubts.clone(),
+        ReturnReason::Questioned { doubts } => doubts.clone(),
         _ => Vec::new(),
     });
     found.collect()
@@ -320,7 +327,7 @@ fn doubts(bench: Bench) -> Vec<ChangeDoubt> {
 fn change_of_comments_is_questioned_once() {
     let mut bench = bench(|_| (&ALL, &[]));
     bench.change.code_lines = Some(0);
-    bench.change.changed = vec![FileChange {
+    bench.change.changed = vec![ChangedFileSize {
         path: "shop/cart.py".to_owned(),
         added: 1,
         removed: 0,
@@ -339,11 +346,11 @@ fn change_of_thousands_of_lines_is_questioned() {
 #[test]
 fn flagged_change_does_not_go_back() {
     let mut bench = bench(|_| (&ALL, &[]));
-    bench.change.findings = vec![Finding {
+    bench.change.findings = vec![ChangeFinding {
         path: "shop/cart.py".to_owned(),
         line: 3,
         kind: "ticket_value_in_product".to_owned(),
-        severity: Severity::Flag,
+        severity: FindingSeverity::Flag,
         words: "an example of the ticket".to_owned(),
         ticket_words: String::new(),
     }];

@@ -1,9 +1,9 @@
 //! Forecast of the effort on the ticket.
 
-use domain::{Forecast, Job, Middle, ReportRequest};
+use domain::{EffortEstimate, EffortQuartiles, Job, ReportRequest};
 
 use super::play::{Play, done, request};
-use crate::run::Action;
+use crate::run::RunAction;
 
 fn told(play: &Play) -> usize {
     let asked = play.state.reports.iter();
@@ -14,12 +14,12 @@ fn told(play: &Play) -> usize {
 
 #[test]
 fn forecast_is_posted_once_before_work() {
-    let middle = |median| Middle {
+    let middle = |median| EffortQuartiles {
         low: median - 1,
         median,
         high: median + 1,
     };
-    let forecast = Forecast {
+    let forecast = EffortEstimate {
         runs: 3,
         busy_ms: middle(60_000),
         cost_micros: None,
@@ -29,13 +29,13 @@ fn forecast_is_posted_once_before_work() {
     play.forecast = Some(forecast);
     play.until_model_call();
     assert_eq!((told(&play), play.state.turns()), (1, 1));
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(told(&play), 1);
 }
 
 #[test]
 fn forecast_without_history_is_omitted() {
     let mut play = Play::implement(request(Job::Implement), done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!((told(&play), play.state.forecast), (0, Some(None)));
 }

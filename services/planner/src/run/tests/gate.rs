@@ -1,16 +1,19 @@
 //! Decision of a person before the push.
 
-use domain::{Approval, CommitId, Fact, Job, Refusal, ReportOutcome, ReportRequest, StopReason, Verdict};
+use domain::{
+    ApprovalRule, CommitId, DecisionVerdict, Fact, Job, OutboundOutcome, OutboundRefusal, ReportRequest,
+    StopReason,
+};
 
 use super::play::{Play, commit, decided, decided_on, done, request};
-use crate::run::Action;
-use crate::transcript::Message;
+use crate::run::RunAction;
+use crate::transcript::TranscriptMessage;
 
 fn before_the_gate() -> Play {
     let mut asked = request(Job::Implement);
-    asked.rules.agent.approval = Approval::BeforePush;
+    asked.rules.agent.approval = ApprovalRule::BeforePush;
     let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
@@ -25,36 +28,36 @@ fn gated() -> Play {
 fn shown(play: &mut Play) {
     assert!(play.is_parked_for("report"));
     play.shown();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("decision"));
 }
 
 #[test]
 fn an_approved_change_is_pushed() {
     let mut play = gated();
-    play.append(decided(Verdict::Approve));
+    play.append(decided(DecisionVerdict::Approve));
     assert!(
-        !play.state.accepts(&decided(Verdict::Approve)),
+        !play.state.accepts(&decided(DecisionVerdict::Approve)),
         "a repeated decision says nothing new"
     );
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
 #[test]
 fn a_rejected_change_ends_the_run() {
     let mut play = gated();
-    play.append(decided(Verdict::Reject));
-    assert_eq!(play.drive(), Action::Rest);
+    play.append(decided(DecisionVerdict::Reject));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Rejected { by: "ada".to_owned() });
 }
 
 #[test]
 fn revised_change_requests_new_decision() {
     let mut play = gated();
-    play.append(decided(Verdict::Revise));
-    assert_eq!(play.drive(), Action::Wait);
-    let told = |message: &Message| matches!(message, Message::User(words) if words.contains("Add a test."));
+    play.append(decided(DecisionVerdict::Revise));
+    assert_eq!(play.drive(), RunAction::Wait);
+    let told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("Add a test."));
     assert!(play.transcript().messages.iter().any(told));
     shown(&mut play);
     let gates = play
@@ -84,7 +87,7 @@ fn last_asked(play: &Play) -> char {
 #[test]
 fn decision_request_names_commit_and_pack() {
     let play = gated();
-    let ReportRequest::DecisionNeeded(domain::Proposal { push, .. }) = play.last_request() else {
+    let ReportRequest::DecisionNeeded(domain::PushProposal { push, .. }) = play.last_request() else {
         panic!("nobody is asked")
     };
     assert_eq!((&push.head, &push.base), (&commit('1'), &commit('b')));
@@ -94,20 +97,20 @@ fn decision_request_names_commit_and_pack() {
 #[test]
 fn approval_covers_only_its_commit() {
     let mut play = gated();
-    play.append(decided(Verdict::Approve));
-    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided(DecisionVerdict::Approve));
+    assert_eq!(play.drive(), RunAction::Wait);
     // The reporter refuses the push, so the model commits again.
     let detail = "too large".to_owned();
-    play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }));
+    assert_eq!(play.drive(), RunAction::Wait);
     shown(&mut play);
     assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
     assert!(
-        !play.state.accepts(&decided(Verdict::Approve)),
+        !play.state.accepts(&decided(DecisionVerdict::Approve)),
         "an approval of the first commit says nothing of the second"
     );
-    play.append(decided_on('2', Verdict::Approve));
-    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided_on('2', DecisionVerdict::Approve));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('2')));
 }
 
@@ -116,13 +119,13 @@ fn third_revision_limit_ends_run() {
     let mut play = gated();
     for _ in 0..3 {
         let head = last_asked(&play);
-        play.append(decided_on(head, Verdict::Revise));
-        assert_eq!(play.drive(), Action::Wait);
+        play.append(decided_on(head, DecisionVerdict::Revise));
+        assert_eq!(play.drive(), RunAction::Wait);
         shown(&mut play);
     }
     let head = last_asked(&play);
-    play.append(decided_on(head, Verdict::Revise));
-    assert_eq!(play.drive(), Action::Rest);
+    play.append(decided_on(head, DecisionVerdict::Revise));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::RevisionLimit { revisions: 3 });
 }
 
@@ -130,9 +133,9 @@ fn third_revision_limit_ends_run() {
 fn refused_change_returns_to_model_before_decision() {
     let mut play = before_the_gate();
     let detail = "`.github/workflows/ci.yml` is protected".to_owned();
-    play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }));
     play.drive();
-    let told = |entry: &domain::Entry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
+    let told = |entry: &domain::JournalEntry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
     assert!(play.entries.iter().any(told), "the model goes on");
     assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
 }

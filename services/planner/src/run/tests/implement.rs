@@ -1,9 +1,9 @@
 //! Implementation from the ticket to the pull request.
 
 use domain::{
-    Entry, Fact, GiveUp, Job, News, Receipt, Refusal, ReplyStop, ReportOutcome, ReportRequest, SecretPlace,
-    StopReason, TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, Violation, WaitsFor,
-    WorkspaceInfo, report,
+    DecisionVerdict, ExecutorWorkspace, Fact, GiveUp, Job, JournalEntry, OutboundOutcome, OutboundReceipt,
+    OutboundRefusal, PolicyViolation, ReplyStop, ReportRequest, SecretPlace, StopReason, TicketComment,
+    TicketNews, Timestamp, ToolResult, ToolStatus, WaitCondition, report,
 };
 use serde_json::json;
 
@@ -11,13 +11,13 @@ use super::play::{
     Play, change, commit, decided, done, end, entry, finish, info, reply, request, run_id, stop_requested,
     tools,
 };
-use crate::run::{Action, RunState, decide};
-use crate::transcript::Message;
+use crate::run::{PlannerRunState, RunAction, decide_action};
+use crate::transcript::TranscriptMessage;
 
 #[test]
 fn run_leads_from_ticket_to_pull_request() {
     let mut play = Play::with(done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
         &play.state.reports[0].request,
         ReportRequest::WorkStarted(_)
@@ -30,8 +30,8 @@ fn run_leads_from_ticket_to_pull_request() {
         (commit('1'), commit('b'), None)
     );
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
         base_branch,
         title,
         description: Some(description),
@@ -44,7 +44,7 @@ fn run_leads_from_ticket_to_pull_request() {
     assert_eq!(title, "fix: Correct the totals (ENG-12)");
     assert_eq!(description.handover.summary, "Totals are right again.");
     play.opened();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -53,7 +53,7 @@ fn branch_and_commit_names_follow_rules() {
     let mut calls = change();
     calls.push(finish());
     let mut play = Play::with([tools(&calls)]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('1')));
     let own: Vec<_> = play
         .entries
@@ -75,12 +75,12 @@ fn corrected_change_replaces_refused_commit() {
     let mut calls = change();
     calls.push(finish());
     let mut play = Play::with([tools(&calls), tools(&calls)]);
-    assert_eq!(play.drive(), Action::Wait);
-    let violations = vec![Violation::Protected {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let violations = vec![PolicyViolation::Protected {
         path: ".github/workflows/ci.yml".to_owned(),
     }];
-    play.settle(ReportOutcome::Refused(Refusal::Policy { violations }));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::Policy { violations }));
+    assert_eq!(play.drive(), RunAction::Wait);
     let commits: Vec<_> = play
         .entries
         .iter()
@@ -103,17 +103,17 @@ fn refused_description_is_asked_for_anew() {
     let mut calls = change();
     calls.push(finish());
     let mut play = Play::with([tools(&calls), tools(&[finish()])]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let violations = vec![Violation::Secret {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let violations = vec![PolicyViolation::Secret {
         kind: "GitHub token".to_owned(),
         place: SecretPlace::Body,
     }];
-    play.settle(ReportOutcome::Refused(Refusal::Policy { violations }));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::Policy { violations }));
+    assert_eq!(play.drive(), RunAction::Wait);
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let is_open = |fact: &Fact| {
         matches!(
             fact,
@@ -143,8 +143,8 @@ fn wrong_name_is_refused_with_right_form() {
     ];
     for (name, input, right) in cases {
         let mut play = Play::with([tools(&[(name, input)])]);
-        play.until(|action| matches!(action, Action::AskModel { .. }));
-        play.perform(decide(&play.state));
+        play.until(|action| matches!(action, RunAction::AskModel { .. }));
+        play.perform(decide_action(&play.state));
         play.until_model_call();
         assert_eq!(play.last_result().status, ToolStatus::Error);
         assert!(
@@ -160,31 +160,31 @@ fn refused_push_returns_three_times_then_ends() {
     let mut play = Play::with((0..4).flat_map(|_| done()));
     let detail = "a workflow file was changed".to_owned();
     for round in 0..4 {
-        assert_eq!(play.drive(), Action::Wait, "{round}");
+        assert_eq!(play.drive(), RunAction::Wait, "{round}");
         assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
-        play.settle(ReportOutcome::Refused(Refusal::Outside {
+        play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside {
             detail: detail.clone(),
         }));
         if round == 0 {
             play.until_model_call();
             let shown = play.transcript().messages;
-            let Some(Message::User(words)) = shown.last() else {
+            let Some(TranscriptMessage::User(words)) = shown.last() else {
                 panic!("{shown:?}")
             };
             assert!(words.contains(&detail), "{words}");
         }
     }
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(
         play.reason(),
-        &StopReason::ReportRefused(Refusal::Outside { detail })
+        &StopReason::ReportRefused(OutboundRefusal::Outside { detail })
     );
 }
 
 #[test]
 fn end_without_change_is_reported() {
     let mut play = Play::with([end("I look."), end("I look again."), end("Nothing to do.")]);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 3);
     assert_eq!(
         play.reason(),
@@ -198,12 +198,11 @@ fn end_without_change_is_reported() {
 #[test]
 fn change_without_exit_gets_two_reminders() {
     let mut play = Play::with([tools(&change()), end("a"), end("b"), end("c")]);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 4);
     assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
     let reminders = play.transcript().messages;
-    let is_reminder =
-        |message: &&Message| matches!(message, Message::User(text) if text.contains("not handed over yet"));
+    let is_reminder = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(text) if text.contains("not handed over yet"));
     assert_eq!(reminders.iter().filter(is_reminder).count(), 3);
 }
 
@@ -211,7 +210,7 @@ fn change_without_exit_gets_two_reminders() {
 fn give_up_ends_run_with_evidence() {
     let input = json!({"kind": "already_done", "evidence": "cart.py line 3 does it."});
     let mut play = Play::with([tools(&[("give_up", input)])]);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     let reason = StopReason::GivenUp {
         kind: GiveUp::AlreadyDone,
         evidence: "cart.py line 3 does it.".to_owned(),
@@ -226,7 +225,7 @@ fn give_up_ends_run_with_evidence() {
 fn finish_without_change_returns_then_ends() {
     let mut play = Play::with((0..9).map(|_| tools(&[finish()])));
     play.empty = true;
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(
         matches!(play.reason(), StopReason::NoChange { summary } if summary == "Totals are right again.")
     );
@@ -242,17 +241,17 @@ fn question_is_asked_once_and_awaits_instructor() {
         )])
     };
     let mut play = Play::with([question(), question(), end("Nothing.")]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions.len() == 1)
     );
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("answer"));
     let said = |sequence, may_instruct| Fact::NewsArrived {
         sequence,
         at: Timestamp::from_unix_ms(1),
-        news: News::Comment {
+        news: TicketNews::Comment {
             comment: TicketComment {
                 author: "ada".to_owned(),
                 at: Timestamp::from_unix_ms(1),
@@ -264,10 +263,10 @@ fn question_is_asked_once_and_awaits_instructor() {
         },
     };
     play.append(said(60, false));
-    assert_eq!(play.drive(), Action::Wait, "a stranger answers nothing");
+    assert_eq!(play.drive(), RunAction::Wait, "a stranger answers nothing");
     play.append(said(61, true));
     play.until_model_call();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(play.last_result().content.contains("asked once"));
     assert_eq!(play.state.turns(), 5, "words alone are reminded of twice");
 }
@@ -279,7 +278,7 @@ fn turn_beyond_limit_is_never_requested() {
         asked.rules.agent.max_turns = wanted;
         let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
         let mut play = Play::implement(asked, (0..70).map(read));
-        assert_eq!(play.drive(), Action::Rest);
+        assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.state.turns(), limit);
         assert!(matches!(play.reason(), StopReason::TurnLimit { turns } if *turns as usize == limit));
     }
@@ -314,7 +313,7 @@ fn invalid_call_is_answered_by_planner() {
     ];
     for (name, input, words) in cases {
         let mut play = Play::with([tools(&[(name, input)]), end("I give up.")]);
-        assert_eq!(play.drive(), Action::Rest);
+        assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.last_result().status, ToolStatus::Error);
         assert!(
             play.last_result().content.contains(words),
@@ -328,7 +327,7 @@ fn invalid_call_is_answered_by_planner() {
 fn truncated_reply_runs_no_tool() {
     let cut = reply(ReplyStop::MaxTokens, "I", &change());
     let mut play = Play::with([cut, end("Nothing to do.")]);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(
         !play
             .entries
@@ -336,15 +335,15 @@ fn truncated_reply_runs_no_tool() {
             .any(|entry| matches!(entry.fact, Fact::SnapshotTaken { .. }))
     );
     let shown = play.transcript().messages;
-    assert!(shown.contains(&Message::User(crate::prompts::SMALLER_STEPS.to_owned())));
+    assert!(shown.contains(&TranscriptMessage::User(crate::prompts::SMALLER_STEPS.to_owned())));
 }
 
 #[test]
 fn stop_request_ends_run_with_report() {
     let mut play = Play::with(done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play.append(stop_requested());
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Stopped { by: "ada".to_owned() });
     assert!(!play.state.accepts(&stop_requested()));
 }
@@ -355,13 +354,13 @@ fn lost_workspace_voids_results_after_snapshot() {
         ("edit_file", json!({"path": "a"})),
         ("write_file", json!({"path": "b"})),
     ])]);
-    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "write_file"));
+    play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == "write_file"));
     play.append(Fact::WorkspaceRestored {
         workspace: info(),
         snapshot: None,
         repository: None,
     });
-    let Action::Record(Fact::ToolRequested { id, call, .. }) = decide(&play.state) else {
+    let RunAction::Record(Fact::ToolRequested { id, call, .. }) = decide_action(&play.state) else {
         panic!("no tool again")
     };
     assert_eq!(call.name, "edit_file");
@@ -381,7 +380,7 @@ fn impossible_facts_are_refused() {
     let after_the_end = entry(
         play.state.position,
         Fact::Parked {
-            waits_for: WaitsFor::Report,
+            waits_for: WaitCondition::Report,
         },
     );
     assert!(play.state.clone().apply(&after_the_end).is_err());
@@ -405,9 +404,9 @@ fn impossible_facts_are_refused() {
         },
         Fact::ReportSettled {
             id: id.into(),
-            outcome: ReportOutcome::Done(Receipt::Told),
+            outcome: OutboundOutcome::Done(OutboundReceipt::Told),
         },
-        decided(Verdict::Approve),
+        decided(DecisionVerdict::Approve),
     ];
     for fact in cases {
         let name = fact.name();
@@ -451,16 +450,16 @@ fn ticket_text_cannot_close_tag() {
     let mut play = Play::implement(asked, []);
     play.drive();
     let shown = play.transcript();
-    let Message::User(task) = &shown.messages[0] else {
+    let TranscriptMessage::User(task) = &shown.messages[0] else {
         panic!("no task")
     };
     for name in all {
         assert_eq!(task.matches(&closing(name)).count(), 1, "{name}: {task}");
     }
     assert!(shown.system[1].contains("acme/shop") && !shown.system.concat().contains("Totals"));
-    let other = RunState::fold(
+    let other = PlannerRunState::fold(
         &run_id(),
-        &[Entry {
+        &[JournalEntry {
             nonce: "1".to_owned(),
             ..play.entries[0].clone()
         }],
@@ -475,14 +474,14 @@ fn ticket_text_cannot_close_tag() {
 #[test]
 fn run_separates_work_by_repository() {
     let mut play = Play::with(done());
-    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == "commit_changes"));
+    play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == "commit_changes"));
     let site = || Some("acme/site".parse().unwrap());
     let id = play.state.next_id();
     play.append(Fact::WorkspaceRequested {
         id: id.clone(),
         repository: site(),
     });
-    let workspace = WorkspaceInfo {
+    let workspace = ExecutorWorkspace {
         id: "w2".to_owned(),
         ..info()
     };
@@ -499,16 +498,16 @@ fn run_separates_work_by_repository() {
         repository: site(),
     });
     assert!(play.state.work().dirty, "the own workspace was not lost");
-    let action = decide(&play.state);
+    let action = decide_action(&play.state);
     assert!(
-        matches!(&action, Action::CallTool { call, .. } if call.name == "commit_changes"),
+        matches!(&action, RunAction::CallTool { call, .. } if call.name == "commit_changes"),
         "{action:?}"
     );
     play.perform(action);
     assert_eq!(play.state.work().head, Some(commit('1')));
     assert_eq!(play.state.works[&site().unwrap()].head, None);
     let entries = &play.entries;
-    let again = RunState::fold(&run_id(), entries).unwrap().unwrap();
+    let again = PlannerRunState::fold(&run_id(), entries).unwrap().unwrap();
     assert_eq!(again.works.len(), 2);
 }
 
@@ -519,7 +518,7 @@ fn first_prompt_has_criteria_and_places() {
     let mut play = Play::implement(asked, []);
     play.until_model_call();
     let shown = play.transcript();
-    let Message::User(task) = &shown.messages[0] else {
+    let TranscriptMessage::User(task) = &shown.messages[0] else {
         panic!("no task")
     };
     assert!(task.contains("1. Empty carts cost nothing."), "{task}");
@@ -536,7 +535,7 @@ fn words_before_work_are_reminded_of() {
         tools(&change()),
         tools(&[finish()]),
     ]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
@@ -548,16 +547,14 @@ fn call_in_text_is_named_as_that() {
         "{\"name\": \"finish\", \"arguments\": {\"title\": \"x\"}}",
     ] {
         let mut play = Play::with([end(text), tools(&change()), tools(&[finish()])]);
-        assert_eq!(play.drive(), Action::Wait, "{text}");
+        assert_eq!(play.drive(), RunAction::Wait, "{text}");
         let messages = play.transcript().messages;
-        let is_told =
-            |message: &Message| matches!(message, Message::User(words) if words.contains("written as text"));
+        let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
         assert!(messages.iter().any(is_told), "{text}: {messages:?}");
     }
     let mut plain = Play::with([end("The input is {a: 1}."), tools(&change()), tools(&[finish()])]);
-    assert_eq!(plain.drive(), Action::Wait);
-    let is_told =
-        |message: &Message| matches!(message, Message::User(words) if words.contains("written as text"));
+    assert_eq!(plain.drive(), RunAction::Wait);
+    let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
     assert!(!plain.transcript().messages.iter().any(is_told));
 }
 
@@ -565,14 +562,14 @@ fn call_in_text_is_named_as_that() {
 fn truncated_replies_without_calls_end_work() {
     let cut = || reply(ReplyStop::MaxTokens, "Let me think", &[]);
     let mut play = Play::with((0..9).map(|_| cut()));
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 3);
     let StopReason::Stuck(repetition) = play.reason() else {
         panic!("{:?}", play.reason())
     };
     assert_eq!(repetition.kind, domain::RepetitionKind::Truncated);
     let mut work = Play::with([cut(), cut(), tools(&change()), cut(), cut(), tools(&[finish()])]);
-    assert_eq!(work.drive(), Action::Wait, "only a row of them counts");
+    assert_eq!(work.drive(), RunAction::Wait, "only a row of them counts");
 }
 
 /// Returns the branch of the requested push.
@@ -587,19 +584,19 @@ fn wanted_branch(play: &Play) -> String {
 fn conflicting_branch_gets_free_name() {
     let in_the_way = |by: &str| {
         let by = by.to_owned();
-        move |branch: String| Refusal::BranchInTheWay {
+        move |branch: String| OutboundRefusal::BranchInTheWay {
             branch,
             by: by.clone(),
         }
     };
-    let beneath = |branch: String| Refusal::BranchInTheWay {
+    let beneath = |branch: String| OutboundRefusal::BranchInTheWay {
         by: format!("{branch}/part"),
         branch,
     };
-    let foreign = |branch: String| Refusal::ForeignBranch { branch };
-    let moved = |branch: String| Refusal::BranchMoved { branch, head: None };
+    let foreign = |branch: String| OutboundRefusal::ForeignBranch { branch };
+    let moved = |branch: String| OutboundRefusal::BranchMoved { branch, head: None };
     let folder = in_the_way("fix");
-    let refusals: [(&dyn Fn(String) -> Refusal, bool); 4] = [
+    let refusals: [(&dyn Fn(String) -> OutboundRefusal, bool); 4] = [
         (&folder, true),
         (&beneath, false),
         (&foreign, false),
@@ -607,30 +604,30 @@ fn conflicting_branch_gets_free_name() {
     ];
     for (refusal, is_flat) in refusals {
         let mut play = Play::with(done());
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         let (turns, own) = (play.state.turns(), wanted_branch(&play));
-        play.settle(ReportOutcome::Refused(refusal(own.clone())));
-        assert_eq!(play.drive(), Action::Wait);
+        play.settle(OutboundOutcome::Refused(refusal(own.clone())));
+        assert_eq!(play.drive(), RunAction::Wait);
         let expected = match is_flat {
             true => own.replace('/', "-"),
             false => format!("{own}-2"),
         };
         assert_eq!(wanted_branch(&play), expected);
-        play.settle(ReportOutcome::Refused(Refusal::ForeignBranch {
+        play.settle(OutboundOutcome::Refused(OutboundRefusal::ForeignBranch {
             branch: expected,
         }));
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         let third = wanted_branch(&play);
         assert_eq!(
             (third.ends_with("-3"), third.contains('/')),
             (true, !is_flat),
             "{third}"
         );
-        play.settle(ReportOutcome::Done(Receipt::Pushed {
+        play.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: third.clone(),
             head: play.committed.map(commit).unwrap(),
         }));
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         assert!(
             matches!(play.last_request(), ReportRequest::OpenPullRequest(open) if open.branch == third),
             "{:?}",
@@ -644,16 +641,18 @@ fn conflicting_branch_gets_free_name() {
 fn refused_branch_names_end_in_refusal() {
     let mut play = Play::with((0..4).flat_map(|_| done()));
     let mut names = Vec::new();
-    while play.drive() == Action::Wait {
+    while play.drive() == RunAction::Wait {
         let branch = wanted_branch(&play);
         names.push(branch.clone());
         assert!(names.len() < 20, "{names:?}");
-        play.settle(ReportOutcome::Refused(Refusal::ForeignBranch { branch }));
+        play.settle(OutboundOutcome::Refused(OutboundRefusal::ForeignBranch {
+            branch,
+        }));
     }
     assert!(
         matches!(
             play.reason(),
-            StopReason::ReportRefused(Refusal::ForeignBranch { .. })
+            StopReason::ReportRefused(OutboundRefusal::ForeignBranch { .. })
         ),
         "{:?}",
         play.reason()

@@ -1,33 +1,35 @@
 //! Triage of a ticket before the work.
 
 use domain::{
-    Class, EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, News, Phase, PullRequestStatus, Receipt,
-    Reply, ReportOutcome, ReportRequest, SimilarTicket, StopReason, TicketComment, Timestamp, report,
+    EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, ModelReply, OutboundOutcome, OutboundReceipt,
+    PullRequestStatus, ReportRequest, RunPhase, SimilarTicket, StopReason, TicketComment, TicketNews,
+    Timestamp, WorkClass, report,
 };
 use serde_json::{Value, json};
-use testkit::model::around;
+use testkit::model::surrounding_replies;
 
 use super::play::{Play, done, end, request, tools};
-use crate::run::{Action, decide};
-use crate::transcript::{Message, Transcript};
+use crate::run::{RunAction, decide_action};
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 
-fn play(looks: &[Reply]) -> Play {
+fn play(looks: &[ModelReply]) -> Play {
     let mut asked = request(Job::Implement);
     asked.rules.agent.intake = true;
     asked.text.description =
         "Totals are wrong.\n\nAcceptance criteria:\n- Totals count pieces\n- Taxes stay".to_owned();
     let mut play = Play::implement(asked, done());
-    play.around.insert(Phase::Intake, looks.iter().cloned().collect());
+    play.around
+        .insert(RunPhase::Intake, looks.iter().cloned().collect());
     play
 }
 
-fn look(fields: &Value) -> Reply {
-    end(&around::intake(fields))
+fn look(fields: &Value) -> ModelReply {
+    end(&surrounding_replies::render_intake(fields))
 }
 
-fn last_words(transcript: &Transcript) -> &str {
+fn last_words(transcript: &ModelTranscript) -> &str {
     match transcript.messages.last().unwrap() {
-        Message::User(words) => words,
+        TranscriptMessage::User(words) => words,
         other => panic!("{other:?}"),
     }
 }
@@ -44,7 +46,7 @@ fn comment(sequence: u64, may_instruct: bool) -> Fact {
     Fact::NewsArrived {
         sequence,
         at,
-        news: News::Comment {
+        news: TicketNews::Comment {
             comment,
             pull_request: None,
         },
@@ -78,8 +80,8 @@ fn work_prompt_has_intake_and_criteria() {
         ]
     );
     assert_eq!(intake.files, ["shop/cart.py"]);
-    assert_eq!((play.state.class(), play.state.lookups), (Class::Trivial, 2));
-    let Message::User(task) = &play.transcript().messages[0] else {
+    assert_eq!((play.state.class(), play.state.lookups), (WorkClass::Trivial, 2));
+    let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
     assert!(
@@ -114,7 +116,7 @@ fn second_unusable_intake_is_skipped() {
     for (fields, fault) in cases {
         let mut play = play(&[look(&fields), look(&fields)]);
         play.until_model_call();
-        play.perform(decide(&play.state));
+        play.perform(decide_action(&play.state));
         play.until_model_call();
         let transcript = play.transcript();
         assert!(
@@ -122,10 +124,10 @@ fn second_unusable_intake_is_skipped() {
             "{}",
             last_words(&transcript)
         );
-        play.perform(decide(&play.state));
+        play.perform(decide_action(&play.state));
         play.until_model_call();
         assert_eq!(play.state.intake(), Some(None));
-        assert_eq!(play.state.dialog().unwrap().phase, Phase::Work);
+        assert_eq!(play.state.dialog().unwrap().phase, RunPhase::Work);
     }
 }
 
@@ -136,29 +138,29 @@ fn reply_with_tool_calls_is_unusable() {
         look(&json!({"class": "large"})),
     ]);
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
-    play.perform(decide(&play.state));
-    play.until(|action| matches!(action, Action::AskModel { .. }));
-    assert_eq!(play.state.class(), Class::Large);
+    play.perform(decide_action(&play.state));
+    play.until(|action| matches!(action, RunAction::AskModel { .. }));
+    assert_eq!(play.state.class(), WorkClass::Large);
 }
 
 #[test]
 fn intake_question_precedes_work_with_answer() {
     let questions = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
     let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions[0].text == "Gross or net?")
     );
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("answer"));
     play.append(comment(60, false));
-    assert_eq!(play.drive(), Action::Wait, "a stranger answers nothing");
+    assert_eq!(play.drive(), RunAction::Wait, "a stranger answers nothing");
     play.append(comment(61, true));
     play.until_model_call();
-    assert_eq!(play.state.dialog().unwrap().phase, Phase::Work);
+    assert_eq!(play.state.dialog().unwrap().phase, RunPhase::Work);
     let transcript = play.transcript();
     assert!(last_words(&transcript).contains("They are net."));
 }
@@ -167,7 +169,7 @@ fn intake_question_precedes_work_with_answer() {
 fn declined_ticket_ends_run_with_reason() {
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": "Split it by module."});
     let mut play = play(&[look(&fields)]);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     let reason = StopReason::GivenUp {
         kind: GiveUp::TooLarge,
         evidence: "Split it by module.".to_owned(),
@@ -193,11 +195,11 @@ fn intake_modules_follow_rules_with_reasons() {
     let names = |name: &str| look(&json!({"modules": [{"name": name, "why": "It has\nthe total."}]}));
     let mut play = Play::implement(asked, done());
     play.around
-        .insert(Phase::Intake, [names("basket"), names("cart")].into());
+        .insert(RunPhase::Intake, [names("basket"), names("cart")].into());
     play.until_model_call();
     let shown = format!("{:?}", play.transcript().messages);
     assert!(shown.contains("- mail (mail/**): All of it."), "{shown}");
-    play.until(|action| matches!(action, Action::CallTool { .. }));
+    play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let shown = format!("{:?}", play.transcript().messages);
     assert!(shown.contains("Module cart: It has the total."), "{shown}");
     assert_eq!(play.state.intake().unwrap().unwrap().modules[0].name, "cart");
@@ -232,8 +234,10 @@ fn duplicate_decline_requires_known_ticket() {
             earlier(5, PullRequestStatus::Closed),
         ];
         let mut play = Play::implement(asked, done());
-        play.around
-            .insert(Phase::Intake, [declined(kind, repeats), look(&json!({}))].into());
+        play.around.insert(
+            RunPhase::Intake,
+            [declined(kind, repeats), look(&json!({}))].into(),
+        );
         play.drive();
         match play.state.intake().unwrap().unwrap().decision.clone() {
             IntakeDecision::Decline { reason, .. } => Some(reason),
@@ -255,8 +259,8 @@ fn long_trivial_ticket_becomes_normal() {
     let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
     let mut play = Play::implement(asked, (0..70).map(read));
     play.around
-        .insert(Phase::Intake, [look(&json!({"class": "trivial"}))].into());
-    assert_eq!(play.drive(), Action::Rest);
+        .insert(RunPhase::Intake, [look(&json!({"class": "trivial"}))].into());
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::TurnLimit { turns: 60 });
-    assert_eq!(play.state.class(), Class::Normal);
+    assert_eq!(play.state.class(), WorkClass::Normal);
 }

@@ -1,11 +1,11 @@
 //! Comments that arrive while a run works.
 
-use domain::{Fact, News, ReportRequest, TicketComment, Timestamp};
+use domain::{Fact, ReportRequest, TicketComment, TicketNews, Timestamp};
 use serde_json::json;
 
 use super::play::{Play, change, done, end, finish, tools};
-use crate::run::{Action, decide, machine::MAX_STRANGER_COMMENTS};
-use crate::transcript::Message;
+use crate::run::{RunAction, decide_action, machine::MAX_STRANGER_COMMENTS};
+use crate::transcript::TranscriptMessage;
 
 pub(super) fn said(sequence: u64, text: &str) -> Fact {
     said_by(true, sequence, text)
@@ -20,7 +20,7 @@ fn said_by(may_instruct: bool, sequence: u64, text: &str) -> Fact {
         may_instruct,
         is_new: false,
     };
-    let news = News::Comment {
+    let news = TicketNews::Comment {
         comment,
         pull_request: None,
     };
@@ -34,8 +34,10 @@ fn shown(play: &Play) -> Vec<(usize, String)> {
         .into_iter()
         .enumerate()
         .filter_map(|(place, message)| match message {
-            Message::User(text) if text.contains("came in while you worked") => Some((place, text)),
-            Message::User(_) | Message::Assistant(_) | Message::ToolResults(_) => None,
+            TranscriptMessage::User(text) if text.contains("came in while you worked") => Some((place, text)),
+            TranscriptMessage::User(_)
+            | TranscriptMessage::Assistant(_)
+            | TranscriptMessage::ToolResults(_) => None,
         });
     news.collect()
 }
@@ -51,7 +53,7 @@ fn news_follow_their_turn_once() {
         "a repeated trigger says nothing new"
     );
     assert_eq!(shown(&play), [], "a call under way is repeated as it was");
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     let [(place, text)] = &shown(&play)[..] else {
         panic!("{:?}", shown(&play))
     };
@@ -69,10 +71,10 @@ fn unread_comment_delays_finish_by_turn() {
         tools(&[finish()]),
     ]);
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
     play.append(said(60, "Mind the tax."));
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!((play.state.turns(), shown(&play).len()), (4, 1));
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
@@ -92,10 +94,10 @@ fn news_of_failed_call_reach_retry() {
 #[test]
 fn comment_leaves_parked_run_parked() {
     let mut play = Play::with(done());
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play.append(said(60, "Mind the tax."));
     assert!(play.is_parked_for("report"));
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
 }
 
 /// Appends a fact if the run accepts it, as its planner does.
@@ -114,9 +116,9 @@ fn two_hundred_comments_of_stranger_prolong_nothing() {
             let text = format!("Do this as well: {}", "x".repeat(5_000));
             offer(&mut play, said_by(false, 1_000 + turn * 100 + number, &text));
         }
-        play.perform(decide(&play.state));
+        play.perform(decide_action(&play.state));
     }
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 2);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     assert_eq!(play.state.news.len(), MAX_STRANGER_COMMENTS);
@@ -131,7 +133,7 @@ fn comments_of_strangers_fill_no_conversation() {
         offer(&mut play, said_by(false, 60 + number, &"x".repeat(5_000)));
     }
     offer(&mut play, said(900, "Mind the tax."));
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
     let [(_, text)] = &shown(&play)[..] else {
         panic!("{:?}", shown(&play))
@@ -152,14 +154,14 @@ fn journal_with_more_comments_stays_readable() {
     for number in 0..100 {
         play.append(said_by(false, 60 + number, "It is slow."));
     }
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
 }
 
 #[test]
 fn comments_of_maintainer_prolong_within_limit() {
     let mut play = Play::with([tools(&change()), tools(&[finish()]), tools(&[finish()])]);
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
     for number in 0..200 {
         offer(
@@ -167,7 +169,7 @@ fn comments_of_maintainer_prolong_within_limit() {
             said(60 + number, &format!("{number}: {}", "x".repeat(5_000))),
         );
     }
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     play.until_model_call();
     assert_eq!(play.state.turns(), 3);
     let [(_, text)] = &shown(&play)[..] else {

@@ -1,20 +1,20 @@
 //! Planning of a large change.
 
 use domain::{
-    Approval, Decision, Fact, Job, Phase, Planned, Receipt, ReportOutcome, ReportRequest, StopReason,
-    Verdict, report,
+    ApprovalRule, DecisionVerdict, Fact, GateDecision, Job, OutboundOutcome, OutboundReceipt, PlanningRule,
+    ReportRequest, RunPhase, StopReason, report,
 };
 use serde_json::json;
 
 use super::play::{Play, done, end, plan, request, run_id, tools};
-use crate::run::{Action, decide};
-use crate::transcript::Message;
+use crate::run::{RunAction, decide_action};
+use crate::transcript::TranscriptMessage;
 
-fn play(replies: impl IntoIterator<Item = domain::Reply>) -> Play {
+fn play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Play {
     let mut asked = request(Job::Implement);
-    asked.rules.agent.plan = Planned::Always;
+    asked.rules.agent.plan = PlanningRule::Always;
     let mut play = Play::implement(asked, done());
-    play.around.insert(Phase::Plan, replies.into_iter().collect());
+    play.around.insert(RunPhase::Plan, replies.into_iter().collect());
     play
 }
 
@@ -23,7 +23,7 @@ fn the_work_begins_with_the_plan() {
     let mut play = play([plan()]);
     play.drive();
     assert_eq!(play.state.plan().unwrap().unwrap().steps.len(), 1);
-    let Message::User(task) = &play.transcript().messages[0] else {
+    let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
     assert!(task.contains("1. Multiply by the quantity. (a)"), "{task}");
@@ -38,8 +38,8 @@ fn nothing_is_changed_while_planning() {
         ]),
         plan(),
     ]);
-    play.until(|action| matches!(action, Action::CallTool { .. }));
-    let Action::CallTool { call, .. } = decide(&play.state) else {
+    play.until(|action| matches!(action, RunAction::CallTool { .. }));
+    let RunAction::CallTool { call, .. } = decide_action(&play.state) else {
         panic!("no call")
     };
     assert_eq!(call.name, "read_file", "the edit was answered from here");
@@ -57,20 +57,20 @@ fn missing_plan_does_not_block_work() {
 
 fn gated() -> Play {
     let mut asked = request(Job::Implement);
-    asked.rules.agent.approval = Approval::Plan;
+    asked.rules.agent.approval = ApprovalRule::Plan;
     let mut play = Play::implement(asked, done());
-    assert_eq!(play.drive(), Action::Wait);
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("decision"));
     play
 }
 
-fn decided(play: &Play, verdict: Verdict) -> Fact {
+fn decided(play: &Play, verdict: DecisionVerdict) -> Fact {
     let ReportRequest::PlanProposed(report::PlanProposed { id, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
-    let decision = Decision {
+    let decision = GateDecision {
         run: run_id(),
         head: id.clone(),
         verdict,
@@ -86,8 +86,8 @@ fn decided(play: &Play, verdict: Verdict) -> Fact {
 fn required_plan_approval_precedes_work() {
     let mut play = gated();
     assert_eq!(play.state.turns(), 1);
-    play.append(decided(&play, Verdict::Approve));
-    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided(&play, DecisionVerdict::Approve));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), ReportRequest::PushBranch(_)),
         "the change itself needs no approval"
@@ -97,8 +97,8 @@ fn required_plan_approval_precedes_work() {
 #[test]
 fn a_rejected_plan_ends_the_run() {
     let mut play = gated();
-    play.append(decided(&play, Verdict::Reject));
-    assert_eq!(play.drive(), Action::Rest);
+    play.append(decided(&play, DecisionVerdict::Reject));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Rejected { by: "ada".to_owned() });
 }
 
@@ -106,31 +106,31 @@ fn a_rejected_plan_ends_the_run() {
 fn plan_is_revised_at_most_three_times() {
     let mut play = gated();
     for _ in 0..3 {
-        let earlier = decided(&play, Verdict::Approve);
-        play.append(decided(&play, Verdict::Revise));
+        let earlier = decided(&play, DecisionVerdict::Approve);
+        play.append(decided(&play, DecisionVerdict::Revise));
         play.until_model_call();
         let transcript = play.transcript();
-        let Some(Message::User(words)) = transcript.messages.last() else {
+        let Some(TranscriptMessage::User(words)) = transcript.messages.last() else {
             panic!("no words")
         };
         assert!(words.contains("Mind the taxes."), "{words}");
         play.drive();
-        play.settle(ReportOutcome::Done(Receipt::Told));
-        assert_eq!(play.drive(), Action::Wait);
+        play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+        assert_eq!(play.drive(), RunAction::Wait);
         assert!(!play.state.accepts(&earlier), "an approval is of one plan");
     }
-    play.append(decided(&play, Verdict::Revise));
-    assert_eq!(play.drive(), Action::Rest);
+    play.append(decided(&play, DecisionVerdict::Revise));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::RevisionLimit { revisions: 3 });
 }
 
 #[test]
 fn missing_plan_ends_required_approval() {
     let mut asked = request(Job::Implement);
-    asked.rules.agent.approval = Approval::Plan;
+    asked.rules.agent.approval = ApprovalRule::Plan;
     let mut play = Play::implement(asked, done());
     play.around
-        .insert(Phase::Plan, (0..20).map(|_| end("Hm.")).collect());
-    assert_eq!(play.drive(), Action::Rest);
+        .insert(RunPhase::Plan, (0..20).map(|_| end("Hm.")).collect());
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::NoPlan);
 }

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::prove::Bench;
 use domain::{
-    Block, CommitId, Decision, Entry, Fact, Job, JobRequest, ObjectRef, Phase, PullRequestRef, Reason,
-    Receipt, Reply, ReplyStop, ReportOutcome, ReportRequest, RunFence, RunId, RunLimits, SandboxLevel,
-    Snapshot, Source, StopReason, TicketKey, TicketLimits, TicketText, Timestamp, ToolCall, ToolResult,
-    ToolSpec, Trigger, TriggerKey, Usage, Verdict, WorkspaceInfo,
+    CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest, JournalEntry,
+    ModelReply, ObjectRef, OutboundOutcome, OutboundReceipt, PullRequestRef, ReplyBlock, ReplyStop,
+    ReportRequest, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason, TicketKey, TicketLimits,
+    TicketText, Timestamp, TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey,
+    TriggerReason, WorkspaceSnapshot,
 };
 use serde_json::{Value, json};
-use testkit::model::around;
+use testkit::model::surrounding_replies;
 
 use crate::prompts;
-use crate::run::{Action, Retries, RunState, conversation, decide};
-use crate::transcript::Transcript;
+use crate::run::{PlannerRunState, RetryPolicy, RunAction, decide_action, next_conversation};
+use crate::transcript::ModelTranscript;
 
 pub(crate) fn ticket() -> TicketKey {
     TicketKey::jira("ENG-12").unwrap()
@@ -28,12 +29,12 @@ pub(crate) fn commit(digit: char) -> CommitId {
     digit.to_string().repeat(40).parse().unwrap()
 }
 
-pub(crate) fn trigger(reason: Reason) -> Trigger {
+pub(crate) fn trigger(reason: TriggerReason) -> Trigger {
     Trigger {
         ticket: ticket(),
         key: TriggerKey::new("changelog:1"),
         at: Timestamp::from_unix_ms(1_000),
-        source: Source::Webhook,
+        source: TriggerChannel::Webhook,
         actor: Some("ada".to_owned()),
         seen: None,
         reason,
@@ -41,12 +42,12 @@ pub(crate) fn trigger(reason: Reason) -> Trigger {
 }
 
 pub(crate) fn request(job: Job) -> JobRequest {
-    let mut rules = domain::Rules::default();
+    let mut rules = domain::RepositoryRules::default();
     rules.repo.owner = "acme".to_owned();
     rules.repo.name = "shop".to_owned();
     // Most scenarios are about the work alone.
     rules.agent.intake = false;
-    rules.agent.plan = domain::Planned::Never;
+    rules.agent.plan = domain::PlanningRule::Never;
     rules.agent.auto_review = false;
     let text = TicketText {
         summary: "Totals are wrong".to_owned(),
@@ -58,19 +59,19 @@ pub(crate) fn request(job: Job) -> JobRequest {
         repository: "acme/shop".parse().unwrap(),
         text,
         rules,
-        background: domain::Background::default(),
-        about: domain::About::default(),
+        background: domain::TicketBackground::default(),
+        about: domain::JobSubject::default(),
     }
 }
 
-pub(crate) fn info() -> WorkspaceInfo {
+pub(crate) fn info() -> ExecutorWorkspace {
     let tool = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: name.to_owned(),
         input_schema: json!({"type": "object"}),
         read_only: matches!(name, "read_file" | "diff"),
     };
-    WorkspaceInfo {
+    ExecutorWorkspace {
         executor: "http://127.0.0.1:1".to_owned(),
         id: "w1".to_owned(),
         base: commit('b'),
@@ -92,32 +93,32 @@ pub(crate) fn info() -> WorkspaceInfo {
     }
 }
 
-pub(crate) fn reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> Reply {
-    let mut blocks = vec![Block::Text {
+pub(crate) fn reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> ModelReply {
+    let mut blocks = vec![ReplyBlock::Text {
         text: words.to_owned(),
     }];
     blocks.extend(calls.iter().enumerate().map(|(at, (name, input))| {
-        Block::ToolCall(ToolCall {
+        ReplyBlock::ToolCall(ToolCall {
             id: format!("call_{at}"),
             name: (*name).to_owned(),
             input: input.clone(),
         })
     }));
-    Reply {
+    ModelReply {
         blocks,
         stop,
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         model: "m".to_owned(),
         provider: String::new(),
         cost_micros: None,
     }
 }
 
-pub(crate) fn tools(calls: &[(&str, Value)]) -> Reply {
+pub(crate) fn tools(calls: &[(&str, Value)]) -> ModelReply {
     reply(ReplyStop::ToolUse, "", calls)
 }
 
-pub(crate) fn plan() -> Reply {
+pub(crate) fn plan() -> ModelReply {
     tools(&[(
         "submit_plan",
         json!({"goal": "Right totals.", "approach": "Multiply.", "steps": [{"what": "Multiply by the quantity.", "files": ["a"]}]}),
@@ -125,7 +126,7 @@ pub(crate) fn plan() -> Reply {
 }
 
 /// Returns a review with blocking objections to these places: path, line, trigger.
-pub(crate) fn review(objections: &[(&str, u32, &str)]) -> Reply {
+pub(crate) fn review(objections: &[(&str, u32, &str)]) -> ModelReply {
     let objections: Vec<Value> = objections
         .iter()
         .map(|(path, line, trigger)| {
@@ -135,7 +136,7 @@ pub(crate) fn review(objections: &[(&str, u32, &str)]) -> Reply {
     tools(&[("submit_review", json!({ "objections": objections }))])
 }
 
-pub(crate) fn end(words: &str) -> Reply {
+pub(crate) fn end(words: &str) -> ModelReply {
     reply(ReplyStop::EndTurn, words, &[])
 }
 
@@ -149,7 +150,7 @@ pub(crate) fn pull_request() -> PullRequestRef {
 }
 
 /// Retries as in the default settings.
-const RETRIES: Retries = Retries {
+const RETRIES: RetryPolicy = RetryPolicy {
     most: 5,
     base_ms: 60_000,
     longest_ms: 900_000,
@@ -158,13 +159,13 @@ const RETRIES: Retries = Retries {
 
 /// Run in a simulated world without failures, unless the test sets some.
 pub(crate) struct Play {
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) state: RunState,
-    pub(crate) replies: VecDeque<Reply>,
+    pub(crate) entries: Vec<JournalEntry>,
+    pub(crate) state: PlannerRunState,
+    pub(crate) replies: VecDeque<ModelReply>,
     /// Replies of the other conversations; an exhausted one gets a usual reply.
-    pub(crate) around: BTreeMap<Phase, VecDeque<Reply>>,
+    pub(crate) around: BTreeMap<RunPhase, VecDeque<ModelReply>>,
     /// Replies with summaries; the usual one when they are exhausted.
-    pub(crate) summaries: VecDeque<Reply>,
+    pub(crate) summaries: VecDeque<ModelReply>,
     /// Number of shortening steps at the test's last check.
     pub(crate) summaries_seen: usize,
     pub(crate) committed: Option<char>,
@@ -177,7 +178,7 @@ pub(crate) struct Play {
     /// Digit of the next snapshot's commit.
     pub(crate) kept: char,
     /// Effort of similar work.
-    pub(crate) forecast: Option<domain::Forecast>,
+    pub(crate) forecast: Option<domain::EffortEstimate>,
     /// Simulated results of checks.
     pub(crate) checks: Bench,
     /// Limits of the run.
@@ -187,20 +188,20 @@ pub(crate) struct Play {
     /// Number of model calls before budgets refuse one, with the reason.
     pub(crate) refuses: Option<(usize, StopReason)>,
     /// Workspace that the executor opens.
-    pub(crate) workspace: WorkspaceInfo,
+    pub(crate) workspace: ExecutorWorkspace,
     /// True if the run waits for a model that has never replied to it.
     pub(crate) waits_for_model: bool,
 }
 
 impl Play {
-    pub(crate) fn new(reason: Reason) -> Self {
+    pub(crate) fn new(reason: TriggerReason) -> Self {
         let first = entry(
             0,
             Fact::RunStarted {
                 trigger: Box::new(trigger(reason)),
             },
         );
-        let state = RunState::fold(&run_id(), [&first]).unwrap().unwrap();
+        let state = PlannerRunState::fold(&run_id(), [&first]).unwrap().unwrap();
         Self {
             entries: vec![first],
             state,
@@ -223,14 +224,18 @@ impl Play {
         }
     }
 
-    pub(crate) fn implement(request: JobRequest, replies: impl IntoIterator<Item = Reply>) -> Self {
-        let mut play = Self::new(Reason::JobRequested(Box::new(request)));
+    pub(crate) fn implement(request: JobRequest, replies: impl IntoIterator<Item = ModelReply>) -> Self {
+        let mut play = Self::new(TriggerReason::JobRequested(Box::new(request)));
         play.replies.extend(replies);
         play
     }
 
     /// Continues a journal as another planner.
-    pub(crate) fn resumed(entries: Vec<Entry>, state: RunState, replies: Vec<Reply>) -> Self {
+    pub(crate) fn resumed(
+        entries: Vec<JournalEntry>,
+        state: PlannerRunState,
+        replies: Vec<ModelReply>,
+    ) -> Self {
         let head = state.work().head.as_ref();
         let committed = head.map(|head| head.as_str().chars().next().unwrap());
         Self {
@@ -256,8 +261,8 @@ impl Play {
     }
 
     /// Sets the replies of all conversations besides the work.
-    pub(crate) fn surround(&mut self, replies: &[Reply]) {
-        for phase in [Phase::Intake, Phase::Plan, Phase::Review] {
+    pub(crate) fn surround(&mut self, replies: &[ModelReply]) {
+        for phase in [RunPhase::Intake, RunPhase::Plan, RunPhase::Review] {
             self.around.insert(phase, replies.iter().cloned().collect());
         }
     }
@@ -269,43 +274,43 @@ impl Play {
     }
 
     /// Drives until the run waits or is finished.
-    pub(crate) fn drive(&mut self) -> Action {
+    pub(crate) fn drive(&mut self) -> RunAction {
         for _ in 0..1000 {
-            let action = decide(&self.state);
+            let action = decide_action(&self.state);
             match action {
-                Action::Wait | Action::Rest => return action,
+                RunAction::Wait | RunAction::Rest => return action,
                 action => self.perform(action),
             }
         }
         panic!("the run never stands still");
     }
 
-    pub(crate) fn perform(&mut self, action: Action) {
+    pub(crate) fn perform(&mut self, action: RunAction) {
         match action {
-            Action::Record(fact) => self.append(fact),
-            Action::Answer { id, answer } => {
-                let result = prompts::answer(&self.state.open_call().unwrap().call, &answer);
+            RunAction::Record(fact) => self.append(fact),
+            RunAction::Answer { id, answer } => {
+                let result = prompts::render_answer(&self.state.open_call().unwrap().call, &answer);
                 self.append(Fact::ToolFinished { id, result });
             }
-            Action::OpenWorkspace { id } => self.append(Fact::WorkspaceOpened {
+            RunAction::OpenWorkspace { id } => self.append(Fact::WorkspaceOpened {
                 id,
                 workspace: self.workspace.clone(),
                 repository: None,
             }),
-            Action::SetLimits => {
+            RunAction::SetLimits => {
                 let limits = self.limits.clone();
                 let ticket = self.ticket_limits;
                 self.append(Fact::LimitsSet { limits, ticket });
             }
-            Action::AskModel { .. } if self.faults > 0 => {
+            RunAction::AskModel { .. } if self.faults > 0 => {
                 self.faults -= 1;
                 self.model_fails(true);
             }
-            Action::AskModel { id } if matches!(self.refuses, Some((0, _))) => {
+            RunAction::AskModel { id } if matches!(self.refuses, Some((0, _))) => {
                 let (_, reason) = self.refuses.take().unwrap();
                 self.append(Fact::BudgetRefused { id, reason });
             }
-            Action::AskModel { id } => {
+            RunAction::AskModel { id } => {
                 if let Some((left, _)) = &mut self.refuses {
                     *left -= 1;
                 }
@@ -316,14 +321,14 @@ impl Play {
                     prompt: None,
                 });
             }
-            Action::SumUp { id } => {
+            RunAction::SumUp { id } => {
                 let reply = self
                     .summaries
                     .pop_front()
                     .unwrap_or_else(|| end("## Next\nGo on."));
                 self.append(Fact::Summarized { id, reply });
             }
-            Action::CallTool { id, call, .. } => {
+            RunAction::CallTool { id, call, .. } => {
                 let mut result = self.result(&call.name);
                 let fails = self
                     .failing
@@ -332,10 +337,10 @@ impl Play {
                 result.exit_code = fails.then_some(1);
                 self.append(Fact::ToolFinished { id, result });
             }
-            Action::Forecast => self.append(Fact::EffortForecast {
+            RunAction::Forecast => self.append(Fact::EffortForecast {
                 forecast: self.forecast,
             }),
-            Action::FindCode => self.append(Fact::CodeFound {
+            RunAction::FindCode => self.append(Fact::CodeFound {
                 seeds: vec![domain::CodeSeed {
                     path: "shop/cart.py".to_owned(),
                     lines: Some((3, 9)),
@@ -345,63 +350,67 @@ impl Play {
                 }],
                 note: String::new(),
             }),
-            Action::FindChecks => self.append(Fact::ChecksFound {
+            RunAction::FindChecks => self.append(Fact::ChecksFound {
                 candidates: self.checks.candidates(),
             }),
-            Action::RunCheck { id, check } => {
+            RunAction::RunCheck { id, check } => {
                 let run = Box::new(self.checks.run(&check));
                 self.append(Fact::CheckRan { id, run });
             }
-            Action::InspectChange => self.append(Fact::ChangeInspected {
+            RunAction::InspectChange => self.append(Fact::ChangeInspected {
                 report: Some(Box::new(self.checks.change.clone())),
             }),
-            Action::GoBack { snapshot } => {
+            RunAction::GoBack { snapshot } => {
                 let workspace = self.workspace.clone();
                 self.append(Fact::WentBack { workspace, snapshot });
             }
-            Action::TakeSnapshot => {
+            RunAction::TakeSnapshot => {
                 let snapshot = self.snapshot();
                 self.append(Fact::SnapshotTaken {
                     snapshot,
                     repository: None,
                 });
             }
-            Action::ScheduleRetry { reason } => {
-                let retries = Retries {
+            RunAction::ScheduleRetry { reason } => {
+                let retries = RetryPolicy {
                     waits_for_model: self.waits_for_model,
                     ..RETRIES
                 };
                 let fact = retries.after(&self.state, reason, Timestamp::from_unix_ms(1));
                 self.append(fact);
             }
-            Action::SendReport { id, .. } => self.state.sent(&id),
-            Action::Wait | Action::Rest => {}
+            RunAction::SendReport { id, .. } => self.state.sent(&id),
+            RunAction::Wait | RunAction::Rest => {}
         }
     }
 
-    fn reply(&mut self) -> Reply {
+    fn reply(&mut self) -> ModelReply {
         let phase = self.state.dialog().unwrap().phase;
         let (queue, usual) = match phase {
-            Phase::Work | Phase::Triage | Phase::Answer | Phase::Discuss | Phase::PullRequest => {
-                (&mut self.replies, end("done"))
-            }
-            Phase::Intake => (
+            RunPhase::Work
+            | RunPhase::Triage
+            | RunPhase::Answer
+            | RunPhase::Discuss
+            | RunPhase::PullRequest => (&mut self.replies, end("done")),
+            RunPhase::Intake => (
                 self.around.entry(phase).or_default(),
-                end(&around::intake(&json!({}))),
+                end(&surrounding_replies::render_intake(&json!({}))),
             ),
-            Phase::Plan => (self.around.entry(phase).or_default(), plan()),
-            Phase::Review => (self.around.entry(phase).or_default(), review(&[])),
+            RunPhase::Plan => (self.around.entry(phase).or_default(), plan()),
+            RunPhase::Review => (self.around.entry(phase).or_default(), review(&[])),
         };
         queue.pop_front().unwrap_or(usual)
     }
 
     /// Returns the transcript of the next model call.
-    pub(crate) fn transcript(&self) -> Transcript {
-        prompts::render(&conversation(&self.state).unwrap()).unwrap().0
+    pub(crate) fn transcript(&self) -> ModelTranscript {
+        prompts::render_conversation(&next_conversation(&self.state).unwrap())
+            .unwrap()
+            .0
     }
 
     /// Returns the fact of an action without a change of the history; `None` for a sent report.
-    pub(crate) fn brings(&mut self, action: Action) -> Option<Fact> {
+    pub(crate) fn brings(&mut self, action: RunAction) -> Option<Fact> {
         let (state, known) = (self.state.clone(), self.entries.len());
         self.perform(action);
         let fact = self.entries.get(known).map(|entry| entry.fact.clone());
@@ -411,12 +420,15 @@ impl Play {
     }
 
     /// Plays an implementation of the usual request.
-    pub(crate) fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn with(replies: impl IntoIterator<Item = ModelReply>) -> Self {
         Self::implement(request(Job::Implement), replies)
     }
 
     /// Plays the same in this workspace.
-    pub(crate) fn in_workspace(workspace: WorkspaceInfo, replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn in_workspace(
+        workspace: ExecutorWorkspace,
+        replies: impl IntoIterator<Item = ModelReply>,
+    ) -> Self {
         Self {
             workspace,
             ..Self::with(replies)
@@ -424,9 +436,9 @@ impl Play {
     }
 
     /// Drives until a matching action is next, and returns it.
-    pub(crate) fn until(&mut self, is_it: impl Fn(&Action) -> bool) -> Action {
+    pub(crate) fn until(&mut self, is_it: impl Fn(&RunAction) -> bool) -> RunAction {
         for _ in 0..1000 {
-            let action = decide(&self.state);
+            let action = decide_action(&self.state);
             if is_it(&action) {
                 return action;
             }
@@ -436,11 +448,11 @@ impl Play {
     }
 
     pub(crate) fn until_model_call(&mut self) {
-        self.until(|action| matches!(action, Action::AskModel { .. }));
+        self.until(|action| matches!(action, RunAction::AskModel { .. }));
     }
 
     /// Drives to the next model call, fails it in a transient way, and drives until the run waits.
-    pub(crate) fn fail_once(&mut self) -> Action {
+    pub(crate) fn fail_once(&mut self) -> RunAction {
         self.until_model_call();
         self.model_fails(true);
         self.drive()
@@ -455,7 +467,7 @@ impl Play {
     }
 
     pub(crate) fn model_fails(&mut self, transient: bool) {
-        let Action::AskModel { id } = decide(&self.state) else {
+        let RunAction::AskModel { id } = decide_action(&self.state) else {
             panic!("the model is not asked")
         };
         let detail = "the model provider is overloaded".to_owned();
@@ -490,8 +502,8 @@ impl Play {
         result
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub(crate) fn snapshot(&self) -> WorkspaceSnapshot {
+        WorkspaceSnapshot {
             base: commit('b'),
             branch: self.committed.map(|_| pull_request().branch),
             head: self.committed.map(commit),
@@ -506,14 +518,14 @@ impl Play {
     }
 
     /// Settles the last report of the run.
-    pub(crate) fn settle(&mut self, outcome: ReportOutcome) {
+    pub(crate) fn settle(&mut self, outcome: OutboundOutcome) {
         let id = self.state.reports.last().unwrap().id.clone();
         self.append(Fact::ReportSettled { id, outcome });
     }
 
     pub(crate) fn pushed(&mut self) {
         let head = self.committed.map(commit).unwrap();
-        self.settle(ReportOutcome::Done(Receipt::Pushed {
+        self.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: pull_request().branch,
             head,
         }));
@@ -523,11 +535,16 @@ impl Play {
     pub(crate) fn shown(&mut self) {
         let head = self.committed.map(commit).unwrap();
         let diff = self.snapshot().pack;
-        self.settle(ReportOutcome::Done(Receipt::DecisionAsked { head, diff }));
+        self.settle(OutboundOutcome::Done(OutboundReceipt::DecisionAsked {
+            head,
+            diff,
+        }));
     }
 
     pub(crate) fn opened(&mut self) {
-        self.settle(ReportOutcome::Done(Receipt::PullRequestOpened(pull_request())));
+        self.settle(OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(
+            pull_request(),
+        )));
     }
 
     pub(crate) fn last_request(&self) -> &ReportRequest {
@@ -547,9 +564,9 @@ impl Play {
     }
 }
 
-pub(crate) fn entry(position: u64, fact: Fact) -> Entry {
+pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
     let at = Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000);
-    Entry {
+    JournalEntry {
         position,
         nonce: position.to_string(),
         fence: RunFence::new(1, 5, 1),
@@ -570,18 +587,18 @@ pub(crate) fn finish() -> (&'static str, Value) {
 }
 
 /// Returns a turn that changes a file and one that finishes.
-pub(crate) fn done() -> [Reply; 2] {
+pub(crate) fn done() -> [ModelReply; 2] {
     [tools(&change()), tools(&[finish()])]
 }
 
 /// Returns Ada's verdict about the first commit.
-pub(crate) fn decided(verdict: Verdict) -> Fact {
+pub(crate) fn decided(verdict: DecisionVerdict) -> Fact {
     decided_on('1', verdict)
 }
 
 /// Returns Ada's verdict about a commit.
-pub(crate) fn decided_on(head: char, verdict: Verdict) -> Fact {
-    let decision = Decision {
+pub(crate) fn decided_on(head: char, verdict: DecisionVerdict) -> Fact {
+    let decision = GateDecision {
         run: run_id(),
         head: commit(head),
         verdict,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    About, Approval, Fact, Job, JobRequest, News, Planned, Receipt, Refusal, Reply, ReplyStop, ReportOutcome,
-    ReportRequest, RunFence, TicketComment, Timestamp, Verdict,
+    ApprovalRule, DecisionVerdict, Fact, Job, JobRequest, JobSubject, ModelReply, OutboundOutcome,
+    OutboundReceipt, OutboundRefusal, PlanningRule, ReplyStop, ReportRequest, RunFence, TicketComment,
+    TicketNews, Timestamp,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,10 +13,10 @@ use serde_json::json;
 use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
 use super::rounds::{asked_in_a_comment, finish_review, red_checks, reviewed};
 use crate::prompts;
-use crate::run::{Action, RunState, conversation, decide};
-use crate::transcript::Message;
+use crate::run::{PlannerRunState, RunAction, decide_action, next_conversation};
+use crate::transcript::TranscriptMessage;
 
-fn any_reply() -> impl Strategy<Value = Reply> {
+fn any_reply() -> impl Strategy<Value = ModelReply> {
     let call = prop_oneof![
         Just(("read_file", json!({}))),
         Just(("edit_file", json!({}))),
@@ -45,7 +46,7 @@ fn asked(kind: u8) -> JobRequest {
     asked.rules.agent.intake = is_full;
     asked.rules.agent.auto_review = is_full;
     if is_full {
-        asked.rules.agent.plan = Planned::Always;
+        asked.rules.agent.plan = PlanningRule::Always;
     }
     let (job, about) = match kind {
         2 => (Job::FixCi, red_checks()),
@@ -54,15 +55,15 @@ fn asked(kind: u8) -> JobRequest {
         5 => {
             let task = domain::DiscussionTask::Plan;
             let wanted = domain::DiscussionRequest { task, comment: None };
-            (Job::Discuss, About::Discussion(Box::new(wanted)))
+            (Job::Discuss, JobSubject::Discussion(Box::new(wanted)))
         }
-        _ => (Job::Implement, About::Ticket),
+        _ => (Job::Implement, JobSubject::Ticket),
     };
     JobRequest { job, about, ..asked }
 }
 
 fn whole_run(
-    (replies, around): (Vec<Reply>, Vec<Reply>),
+    (replies, around): (Vec<ModelReply>, Vec<ModelReply>),
     refusals: u8,
     (gate, kind): (bool, u8),
     faults: u8,
@@ -70,7 +71,7 @@ fn whole_run(
     let mut asked = asked(kind);
     asked.rules.agent.max_turns = 8;
     if gate {
-        asked.rules.agent.approval = Approval::BeforePush;
+        asked.rules.agent.approval = ApprovalRule::BeforePush;
     }
     let mut play = Play::implement(asked, replies);
     play.surround(&around);
@@ -78,7 +79,7 @@ fn whole_run(
     play.limits.tokens = Some(900);
     play.faults = faults;
     for round in 0..100_u8 {
-        if play.drive() == Action::Rest {
+        if play.drive() == RunAction::Rest {
             return play;
         }
         match play.last_request() {
@@ -87,16 +88,16 @@ fn whole_run(
             ReportRequest::DecisionNeeded(asked) if play.is_parked_for("decision") => {
                 let head = asked.push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
-                    Verdict::Revise
+                    DecisionVerdict::Revise
                 } else {
-                    Verdict::Approve
+                    DecisionVerdict::Approve
                 };
                 play.append(decided_on(head, verdict));
             }
-            _ if round < refusals => play.settle(ReportOutcome::Refused(Refusal::NotInspected)),
+            _ if round < refusals => play.settle(OutboundOutcome::Refused(OutboundRefusal::NotInspected)),
             ReportRequest::PushBranch(_) => play.pushed(),
             ReportRequest::DecisionNeeded(_) => play.shown(),
-            ReportRequest::QuestionAsked(_) => play.settle(ReportOutcome::Done(Receipt::Told)),
+            ReportRequest::QuestionAsked(_) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
             _ => play.opened(),
         }
     }
@@ -106,20 +107,23 @@ fn whole_run(
 /// Settles what a waiting run waits for.
 fn hear(play: &mut Play) {
     match (
-        play.state.parked.map(domain::WaitsFor::as_str),
+        play.state.parked.map(domain::WaitCondition::as_str),
         play.last_request(),
     ) {
         (Some("retry"), _) => play.retry(),
         (Some("answer"), _) => play.append(answered(play.state.position)),
         (_, ReportRequest::PushBranch(_)) => play.pushed(),
-        (_, ReportRequest::QuestionAsked(_)) => play.settle(ReportOutcome::Done(Receipt::Told)),
+        (_, ReportRequest::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         _ => play.opened(),
     }
 }
 
 /// Returns the messages of the next model call.
-fn messages(state: &RunState) -> Vec<Message> {
-    prompts::render(&conversation(state).unwrap()).unwrap().0.messages
+fn messages(state: &PlannerRunState) -> Vec<TranscriptMessage> {
+    prompts::render_conversation(&next_conversation(state).unwrap())
+        .unwrap()
+        .0
+        .messages
 }
 
 /// Returns Ada's answer to a question.
@@ -132,7 +136,7 @@ fn answered(sequence: u64) -> Fact {
         may_instruct: true,
         is_new: false,
     };
-    let news = News::Comment {
+    let news = TicketNews::Comment {
         comment,
         pull_request: None,
     };
@@ -153,20 +157,20 @@ fn interjections(play: &Play, number: u64) -> Vec<Fact> {
         may_instruct: true,
         is_new: false,
     };
-    let news = News::Comment {
+    let news = TicketNews::Comment {
         comment,
         pull_request: None,
     };
     let open = play.state.reports.iter().find(|report| report.outcome.is_none());
     let settled = open.map(|report| Fact::ReportSettled {
         id: report.id.clone(),
-        outcome: ReportOutcome::Done(match &report.request {
-            ReportRequest::PushBranch(push) => Receipt::Pushed {
+        outcome: OutboundOutcome::Done(match &report.request {
+            ReportRequest::PushBranch(push) => OutboundReceipt::Pushed {
                 branch: push.branch.clone(),
                 head: push.head.clone(),
             },
-            ReportRequest::OpenPullRequest(_) => Receipt::PullRequestOpened(pull_request()),
-            _ => Receipt::Told,
+            ReportRequest::OpenPullRequest(_) => OutboundReceipt::PullRequestOpened(pull_request()),
+            _ => OutboundReceipt::Told,
         }),
     });
     let told = Fact::NewsArrived {
@@ -204,7 +208,7 @@ proptest! {
         let mut fence = 9;
         for who in steps {
             let Some(planner) = &mut planners[who] else {
-                let state = RunState::fold(&run_id(), &history).unwrap().unwrap();
+                let state = PlannerRunState::fold(&run_id(), &history).unwrap().unwrap();
                 if state.finished.is_some() {
                     break;
                 }
@@ -217,9 +221,9 @@ proptest! {
                 continue;
             };
             let known = planner.entries.len();
-            match decide(&planner.state) {
-                Action::Rest => {}
-                Action::Wait => hear(planner),
+            match decide_action(&planner.state) {
+                RunAction::Rest => {}
+                RunAction::Wait => hear(planner),
                 action => planner.perform(action),
             }
             // The server accepts an entry only after the last one that its writer knows.
@@ -231,7 +235,7 @@ proptest! {
                 }
             }
         }
-        let state = RunState::fold(&run_id(), &history);
+        let state = PlannerRunState::fold(&run_id(), &history);
         prop_assert!(state.is_ok(), "{:?}", state.err());
         let nonces: Vec<u64> = history.iter().map(|entry| entry.position).collect();
         prop_assert_eq!(nonces, (0..history.len() as u64).collect::<Vec<_>>());
@@ -249,10 +253,10 @@ proptest! {
         play.surround(&around);
         play.faults = faults;
         for (number, tell) in (0_u64..).zip(told) {
-            let action = decide(&play.state);
+            let action = decide_action(&play.state);
             match action {
-                Action::Rest => break,
-                Action::Wait => {
+                RunAction::Rest => break,
+                RunAction::Wait => {
                     hear(&mut play);
                     continue;
                 }
@@ -289,10 +293,10 @@ proptest! {
         faults in 0_u8..3,
     ) {
         let whole = whole_run((replies, around), 1, (false, kind), faults);
-        let mut all: BTreeMap<_, Vec<Message>> = BTreeMap::new();
+        let mut all: BTreeMap<_, Vec<TranscriptMessage>> = BTreeMap::new();
         for cut in 1..=whole.entries.len() {
-            let state = RunState::fold(&run_id(), &whole.entries[..cut]).unwrap().unwrap();
-            if !matches!(decide(&state), Action::AskModel { .. }) {
+            let state = PlannerRunState::fold(&run_id(), &whole.entries[..cut]).unwrap().unwrap();
+            if !matches!(decide_action(&state), RunAction::AskModel { .. }) {
                 continue;
             }
             let shown = messages(&state);
@@ -317,12 +321,12 @@ proptest! {
         play.surround(&around);
         let mut losses = losses.into_iter();
         for _ in 0..600 {
-            let action = decide(&play.state);
+            let action = decide_action(&play.state);
             let is_there = !action.is_immediate()
-                && !matches!(action, Action::AskModel { .. } | Action::OpenWorkspace { .. } | Action::SendReport { .. });
+                && !matches!(action, RunAction::AskModel { .. } | RunAction::OpenWorkspace { .. } | RunAction::SendReport { .. });
             match action {
-                Action::Rest => return Ok(()),
-                Action::Wait => hear(&mut play),
+                RunAction::Rest => return Ok(()),
+                RunAction::Wait => hear(&mut play),
                 _ if is_there && losses.next().unwrap_or(false) => {
                     let snapshot = play.state.work().snapshot.clone();
                     play.append(Fact::WorkspaceRestored { workspace: info(), snapshot, repository: None });
@@ -345,14 +349,14 @@ proptest! {
         let whole = whole_run((replies, around), refusals, (gate, kind), faults);
         for cut in 1..=whole.entries.len() {
             let entries = whole.entries[..cut].to_vec();
-            let state = RunState::fold(&run_id(), &entries).unwrap().unwrap();
+            let state = PlannerRunState::fold(&run_id(), &entries).unwrap().unwrap();
             let mut resumed = Play::resumed(entries, state, Vec::new());
             let at = resumed.state.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
             if resumed.state.finished.is_none() {
                 resumed.append(taken_over);
                 // A requested step keeps its id; any other gets one after the takeover.
-                if let Action::CallTool { id, .. } | Action::AskModel { id } | Action::OpenWorkspace { id } = decide(&resumed.state) {
+                if let RunAction::CallTool { id, .. } | RunAction::AskModel { id } | RunAction::OpenWorkspace { id } = decide_action(&resumed.state) {
                     prop_assert!(id.as_str() != run_id().call(at).as_str());
                 }
             }

@@ -1,16 +1,16 @@
 //! Results of checks of a change, and their consequences.
 
 use domain::check::{
-    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Level,
-    Severity, TestReport, TreeKind,
+    ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck,
+    EvidenceLevel, FailedTest, FindingSeverity, TestReport, TreeKind,
 };
-use domain::{Fact, ReportRequest, SandboxLevel, Verdict, report};
+use domain::{DecisionVerdict, Fact, ReportRequest, SandboxLevel, report};
 
 use serde_json::json;
 
 use super::play::{Play, change, decided, done, finish, tools};
-use crate::run::{Action, Argument, tools as own_tools};
-use crate::transcript::Message;
+use crate::run::{ArgumentProblem, RunAction, tools as own_tools};
+use crate::transcript::TranscriptMessage;
 
 /// Simulated environment of checks: the failing tests of each tree.
 pub(crate) struct Bench {
@@ -87,9 +87,9 @@ impl Bench {
         self.is_there.then_some(found).into_iter().collect()
     }
 
-    pub(crate) fn run(&self, check: &CheckSpec) -> CheckRun {
+    pub(crate) fn run(&self, check: &CheckSpec) -> CompletedCheck {
         if check.command != "pytest" {
-            return CheckRun {
+            return CompletedCheck {
                 outcome: CheckOutcome::NoTests,
                 tests: None,
                 output_tail: self.prints[usize::from(check.tree == TreeKind::Head)].to_owned(),
@@ -99,7 +99,7 @@ impl Bench {
         self.run_tests(check)
     }
 
-    fn run_tests(&self, check: &CheckSpec) -> CheckRun {
+    fn run_tests(&self, check: &CheckSpec) -> CompletedCheck {
         let now_and_then = match check.again {
             0 => &self.first,
             _ => &self.later,
@@ -123,7 +123,7 @@ impl Bench {
             id: (*id).to_owned(),
             message: String::new(),
         });
-        CheckRun {
+        CompletedCheck {
             command: check.command.clone(),
             directory: String::new(),
             tree: Some("e".repeat(40).parse().unwrap()),
@@ -167,7 +167,7 @@ pub(crate) fn checked(bench: Bench) -> Play {
 }
 
 /// Returns the level of evidence that the run reached.
-pub(crate) fn level(play: &Play) -> Option<Level> {
+pub(crate) fn level(play: &Play) -> Option<EvidenceLevel> {
     play.state.proof().map(|proof| proof.level)
 }
 
@@ -179,11 +179,11 @@ fn repaired_test_is_strongest_evidence() {
     };
     bench.change.test_files = vec!["tests/test_cart.py".to_owned()];
     let mut play = checked(bench);
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(level(&play), Some(Level::E3));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(level(&play), Some(EvidenceLevel::E3));
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -200,11 +200,15 @@ fn repaired_test_is_strongest_evidence() {
 #[test]
 fn unchanged_green_checks_are_weak_evidence() {
     let mut play = checked(Bench::default());
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
     let mut unknown = Play::with(done());
-    assert_eq!(unknown.drive(), Action::Wait);
-    assert_eq!(level(&unknown), Some(Level::E0), "no command checks the change");
+    assert_eq!(unknown.drive(), RunAction::Wait);
+    assert_eq!(
+        level(&unknown),
+        Some(EvidenceLevel::E0),
+        "no command checks the change"
+    );
 }
 
 #[test]
@@ -214,10 +218,10 @@ fn new_failure_returns_three_times_then_reported() {
         head: vec!["test_old", "test_totals"],
         ..Bench::default()
     });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 8, "four times the work");
     let messages = play.transcript().messages;
-    let told = |message: &&Message| matches!(message, Message::User(words) if words.contains("`pytest`: test_totals\n"));
+    let told = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
     assert_eq!(messages.iter().filter(told).count(), 3, "{messages:?}");
     assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
 }
@@ -228,14 +232,14 @@ fn shown(prints: [&'static str; 2], bench: Bench) -> Play {
     let replies = [tools(&change()), tools(&[(name, says)])];
     let mut play = Play::with((0..6).flat_map(|_| replies.clone()));
     play.checks = Bench { prints, ..bench };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
 #[test]
 fn new_command_output_is_evidence() {
     let play = shown(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
-    assert_eq!(level(&play), Some(Level::E2));
+    assert_eq!(level(&play), Some(EvidenceLevel::E2));
     let seen = &play.state.proof().unwrap().demonstrations[0];
     assert_eq!(
         (seen.before.as_str(), seen.after.as_str()),
@@ -246,7 +250,7 @@ fn new_command_output_is_evidence() {
         (["total: 20.50", "total: 20.50"], "it is not there"),
     ] {
         let play = shown(prints, Bench::default());
-        assert_eq!(level(&play), Some(Level::E0), "{why}");
+        assert_eq!(level(&play), Some(EvidenceLevel::E0), "{why}");
         assert!(!play.state.proof().unwrap().demonstrations[0].is_shown, "{why}");
     }
 }
@@ -258,7 +262,7 @@ fn broken_test_voids_command_output_evidence() {
         head: vec!["test_totals"],
         ..Bench::default()
     };
-    assert_eq!(level(&shown(["", "37.50"], broken)), Some(Level::E1));
+    assert_eq!(level(&shown(["", "37.50"], broken)), Some(EvidenceLevel::E1));
 }
 
 #[test]
@@ -273,8 +277,8 @@ fn demonstration_printing_files_is_refused() {
         let (_, mut says) = finish();
         says["demonstrations"] = json!([{"command": command, "prints": "37.50"}]);
         assert_eq!(
-            own_tools::finish::parse(&says),
-            Err(Argument::Demonstration),
+            own_tools::finish::parse_handover(&says),
+            Err(ArgumentProblem::Demonstration),
             "{command}"
         );
     }
@@ -287,8 +291,8 @@ fn failure_on_base_is_not_blamed() {
         head: vec!["test_old"],
         ..Bench::default()
     });
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!((play.state.turns(), level(&play)), (2, Some(Level::E1)));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!((play.state.turns(), level(&play)), (2, Some(EvidenceLevel::E1)));
 }
 
 /// Returns the number of checks that ran.
@@ -305,7 +309,7 @@ fn flaky_failure_is_named_without_blame() {
         first: vec!["test_clock"],
         ..Bench::default()
     });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 2, "nothing goes back to the model");
     let row = &play.state.proof().unwrap().rows[0];
     assert_eq!(
@@ -329,14 +333,14 @@ fn flaky_new_test_is_not_evidence() {
         bench
     };
     let mut play = checked(bench(9_999));
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(level(&play), Some(Level::E1));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(level(&play), Some(EvidenceLevel::E1));
     assert_eq!(play.state.proof().unwrap().rows[0].flaky, ["test_empty_cart"]);
     let mut slow = checked(bench(10_000));
-    assert_eq!(slow.drive(), Action::Wait);
+    assert_eq!(slow.drive(), RunAction::Wait);
     assert_eq!(
         level(&slow),
-        Some(Level::E3),
+        Some(EvidenceLevel::E3),
         "running it again would take too long"
     );
     assert_eq!(runs(&slow, |check| check.again > 0), 0);
@@ -353,17 +357,17 @@ fn quick_infrastructure_failure_is_rerun_once() {
     };
     let base = |bench| {
         let mut play = checked(bench);
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         let proof = play.state.proof().unwrap();
         let runs = runs(&play, |check| check.tree == TreeKind::Base);
         (proof.rows[0].base, level(&play), runs)
     };
     let (red, infra) = (Some(CheckOutcome::Red), Some(CheckOutcome::Infra));
     let once = |check: &CheckSpec| check.tree == TreeKind::Base && check.again == 0;
-    assert_eq!(base(bench(once, 1)), (red, Some(Level::E3), 3));
+    assert_eq!(base(bench(once, 1)), (red, Some(EvidenceLevel::E3), 3));
     let always = |check: &CheckSpec| check.tree == TreeKind::Base;
-    assert_eq!(base(bench(always, 1)), (infra, Some(Level::E1), 2));
-    assert_eq!(base(bench(once, 10_000)), (infra, Some(Level::E1), 1));
+    assert_eq!(base(bench(always, 1)), (infra, Some(EvidenceLevel::E1), 2));
+    assert_eq!(base(bench(once, 10_000)), (infra, Some(EvidenceLevel::E1), 1));
 }
 
 #[test]
@@ -374,7 +378,7 @@ fn uncovered_product_parts_are_named() {
             duration_ms,
             ..Bench::default()
         };
-        let hunk = |line| Hunk {
+        let hunk = |line| ChangeHunk {
             path: "shop/cart.py".to_owned(),
             line,
             lines: 1,
@@ -385,7 +389,7 @@ fn uncovered_product_parts_are_named() {
     };
     let unnoticed = |bench| {
         let mut play = checked(bench);
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         let taken_back = runs(&play, |check| matches!(check.tree, TreeKind::HeadWithout { .. }));
         let proof = play.state.proof().unwrap();
         let lines: Vec<u32> = proof.unnoticed.iter().map(|hunk| hunk.line).collect();
@@ -413,34 +417,34 @@ fn base_is_checked_once_per_run() {
         ..Bench::default()
     });
     play.drive();
-    let at_base = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Base && check.again == 0);
+    let at_base = |entry: &&domain::JournalEntry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Base && check.again == 0);
     assert_eq!(play.entries.iter().filter(at_base).count(), 1);
-    let at_head = |entry: &&domain::Entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Head && check.again == 0);
+    let at_head = |entry: &&domain::JournalEntry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if check.tree == TreeKind::Head && check.again == 0);
     assert_eq!(play.entries.iter().filter(at_head).count(), 4);
 }
 
 #[test]
 fn weakened_checks_return_once_then_need_approval() {
     let mut bench = Bench::default();
-    bench.change.findings = vec![Finding {
+    bench.change.findings = vec![ChangeFinding {
         path: "tests/test_cart.py".to_owned(),
         line: 3,
         kind: "test_removed".to_owned(),
-        severity: Severity::Block,
+        severity: FindingSeverity::Block,
         words: "test_totals is gone".to_owned(),
         ticket_words: String::new(),
     }];
     let mut play = checked(bench);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 4);
     assert!(
         matches!(play.last_request(), ReportRequest::DecisionNeeded(_)),
         "no rule asks for it"
     );
     play.shown();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("decision"));
-    play.append(decided(Verdict::Approve));
-    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided(DecisionVerdict::Approve));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }

@@ -1,19 +1,19 @@
 //! Rehearsals of all jobs.
 
 use domain::{
-    About, Approval, Finish, Job, JobRequest, Receipt, Refusal, Rehearsal, ReportOutcome, ReportRequest,
-    StopReason,
+    ApprovalRule, FinishRule, Job, JobRequest, JobSubject, OutboundOutcome, OutboundReceipt, OutboundRefusal,
+    RehearsedJob, ReportRequest, StopReason,
 };
 
 use super::play::{Play, request};
-use crate::run::Action;
+use crate::run::RunAction;
 
 fn rehearsal(change: impl FnOnce(&mut JobRequest)) -> Play {
     let mut asked = request(Job::Rehearse);
     change(&mut asked);
-    asked.about = About::Rehearsal(Box::new(Rehearsal {
+    asked.about = JobSubject::Rehearsal(Box::new(RehearsedJob {
         job: Job::Implement,
-        about: About::Ticket,
+        about: JobSubject::Ticket,
     }));
     Play::implement(asked, [])
 }
@@ -28,14 +28,16 @@ fn wanted(play: &Play) -> Vec<String> {
 #[test]
 fn rehearsal_is_one_report_without_model() {
     let mut play = rehearsal(|_| {});
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let told = wanted(&play);
     assert!(
         told.len() == 3 && told[1].starts_with("push ") && told[2].starts_with("open draft pull request"),
         "{told:?}"
     );
-    play.settle(ReportOutcome::Done(Receipt::Rehearsed { would: Vec::new() }));
-    assert_eq!(play.drive(), Action::Rest);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Rehearsed {
+        would: Vec::new(),
+    }));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
     assert_eq!((play.state.turns(), play.state.reports.len()), (0, 1));
     assert!(play.state.open_workspace().is_none());
@@ -43,7 +45,7 @@ fn rehearsal_is_one_report_without_model() {
 
 #[test]
 fn rehearsal_follows_approval_and_finish_rules() {
-    let told = |approval: Approval, finish: Finish| {
+    let told = |approval: ApprovalRule, finish: FinishRule| {
         let mut play = rehearsal(|asked| {
             asked.rules.agent.approval = approval;
             asked.rules.agent.finish = finish;
@@ -51,17 +53,17 @@ fn rehearsal_follows_approval_and_finish_rules() {
         play.drive();
         wanted(&play)
     };
-    let before_push = told(Approval::BeforePush, Finish::default());
+    let before_push = told(ApprovalRule::BeforePush, FinishRule::default());
     assert!(
         before_push[1].starts_with("ask a person to decide about 0000"),
         "{before_push:?}"
     );
-    let plan = told(Approval::Plan, Finish::default());
+    let plan = told(ApprovalRule::Plan, FinishRule::default());
     assert!(
         plan[1].starts_with("ask a person to decide about plan"),
         "{plan:?}"
     );
-    let done = told(Approval::None, Finish::Done);
+    let done = told(ApprovalRule::None, FinishRule::Done);
     assert!(
         done.len() == 2 && done[1].ends_with("and close the ticket"),
         "{done:?}"
@@ -73,13 +75,13 @@ fn a_rehearsal_that_fails_tells_nobody() {
     let mut play = rehearsal(|_| {});
     play.drive();
     let detail = "no".to_owned();
-    play.settle(ReportOutcome::Refused(Refusal::Outside {
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside {
         detail: detail.clone(),
     }));
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(
         play.reason(),
-        &StopReason::ReportRefused(Refusal::Outside { detail })
+        &StopReason::ReportRefused(OutboundRefusal::Outside { detail })
     );
     assert_eq!(play.state.reports.len(), 1);
 }

@@ -1,21 +1,21 @@
 //! Detection of a model that repeats itself.
 
-use domain::{Fact, Hint, Job, RepetitionKind, Reply, ReportRequest, StopReason, TreeId, report};
+use domain::{Fact, Job, ModelHint, ModelReply, RepetitionKind, ReportRequest, StopReason, TreeId, report};
 use serde_json::{Value, json};
 
 use super::play::{Play, change, commit, request, tools};
-use crate::run::{Action, decide};
-use crate::transcript::Message;
+use crate::run::{RunAction, decide_action};
+use crate::transcript::TranscriptMessage;
 
 fn read() -> (&'static str, Value) {
     ("read_file", json!({"path": "a"}))
 }
 
-fn look(name: &'static str) -> Reply {
+fn look(name: &'static str) -> ModelReply {
     tools(&[(name, json!({}))])
 }
 
-fn hints(play: &Play) -> Vec<&Hint> {
+fn hints(play: &Play) -> Vec<&ModelHint> {
     let facts = play.entries.iter().map(|entry| &entry.fact);
     facts
         .filter_map(|fact| match fact {
@@ -36,18 +36,23 @@ fn stuck(play: &Play) -> (RepetitionKind, u32) {
 #[test]
 fn equal_turns_bring_hint_then_end_work() {
     let mut play = Play::with(std::iter::repeat_with(|| tools(&[read()])).take(9));
-    play.until(|action| matches!(action, Action::Record(Fact::Hinted { .. })));
+    play.until(|action| matches!(action, RunAction::Record(Fact::Hinted { .. })));
     assert_eq!(play.state.turns(), 3);
     play.until_model_call();
     let messages = play.transcript().messages;
-    let [.., Message::ToolResults(_), Message::User(words)] = &messages[..] else {
+    let [
+        ..,
+        TranscriptMessage::ToolResults(_),
+        TranscriptMessage::User(words),
+    ] = &messages[..]
+    else {
         panic!("{messages:?}")
     };
     assert!(
         words.contains("read_file") && words.contains("same results"),
         "{words}"
     );
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(hints(&play).len(), 1);
     assert_eq!(play.state.turns(), 5);
     assert_eq!(stuck(&play), (RepetitionKind::Same, 5));
@@ -58,46 +63,46 @@ fn stuck_work_delivers_change_as_draft() {
     let mut replies = vec![tools(&change())];
     replies.extend(std::iter::repeat_with(|| tools(&[read()])).take(5));
     let mut play = Play::with(replies);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
     play.drive();
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest { description, .. }) = play.last_request()
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };
     let early = description.as_ref().and_then(|said| said.cut_short.as_ref());
     assert!(matches!(early, Some(StopReason::Stuck(_))), "{early:?}");
     play.opened();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::Stuck(_)));
 }
 
 #[test]
 fn call_with_any_difference_is_progress() {
-    let with_changes: Vec<Reply> = (0..8)
+    let with_changes: Vec<ModelReply> = (0..8)
         .flat_map(|at| [tools(&[("edit_file", json!({"path": at}))]), tools(&[read()])])
         .collect();
-    let with_arguments: Vec<Reply> = (0..8)
+    let with_arguments: Vec<ModelReply> = (0..8)
         .map(|line| tools(&[("read_file", json!({"path": "a", "offset": line}))]))
         .collect();
     for replies in [with_changes, with_arguments] {
         let mut play = Play::with(replies);
         play.drive();
-        assert_eq!(hints(&play), Vec::<&Hint>::new());
+        assert_eq!(hints(&play), Vec::<&ModelHint>::new());
         assert!(!matches!(play.state.cut_short(), Some(StopReason::Stuck(_))));
     }
     let mut play = Play::with(std::iter::repeat_with(|| tools(&[read()])).take(8));
     for round in 0..8_u8 {
-        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
-        let Action::CallTool { id, .. } = action else {
+        let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
+        let RunAction::CallTool { id, .. } = action else {
             panic!("{action:?}")
         };
         let mut result = domain::ToolResult::ok("line\n".repeat(usize::from(round)));
         result.tree = Some(tree('a'));
         play.append(Fact::ToolFinished { id, result });
     }
-    assert_eq!(hints(&play), Vec::<&Hint>::new());
+    assert_eq!(hints(&play), Vec::<&ModelHint>::new());
 }
 
 fn tree(digit: char) -> TreeId {
@@ -108,8 +113,8 @@ fn tree(digit: char) -> TreeId {
 fn output_differing_in_numbers_counts_equal() {
     let mut play = Play::with(std::iter::repeat_with(|| look("read_file")).take(8));
     for round in 0..5_u8 {
-        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
-        let Action::CallTool { id, .. } = action else {
+        let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
+        let RunAction::CallTool { id, .. } = action else {
             panic!("{action:?}")
         };
         let result = domain::ToolResult::ok(format!("Ran 4 tests in 0.{round}s"));
@@ -125,8 +130,8 @@ fn alternating_edits_end_work_after_six_turns() {
     let back = || look("write_file");
     let mut play = Play::with((0..4).flat_map(|_| [there(), back()]));
     for round in 0..6_u8 {
-        let action = play.until(|action| matches!(action, Action::CallTool { .. }));
-        let Action::CallTool { id, .. } = action else {
+        let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
+        let RunAction::CallTool { id, .. } = action else {
             panic!("{action:?}")
         };
         let mut result = domain::ToolResult::ok("done");
@@ -134,8 +139,8 @@ fn alternating_edits_end_work_after_six_turns() {
         result.tree = Some(tree(if round % 2 == 0 { 'a' } else { 'b' }));
         play.append(Fact::ToolFinished { id, result });
     }
-    play.until(|action| matches!(action, Action::Record(Fact::PhaseFinished { .. })));
-    play.perform(decide(&play.state));
+    play.until(|action| matches!(action, RunAction::Record(Fact::PhaseFinished { .. })));
+    play.perform(decide_action(&play.state));
     assert_eq!(stuck(&play), (RepetitionKind::Alternating, 6));
     assert_eq!(hints(&play).len(), 1);
 }
@@ -145,12 +150,12 @@ fn three_invalid_call_replies_end_work() {
     let wrong = [tools(&[("fly", json!({}))]), tools(&[("read_file", json!("{"))])];
     let replies = wrong.iter().cycle().take(6).cloned();
     let mut play = Play::with(replies);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(stuck(&play), (RepetitionKind::Malformed, 3));
-    let mut mended: Vec<Reply> = wrong.to_vec();
+    let mut mended: Vec<ModelReply> = wrong.to_vec();
     mended.extend(super::play::done());
     let mut play = Play::with(mended);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
@@ -164,5 +169,5 @@ fn returned_handovers_are_not_repetition() {
     );
     play.empty = true;
     play.drive();
-    assert_eq!(hints(&play), Vec::<&Hint>::new());
+    assert_eq!(hints(&play), Vec::<&ModelHint>::new());
 }

@@ -1,16 +1,18 @@
 //! Failures that a run retries, and failures that end it.
 
-use domain::{Fact, Job, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason, report};
+use domain::{
+    Fact, Job, OutboundOutcome, OutboundReceipt, ReplyStop, ReportRequest, StopReason, TriggerReason, report,
+};
 use serde_json::json;
 
 use super::play::{Play, done, pull_request, reply, request, stop_requested, tools};
-use crate::run::{Action, decide};
+use crate::run::{RunAction, decide_action};
 
 #[test]
 fn transient_failure_is_retried_five_times() {
     let mut play = Play::with([]);
     for attempt in 1..=5 {
-        assert_eq!(play.fail_once(), Action::Wait);
+        assert_eq!(play.fail_once(), RunAction::Wait);
         assert!(play.is_parked_for("retry"));
         assert!(matches!(play.last_request(),
             ReportRequest::RetryScheduled(report::RetryScheduled { attempt: told, most: 5, .. }) if *told == attempt));
@@ -20,7 +22,7 @@ fn transient_failure_is_retried_five_times() {
             "a repeated one says nothing new"
         );
     }
-    assert_eq!(play.fail_once(), Action::Rest);
+    assert_eq!(play.fail_once(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     assert!(play.reason().breaks_circuit());
     assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
@@ -33,10 +35,10 @@ fn rules_override_number_of_retries() {
         asked.rules.agent.max_retries = Some(most);
         let mut play = Play::implement(asked, []);
         for _ in 0..most {
-            assert_eq!(play.fail_once(), Action::Wait);
+            assert_eq!(play.fail_once(), RunAction::Wait);
             play.retry();
         }
-        assert_eq!(play.fail_once(), Action::Rest);
+        assert_eq!(play.fail_once(), RunAction::Rest);
         assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     }
 }
@@ -45,7 +47,7 @@ fn rules_override_number_of_retries() {
 fn run_without_reply_ends_when_not_waiting() {
     let mut play = Play::with([]);
     play.waits_for_model = false;
-    assert_eq!(play.fail_once(), Action::Rest);
+    assert_eq!(play.fail_once(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     assert!(
         play.entries
@@ -55,10 +57,10 @@ fn run_without_reply_ends_when_not_waiting() {
     let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
     play.waits_for_model = false;
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     assert_eq!(
         play.fail_once(),
-        Action::Wait,
+        RunAction::Wait,
         "what was paid for is not given up"
     );
 }
@@ -74,7 +76,7 @@ fn reply_and_user_reset_retry_count() {
     play.fail_once();
     play.retry();
     play.until_model_call();
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     assert_eq!((play.state.retries, play.state.turns()), (0, 1));
 }
 
@@ -108,7 +110,7 @@ fn stop_ends_run_waiting_for_retry() {
     let mut play = Play::with([]);
     play.fail_once();
     play.append(stop_requested());
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Stopped { by: "ada".to_owned() });
 }
 
@@ -117,13 +119,13 @@ fn failed_push_retries_as_new_report() {
     let mut play = Play::with(done());
     play.drive();
     let first = play.state.reports.last().unwrap().id.clone();
-    play.settle(ReportOutcome::Failed {
+    play.settle(OutboundOutcome::Failed {
         detail: "502".to_owned(),
     });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("retry"));
     play.retry();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     assert_ne!(play.state.reports.last().unwrap().id, first);
     play.pushed();
@@ -132,20 +134,20 @@ fn failed_push_retries_as_new_report() {
 
 #[test]
 fn failed_handover_is_retried() {
-    let mut play = Play::new(Reason::PullRequestMerged {
+    let mut play = Play::new(TriggerReason::PullRequestMerged {
         pull_request: pull_request(),
         by: "ada".to_owned(),
     });
     play.drive();
-    play.settle(ReportOutcome::Failed {
+    play.settle(OutboundOutcome::Failed {
         detail: "502".to_owned(),
     });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     play.retry();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::Merged(_)));
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Rest);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -154,7 +156,7 @@ fn failures_end_the_run_with_their_reason() {
     let mut denied = Play::with([]);
     denied.until_model_call();
     denied.model_fails(false);
-    assert_eq!(denied.drive(), Action::Rest);
+    assert_eq!(denied.drive(), RunAction::Rest);
     assert!(matches!(denied.reason(), StopReason::ModelFailed { .. }));
 
     let mut refused = Play::with([reply(ReplyStop::Refusal, "No.", &[])]);
@@ -163,7 +165,7 @@ fn failures_end_the_run_with_their_reason() {
 
     for setup in [false, true] {
         let mut play = Play::with([]);
-        play.until(|action| matches!(action, Action::OpenWorkspace { .. }));
+        play.until(|action| matches!(action, RunAction::OpenWorkspace { .. }));
         let id = play.state.next_id();
         play.append(Fact::WorkspaceFailed {
             id,
@@ -173,14 +175,14 @@ fn failures_end_the_run_with_their_reason() {
             repository: None,
         });
         if setup {
-            assert_eq!(play.drive(), Action::Rest);
+            assert_eq!(play.drive(), RunAction::Rest);
             assert!(matches!(play.reason(), StopReason::SetupFailed { .. }));
         } else {
-            assert_eq!(play.drive(), Action::Wait);
+            assert_eq!(play.drive(), RunAction::Wait);
             play.retry();
             assert!(matches!(
-                decide(&play.state),
-                Action::Record(Fact::WorkspaceRequested { .. })
+                decide_action(&play.state),
+                RunAction::Record(Fact::WorkspaceRequested { .. })
             ));
         }
     }

@@ -1,19 +1,20 @@
 //! Review of the change by a second model.
 
-use domain::{Fact, Job, Phase, Reply, ReportRequest, Return, report};
+use domain::{Fact, Job, ModelReply, ReportRequest, ReturnReason, RunPhase, report};
 use serde_json::json;
 
 use super::play::{Play, done, end, request, review, tools};
-use crate::run::Action;
-use crate::transcript::Message;
+use crate::run::RunAction;
+use crate::transcript::TranscriptMessage;
 
-fn play(rounds: u32, reviews: impl IntoIterator<Item = Reply>) -> Play {
+fn play(rounds: u32, reviews: impl IntoIterator<Item = ModelReply>) -> Play {
     let mut asked = request(Job::Implement);
     asked.rules.agent.auto_review = true;
     asked.rules.agent.review_rounds = rounds;
     let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
-    play.around.insert(Phase::Review, reviews.into_iter().collect());
-    assert_eq!(play.drive(), Action::Wait);
+    play.around
+        .insert(RunPhase::Review, reviews.into_iter().collect());
+    assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
@@ -23,7 +24,7 @@ fn returns(play: &Play) -> usize {
         matches!(
             known,
             Fact::Returned {
-                why: Return::Reviewed { .. }
+                why: ReturnReason::Reviewed { .. }
             }
         )
     };
@@ -34,7 +35,7 @@ fn objections(play: &mut Play) -> Vec<String> {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        ReportRequest::OpenPullRequest(report::PullRequestOpening {
             description: Some(description),
             ..
         }) => description.objections.clone(),
@@ -54,23 +55,23 @@ fn reviewer_sees_change_without_author_text() {
     let mut asked = request(Job::Implement);
     asked.rules.agent.auto_review = true;
     let mut play = Play::implement(asked, done());
-    play.until(|action| matches!(action, Action::AskModel { .. }));
+    play.until(|action| matches!(action, RunAction::AskModel { .. }));
     play.until(|_| true);
     let mut shown = None;
     for _ in 0..200 {
-        let action = crate::run::decide(&play.state);
+        let action = crate::run::decide_action(&play.state);
         let is_review = play
             .state
             .dialog()
-            .is_some_and(|dialog| dialog.phase == Phase::Review);
-        if matches!(action, Action::AskModel { .. }) && is_review {
+            .is_some_and(|dialog| dialog.phase == RunPhase::Review);
+        if matches!(action, RunAction::AskModel { .. }) && is_review {
             shown = Some(play.transcript());
             break;
         }
         play.perform(action);
     }
     let shown = shown.unwrap();
-    let [Message::User(task)] = shown.messages.as_slice() else {
+    let [TranscriptMessage::User(task)] = shown.messages.as_slice() else {
         panic!("{:?}", shown.messages)
     };
     assert!(
@@ -88,7 +89,7 @@ fn objection_returns_work_before_fresh_review() {
         .state
         .dialogs
         .iter()
-        .filter(|dialog| dialog.phase == Phase::Review)
+        .filter(|dialog| dialog.phase == RunPhase::Review)
         .map(|dialog| dialog.round)
         .collect();
     assert_eq!(rounds, [0, 1]);
@@ -104,13 +105,13 @@ fn the_author_reads_the_objection() {
         .position(|entry| matches!(entry.fact, Fact::Returned { .. }))
         .unwrap();
     let entries = play.entries[..=returned].to_vec();
-    let state = crate::run::RunState::fold(&super::play::run_id(), &entries)
+    let state = crate::run::PlannerRunState::fold(&super::play::run_id(), &entries)
         .unwrap()
         .unwrap();
     play = Play::resumed(entries, state, Vec::new());
     play.until_model_call();
     let transcript = play.transcript();
-    let Some(Message::User(words)) = transcript.messages.last() else {
+    let Some(TranscriptMessage::User(words)) = transcript.messages.last() else {
         panic!("no words")
     };
     assert!(

@@ -2,17 +2,18 @@
 
 use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
 use domain::{
-    About, ChangedFile, ChecksSummary, CommentQuestion, Conclusion, DiscussionRequest, DiscussionTask,
-    Disposition, Fact, FailedCheck, FailureClass, Job, JobRequest, Receipt, Refusal, ReportOutcome,
-    ReportRequest, ReviewRound, ReviewThread, StopReason, Suspects, ThreadRemark, ToolStatus,
+    ChecksConclusion, ChecksSummary, CommentQuestion, DiscussionRequest, DiscussionTask, Fact, FailedCheck,
+    FailureClass, Job, JobRequest, JobSubject, OutboundOutcome, OutboundReceipt, OutboundRefusal,
+    PullRequestFile, ReportRequest, ReviewRound, ReviewThread, StopReason, SuspectChanges, ThreadDisposition,
+    ThreadRemark, ToolStatus,
 };
 use serde_json::{Value, json};
 
 use super::play::{Play, change, commit, done, finish, pull_request, request, tools};
-use crate::run::Action;
+use crate::run::RunAction;
 
-fn changed(path: &str, patch: &str) -> ChangedFile {
-    ChangedFile {
+fn changed(path: &str, patch: &str) -> PullRequestFile {
+    PullRequestFile {
         path: path.to_owned(),
         patch: patch.to_owned(),
     }
@@ -27,11 +28,11 @@ fn remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
     }
 }
 
-pub(super) fn red_checks() -> About {
-    About::Checks(Box::new(ChecksSummary {
+pub(super) fn red_checks() -> JobSubject {
+    JobSubject::Checks(Box::new(ChecksSummary {
         pull_request: pull_request(),
         head: commit('b'),
-        conclusion: Conclusion::Failure,
+        conclusion: ChecksConclusion::Failure,
         failed: vec![FailedCheck {
             name: "unit".to_owned(),
             url: String::new(),
@@ -45,15 +46,15 @@ pub(super) fn red_checks() -> About {
         rerun: Vec::new(),
         asked: Vec::new(),
         page: String::new(),
-        suspects: Suspects {
+        suspects: SuspectChanges {
             since: Some(commit('c')),
             files: vec![changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+total</patch>")],
         },
     }))
 }
 
-pub(crate) fn reviewed() -> About {
-    About::Review(Box::new(ReviewRound {
+pub(crate) fn reviewed() -> JobSubject {
+    JobSubject::Review(Box::new(ReviewRound {
         pull_request: pull_request(),
         head: commit('b'),
         id: 9,
@@ -78,13 +79,13 @@ pub(crate) fn reviewed() -> About {
     }))
 }
 
-pub(super) fn asked_in_a_comment() -> About {
-    About::Question(Box::new(CommentQuestion {
+pub(super) fn asked_in_a_comment() -> JobSubject {
+    JobSubject::Question(Box::new(CommentQuestion {
         author: "rita".to_owned(),
         text: "Net or gross?".to_owned(),
         pull_request: None,
         head: None,
-        comment: Some(domain::Reactable::Comment {
+        comment: Some(domain::ReactionSubject::Comment {
             repository: "acme/shop".parse().unwrap(),
             id: 40,
         }),
@@ -100,7 +101,7 @@ pub(super) fn finish_review() -> (&'static str, Value) {
     )
 }
 
-fn about(job: Job, about: About) -> JobRequest {
+fn about(job: Job, about: JobSubject) -> JobRequest {
     JobRequest {
         about,
         ..request(job)
@@ -110,12 +111,12 @@ fn about(job: Job, about: About) -> JobRequest {
 /// Drives a run with successful reports to its end.
 fn to_the_end(play: &mut Play) {
     for _ in 0..20 {
-        if play.drive() == Action::Rest {
+        if play.drive() == RunAction::Rest {
             return;
         }
         match play.last_request() {
             ReportRequest::PushBranch(_) => play.pushed(),
-            _ => play.settle(ReportOutcome::Done(Receipt::Told)),
+            _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }
     panic!("the run never ends");
@@ -254,7 +255,7 @@ fn review_comments_each_need_one_reply() {
     assert_eq!(pushed.as_ref(), Some(&commit('1')));
     assert_eq!(
         (replies[0].id, replies[0].disposition),
-        (41, Disposition::Changed)
+        (41, ThreadDisposition::Changed)
     );
 }
 
@@ -264,7 +265,7 @@ fn before_the_rocket(play: &Play) -> &ReportRequest {
         panic!("too few reports")
     };
     assert!(
-        matches!(&last.request, ReportRequest::React(react) if react.reaction == domain::Reaction::Rocket)
+        matches!(&last.request, ReportRequest::React(react) if react.reaction == domain::ReactionKind::Rocket)
     );
     &told.request
 }
@@ -289,7 +290,7 @@ fn review_may_be_addressed_without_change() {
 
 fn discussed(task: DiscussionTask) -> JobRequest {
     let wanted = DiscussionRequest { task, comment: None };
-    let mut asked = about(Job::Discuss, About::Discussion(Box::new(wanted)));
+    let mut asked = about(Job::Discuss, JobSubject::Discussion(Box::new(wanted)));
     asked.rules.issues.most_planned = 2;
     asked
 }
@@ -369,12 +370,12 @@ fn answer_cites_only_read_text() {
 #[test]
 fn change_request_starts_only_pinned_work() {
     for (work, begins) in [(Some(Box::new(request(Job::Implement))), true), (None, false)] {
-        let About::Question(mut question) = asked_in_a_comment() else {
+        let JobSubject::Question(mut question) = asked_in_a_comment() else {
             panic!("no question")
         };
         question.work = work;
         let input = json!({"answer": "Totals are to be rounded.", "needs_change": true});
-        let asked = about(Job::Answer, About::Question(question));
+        let asked = about(Job::Answer, JobSubject::Question(question));
         let mut play = Play::implement(asked, [tools(&[("submit_answer", input)])]);
         play.until_model_call();
         let transcript = play.transcript();
@@ -411,7 +412,7 @@ fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
 fn foreign_push_restarts_review_work() {
     let replies = [tools(&change()), tools(&change()), tools(&[finish_review()])];
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
-    play.until(|action| matches!(action, Action::CallTool { .. }));
+    play.until(|action| matches!(action, RunAction::CallTool { .. }));
     assert_eq!(play.state.turns(), 1);
     play.append(moved('c', Some("grace")));
     assert!(
@@ -459,14 +460,14 @@ fn until_push(play: &mut Play) {
         play.drive();
         match play.last_request() {
             ReportRequest::PushBranch(_) => return,
-            _ => play.settle(ReportOutcome::Done(Receipt::Told)),
+            _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }
     panic!("nothing is pushed");
 }
 
-fn branch_moved(to: Option<char>) -> ReportOutcome {
-    ReportOutcome::Refused(Refusal::BranchMoved {
+fn branch_moved(to: Option<char>) -> OutboundOutcome {
+    OutboundOutcome::Refused(OutboundRefusal::BranchMoved {
         branch: pull_request().branch,
         head: to.map(commit),
     })
@@ -484,7 +485,7 @@ fn endlessly_moving_branch_ends_work() {
         }
         to_the_end(&mut play);
         assert!(
-            matches!(play.reason(), StopReason::ReportRefused(Refusal::BranchMoved { head, .. })
+            matches!(play.reason(), StopReason::ReportRefused(OutboundRefusal::BranchMoved { head, .. })
                 if *head == heads.last().unwrap().map(commit)),
             "{:?}",
             play.reason()
@@ -495,10 +496,10 @@ fn endlessly_moving_branch_ends_work() {
 #[test]
 fn foreign_push_ends_check_repair() {
     let mut play = Play::implement(about(Job::FixCi, red_checks()), [tools(&change())]);
-    play.until(|action| matches!(action, Action::CallTool { .. }));
+    play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let told = play.state.reports.len();
     play.append(moved('c', Some("grace")));
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Superseded);
     assert_eq!(play.state.reports.len(), told, "the push was told by itself");
 }

@@ -1,13 +1,14 @@
 //! Scope of changes by the kind of ticket.
 
 use domain::{
-    FileChange, FileRole, Job, ModuleRules, Outside, Proposal, ReportRequest, ToolStatus, Verdict, report,
+    ChangedFileSize, DecisionVerdict, FileRole, Job, ModuleRules, OutOfScopeFile, PushProposal,
+    ReportRequest, ToolStatus, report,
 };
 use serde_json::{Value, json};
 
 use super::play::{Play, decided, finish, request, tools};
-use crate::run::Action;
-use crate::transcript::Message;
+use crate::run::RunAction;
+use crate::transcript::TranscriptMessage;
 
 /// Plays a bug in a repository whose API is open for stories only.
 fn bug(calls: &[&[(&str, Value)]]) -> Play {
@@ -38,7 +39,7 @@ fn widen() -> (&'static str, Value) {
 fn changing(mut play: Play, paths: &[&str]) -> Play {
     play.checks.change.changed = paths
         .iter()
-        .map(|path| FileChange {
+        .map(|path| ChangedFileSize {
             path: (*path).to_owned(),
             added: 1,
             removed: 0,
@@ -64,7 +65,7 @@ fn foreign_module_write_requires_widened_scope() {
     let mut answers = Vec::new();
     for _ in 0..4 {
         play.until_model_call();
-        let action = play.until(|action| matches!(action, Action::AskModel { .. }));
+        let action = play.until(|action| matches!(action, RunAction::AskModel { .. }));
         play.perform(action);
         play.until_model_call();
         answers.push(play.last_result().clone());
@@ -74,11 +75,11 @@ fn foreign_module_write_requires_widened_scope() {
         assert!(refused.content.contains("call widen_scope"), "{refused:?}");
     }
     assert_eq!(answers[3].content, "edit_file did it");
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
-    assert_eq!(play.drive(), Action::Wait);
-    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+    assert_eq!(play.drive(), RunAction::Wait);
+    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -94,8 +95,8 @@ fn foreign_module_write_requires_widened_scope() {
 fn command_changes_outside_scope_need_approval() {
     let play = bug(&[&[edit("core/Task.java")], &[finish()], &[finish()]]);
     let mut play = changing(play, &["core/Task.java", "api/gen/Client.java"]);
-    assert_eq!(play.drive(), Action::Wait);
-    let told = |message: &Message| matches!(message, Message::User(words) if words.contains("- api/gen/Client.java (module api)"));
+    assert_eq!(play.drive(), RunAction::Wait);
+    let told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
     assert_eq!(
         play.transcript()
             .messages
@@ -104,22 +105,22 @@ fn command_changes_outside_scope_need_approval() {
             .count(),
         1
     );
-    let ReportRequest::DecisionNeeded(Proposal {
+    let ReportRequest::DecisionNeeded(PushProposal {
         description: Some(said),
         ..
     }) = play.last_request()
     else {
         panic!("no rule asks for it: {:?}", play.last_request())
     };
-    let outside = Outside {
+    let outside = OutOfScopeFile {
         path: "api/gen/Client.java".to_owned(),
         module: "api".to_owned(),
     };
     assert_eq!(said.outside, [outside]);
     play.shown();
     play.drive();
-    play.append(decided(Verdict::Approve));
-    assert_eq!(play.drive(), Action::Wait);
+    play.append(decided(DecisionVerdict::Approve));
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
@@ -127,11 +128,11 @@ fn command_changes_outside_scope_need_approval() {
 fn scoped_and_widened_changes_need_no_approval() {
     let inside = bug(&[&[edit("core/Task.java")], &[finish()]]);
     let mut inside = changing(inside, &["core/Task.java", "README.md"]);
-    assert_eq!(inside.drive(), Action::Wait);
+    assert_eq!(inside.drive(), RunAction::Wait);
     assert!(matches!(inside.last_request(), ReportRequest::PushBranch(_)));
     let late = bug(&[&[edit("core/Task.java")], &[finish()], &[widen(), finish()]]);
     let mut late = changing(late, &["api/Client.java"]);
-    assert_eq!(late.drive(), Action::Wait);
+    assert_eq!(late.drive(), RunAction::Wait);
     assert!(matches!(late.last_request(), ReportRequest::PushBranch(_)));
 }
 
@@ -143,7 +144,7 @@ fn widen_scope_requires_module_rules() {
     )]]);
     play.until_model_call();
     let shown = play.transcript();
-    let Message::User(task) = &shown.messages[0] else {
+    let TranscriptMessage::User(task) = &shown.messages[0] else {
         panic!("no task")
     };
     assert!(task.contains("- core (core): What is in core.\n"), "{task}");
@@ -152,7 +153,7 @@ fn widen_scope_requires_module_rules() {
         "{task}"
     );
     assert!(shown.tools.iter().any(|tool| tool.name == "widen_scope"));
-    let action = play.until(|action| matches!(action, Action::AskModel { .. }));
+    let action = play.until(|action| matches!(action, RunAction::AskModel { .. }));
     play.perform(action);
     play.until_model_call();
     assert!(play.last_result().content.contains("Choose from: core, api."));

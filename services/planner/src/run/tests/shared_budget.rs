@@ -1,23 +1,23 @@
 //! Budgets that runs share.
 
 use domain::{
-    Amount, Budget, BudgetOf, Dollars, Fact, Hint, Job, Period, Phase, Reply, ReportRequest, SharedBudget,
-    StopReason, TicketLimits, Timestamp, WaitsFor, report,
+    BudgetPeriod, BudgetScope, BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, ReportRequest,
+    RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, Timestamp, WaitCondition, report,
 };
 use serde_json::json;
 
 use super::play::{Play, change, done, entry, request, tools};
-use crate::run::{Action, Allowance, decide, no_room};
+use crate::run::{BudgetAllowance, RunAction, decide_action, ticket_room_refusal};
 
 /// The budget has room again in the second minute of the play's clock.
 const RESETS: i64 = 120_000;
 
 fn of_repository(resets: Option<i64>) -> StopReason {
     StopReason::SharedBudgetSpent(SharedBudget {
-        of: BudgetOf::Repository,
+        of: BudgetScope::Repository,
         name: "acme/shop".to_owned(),
-        period: Some(Period::Day),
-        budget: Budget::Tokens,
+        period: Some(BudgetPeriod::Day),
+        budget: BudgetUnit::Tokens,
         spent: 90,
         limit: 100,
         needs: 20,
@@ -25,7 +25,7 @@ fn of_repository(resets: Option<i64>) -> StopReason {
     })
 }
 
-fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = Reply>) -> Play {
+fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = ModelReply>) -> Play {
     Play {
         refuses: Some((after, reason)),
         ..Play::with(replies)
@@ -33,7 +33,7 @@ fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = 
 }
 
 /// Returns a reply with this many tokens, at a millionth of a dollar each.
-fn turn(number: u32, tokens: u64) -> Reply {
+fn turn(number: u32, tokens: u64) -> ModelReply {
     let mut reply = tools(&[("read_file", json!({ "path": number }))]);
     reply.usage.input_tokens = tokens;
     reply.cost_micros = Some(tokens);
@@ -48,14 +48,14 @@ fn due(play: &Play) -> Timestamp {
 fn spent_shared_budget_delivers_named_draft() {
     let reason = of_repository(Some(RESETS));
     let mut play = refusing(2, reason.clone(), [tools(&change()), turn(1, 5)]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.cut_short(), Some(&reason));
     assert_eq!(play.state.turns(), 2, "the third call was not made");
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
     play.pushed();
     play.drive();
     play.opened();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &reason);
 }
 
@@ -63,8 +63,8 @@ fn spent_shared_budget_delivers_named_draft() {
 fn unchanged_run_waits_for_budget_period() {
     let reason = of_repository(Some(RESETS));
     let mut play = refusing(0, reason.clone(), done());
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(play.state.parked, Some(WaitCondition::Retry));
     assert!(
         due(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
@@ -76,7 +76,7 @@ fn unchanged_run_waits_for_budget_period() {
     assert_eq!(*told, reason);
     assert_eq!(play.state.turns(), 0);
     play.append(Fact::Retried { by: None });
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
 }
 
@@ -84,7 +84,7 @@ fn unchanged_run_waits_for_budget_period() {
 fn run_never_waits_without_budget_reset() {
     let reason = of_repository(None);
     let mut play = refusing(0, reason.clone(), done());
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &reason);
     assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
 }
@@ -92,8 +92,8 @@ fn run_never_waits_without_budget_reset() {
 #[test]
 fn intake_plan_and_triage_await_budget() {
     for set in [
-        |rules: &mut domain::Rules| rules.agent.intake = true,
-        |rules: &mut domain::Rules| rules.agent.plan = domain::Planned::Always,
+        |rules: &mut domain::RepositoryRules| rules.agent.intake = true,
+        |rules: &mut domain::RepositoryRules| rules.agent.plan = domain::PlanningRule::Always,
     ] {
         let mut asked = request(Job::Implement);
         set(&mut asked.rules);
@@ -101,8 +101,8 @@ fn intake_plan_and_triage_await_budget() {
             refuses: Some((0, of_repository(Some(RESETS)))),
             ..Play::implement(asked, done())
         };
-        assert_eq!(play.drive(), Action::Wait);
-        assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+        assert_eq!(play.drive(), RunAction::Wait);
+        assert_eq!(play.state.parked, Some(WaitCondition::Retry));
         play.append(Fact::Retried { by: None });
         play.drive();
         assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
@@ -111,8 +111,8 @@ fn intake_plan_and_triage_await_budget() {
         refuses: Some((0, of_repository(Some(RESETS)))),
         ..Play::implement(request(Job::Triage), done())
     };
-    assert_eq!(play.drive(), Action::Wait);
-    assert_eq!(play.state.parked, Some(WaitsFor::Retry));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(play.state.parked, Some(WaitCondition::Retry));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn review_without_budget_room_is_omitted() {
         refuses: Some((calls, of_repository(Some(RESETS)))),
         ..Play::implement(asked, done())
     };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.review().map(|review| review.is_complete), Some(false));
     assert_eq!(play.state.cut_short(), None);
     assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
@@ -133,7 +133,7 @@ fn review_without_budget_room_is_omitted() {
 #[test]
 fn budget_refusal_lasts_until_period_end() {
     let mut play = refusing(0, of_repository(Some(RESETS)), done());
-    play.until(|action| matches!(action, Action::ScheduleRetry { .. }));
+    play.until(|action| matches!(action, RunAction::ScheduleRetry { .. }));
     assert!(play.state.refused().is_some());
     let fence = play.state.fence;
     let mut later = entry(play.state.position, Fact::TakenOver { fence });
@@ -141,8 +141,8 @@ fn budget_refusal_lasts_until_period_end() {
     play.state.apply(&later).unwrap();
     assert_eq!(play.state.refused(), None);
     assert!(matches!(
-        decide(&play.state),
-        Action::Record(Fact::ModelRequested { .. })
+        decide_action(&play.state),
+        RunAction::Record(Fact::ModelRequested { .. })
     ));
 }
 
@@ -150,8 +150,8 @@ fn budget_refusal_lasts_until_period_end() {
 fn ticket_budget_follows_rules_up_to_ceiling() {
     let dollars = |dollars: u64| Some(Dollars::from_micros(dollars * 1_000_000));
     let mut asked = request(Job::Implement);
-    assert_eq!(Allowance::default().ticket_limits(&asked), None);
-    let allowance = Allowance {
+    assert_eq!(BudgetAllowance::default().ticket_limits(&asked), None);
+    let allowance = BudgetAllowance {
         usual_ticket: TicketLimits {
             tokens: Some(50),
             ..TicketLimits::default()
@@ -160,7 +160,7 @@ fn ticket_budget_follows_rules_up_to_ceiling() {
             cost_usd: dollars(3),
             ..TicketLimits::default()
         },
-        ..Allowance::default()
+        ..BudgetAllowance::default()
     };
     asked.rules.agent.budget.ticket.cost_usd = dollars(5);
     let limits = allowance.ticket_limits(&asked).unwrap();
@@ -184,7 +184,7 @@ fn ticket_budget_includes_other_runs_spending() {
         ticket_limits: Some(ticket()),
         ..Play::with(replies)
     };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let hints = play
         .state
         .dialog()
@@ -194,8 +194,8 @@ fn ticket_budget_includes_other_runs_spending() {
         .flat_map(|turn| &turn.hints);
     let told: Vec<u8> = hints
         .filter_map(|hint| match hint {
-            Hint::Budget { used, .. } => Some(*used),
-            Hint::Repeating(_) => None,
+            ModelHint::Budget { used, .. } => Some(*used),
+            ModelHint::Repeating(_) => None,
         })
         .collect();
     assert_eq!(told, [50, 80]);
@@ -204,7 +204,7 @@ fn ticket_budget_includes_other_runs_spending() {
     };
     assert_eq!(
         (budget.of, budget.spent, budget.limit),
-        (BudgetOf::Ticket, 900, 1_000)
+        (BudgetScope::Ticket, 900, 1_000)
     );
     assert_eq!(budget.resets, None);
 }
@@ -217,14 +217,14 @@ fn ticket_budget_reserves_tenth_for_review() {
     };
     play.until_model_call();
     let room = |phase, tokens| {
-        let most = Amount {
+        let most = SpendAmount {
             cost_micros: 0,
             tokens,
         };
-        no_room(&play.state, phase, most).is_none()
+        ticket_room_refusal(&play.state, phase, most).is_none()
     };
-    assert!(room(Phase::Work, 200) && !room(Phase::Work, 201));
-    assert!(room(Phase::Review, 300) && !room(Phase::Review, 301));
+    assert!(room(RunPhase::Work, 200) && !room(RunPhase::Work, 201));
+    assert!(room(RunPhase::Review, 300) && !room(RunPhase::Review, 301));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn unknown_price_ends_ticket_limited_work() {
         ticket_limits: Some(limits),
         ..Play::with(done())
     };
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
         play.state.cut_short(),
         Some(StopReason::PriceUnknown { .. })

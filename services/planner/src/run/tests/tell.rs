@@ -1,16 +1,17 @@
 //! Notices: runs of one report.
 
 use domain::{
-    ChecksSummary, Conclusion, Job, Reason, Receipt, ReportOutcome, ReportRequest, StopReason, report,
+    ChecksConclusion, ChecksSummary, Job, OutboundOutcome, OutboundReceipt, ReportRequest, StopReason,
+    TriggerReason, report,
 };
 
 use super::play::{Play, commit, pull_request, request};
-use crate::run::Action;
+use crate::run::RunAction;
 
 #[test]
 fn notice_runs_finish_after_settled_report() {
     let checks = |conclusion| {
-        Reason::ChecksCompleted(ChecksSummary {
+        TriggerReason::ChecksCompleted(ChecksSummary {
             pull_request: pull_request(),
             head: commit('1'),
             conclusion,
@@ -19,26 +20,26 @@ fn notice_runs_finish_after_settled_report() {
             rerun: Vec::new(),
             asked: Vec::new(),
             page: String::new(),
-            suspects: domain::Suspects::default(),
+            suspects: domain::SuspectChanges::default(),
         })
     };
-    let merged = Reason::PullRequestMerged {
+    let merged = TriggerReason::PullRequestMerged {
         pull_request: pull_request(),
         by: "ada".to_owned(),
     };
-    let closed = Reason::PullRequestClosed {
+    let closed = TriggerReason::PullRequestClosed {
         pull_request: pull_request(),
         by: "ada".to_owned(),
     };
-    let awaited = Reason::ReviewAwaited {
+    let awaited = TriggerReason::ReviewAwaited {
         pull_request: pull_request(),
         reviewers: vec!["rita".to_owned()],
         since: domain::Timestamp::default(),
     };
     let cases = [
-        (checks(Conclusion::Success), Job::MarkReady),
-        (checks(Conclusion::Absent), Job::MarkReady),
-        (checks(Conclusion::Failure), Job::FixCi),
+        (checks(ChecksConclusion::Success), Job::MarkReady),
+        (checks(ChecksConclusion::Absent), Job::MarkReady),
+        (checks(ChecksConclusion::Failure), Job::FixCi),
         (merged, Job::Finish),
         (closed, Job::Finish),
         (awaited, Job::Remind),
@@ -46,9 +47,9 @@ fn notice_runs_finish_after_settled_report() {
     for (reason, job) in cases {
         let mut play = Play::new(reason);
         assert_eq!(play.state.job(), job);
-        assert_eq!(play.drive(), Action::Wait);
-        play.settle(ReportOutcome::Done(Receipt::Told));
-        assert_eq!(play.drive(), Action::Rest);
+        assert_eq!(play.drive(), RunAction::Wait);
+        play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+        assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.reason(), &StopReason::Completed);
     }
 }
@@ -56,7 +57,7 @@ fn notice_runs_finish_after_settled_report() {
 #[test]
 fn unsupported_job_is_reported() {
     let mut play = Play::implement(request(Job::Review), []);
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(
         play.last_request(),
         ReportRequest::RunStopped(report::RunStopped { job: Job::Review, .. })

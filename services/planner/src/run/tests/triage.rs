@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Job, JobRequest, Receipt, Refusal, Reply, ReportOutcome, ReportRequest, RunId, SimilarTicket, StopReason,
-    report,
+    Job, JobRequest, ModelReply, OutboundOutcome, OutboundReceipt, OutboundRefusal, ReportRequest, RunId,
+    SimilarTicket, StopReason, report,
 };
 use serde_json::{Value, json};
 
 use super::play::{Play, end, request, stop_requested, tools};
-use crate::run::{Action, RunState};
+use crate::run::{PlannerRunState, RunAction};
 
-fn submit(input: Value) -> Reply {
+fn submit(input: Value) -> ModelReply {
     tools(&[("submit_triage", input)])
 }
 
@@ -39,11 +39,11 @@ fn issue(rules: Value, input: Value) -> Play {
     asked.rules.triage = serde_json::from_value(rules).unwrap();
     let mut play = Play::implement(asked, [submit(input)]);
     let run = RunId::new("github:acme/shop#7".parse().unwrap(), 57);
-    play.state = RunState::fold(&run, &play.entries).unwrap().unwrap();
+    play.state = PlannerRunState::fold(&run, &play.entries).unwrap().unwrap();
     play
 }
 
-fn wanted(play: &Play) -> &report::Triaged {
+fn wanted(play: &Play) -> &report::TicketTriaged {
     match play.last_request() {
         ReportRequest::Triaged(triaged) => triaged,
         other => panic!("{other:?}"),
@@ -57,20 +57,20 @@ fn part(title: &str) -> Value {
 #[test]
 fn triage_sets_labels_without_workspace() {
     let mut play = triaged();
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.last_result().content.contains("Choose from: bug, docs"));
     assert_eq!(
         wanted(&play),
-        &report::Triaged {
+        &report::TicketTriaged {
             repository: Some("acme/shop".parse().unwrap()),
             labels: vec!["bug".to_owned(), "triaged".to_owned()],
-            ..report::Triaged::default()
+            ..report::TicketTriaged::default()
         }
     );
     let shown = play.transcript();
     assert_eq!(shown.tools.len(), 1);
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Rest);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -79,17 +79,17 @@ fn failed_triage_posts_nothing() {
     let mut play = triaged();
     play.faults = 6;
     for _ in 0..5 {
-        assert_eq!(play.drive(), Action::Wait);
+        assert_eq!(play.drive(), RunAction::Wait);
         play.retry();
     }
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
     let mut silent = Play::implement(request(Job::Triage), (0..9).map(|_| end("Hm.")));
-    assert_eq!(silent.drive(), Action::Rest);
+    assert_eq!(silent.drive(), RunAction::Rest);
     assert_eq!((silent.state.turns(), silent.state.reports.len()), (3, 0));
     let mut stopped = triaged();
     stopped.append(stop_requested());
-    assert_eq!(stopped.drive(), Action::Rest);
+    assert_eq!(stopped.drive(), RunAction::Rest);
     assert!(matches!(stopped.reason(), StopReason::Stopped { .. }) && stopped.state.reports.is_empty());
 }
 
@@ -103,7 +103,7 @@ fn duplicate_must_be_shown_ticket() {
     }];
     let call = |of: &str| submit(json!({"labels": ["bug"], "duplicate_of": of}));
     let mut play = Play::implement(asked, [call("ENG-99"), call("ENG-5")]);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.last_result().content.contains("must be one of: ENG-5"));
     assert_eq!(wanted(&play).duplicate_of.as_deref(), Some("ENG-5"));
     let shown = format!("{:?}", play.transcript());
@@ -124,7 +124,7 @@ fn triage_fields_follow_rules() {
         "labels": [], "type": "Bug", "priority": "High", "fields": [field("Size", "S"), field("Points", "3")],
     });
     let mut play = issue(rules.clone(), input);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     let chosen = wanted(&play);
     assert_eq!(chosen.labels, ["triaged"]);
     assert_eq!(
@@ -183,17 +183,17 @@ fn large_issue_is_split_after_triage() {
     let rules = json!({"labels": ["bug"], "most_sub_issues": 3});
     let input = json!({"labels": ["bug"], "parts": [part("Totals"), part("Rounding")]});
     let mut play = issue(rules, input);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(wanted(&play).labels, ["bug", "triaged"]);
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Wait);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Wait);
     let ReportRequest::OpenIssues(open) = play.last_request() else {
         panic!("no parts")
     };
     let titles: Vec<&str> = open.issues.iter().map(|issue| issue.title.as_str()).collect();
     assert_eq!((open.parent, titles), (Some(7), vec!["Totals", "Rounding"]));
-    play.settle(ReportOutcome::Done(Receipt::Told));
-    assert_eq!(play.drive(), Action::Rest);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
     assert_eq!((play.state.turns(), play.state.reports.len()), (1, 2));
 }
@@ -227,12 +227,12 @@ fn invalid_ticket_parts_are_refused() {
 /// Plays the same run with one more similar ticket.
 fn again_with(mut play: Play, shown: SimilarTicket) -> Play {
     if let domain::Fact::RunStarted { trigger } = &mut play.entries[0].fact
-        && let domain::Reason::JobRequested(request) = &mut trigger.reason
+        && let domain::TriggerReason::JobRequested(request) = &mut trigger.reason
     {
         request.background.similar.push(shown);
     }
     let run = play.state.run.clone();
-    play.state = RunState::fold(&run, &play.entries).unwrap().unwrap();
+    play.state = PlannerRunState::fold(&run, &play.entries).unwrap().unwrap();
     play
 }
 
@@ -241,9 +241,12 @@ fn refused_ticket_parts_end_run() {
     let rules = json!({"most_sub_issues": 3});
     let mut play = issue(rules, json!({"labels": [], "parts": [part("a"), part("b")]}));
     play.drive();
-    play.settle(ReportOutcome::Done(Receipt::Told));
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     play.drive();
-    play.settle(ReportOutcome::Refused(Refusal::PartedAlready));
-    assert_eq!(play.drive(), Action::Rest);
-    assert_eq!(play.reason(), &StopReason::ReportRefused(Refusal::PartedAlready));
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::PartedAlready));
+    assert_eq!(play.drive(), RunAction::Rest);
+    assert_eq!(
+        play.reason(),
+        &StopReason::ReportRefused(OutboundRefusal::PartedAlready)
+    );
 }

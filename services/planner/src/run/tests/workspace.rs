@@ -2,8 +2,8 @@ use domain::{Fact, StopReason, ToolStatus};
 use serde_json::json;
 
 use super::play::{Play, change, done, end, finish, info, tools};
-use crate::run::{Action, decide};
-use crate::transcript::Message;
+use crate::run::{RunAction, decide_action};
+use crate::transcript::TranscriptMessage;
 
 const REASON: &str = "the pack is larger than 256 MiB";
 
@@ -17,11 +17,11 @@ fn lose(play: &mut Play) {
 }
 
 fn calls(play: &mut Play, name: &str) {
-    play.until(|action| matches!(action, Action::CallTool { call, .. } if call.name == name));
+    play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == name));
 }
 
 fn fails_to_save(play: &mut Play) {
-    play.until(|action| *action == Action::TakeSnapshot);
+    play.until(|action| *action == RunAction::TakeSnapshot);
     play.append(Fact::SnapshotFailed {
         reason: REASON.to_owned(),
         repository: None,
@@ -31,8 +31,8 @@ fn fails_to_save(play: &mut Play) {
 fn shown(play: &Play) -> String {
     let results = play.transcript().messages.into_iter();
     let results = results.filter_map(|message| match message {
-        Message::ToolResults(results) => Some(results),
-        Message::User(_) | Message::Assistant(_) => None,
+        TranscriptMessage::ToolResults(results) => Some(results),
+        TranscriptMessage::User(_) | TranscriptMessage::Assistant(_) => None,
     });
     results
         .flatten()
@@ -50,10 +50,10 @@ fn twice_deadly_call_gets_error() {
         lose(&mut play);
     }
     let again = play.until(|action| {
-        matches!(action, Action::CallTool { call, .. } if call.name == "edit_file")
-            || matches!(action, Action::AskModel { .. })
+        matches!(action, RunAction::CallTool { call, .. } if call.name == "edit_file")
+            || matches!(action, RunAction::AskModel { .. })
     });
-    assert!(matches!(again, Action::AskModel { .. }), "{again:?}");
+    assert!(matches!(again, RunAction::AskModel { .. }), "{again:?}");
     assert_eq!(play.last_result().status, ToolStatus::Error);
     assert!(shown(&play).contains("stopped twice while this call ran"));
     // The other call of the reply was only voided, so it has run again.
@@ -82,7 +82,7 @@ fn unsaved_changes_are_reported_once() {
     ]);
     fails_to_save(&mut play);
     let before = play.entries.len();
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     let after = &play.entries[before..];
     let ran = after.iter().filter_map(|entry| match &entry.fact {
         Fact::ToolRequested { call, .. } => Some(call.name.as_str()),
@@ -107,7 +107,7 @@ fn unsaved_changes_are_reported_once() {
 fn further_change_is_saved_then_pushed() {
     let mut play = Play::with([tools(&change()), tools(&change()), tools(&[finish()])]);
     fails_to_save(&mut play);
-    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.state.work().unkept.is_none());
     play.pushed();
     assert!(play.state.work().pushed.is_some());
@@ -117,12 +117,12 @@ fn further_change_is_saved_then_pushed() {
 fn unsaved_change_blocks_handover_with_reason() {
     let mut play = Play::with(done());
     calls(&mut play, "commit_changes");
-    play.perform(decide(&play.state));
+    play.perform(decide_action(&play.state));
     fails_to_save(&mut play);
     play.until_model_call();
     let shown = play.transcript().messages;
     assert!(
-        matches!(shown.last(), Some(Message::User(words)) if words.contains(REASON)),
+        matches!(shown.last(), Some(TranscriptMessage::User(words)) if words.contains(REASON)),
         "{shown:?}"
     );
 }
@@ -135,7 +135,7 @@ fn fruitless_run_reports_omitted_files() {
         end("No."),
         end("No."),
     ]);
-    play.until(|action| *action == Action::TakeSnapshot);
+    play.until(|action| *action == RunAction::TakeSnapshot);
     let mut snapshot = play.snapshot();
     snapshot.files_changed = 0;
     snapshot.omitted = vec!["secret/: permission denied".to_owned()];
@@ -143,10 +143,10 @@ fn fruitless_run_reports_omitted_files() {
         snapshot,
         repository: None,
     });
-    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.drive(), RunAction::Rest);
     let StopReason::Unfinished { unsaved, .. } = play.reason() else {
         panic!("{:?}", play.reason())
     };
     assert_eq!(unsaved, &["secret/: permission denied"]);
-    assert_eq!(decide(&play.state), Action::Rest);
+    assert_eq!(decide_action(&play.state), RunAction::Rest);
 }

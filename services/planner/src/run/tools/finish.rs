@@ -1,15 +1,15 @@
 //! Accepts a complete change with its description.
 
 use domain::{
-    CommitRules, CommitStyle, CriterionNote, Demonstration, FileNote, Handover, JobRequest, ReviewThread,
-    TemplateAnswer, ThreadReply,
+    CommitRules, CommitStyle, CriterionNote, DemonstrationClaim, FileNote, JobRequest, ReviewThread,
+    TemplateAnswer, ThreadReply, WorkHandover,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, LINES, arguments, lines, noted};
+use super::{LINE_CHARS, LINES, note_exit, parse_input, truncate_lines};
 use crate::run::forms::intake::is_about;
-use crate::run::machine::{Argument, Call, RunState, Step, Tool};
+use crate::run::machine::{ArgumentProblem, PlannerRunState, PlannerTool, RunStep, TurnCall};
 
 const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
@@ -23,30 +23,30 @@ const READERS: [&str; 20] = [
     "ls", "printf", "rg", "sed", "sort", "tail", "wc",
 ];
 
-pub(in crate::run) const TOOL: Tool = Tool {
+pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
     name: "finish",
     ends_work: true,
-    act,
+    act: handle_call,
 };
 
-fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    let parsed = parse(&call.call.input)
+fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
+    let parsed = parse_handover(&call.call.input)
         .and_then(|handover| check_scope(&request.rules.commits, handover))
-        .and_then(|handover| complete(state, handover));
-    noted(state, call, parsed)
+        .and_then(|handover| check_complete(state, handover));
+    note_exit(state, call, parsed)
 }
 
 /// Refuses a handover without a scope if the rules require one in conventional commits.
-fn check_scope(rules: &CommitRules, handover: Handover) -> Result<Handover, Argument> {
+fn check_scope(rules: &CommitRules, handover: WorkHandover) -> Result<WorkHandover, ArgumentProblem> {
     let is_wanted = rules.scope_required && rules.style == CommitStyle::Conventional;
     match is_wanted && handover.scope.is_empty() {
-        true => Err(Argument::Scope),
+        true => Err(ArgumentProblem::Scope),
         false => Ok(handover),
     }
 }
 
 /// Refuses a handover that omits a criterion of the ticket or a comment of the review.
-fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> {
+fn check_complete(state: &PlannerRunState, handover: WorkHandover) -> Result<WorkHandover, ArgumentProblem> {
     let has_row = |quote: &String| handover.criteria.iter().any(|row| is_about(&row.quote, quote));
     let missing: Vec<String> = state
         .criteria()
@@ -54,7 +54,7 @@ fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> 
         .filter(|quote| !has_row(quote))
         .collect();
     if !missing.is_empty() {
-        return Err(Argument::Criteria(missing));
+        return Err(ArgumentProblem::Criteria(missing));
     }
     let threads = state.request().map_or(&[][..], |request| request.about.threads());
     let is_answered = |thread: &&ReviewThread| {
@@ -69,13 +69,13 @@ fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> 
     let is_known = |reply: &ThreadReply| threads.iter().any(|thread| thread.id == reply.id);
     match open.is_empty() && handover.replies.iter().all(is_known) {
         true => Ok(handover),
-        false => Err(Argument::Replies(open)),
+        false => Err(ArgumentProblem::Replies(open)),
     }
 }
 
 /// Arguments of the call.
 #[derive(Deserialize)]
-struct Input {
+struct FinishInput {
     #[serde(default)]
     r#type: String,
     #[serde(default)]
@@ -93,7 +93,7 @@ struct Input {
     #[serde(default)]
     criteria: Vec<CriterionNote>,
     #[serde(default)]
-    demonstrations: Vec<Demonstration>,
+    demonstrations: Vec<DemonstrationClaim>,
     #[serde(default)]
     template: Vec<TemplateAnswer>,
     #[serde(default)]
@@ -101,68 +101,63 @@ struct Input {
 }
 
 /// Parses the handover from a call.
-pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
-    let input: Input = arguments(input)?;
+pub(in crate::run) fn parse_handover(input: &Value) -> Result<WorkHandover, ArgumentProblem> {
+    let input: FinishInput = parse_input(input)?;
     let (title, summary) = (input.title.trim(), input.summary.trim());
     if !TITLE_CHARS.contains(&title.chars().count()) || title.contains('\n') {
-        return Err(Argument::Title);
+        return Err(ArgumentProblem::Title);
     }
     if !SUMMARY_CHARS.contains(&summary.chars().count()) {
-        return Err(Argument::Summary);
+        return Err(ArgumentProblem::Summary);
     }
     if !input.demonstrations.iter().all(is_demonstration) {
-        return Err(Argument::Demonstration);
+        return Err(ArgumentProblem::Demonstration);
     }
     let files = input.files.into_iter().take(LINES * 5).map(|file| FileNote {
-        path: cut(&file.path),
-        change: cut(&file.change),
+        path: cut_line(&file.path),
+        change: cut_line(&file.change),
     });
     let criteria = input.criteria.into_iter().take(LINES).map(|row| CriterionNote {
-        quote: cut(&row.quote),
-        shown_by: cut(&row.shown_by),
+        quote: cut_line(&row.quote),
+        shown_by: cut_line(&row.shown_by),
     });
-    Ok(Handover {
-        kind: cut(input.r#type.trim()),
-        scope: cut(input.scope.trim()),
+    Ok(WorkHandover {
+        kind: cut_line(input.r#type.trim()),
+        scope: cut_line(input.scope.trim()),
         title: title.to_owned(),
         summary: summary.to_owned(),
         root_cause: input
             .root_cause
-            .map(|cause| cut(cause.trim()))
+            .map(|cause| cut_line(cause.trim()))
             .filter(|cause| !cause.is_empty()),
         files: files.collect(),
-        decisions: lines(input.decisions, LINE_CHARS),
-        not_done: lines(input.not_done, LINE_CHARS),
+        decisions: truncate_lines(input.decisions, LINE_CHARS),
+        not_done: truncate_lines(input.not_done, LINE_CHARS),
         criteria: criteria.collect(),
         demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
-        template: input
-            .template
-            .into_iter()
-            .take(LINES)
-            .map(capped_answer)
-            .collect(),
-        replies: input.replies.into_iter().map(capped).collect(),
+        template: input.template.into_iter().take(LINES).map(cap_answer).collect(),
+        replies: input.replies.into_iter().map(cap_reply).collect(),
         repaired_by: Vec::new(),
     })
 }
 
-fn capped_answer(answer: TemplateAnswer) -> TemplateAnswer {
+fn cap_answer(answer: TemplateAnswer) -> TemplateAnswer {
     TemplateAnswer {
-        heading: cut(answer.heading.trim()),
-        text: super::cut(answer.text.trim(), REPLY_CHARS),
-        done: lines(answer.done, LINE_CHARS),
+        heading: cut_line(answer.heading.trim()),
+        text: super::truncate_text(answer.text.trim(), REPLY_CHARS),
+        done: truncate_lines(answer.done, LINE_CHARS),
     }
 }
 
-fn capped(reply: ThreadReply) -> ThreadReply {
+fn cap_reply(reply: ThreadReply) -> ThreadReply {
     ThreadReply {
-        reply: super::cut(reply.reply.trim(), REPLY_CHARS),
+        reply: super::truncate_text(reply.reply.trim(), REPLY_CHARS),
         ..reply
     }
 }
 
 /// Returns true if the command runs code and names its expected output.
-fn is_demonstration(said: &Demonstration) -> bool {
+fn is_demonstration(said: &DemonstrationClaim) -> bool {
     let length = said.command.chars().count();
     let program = said.command.split_whitespace().next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();
@@ -172,6 +167,6 @@ fn is_demonstration(said: &Demonstration) -> bool {
         && !READERS.contains(&program)
 }
 
-fn cut(text: &str) -> String {
-    super::cut(text, LINE_CHARS)
+fn cut_line(text: &str) -> String {
+    super::truncate_text(text, LINE_CHARS)
 }

@@ -15,53 +15,56 @@ use domain::ToolStatus;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::machine::{Answer, Argument, Call, CallResult, CallState, RunState, Step, Tool, answer};
+use super::machine::{
+    ArgumentProblem, CallAnswer, CallResult, PlannerRunState, PlannerTool, RunStep, TurnCall, TurnCallState,
+    answer_call,
+};
 
 const LINE_CHARS: usize = 1_000;
 /// Maximum of entries in a list from the model.
 pub(super) const LINES: usize = 20;
 
 /// Deserializes the arguments of a call.
-fn arguments<T: DeserializeOwned>(input: &Value) -> Result<T, Argument> {
-    T::deserialize(input).map_err(|error| Argument::Malformed(error.to_string()))
+fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, ArgumentProblem> {
+    T::deserialize(input).map_err(|error| ArgumentProblem::Malformed(error.to_string()))
 }
 
 /// Accepts an exit if its arguments are valid; the phase performs it.
-fn noted<T>(state: &RunState, call: &Call, parsed: Result<T, Argument>) -> Step {
+fn note_exit<T>(state: &PlannerRunState, call: &TurnCall, parsed: Result<T, ArgumentProblem>) -> RunStep {
     let said = match parsed {
-        Ok(_) => Answer::Noted,
-        Err(wrong) => Answer::Argument(wrong),
+        Ok(_) => CallAnswer::Noted,
+        Err(wrong) => CallAnswer::Argument(wrong),
     };
-    answer(state, call, said).into()
+    answer_call(state, call, said).into()
 }
 
 /// Returns the parsed arguments of the first accepted call of a tool.
-pub(super) fn accepted<T>(
-    calls: &[Call],
-    tool: &Tool,
-    parse: impl Fn(&Value) -> Result<T, Argument>,
+pub(super) fn accepted_input<T>(
+    calls: &[TurnCall],
+    tool: &PlannerTool,
+    parse: impl Fn(&Value) -> Result<T, ArgumentProblem>,
 ) -> Option<T> {
     let of_tool = calls.iter().filter(|call| call.call.name == tool.name);
     let mut taken = of_tool.filter(|call| is_accepted(call));
     taken.find_map(|call| parse(&call.call.input).ok())
 }
 
-fn is_accepted(call: &Call) -> bool {
-    matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
+fn is_accepted(call: &TurnCall) -> bool {
+    matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
 }
 
 /// Truncates a text to `most` characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(super) fn truncate_text(text: &str, most: usize) -> String {
     text.trim().chars().take(most).collect()
 }
 
 /// Collapses the white space of a text.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn collapse_space(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Truncates the lines of a list and removes empty ones.
-pub(super) fn lines(lines: Vec<String>, most: usize) -> Vec<String> {
-    let all = lines.iter().map(|line| cut(line, most));
+pub(super) fn truncate_lines(lines: Vec<String>, most: usize) -> Vec<String> {
+    let all = lines.iter().map(|line| truncate_text(line, most));
     all.filter(|line| !line.is_empty()).take(LINES).collect()
 }

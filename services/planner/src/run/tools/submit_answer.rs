@@ -1,11 +1,13 @@
 //! Accepts an answer with the places that support it.
 
-use domain::{Answered, AnsweredQuestion, Citation, JobRequest};
+use domain::{AnsweredQuestion, CitedAnswer, CodeCitation, JobRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, LINES, arguments, cut, noted, plain};
-use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step, Tool};
+use super::{LINE_CHARS, LINES, collapse_space, note_exit, parse_input, truncate_text};
+use crate::run::machine::{
+    ArgumentProblem, CallResult, PlannerRunState, PlannerTool, RunStep, TurnCall, TurnCallState,
+};
 
 const ANSWER_CHARS: usize = 8_000;
 const QUOTE_CHARS: usize = 400;
@@ -15,22 +17,22 @@ const QUESTIONS: usize = 10;
 const SHOWN_BY: usize = 5;
 const FOUND_CHARS: usize = 3_000;
 
-pub(in crate::run) const TOOL: Tool = Tool {
+pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
     name: "submit_answer",
     ends_work: true,
-    act,
+    act: handle_call,
 };
 
-fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
-    let parsed = parse(&call.call.input).and_then(|answered| shown(state, answered));
-    noted(state, call, parsed)
+fn handle_call(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunStep {
+    let parsed = parse_answer(&call.call.input).and_then(|answered| check_citations(state, answered));
+    note_exit(state, call, parsed)
 }
 
 #[derive(Deserialize)]
-struct Input {
+struct SubmitAnswerInput {
     answer: String,
     #[serde(default)]
-    citations: Vec<Citation>,
+    citations: Vec<CodeCitation>,
     #[serde(default)]
     needs_change: bool,
     #[serde(default)]
@@ -38,53 +40,53 @@ struct Input {
 }
 
 /// Parses the answer from a call.
-pub(in crate::run) fn parse(input: &Value) -> Result<Answered, Argument> {
-    let input: Input = arguments(input)?;
-    let answer = cut(&input.answer, ANSWER_CHARS);
+pub(in crate::run) fn parse_answer(input: &Value) -> Result<CitedAnswer, ArgumentProblem> {
+    let input: SubmitAnswerInput = parse_input(input)?;
+    let answer = truncate_text(&input.answer, ANSWER_CHARS);
     if answer.is_empty() {
-        return Err(Argument::Summary);
+        return Err(ArgumentProblem::Summary);
     }
     let questions = input
         .questions
         .into_iter()
         .take(QUESTIONS)
         .map(|found| AnsweredQuestion {
-            question: cut(&found.question, QUESTION_CHARS),
-            answer: cut(&found.answer, FOUND_CHARS),
-            citations: citations(found.citations, SHOWN_BY),
+            question: truncate_text(&found.question, QUESTION_CHARS),
+            answer: truncate_text(&found.answer, FOUND_CHARS),
+            citations: truncate_citations(found.citations, SHOWN_BY),
         });
     let questions: Vec<_> = questions.collect();
     let is_told = |found: &AnsweredQuestion| !found.question.is_empty() && !found.answer.is_empty();
     if !questions.iter().all(is_told) {
-        return Err(Argument::Found);
+        return Err(ArgumentProblem::Found);
     }
-    Ok(Answered {
+    Ok(CitedAnswer {
         answer,
-        citations: citations(input.citations, LINES),
+        citations: truncate_citations(input.citations, LINES),
         needs_change: input.needs_change,
         questions,
     })
 }
 
-fn citations(given: Vec<Citation>, most: usize) -> Vec<Citation> {
-    let citations = given.into_iter().take(most).map(|citation| Citation {
-        path: cut(&citation.path, LINE_CHARS),
+fn truncate_citations(given: Vec<CodeCitation>, most: usize) -> Vec<CodeCitation> {
+    let citations = given.into_iter().take(most).map(|citation| CodeCitation {
+        path: truncate_text(&citation.path, LINE_CHARS),
         line: citation.line,
-        quote: cut(&citation.quote, QUOTE_CHARS),
+        quote: truncate_text(&citation.quote, QUOTE_CHARS),
     });
     citations.collect()
 }
 
 /// Refuses a quotation that no tool result of the run contains.
-fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
+fn check_citations(state: &PlannerRunState, answered: CitedAnswer) -> Result<CitedAnswer, ArgumentProblem> {
     let calls = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
     // White space is collapsed on both sides, because models reformat what they quote.
     let results: Vec<String> = calls
         .flat_map(|turn| &turn.calls)
         .filter_map(plain_result)
         .collect();
-    let is_shown = |citation: &&Citation| {
-        let quote = plain(&citation.quote);
+    let is_shown = |citation: &&CodeCitation| {
+        let quote = collapse_space(&citation.quote);
         !quote.is_empty() && results.iter().any(|result| result.contains(&quote))
     };
     let found = answered.questions.iter().flat_map(|found| &found.citations);
@@ -94,17 +96,17 @@ fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
         .chain(found)
         .find(|citation| !is_shown(citation))
     {
-        Some(unseen) => Err(Argument::Unseen(unseen.quote.clone())),
+        Some(unseen) => Err(ArgumentProblem::Unseen(unseen.quote.clone())),
         None => Ok(answered),
     }
 }
 
-fn plain_result(call: &Call) -> Option<String> {
+fn plain_result(call: &TurnCall) -> Option<String> {
     match &call.state {
-        CallState::Finished {
+        TurnCallState::Finished {
             result: CallResult::Ran(result),
             ..
-        } => Some(plain(&result.content)),
-        CallState::Finished { .. } | CallState::Waiting | CallState::Running { .. } => None,
+        } => Some(collapse_space(&result.content)),
+        TurnCallState::Finished { .. } | TurnCallState::Waiting | TurnCallState::Running { .. } => None,
     }
 }

@@ -1,11 +1,11 @@
 //! Accepts the review of a pull request: a summary, and comments on added lines.
 
-use domain::{JobRequest, JudgedCriterion, LineRemark, ReviewOfChange, Weight};
+use domain::{JobRequest, JudgedCriterion, LineRemark, ObjectionWeight, ReviewOfChange};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, LINES, arguments, cut, noted, plain};
-use crate::run::machine::{Argument, Call, RunState, Step, Tool};
+use super::{LINE_CHARS, LINES, collapse_space, note_exit, parse_input, truncate_text};
+use crate::run::machine::{ArgumentProblem, PlannerRunState, PlannerTool, RunStep, TurnCall};
 
 // More comments are noise that authors ignore.
 const MOST_COMMENTS: usize = 5;
@@ -15,40 +15,43 @@ const SUMMARY_CHARS: usize = 2_000;
 const SUGGESTION_CHARS: usize = 2_000;
 const TEXT_CHARS: std::ops::RangeInclusive<usize> = 5..=LINE_CHARS;
 
-pub(in crate::run) const TOOL: Tool = Tool {
+pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
     name: "submit_comments",
     ends_work: true,
-    act,
+    act: handle_call,
 };
 
-fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    let parsed = parse(&call.call.input)
-        .and_then(|review| placed(review, request))
-        .and_then(|review| judged(review, request));
-    noted(state, call, parsed)
+fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
+    let parsed = parse_comments(&call.call.input)
+        .and_then(|review| check_places(review, request))
+        .and_then(|review| check_verdicts(review, request));
+    note_exit(state, call, parsed)
 }
 
 /// Refuses a comment on lines that the pull request does not add.
-fn placed(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
+fn check_places(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, ArgumentProblem> {
     let change = request.about.change();
     let fits = |comment: &&LineRemark| {
         change.is_some_and(|change| change.may_comment(&comment.path, comment.lines()))
     };
     match review.comments.iter().find(|comment| !fits(comment)) {
-        Some(comment) => Err(Argument::NotAdded(comment.path.clone(), comment.line)),
+        Some(comment) => Err(ArgumentProblem::NotAdded(comment.path.clone(), comment.line)),
         None => Ok(review),
     }
 }
 
 /// Refuses a verdict without a quotation from the ticket, and a criterion without a verdict.
-fn judged(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
+fn check_verdicts(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, ArgumentProblem> {
     let ticket = &request.background;
     if let Some(unsaid) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
-        return Err(Argument::Quote(unsaid.quote.clone()));
+        return Err(ArgumentProblem::Quote(unsaid.quote.clone()));
     }
     let is_judged = |point: &String| {
         let mut quotes = review.criteria.iter().map(|judged| &judged.quote);
-        quotes.any(|quote| plain(quote).contains(&plain(point)) || plain(point).contains(&plain(quote)))
+        quotes.any(|quote| {
+            collapse_space(quote).contains(&collapse_space(point))
+                || collapse_space(point).contains(&collapse_space(quote))
+        })
     };
     let missing: Vec<String> = ticket
         .criteria()
@@ -57,12 +60,12 @@ fn judged(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange
         .collect();
     match missing.is_empty() {
         true => Ok(review),
-        false => Err(Argument::Verdicts(missing)),
+        false => Err(ArgumentProblem::Verdicts(missing)),
     }
 }
 
 #[derive(Deserialize)]
-struct Input {
+struct SubmitCommentsInput {
     summary: String,
     #[serde(default)]
     comments: Vec<LineRemark>,
@@ -71,22 +74,22 @@ struct Input {
 }
 
 /// Parses the review from a call; blocking comments come first.
-pub(in crate::run) fn parse(input: &Value) -> Result<ReviewOfChange, Argument> {
-    let input: Input = arguments(input)?;
-    let summary = cut(&input.summary, SUMMARY_CHARS);
+pub(in crate::run) fn parse_comments(input: &Value) -> Result<ReviewOfChange, ArgumentProblem> {
+    let input: SubmitCommentsInput = parse_input(input)?;
+    let summary = truncate_text(&input.summary, SUMMARY_CHARS);
     if summary.is_empty() {
-        return Err(Argument::Summary);
+        return Err(ArgumentProblem::Summary);
     }
-    let comments = input.comments.into_iter().map(comment);
+    let comments = input.comments.into_iter().map(check_comment);
     let mut comments = comments.collect::<Result<Vec<_>, _>>()?;
-    comments.sort_by_key(|comment| comment.weight != Weight::Blocking);
+    comments.sort_by_key(|comment| comment.weight != ObjectionWeight::Blocking);
     comments.truncate(MOST_COMMENTS);
     let criteria = input
         .criteria
         .into_iter()
         .take(LINES)
         .map(|judged| JudgedCriterion {
-            quote: cut(&judged.quote, LINE_CHARS),
+            quote: truncate_text(&judged.quote, LINE_CHARS),
             ..judged
         });
     Ok(ReviewOfChange {
@@ -96,26 +99,26 @@ pub(in crate::run) fn parse(input: &Value) -> Result<ReviewOfChange, Argument> {
     })
 }
 
-fn comment(comment: LineRemark) -> Result<LineRemark, Argument> {
+fn check_comment(comment: LineRemark) -> Result<LineRemark, ArgumentProblem> {
     let is_long_enough = |text: &str| TEXT_CHARS.contains(&text.trim().chars().count());
     if comment.path.is_empty() || !is_long_enough(&comment.trigger) || !is_long_enough(&comment.why) {
-        return Err(Argument::Objection);
+        return Err(ArgumentProblem::Objection);
     }
     // GitHub accepts a range of one line only as a single line.
     let start_line = comment.start_line.filter(|start| *start != comment.line);
     let count = start_line.map_or(Some(1), |start| comment.line.checked_sub(start)?.checked_add(1));
     if count.is_none_or(|count| count > MOST_LINES) {
-        return Err(Argument::Range);
+        return Err(ArgumentProblem::Range);
     }
     // A code fence would end the block of the suggestion.
     let is_code = |code: &String| code.chars().count() <= SUGGESTION_CHARS && !code.contains("```");
     if !comment.suggestion.iter().all(is_code) {
-        return Err(Argument::Suggestion);
+        return Err(ArgumentProblem::Suggestion);
     }
     Ok(LineRemark {
         start_line,
-        trigger: cut(&comment.trigger, LINE_CHARS),
-        why: cut(&comment.why, LINE_CHARS),
+        trigger: truncate_text(&comment.trigger, LINE_CHARS),
+        why: truncate_text(&comment.why, LINE_CHARS),
         ..comment
     })
 }
@@ -135,7 +138,7 @@ mod tests {
         let comments: Vec<Value> = (1..=7)
             .map(|line| comment(line, if line == 7 { "blocking" } else { "advice" }))
             .collect();
-        let review = parse(&json!({"summary": "Fine.", "comments": comments})).unwrap();
+        let review = parse_comments(&json!({"summary": "Fine.", "comments": comments})).unwrap();
         let lines: Vec<u32> = review.comments.iter().map(|comment| comment.line).collect();
         assert_eq!(lines, [7, 1, 2, 3, 4]);
         assert!(review.is_blocking());
@@ -146,23 +149,23 @@ mod tests {
         let of = |start: u32, line: u32| {
             let mut range = comment(line, "advice");
             range["start_line"] = json!(start);
-            let review = parse(&json!({"summary": "Fine.", "comments": [range]}));
+            let review = parse_comments(&json!({"summary": "Fine.", "comments": [range]}));
             review.map(|review| review.comments[0].lines())
         };
         assert_eq!(of(2, 4).unwrap(), 2..=4);
         assert_eq!(of(4, 4).unwrap(), 4..=4);
-        assert!(matches!(of(5, 4), Err(Argument::Range)));
-        assert!(matches!(of(1, 21), Err(Argument::Range)));
-        assert!(matches!(of(0, u32::MAX), Err(Argument::Range)));
+        assert!(matches!(of(5, 4), Err(ArgumentProblem::Range)));
+        assert!(matches!(of(1, 21), Err(ArgumentProblem::Range)));
+        assert!(matches!(of(0, u32::MAX), Err(ArgumentProblem::Range)));
     }
 
     #[test]
     fn suggestion_with_fence_is_refused() {
         let mut fenced = comment(1, "advice");
         fenced["suggestion"] = json!("x\n```\n@everyone");
-        let wrong = parse(&json!({"summary": "Fine.", "comments": [fenced]}));
-        assert!(matches!(wrong, Err(Argument::Suggestion)), "{wrong:?}");
-        let wrong = parse(&json!({"summary": " "}));
-        assert!(matches!(wrong, Err(Argument::Summary)), "{wrong:?}");
+        let wrong = parse_comments(&json!({"summary": "Fine.", "comments": [fenced]}));
+        assert!(matches!(wrong, Err(ArgumentProblem::Suggestion)), "{wrong:?}");
+        let wrong = parse_comments(&json!({"summary": " "}));
+        assert!(matches!(wrong, Err(ArgumentProblem::Summary)), "{wrong:?}");
     }
 }

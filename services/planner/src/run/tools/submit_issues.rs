@@ -6,34 +6,34 @@ use domain::{JobRequest, PlannedIssue};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, arguments, cut, lines, noted};
-use crate::run::machine::{Argument, Call, RunState, Step, Tool};
+use super::{LINE_CHARS, note_exit, parse_input, truncate_lines, truncate_text};
+use crate::run::machine::{ArgumentProblem, PlannerRunState, PlannerTool, RunStep, TurnCall};
 
 const TITLE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 8_000;
 
-pub(in crate::run) const TOOL: Tool = Tool {
+pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
     name: "submit_issues",
     ends_work: true,
-    act,
+    act: handle_call,
 };
 
-fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    noted(
+fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
+    note_exit(
         state,
         call,
-        parse(&call.call.input, request.rules.issues.most_planned),
+        parse_issues(&call.call.input, request.rules.issues.most_planned),
     )
 }
 
 #[derive(Deserialize)]
-struct Input {
-    issues: Vec<Wanted>,
+struct SubmitIssuesInput {
+    issues: Vec<IssueInput>,
 }
 
 /// Issue as a call describes it.
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct IssueInput {
     title: String,
     text: String,
     #[serde(default)]
@@ -41,17 +41,20 @@ pub(super) struct Wanted {
 }
 
 /// Parses the issues from a call, at most `most`.
-pub(in crate::run) fn parse(input: &Value, most: usize) -> Result<Vec<PlannedIssue>, Argument> {
-    let input: Input = arguments(input)?;
-    planned(input.issues, 1..=most).ok_or(Argument::Issues { most })
+pub(in crate::run) fn parse_issues(input: &Value, most: usize) -> Result<Vec<PlannedIssue>, ArgumentProblem> {
+    let input: SubmitIssuesInput = parse_input(input)?;
+    check_issues(input.issues, 1..=most).ok_or(ArgumentProblem::Issues { most })
 }
 
 /// Validates the number of issues and their content.
-pub(super) fn planned(wanted: Vec<Wanted>, count: RangeInclusive<usize>) -> Option<Vec<PlannedIssue>> {
+pub(super) fn check_issues(
+    wanted: Vec<IssueInput>,
+    count: RangeInclusive<usize>,
+) -> Option<Vec<PlannedIssue>> {
     let issues = wanted.into_iter().map(|issue| PlannedIssue {
-        title: cut(&issue.title.replace('\n', " "), TITLE_CHARS),
-        text: cut(&issue.text, TEXT_CHARS),
-        checklist: lines(issue.checklist, LINE_CHARS),
+        title: truncate_text(&issue.title.replace('\n', " "), TITLE_CHARS),
+        text: truncate_text(&issue.text, TEXT_CHARS),
+        checklist: truncate_lines(issue.checklist, LINE_CHARS),
     });
     let issues: Vec<PlannedIssue> = issues.collect();
     let is_whole = |issue: &PlannedIssue| !issue.title.is_empty() && !issue.text.is_empty();
@@ -67,7 +70,7 @@ mod tests {
     #[test]
     fn planned_issues_are_limited_and_nonempty() {
         let issue = |title: &str| json!({"title": title, "text": "Do it.", "checklist": ["one", " "]});
-        let planned = parse(&json!({"issues": [issue("A\nB")]}), 2).unwrap();
+        let planned = parse_issues(&json!({"issues": [issue("A\nB")]}), 2).unwrap();
         assert_eq!(planned[0].title, "A B");
         assert_eq!(planned[0].checklist, ["one"]);
         for issues in [
@@ -75,8 +78,8 @@ mod tests {
             json!([issue(" ")]),
             json!([issue("A"), issue("B"), issue("C")]),
         ] {
-            let refused = parse(&json!({ "issues": issues }), 2);
-            assert_eq!(refused, Err(Argument::Issues { most: 2 }));
+            let refused = parse_issues(&json!({ "issues": issues }), 2);
+            assert_eq!(refused, Err(ArgumentProblem::Issues { most: 2 }));
         }
     }
 }

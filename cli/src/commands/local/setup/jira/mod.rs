@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use domain::{Account, cause::chain};
-use jira::{Dialect, Reader, Settings, Writer, hook};
+use domain::{TrackerAccount, cause::format_error_chain};
+use jira::{JiraDialect, JiraReader, JiraWriter, Settings, hook};
 use secrecy::ExposeSecret;
 
-use super::{Known, ask, hook_url, say, store::Store};
+use super::{KnownSettings, build_hook_url, print_result, prompt, store::SetupStore};
 use crate::account_settings;
 
 /// Set and test the two Jira accounts, and register the webhook; a working configuration stays
@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 }
 
 /// One of the two accounts.
-struct Asked {
+struct RequestedAccount {
     section: &'static str,
     settings: Settings,
     /// Previous settings of the account.
@@ -69,35 +69,35 @@ struct Asked {
     is_new: bool,
 }
 
-pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
-    let known = Known::read(store)?;
+pub(super) async fn set_up_jira(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
+    let known = KnownSettings::read(store)?;
     let public = asked
         .public_url
         .as_deref()
-        .map(|public| hook_url(public, "Jira"))
+        .map(|public| build_hook_url(public, "Jira"))
         .transpose()?;
-    let site = match (&asked.site, pages(&known.jira_reader)) {
+    let site = match (&asked.site, find_site_pages(&known.jira_reader)) {
         (None, known) if !known.is_empty() => known.to_owned(),
         (Some(site), _) => site.clone(),
         (None, _) => ask_for_site().await?,
     };
-    let place = Place::of(&site, &asked, &known.jira_reader).await?;
-    let given = Given {
+    let place = JiraLocation::of(&site, &asked, &known.jira_reader).await?;
+    let given = AccountArguments {
         email: asked.reader_email.clone(),
         token: asked.reader_token_file.clone(),
         expires: asked.reader_expires.clone(),
     };
-    let reader = account("reader", &known.jira_reader, &place, given).await?;
-    let found = Reader::new(&reader.settings)?.myself().await;
-    let reads = tried("reader", found, &reader.settings)?;
-    let given = Given {
+    let reader = resolve_account("reader", &known.jira_reader, &place, given).await?;
+    let found = JiraReader::new(&reader.settings)?.myself().await;
+    let reads = report_account("reader", found, &reader.settings)?;
+    let given = AccountArguments {
         email: asked.writer_email.clone(),
         token: asked.writer_token_file.clone(),
         expires: asked.writer_expires.clone(),
     };
-    let writer = account("writer", &known.jira_writer, &place, given).await?;
-    let found = Writer::new(&writer.settings)?.myself().await;
-    let writes = tried("writer", found, &writer.settings)?;
+    let writer = resolve_account("writer", &known.jira_writer, &place, given).await?;
+    let found = JiraWriter::new(&writer.settings)?.myself().await;
+    let writes = report_account("writer", found, &writer.settings)?;
     if reads.id == writes.id {
         bail!(
             "reader and writer are both {}; they must be two accounts",
@@ -106,11 +106,13 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     }
     // Both accounts are tested before the first one is stored.
     for account in [&reader, &writer] {
-        keep(store, account)?;
+        store_account(store, account)?;
     }
-    let secret = webhook::secret(store, &known)?;
-    store.set(&[account_settings::own_accounts(&[reads.id, writes.id])])?;
-    Box::pin(requesters::choose(
+    let secret = webhook::find_or_create_secret(store, &known)?;
+    store.set(&[account_settings::build_own_accounts_setting(&[
+        reads.id, writes.id,
+    ])])?;
+    Box::pin(requesters::choose_requesters(
         asked.requesters.clone(),
         &known,
         &reader.settings,
@@ -119,23 +121,23 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     .await?;
     match public {
         Some(_) if !place.jira.signs_webhooks() => {
-            say(&format!(
+            print_result(&format!(
                 "webhook  none: {} does not sign its webhooks, as 10.0 and later do, and what is not signed is refused",
                 place.jira
             ));
-            say("         polls find what happens");
+            print_result("         polls find what happens");
             Ok(())
         }
-        Some(url) => webhook::set_up(&asked, store, &place, &url, &secret).await,
+        Some(url) => webhook::set_up_webhook(&asked, store, &place, &url, &secret).await,
         None => {
-            say("webhook  none: polls find what happens; --public-url URL makes it instant");
+            print_result("webhook  none: polls find what happens; --public-url URL makes it instant");
             Ok(())
         }
     }
 }
 
 /// Base URL of the site's web pages.
-fn pages(known: &Settings) -> &str {
+fn find_site_pages(known: &Settings) -> &str {
     match known.site_url.as_str() {
         "" => &known.base_url,
         site => site,
@@ -143,37 +145,37 @@ fn pages(known: &Settings) -> &str {
 }
 
 /// Site with its pages, its API and its kind of Jira.
-struct Place {
+struct JiraLocation {
     site: String,
     base_url: String,
-    jira: hook::Site,
+    jira: hook::JiraSite,
 }
 
-impl Place {
+impl JiraLocation {
     /// Place of the site. The gateway of the settings applies only to the site of the settings.
     async fn of(site: &str, asked: &Arguments, known: &Settings) -> anyhow::Result<Self> {
         let bare = |url: &str| url.trim_end_matches('/').to_owned();
         let site = bare(site);
         let base_url = match asked.gateway.as_deref() {
             Some(gateway) => bare(gateway),
-            None if bare(pages(known)) == site => bare(&known.base_url),
+            None if bare(find_site_pages(known)) == site => bare(&known.base_url),
             None => site.clone(),
         };
         let is_known = bare(&known.base_url) == base_url;
         let otherwise = match asked.data_center {
-            true => Dialect::DataCenter,
+            true => JiraDialect::DataCenter,
             false if is_known => known.deployment,
-            false => Dialect::Cloud,
+            false => JiraDialect::Cloud,
         };
-        let jira = which(&site, otherwise).await;
-        if asked.data_center && jira.dialect == Dialect::Cloud {
+        let jira = detect_site(&site, otherwise).await;
+        if asked.data_center && jira.dialect == JiraDialect::Cloud {
             bail!("{site} is a Jira Cloud; leave --data-center out");
         }
-        if jira.dialect == Dialect::DataCenter {
+        if jira.dialect == JiraDialect::DataCenter {
             if asked.gateway.is_some() {
                 bail!("{site} is a {jira}, which has no gateway; leave --gateway out");
             }
-            say(&format!("site     {jira} at {site}"));
+            print_result(&format!("site     {jira} at {site}"));
         }
         Ok(Self { site, base_url, jira })
     }
@@ -189,34 +191,39 @@ impl Place {
 
 /// Kind of Jira that the site reports, else `otherwise`. If the site is unreachable, the test of the accounts reports the
 /// reason.
-async fn which(site: &str, otherwise: Dialect) -> hook::Site {
+async fn detect_site(site: &str, otherwise: JiraDialect) -> hook::JiraSite {
     let asked = Settings {
         base_url: site.to_owned(),
         ..Settings::default()
     };
-    match hook::site(&asked).await {
+    match hook::fetch_site(&asked).await {
         Ok(site) => site,
         Err(error) => {
-            say(&format!(
+            print_result(&format!(
                 "site     {site} does not say which Jira it is ({}); taken for a {}",
-                chain(&error),
-                hook::Site::unknown(otherwise)
+                format_error_chain(&error),
+                hook::JiraSite::unknown(otherwise)
             ));
-            hook::Site::unknown(otherwise)
+            hook::JiraSite::unknown(otherwise)
         }
     }
 }
 
 /// Arguments for one account.
-struct Given {
+struct AccountArguments {
     email: Option<String>,
     token: Option<PathBuf>,
     expires: Option<String>,
 }
 
 /// Account of the settings, unless the arguments name another one.
-async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> anyhow::Result<Asked> {
-    let Given {
+async fn resolve_account(
+    role: &str,
+    known: &Settings,
+    place: &JiraLocation,
+    given: AccountArguments,
+) -> anyhow::Result<RequestedAccount> {
+    let AccountArguments {
         email,
         token,
         expires,
@@ -230,7 +237,7 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
         && known.deployment == place.jira.dialect;
     // An unchanged account is tested, but not stored again.
     if is_known && email.is_none() && token.is_none() && expires.is_none() {
-        return Ok(Asked {
+        return Ok(RequestedAccount {
             section,
             settings: known.clone(),
             before: known.clone(),
@@ -239,22 +246,22 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
     }
     let flag = format!("--{role}-email");
     let (email, question) = match place.jira.dialect {
-        Dialect::Cloud => {
+        JiraDialect::Cloud => {
             let question = format!("Address of the account that is the {role}");
-            let email = ask::text(email, &flag, &question).await?;
+            let email = prompt::ask_text(email, &flag, &question).await?;
             let question = format!("API token of {email}");
             (email, question)
         }
-        Dialect::DataCenter if email.is_some() => {
+        JiraDialect::DataCenter if email.is_some() => {
             bail!("{flag}: {} has personal access tokens alone", place.jira)
         }
-        Dialect::DataCenter => {
+        JiraDialect::DataCenter => {
             let question = format!("Personal access token of the account that is the {role}");
             (String::new(), question)
         }
     };
     let flag = format!("--{role}-token-file");
-    let api_token = ask::secret(token.as_deref(), &flag, &question).await?;
+    let api_token = prompt::ask_secret(token.as_deref(), &flag, &question).await?;
     let question = "Day on which this token ends, e.g. 2027-01-31 (empty: not known)";
     let settings = Settings {
         base_url: place.base_url.clone(),
@@ -268,7 +275,7 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
     settings
         .check(section)
         .map_err(|(key, problem)| anyhow::anyhow!("{key}: {problem}"))?;
-    Ok(Asked {
+    Ok(RequestedAccount {
         section,
         settings,
         before: known.clone(),
@@ -279,13 +286,13 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
 /// Day from the flag or from the user; an invalid answer is asked again.
 async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<String> {
     let is_given = given.is_some();
-    let mut answer = ask::optional(given, question).await?;
+    let mut answer = prompt::ask_optional_text(given, question).await?;
     // The check of the account rejects an invalid flag.
     while !is_given && !answer.is_empty() && !jira::is_day(&answer) {
-        say(&format!(
+        print_result(&format!(
             "         {answer:?} is not a day of the form 2027-01-31"
         ));
-        answer = ask::optional(None, question).await?;
+        answer = prompt::ask_optional_text(None, question).await?;
     }
     Ok(answer)
 }
@@ -293,39 +300,43 @@ async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<St
 /// Site from the user; an invalid address is asked again.
 async fn ask_for_site() -> anyhow::Result<String> {
     loop {
-        let answer = ask::text(None, "--site", "Jira site, e.g. https://acme.atlassian.net").await?;
+        let answer = prompt::ask_text(None, "--site", "Jira site, e.g. https://acme.atlassian.net").await?;
         let url = url::Url::parse(&answer).ok();
         if url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
             return Ok(answer);
         }
-        say(&format!(
+        print_result(&format!(
             "         {answer:?} is not an address such as https://acme.atlassian.net"
         ));
     }
 }
 
 /// Identity of the account. The error contains the page on which its tokens are made.
-fn tried(role: &str, found: Result<Account, jira::Error>, settings: &Settings) -> anyhow::Result<Account> {
+fn report_account(
+    role: &str,
+    found: Result<TrackerAccount, jira::Error>,
+    settings: &Settings,
+) -> anyhow::Result<TrackerAccount> {
     let account = found.with_context(|| {
         let site = &settings.base_url;
         let page = match settings.deployment {
-            Dialect::Cloud => "https://id.atlassian.com/manage-profile/security/api-tokens".to_owned(),
-            Dialect::DataCenter => format!("Personal Access Tokens at {site}/secure/ViewProfile.jspa"),
+            JiraDialect::Cloud => "https://id.atlassian.com/manage-profile/security/api-tokens".to_owned(),
+            JiraDialect::DataCenter => format!("Personal Access Tokens at {site}/secure/ViewProfile.jspa"),
         };
         format!("the {role} account at {site} (its tokens: {page})")
     })?;
-    say(&format!(
+    print_result(&format!(
         "{role}   {} at {}",
         account.display_name, settings.base_url
     ));
     Ok(account)
 }
 
-fn keep(store: &Store, asked: &Asked) -> anyhow::Result<()> {
+fn store_account(store: &SetupStore, asked: &RequestedAccount) -> anyhow::Result<()> {
     if !asked.is_new {
         return Ok(());
     }
-    store.set(&account_settings::jira_account(
+    store.set(&account_settings::build_jira_account_settings(
         asked.section,
         &asked.settings,
         &asked.before,

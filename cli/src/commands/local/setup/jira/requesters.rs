@@ -1,15 +1,15 @@
 //! Users who may request work on Jira.
 
 use anyhow::bail;
-use domain::cause::chain;
-use jira::{Error, FoundGroups, Reader, Settings};
+use domain::cause::format_error_chain;
+use jira::{Error, FoundGroups, JiraReader, Settings};
 
-use super::{Known, ask, say};
+use super::{KnownSettings, print_result, prompt};
 use crate::{
     account_settings,
     commands::local::{
         jira_group::{EVERYBODY, GroupState, inspect_group, list_groups},
-        setup::store::Store,
+        setup::store::SetupStore,
     },
 };
 
@@ -24,11 +24,11 @@ const USUAL: [&str; 5] = [
 ];
 
 /// Stores the group of the flag, or the group that the user names, unless the settings have one.
-pub(super) async fn choose(
+pub(super) async fn choose_requesters(
     given: Option<String>,
-    known: &Known,
+    known: &KnownSettings,
     account: &Settings,
-    store: &Store,
+    store: &SetupStore,
 ) -> anyhow::Result<()> {
     let of_settings = (
         known.ingest.jira_trigger_group.trim(),
@@ -37,45 +37,45 @@ pub(super) async fn choose(
     match (of_settings, &given) {
         (("", ""), _) | (_, Some(_)) => {}
         (("", role), None) => {
-            say(&format!("asks     who has the role {role} in a ticket's project"));
+            print_result(&format!("asks     who has the role {role} in a ticket's project"));
             return Ok(());
         }
         ((group, _), None) => {
-            say(&told(group));
+            print_result(&describe_requesters(group));
             return Ok(());
         }
     }
-    let reader = Reader::new(account)?;
+    let reader = JiraReader::new(account)?;
     // The groups are only a proposal, so a failed search is ignored.
     let all = reader.find_groups("").await.unwrap_or_default();
     let mut asks_again = given.is_none();
     let group = loop {
         let group = match &given {
             Some(group) => group.trim().to_owned(),
-            None => ask_for(&all).await?,
+            None => ask_group(&all).await?,
         };
-        match problem(&reader, &group).await? {
+        match find_group_problem(&reader, &group).await? {
             None => break group,
-            Some(problem) if asks_again && ask::is_possible() => say(&format!("         {problem}")),
+            Some(problem) if asks_again && prompt::can_ask() => print_result(&format!("         {problem}")),
             Some(problem) => bail!("{FLAG} {group}: {problem}"),
         }
         asks_again = true;
     };
-    store.set(&[account_settings::requesters(&group)])?;
-    say(&told(&group));
+    store.set(&[account_settings::build_requesters_setting(&group)])?;
+    print_result(&describe_requesters(&group));
     Ok(())
 }
 
-async fn ask_for(all: &FoundGroups) -> anyhow::Result<String> {
-    if ask::is_possible() && !all.names.is_empty() {
-        say(&format!("groups   {}", list_groups(all)));
+async fn ask_group(all: &FoundGroups) -> anyhow::Result<String> {
+    if prompt::can_ask() && !all.names.is_empty() {
+        print_result(&format!("groups   {}", list_groups(all)));
     }
     let question = "Jira group whose members may ask for work (*: everybody who can act on a ticket)";
-    ask::text_with_default(None, FLAG, question, usual(all)).await
+    prompt::ask_text_with_default(None, FLAG, question, propose_group(all)).await
 }
 
 /// Proposed group.
-fn usual(all: &FoundGroups) -> Option<String> {
+fn propose_group(all: &FoundGroups) -> Option<String> {
     let named = |wanted: &&str| {
         all.names.iter().find(|name| match wanted.ends_with('-') {
             true => name.starts_with(*wanted),
@@ -86,7 +86,7 @@ fn usual(all: &FoundGroups) -> Option<String> {
 }
 
 /// Reason why members of this group could not request work.
-async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>> {
+async fn find_group_problem(reader: &JiraReader, group: &str) -> anyhow::Result<Option<String>> {
     if group == EVERYBODY {
         return Ok(None);
     }
@@ -101,11 +101,14 @@ async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>>
         }
         // `doctor` checks the group again at the end.
         Err(Error::Forbidden { .. }) => None,
-        Err(error) => bail!("the groups of Jira cannot be read: {}", chain(&error)),
+        Err(error) => bail!(
+            "the groups of Jira cannot be read: {}",
+            format_error_chain(&error)
+        ),
     })
 }
 
-fn told(group: &str) -> String {
+fn describe_requesters(group: &str) -> String {
     match group {
         EVERYBODY => "asks     everybody who can act on a ticket".to_owned(),
         group => format!("asks     members of the Jira group {group}"),
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn usual_group_of_site_is_proposed() {
         let proposed = |names: &[&str]| {
-            usual(&FoundGroups {
+            propose_group(&FoundGroups {
                 names: names.iter().map(|name| (*name).to_owned()).collect(),
                 has_more: false,
             })

@@ -2,49 +2,55 @@
 
 use anyhow::bail;
 use bootstrap::rules::RulesBook;
-use domain::cause::chain;
-use jira::{Dialect, Settings, hook};
+use domain::cause::format_error_chain;
+use jira::{JiraDialect, Settings, hook};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Arguments, Known, Place, ask, say};
+use super::{Arguments, JiraLocation, KnownSettings, print_result, prompt};
 use crate::{
     account_settings::{self, WebhookSender},
-    commands::local::setup::store::Store,
-    secrets::new_password,
+    commands::local::setup::store::SetupStore,
+    secrets::generate_password,
 };
 
 /// First secret of the settings, else a new random one, because ingest accepts no unsigned webhooks.
-pub(super) fn secret(store: &Store, known: &Known) -> anyhow::Result<SecretString> {
+pub(super) fn find_or_create_secret(
+    store: &SetupStore,
+    known: &KnownSettings,
+) -> anyhow::Result<SecretString> {
     if let Some(secret) = known.ingest.jira_webhook_secrets.first() {
         return Ok(secret.clone().into());
     }
-    let secret = SecretString::from(new_password().0);
-    store.set(&[account_settings::webhook_secret(WebhookSender::Jira, &secret)])?;
+    let secret = SecretString::from(generate_password().0);
+    store.set(&[account_settings::build_webhook_secret_setting(
+        WebhookSender::Jira,
+        &secret,
+    )])?;
     Ok(secret)
 }
 
 /// Administrator account of the site, if the user has one.
-async fn administrator(asked: &Arguments, place: &Place) -> anyhow::Result<Option<Settings>> {
+async fn ask_administrator(asked: &Arguments, place: &JiraLocation) -> anyhow::Result<Option<Settings>> {
     let file = asked.admin_token_file.as_deref();
     let (email, question) = match place.jira.dialect {
-        Dialect::Cloud => {
+        JiraDialect::Cloud => {
             let question =
                 "Address of a Jira administrator, to register the webhook (empty: you do it yourself)";
-            let email = ask::optional(asked.admin_email.clone(), question).await?;
+            let email = prompt::ask_optional_text(asked.admin_email.clone(), question).await?;
             if email.is_empty() {
                 return Ok(None);
             }
             let question = format!("API token of {email}, used once and not kept");
             (email, question)
         }
-        Dialect::DataCenter if asked.admin_email.is_some() => {
+        JiraDialect::DataCenter if asked.admin_email.is_some() => {
             bail!("--admin-email: {} has personal access tokens alone", place.jira)
         }
-        Dialect::DataCenter => {
-            let has_one = match (file, ask::is_possible()) {
+        JiraDialect::DataCenter => {
+            let has_one = match (file, prompt::can_ask()) {
                 (Some(_), _) => true,
                 (None, true) => {
-                    ask::confirm(
+                    prompt::ask_confirmation(
                         "Is there an administrator's token to register the webhook with",
                         true,
                     )
@@ -63,42 +69,44 @@ async fn administrator(asked: &Arguments, place: &Place) -> anyhow::Result<Optio
         base_url: place.site.clone(),
         deployment: place.jira.dialect,
         email,
-        api_token: ask::secret(file, "--admin-token-file", &question).await?,
+        api_token: prompt::ask_secret(file, "--admin-token-file", &question).await?,
         ..Settings::default()
     }))
 }
 
 /// Registers the webhook, or prints the steps for the user.
-pub(super) async fn set_up(
+pub(super) async fn set_up_webhook(
     asked: &Arguments,
-    store: &Store,
-    place: &Place,
+    store: &SetupStore,
+    place: &JiraLocation,
     url: &str,
     secret: &SecretString,
 ) -> anyhow::Result<()> {
     let site = &place.site;
-    let Some(admin) = administrator(asked, place).await? else {
-        say(&format!(
+    let Some(admin) = ask_administrator(asked, place).await? else {
+        print_result(&format!(
             "webhook  register it at {site}/plugins/servlet/webhooks: {url}"
         ));
-        say("         events: issue created, issue updated, comment created");
+        print_result("         events: issue created, issue updated, comment created");
         let place = store.place(WebhookSender::Jira.setting());
-        say(&format!("         its secret is in {}", place.display()));
+        print_result(&format!("         its secret is in {}", place.display()));
         return Ok(());
     };
-    let projects = projects(store)?;
-    let wanted = hook::Webhook {
+    let projects = list_project_keys(store)?;
+    let wanted = hook::WebhookRegistration {
         url,
         secret: secret.expose_secret(),
         projects: &projects,
     };
-    let is_new = hook::register(&admin, &wanted).await.map_err(|(call, error)| {
-        let page = format!("{site}/plugins/servlet/webhooks");
-        anyhow::anyhow!(
-            "{call}: {}; register the webhook {url} at {page} yourself",
-            chain(&error)
-        )
-    })?;
+    let is_new = hook::register_webhook(&admin, &wanted)
+        .await
+        .map_err(|(call, error)| {
+            let page = format!("{site}/plugins/servlet/webhooks");
+            anyhow::anyhow!(
+                "{call}: {}; register the webhook {url} at {page} yourself",
+                format_error_chain(&error)
+            )
+        })?;
     let what = if is_new {
         "registered"
     } else {
@@ -108,14 +116,14 @@ pub(super) async fn set_up(
         true => "all projects".to_owned(),
         false => projects.join(", "),
     };
-    say(&format!("webhook  {what}: {url} for {of}"));
+    print_result(&format!("webhook  {what}: {url} for {of}"));
     Ok(())
 }
 
 /// Projects of the rules on the default site. `doctor` reports invalid rules.
-fn projects(store: &Store) -> anyhow::Result<Vec<String>> {
-    let Known { rules, .. } = Known::read(store)?;
-    let Ok(book) = RulesBook::read(&rules.dir, &bootstrap::rules::Connections::default()) else {
+fn list_project_keys(store: &SetupStore) -> anyhow::Result<Vec<String>> {
+    let KnownSettings { rules, .. } = KnownSettings::read(store)?;
+    let Ok(book) = RulesBook::read(&rules.dir, &bootstrap::rules::ConfiguredInstances::default()) else {
         return Ok(Vec::new());
     };
     let at_the_site = book.repositories().filter(|rules| rules.jira.instance.is_none());

@@ -4,12 +4,12 @@ use anyhow::Context;
 use domain::TicketKey;
 use serde_json::json;
 use testkit::{
-    Step, fixture,
+    ScriptStep, fixture,
     fixture::REPOSITORY,
-    github::{Conclusion, PullRequestState, WRITER_LOGIN},
+    github::{RunConclusion, StandInPullRequest, WRITER_LOGIN},
 };
 
-use crate::crash_matrix::stage::Stage;
+use crate::crash_matrix::stage::MatrixStage;
 
 const AGENT: &str = "journeyman-agent";
 const PERSON: &str = "rita";
@@ -38,13 +38,13 @@ pub(crate) struct PeopleOfIssue {
     pushed: bool,
 }
 
-impl Stage {
+impl MatrixStage {
     pub(crate) fn set_up_issue(&self) -> anyhow::Result<()> {
         self.github
             .create_project("acme", 3, &[("Urgency", "SINGLE_SELECT", &["High"])]);
         let target = self.story.target();
         self.github.commit(REPOSITORY, target, "Next", &[])?;
-        let labels = vec![Step::call(
+        let labels = vec![ScriptStep::call(
             "submit_triage",
             json!({"labels": ["bug"], "type": "Bug", "priority": "High"}),
         )];
@@ -58,7 +58,7 @@ impl Stage {
     /// When a stand-in refuses the action.
     pub(crate) fn act_on_issue(&mut self) -> anyhow::Result<bool> {
         let Some(number) = self.people.of_issue.number else {
-            let (title, text) = fixture::ticket();
+            let (title, text) = fixture::describe_shop_ticket();
             let number = self.github.open_issue_as(REPOSITORY, PERSON, title, text)?;
             self.people.of_issue.number = Some(number);
             let repository = REPOSITORY.parse()?;
@@ -115,14 +115,14 @@ impl Stage {
     }
 
     /// Reports one CI failure of the runner, then pushes a change without checks as a user, and merges.
-    fn look_at_work(&mut self, pull: &PullRequestState, said: &str) -> anyhow::Result<()> {
+    fn look_at_work(&mut self, pull: &StandInPullRequest, said: &str) -> anyhow::Result<()> {
         let people = &mut self.people.of_issue;
         let runs_again = self.github.reruns(REPOSITORY)? == 1 && said.contains("The failed jobs run again");
         if !std::mem::replace(&mut people.failed, true) {
-            let red = [("build", Conclusion::Failure, "write: No space left on device")];
+            let red = [("build", RunConclusion::Failure, "write: No space left on device")];
             self.github.run_checks(REPOSITORY, &pull.head_sha, &red)?;
         } else if runs_again && !std::mem::replace(&mut people.ended, true) {
-            self.github.end_reruns(REPOSITORY, Conclusion::Success, "")?;
+            self.github.end_reruns(REPOSITORY, RunConclusion::Success, "")?;
         } else if !pull.draft
             && said.contains("All checks passed")
             && !std::mem::replace(&mut people.pushed, true)

@@ -1,27 +1,27 @@
 //! Check command: the runs that it needs, and the joint evaluation of their results.
 
 use domain::check::{
-    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, RemovedTest, TreeKind,
+    ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, FailedTest, RemovedTest, TreeKind,
 };
-use domain::{CheckRow, RedCheck, comparison::LostTests, text::tail};
+use domain::{CheckRow, RedCheck, comparison::LostTests, text::take_tail};
 
 use super::limits::{CHECK_S, REPEATED_MS, SLOW_MS, TAIL};
-use super::trees::{with_old_tests, without_product};
-use crate::run::machine::Checks;
+use super::trees::{tree_with_old_tests, tree_without_product};
+use crate::run::machine::RunChecks;
 
 // Offset from the numbers of repeats: such a run replaces one that failed because of infrastructure.
 const ANEW: u32 = 100;
 
 /// Command with the change that it checks.
-pub(super) struct Command<'a> {
-    pub(super) checks: &'a Checks,
+pub(super) struct CheckCommand<'a> {
+    pub(super) checks: &'a RunChecks,
     pub(super) found: &'a CheckCandidate,
     pub(super) change: Option<&'a ChangeReport>,
     /// `JUnit` files that the command writes, by the rules.
     pub(super) reports: &'a [String],
 }
 
-impl<'a> Command<'a> {
+impl<'a> CheckCommand<'a> {
     pub(super) fn spec(&self, tree: TreeKind, again: u32) -> CheckSpec {
         CheckSpec {
             command: self.found.command.clone(),
@@ -33,12 +33,12 @@ impl<'a> Command<'a> {
         }
     }
 
-    pub(super) fn result(&self, tree: TreeKind, again: u32) -> Option<&'a CheckRun> {
+    pub(super) fn result(&self, tree: TreeKind, again: u32) -> Option<&'a CompletedCheck> {
         self.made(tree, again).0
     }
 
     /// Returns the run of a tree that counts so far, and the check that is still missing for it.
-    fn made(&self, tree: TreeKind, again: u32) -> (Option<&'a CheckRun>, Option<CheckSpec>) {
+    fn made(&self, tree: TreeKind, again: u32) -> (Option<&'a CompletedCheck>, Option<CheckSpec>) {
         let spec = self.spec(tree.clone(), again);
         let run = self.checks.result(&spec);
         match run {
@@ -55,24 +55,24 @@ impl<'a> Command<'a> {
     }
 
     /// Returns the result with the change, if it depends on the code.
-    pub(super) fn telling_head(&self) -> Option<&'a CheckRun> {
+    pub(super) fn telling_head(&self) -> Option<&'a CompletedCheck> {
         self.telling(TreeKind::Head)
     }
 
-    pub(super) fn telling(&self, tree: TreeKind) -> Option<&'a CheckRun> {
+    pub(super) fn telling(&self, tree: TreeKind) -> Option<&'a CompletedCheck> {
         self.result(tree, 0).filter(|run| run.outcome.is_about_the_code())
     }
 
     /// Returns the tree of the change without its product: a test that fails there shows that the product
     /// matters.
     pub(super) fn without(&self) -> TreeKind {
-        without_product(self.change)
+        tree_without_product(self.change)
     }
 
     /// Returns the tree of the change's product with the tests and support files of the base; `None` if the
     /// change touches none of them.
     pub(super) fn old_tests(&self) -> Option<TreeKind> {
-        with_old_tests(self.change?)
+        tree_with_old_tests(self.change?)
     }
 
     /// Returns the tests that the change removes or renames visibly.
@@ -131,7 +131,7 @@ impl<'a> Command<'a> {
             return Vec::new();
         }
         match head.failing_beyond(base) {
-            Some(tests) if !tests.is_empty() || base.outcome == CheckOutcome::Red => named(&tests),
+            Some(tests) if !tests.is_empty() || base.outcome == CheckOutcome::Red => test_names(&tests),
             _ if base.outcome == CheckOutcome::Green => vec![self.found.command.clone()],
             _ => Vec::new(),
         }
@@ -170,7 +170,7 @@ impl<'a> Command<'a> {
     fn repaired(&self) -> Vec<String> {
         match (self.telling_head(), self.result(self.without(), 0)) {
             (Some(head), Some(without)) => {
-                let mut repaired = named(&without.failing_beyond(head).unwrap_or_default());
+                let mut repaired = test_names(&without.failing_beyond(head).unwrap_or_default());
                 // A skipped test does not fail either.
                 repaired.retain(|test| head.passes_now(test, without));
                 repaired
@@ -213,7 +213,7 @@ impl<'a> Command<'a> {
     /// Returns true if a test that failed on the base passes only because the change also modifies tests or
     /// their data: in its old form it fails with the change, too.
     pub(super) fn is_rewritten(&self, test: &str) -> bool {
-        let failed = |run: Option<&CheckRun>| run.and_then(|run| run.has_failed(test)) == Some(true);
+        let failed = |run: Option<&CompletedCheck>| run.and_then(|run| run.has_failed(test)) == Some(true);
         let old = self.old_tests().and_then(|tree| self.telling(tree));
         failed(self.telling(TreeKind::Base)) && failed(old)
     }
@@ -244,7 +244,7 @@ impl<'a> Command<'a> {
 
     /// Returns true if a repaired test is part of the repository in the same form.
     pub(super) fn is_own(&self, test: &str) -> bool {
-        let has_failed = |run: &CheckRun| run.has_failed(test);
+        let has_failed = |run: &CompletedCheck| run.has_failed(test);
         let at_base = self.telling(TreeKind::Base).and_then(has_failed) == Some(true);
         let with_old = self
             .old_tests()
@@ -282,7 +282,7 @@ impl<'a> Command<'a> {
             return Vec::new();
         };
         let at_base = |test: &&FailedTest| base.failing.iter().any(|known| known.id == test.id);
-        let mut tests = named(&head.failing.iter().filter(at_base).collect::<Vec<_>>());
+        let mut tests = test_names(&head.failing.iter().filter(at_base).collect::<Vec<_>>());
         tests.retain(|test| !flaky.contains(test));
         tests
     }
@@ -327,7 +327,7 @@ impl<'a> Command<'a> {
         };
         (!tests.is_empty() || !lost.is_empty()).then(|| RedCheck {
             command: self.found.command.clone(),
-            output_tail: tail(&head.output_tail, TAIL),
+            output_tail: take_tail(&head.output_tail, TAIL),
             tests,
             missing_count: lost.count,
             missing: lost.names,
@@ -337,10 +337,10 @@ impl<'a> Command<'a> {
 
 /// Returns true for an infrastructure failure that a second run may heal. A slow run would cost the same
 /// time again.
-fn is_worth_another(run: &CheckRun) -> bool {
+fn is_worth_another(run: &CompletedCheck) -> bool {
     run.outcome == CheckOutcome::Infra && run.duration_ms < REPEATED_MS
 }
 
-fn named(tests: &[&FailedTest]) -> Vec<String> {
+fn test_names(tests: &[&FailedTest]) -> Vec<String> {
     tests.iter().map(|test| test.id.clone()).collect()
 }

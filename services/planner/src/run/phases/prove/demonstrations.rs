@@ -1,34 +1,36 @@
 //! Verifies the output that the model claims for commands, with the change and at the base.
 
-use domain::check::{CheckRun, CheckSpec, TreeKind};
-use domain::{Demonstrated, Demonstration, Handover};
+use domain::check::{CheckSpec, CompletedCheck, TreeKind};
+use domain::{DemonstrationClaim, DemonstrationResult, WorkHandover};
 
 use super::limits::{DEMONSTRATION_S, SEEN};
-use crate::run::machine::Checks;
+use crate::run::machine::RunChecks;
 
 /// Returns the first missing run.
-pub(super) fn missing(checks: &Checks, handover: &Handover) -> Option<CheckSpec> {
+pub(super) fn missing_demonstration(checks: &RunChecks, handover: &WorkHandover) -> Option<CheckSpec> {
     let trees = [TreeKind::Head, TreeKind::Base];
-    let runs = handover
-        .demonstrations
-        .iter()
-        .flat_map(|said| trees.each_ref().map(|tree| spec(said, tree.clone())));
+    let runs = handover.demonstrations.iter().flat_map(|said| {
+        trees
+            .each_ref()
+            .map(|tree| demonstration_spec(said, tree.clone()))
+    });
     runs.into_iter().find(|spec| checks.result(spec).is_none())
 }
 
 /// Returns the result of each demonstration.
-pub(super) fn seen(checks: &Checks, handover: &Handover) -> Vec<Demonstrated> {
+pub(super) fn demonstration_results(checks: &RunChecks, handover: &WorkHandover) -> Vec<DemonstrationResult> {
     let said = handover.demonstrations.iter();
-    said.filter_map(|said| look(checks, said)).collect()
+    said.filter_map(|said| demonstration_result(checks, said))
+        .collect()
 }
 
-fn look(checks: &Checks, said: &Demonstration) -> Option<Demonstrated> {
-    let head = checks.result(&spec(said, TreeKind::Head))?;
-    let base = checks.result(&spec(said, TreeKind::Base))?;
+fn demonstration_result(checks: &RunChecks, said: &DemonstrationClaim) -> Option<DemonstrationResult> {
+    let head = checks.result(&demonstration_spec(said, TreeKind::Head))?;
+    let base = checks.result(&demonstration_spec(said, TreeKind::Base))?;
     let is_there = is_telling(head) && head.output_tail.contains(&said.prints);
     // Truncated output may have contained the text, and an interrupted command may have printed it later.
     let is_new = is_telling(base) && !base.truncated && !base.output_tail.contains(&said.prints);
-    Some(Demonstrated {
+    Some(DemonstrationResult {
         command: said.command.clone(),
         prints: said.prints.clone(),
         before: last_line(&base.output_tail),
@@ -37,7 +39,7 @@ fn look(checks: &Checks, said: &Demonstration) -> Option<Demonstrated> {
     })
 }
 
-fn spec(said: &Demonstration, tree: TreeKind) -> CheckSpec {
+fn demonstration_spec(said: &DemonstrationClaim, tree: TreeKind) -> CheckSpec {
     CheckSpec {
         command: said.command.clone(),
         directory: String::new(),
@@ -50,21 +52,21 @@ fn spec(said: &Demonstration, tree: TreeKind) -> CheckSpec {
 
 /// Returns true for a complete run. It need not run tests, and a command that the base lacks is evidence as
 /// well.
-const fn is_telling(run: &CheckRun) -> bool {
+const fn is_telling(run: &CompletedCheck) -> bool {
     !run.outcome.is_cut_short()
 }
 
 fn line_with(output: &str, text: &str) -> Option<String> {
     let mut lines = output.lines();
     let first = text.lines().next()?;
-    lines.find(|line| line.contains(first)).map(cut)
+    lines.find(|line| line.contains(first)).map(cut_line)
 }
 
 fn last_line(output: &str) -> String {
     let mut lines = output.lines().rev().map(str::trim);
-    cut(lines.find(|line| !line.is_empty()).unwrap_or_default())
+    cut_line(lines.find(|line| !line.is_empty()).unwrap_or_default())
 }
 
-fn cut(line: &str) -> String {
+fn cut_line(line: &str) -> String {
     line.trim().chars().take(SEEN).collect()
 }

@@ -1,14 +1,14 @@
 //! Reasons to ask the model once whether its change is what the ticket requests.
 
-use domain::check::{ChangeReport, Hunk, Level};
-use domain::{ChangeDoubt, CheckRow, Class, FileRole, TicketKind};
+use domain::check::{ChangeHunk, ChangeReport, EvidenceLevel};
+use domain::{ChangeDoubt, CheckRow, FileRole, TicketKind, WorkClass};
 
 use super::hunks::product_numbers;
 use super::limits::MOST_LINES;
-use crate::run::machine::RunState;
+use crate::run::machine::PlannerRunState;
 
 /// Returns true if the ticket reports a defect.
-fn is_bug(state: &RunState) -> bool {
+fn is_bug(state: &PlannerRunState) -> bool {
     let said = state.request().map_or("", |request| request.text.kind.as_str());
     match state.intake().flatten() {
         Some(intake) => intake.kind == TicketKind::Bug,
@@ -17,7 +17,7 @@ fn is_bug(state: &RunState) -> bool {
 }
 
 /// Returns the doubts about a change of comments alone, and about one that is too large for its ticket.
-pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec<ChangeDoubt> {
+pub(super) fn size_doubts(state: &PlannerRunState, change: Option<&ChangeReport>) -> Vec<ChangeDoubt> {
     let Some(change) = change else {
         return Vec::new();
     };
@@ -30,9 +30,9 @@ pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec
     let lines = change.product_lines.saturating_add(change.test_lines);
     let [trivial, normal] = MOST_LINES;
     let most = match state.class() {
-        Class::Trivial => trivial,
-        Class::Normal => normal,
-        Class::Large => u32::MAX,
+        WorkClass::Trivial => trivial,
+        WorkClass::Normal => normal,
+        WorkClass::Large => u32::MAX,
     };
     if lines > most {
         doubts.push(ChangeDoubt::TooLarge { lines });
@@ -41,11 +41,11 @@ pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec
 }
 
 /// Returns the doubt about a bug fix that no test covers.
-pub(super) fn about_cover(
-    state: &RunState,
-    level: Level,
+pub(super) fn cover_doubt(
+    state: &PlannerRunState,
+    level: EvidenceLevel,
     rows: &[CheckRow],
-    unnoticed: &[Hunk],
+    unnoticed: &[ChangeHunk],
     change: Option<&ChangeReport>,
 ) -> Option<ChangeDoubt> {
     let change = change?;
@@ -54,5 +54,6 @@ pub(super) fn about_cover(
     let has_tests = rows
         .iter()
         .any(|row| row.head.is_about_the_code() && !row.is_worse());
-    (is_bug(state) && level == Level::E1 && has_tests && is_none_noticed).then_some(ChangeDoubt::Uncovered)
+    (is_bug(state) && level == EvidenceLevel::E1 && has_tests && is_none_noticed)
+        .then_some(ChangeDoubt::Uncovered)
 }

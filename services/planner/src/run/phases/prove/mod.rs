@@ -7,97 +7,107 @@ mod doubts;
 mod hunks;
 mod limits;
 mod trees;
-mod weakened;
+mod weakened_tests;
 
-use domain::check::{ChangeReport, CheckCandidate, CheckSpec, Finding, Hunk, Level, Severity};
+use domain::check::{
+    ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckSpec, EvidenceLevel, FindingSeverity,
+};
 use domain::{
-    ChangeDoubt, CheckRow, Demonstrated, Fact, Outside, PhaseOutput, Proof, RedCheck, Return, ShownBy,
+    ChangeDoubt, ChangeProof, CheckRow, DemonstrationResult, Fact, OutOfScopeFile, PhaseOutput, RedCheck,
+    ReturnReason, ShownBy,
 };
 
-use self::command::Command;
-use self::hunks::{Covered, covered, product_numbers};
+use self::command::CheckCommand;
+use self::hunks::{HunkCoverage, measure_coverage, product_numbers};
 use self::limits::{MOST_COMMANDS, MOST_TRIES};
-use super::back::{back, can_work, tries};
-use super::tidy::unrepaired;
-use crate::run::machine::{Action, PhaseSpec, RunState, Step};
+use super::auto_fix::failed_repairs;
+use super::return_to_work::{can_work, count_returns, go_back_to_work};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
 use crate::run::tools::widen_scope;
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_step,
+};
 
-fn next(state: &RunState) -> Step {
+fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(handover) = state.handover().filter(|_| state.proof().is_none()) else {
-        return Step::Over;
+        return RunStep::Over;
     };
     if state.is_words_alone() {
-        return Step::Over;
+        return RunStep::Over;
     }
     let checks = &state.checks;
     let Some(candidates) = &checks.candidates else {
-        return Action::FindChecks.into();
+        return RunAction::FindChecks.into();
     };
     let Some(change) = &checks.change else {
-        return Action::InspectChange.into();
+        return RunAction::InspectChange.into();
     };
-    let outside = outside(state, change.as_ref());
-    let strayed = Return::OutOfScope {
+    let outside = files_outside_scope(state, change.as_ref());
+    let strayed = ReturnReason::OutOfScope {
         files: outside.clone(),
     };
     // A change outside of the scope returns before any check runs, because checks cost minutes.
-    if !outside.is_empty() && can_work(state) && tries(state, &strayed) == 0 {
-        return back(state, strayed);
+    if !outside.is_empty() && can_work(state) && count_returns(state, &strayed) == 0 {
+        return go_back_to_work(state, strayed);
     }
     // A check that a crash interrupted continues under its id; the executor returns its result.
     if let Some(open) = checks.open() {
         let (id, check) = (open.id.clone(), open.spec.clone());
-        return Action::RunCheck { id, check }.into();
+        return RunAction::RunCheck { id, check }.into();
     }
-    let candidates = wanted(state, candidates, change.as_ref());
+    let candidates = select_commands(state, candidates, change.as_ref());
     let reports = state
         .request()
         .map_or(&[][..], |request| &request.rules.agent.reports);
-    let command = |found| Command {
+    let command = |found| CheckCommand {
         checks,
         found,
         change: change.as_ref(),
         reports,
     };
-    let commands: Vec<Command<'_>> = candidates.iter().map(command).collect();
-    if let Some(check) = commands.iter().find_map(Command::missing) {
-        return check_next(state, check);
+    let commands: Vec<CheckCommand<'_>> = candidates.iter().map(command).collect();
+    if let Some(check) = commands.iter().find_map(CheckCommand::missing) {
+        return request_check(state, check);
     }
     // Returns before the remaining checks: they would measure a change that the model must still repair.
-    if let Some(why) = red(state, &commands) {
-        return back(state, why);
+    if let Some(why) = red_return(state, &commands) {
+        return go_back_to_work(state, why);
     }
-    if let Some(check) = commands.iter().find_map(weakened::missing) {
-        return check_next(state, check);
+    if let Some(check) = commands.iter().find_map(weakened_tests::missing_old_run) {
+        return request_check(state, check);
     }
-    let findings = findings(state, &commands, change.as_ref());
-    if let Some(why) = weaker(state, &findings) {
-        return back(state, why);
+    let findings = collect_findings(state, &commands, change.as_ref());
+    if let Some(why) = weakened_return(state, &findings) {
+        return go_back_to_work(state, why);
     }
-    if let Some(why) = questioned(state, doubts::about_size(state, change.as_ref())) {
-        return back(state, why);
+    if let Some(why) = question_return(state, doubts::size_doubts(state, change.as_ref())) {
+        return go_back_to_work(state, why);
     }
-    if let Some(check) = demonstrations::missing(checks, handover) {
-        return check_next(state, check);
+    if let Some(check) = demonstrations::missing_demonstration(checks, handover) {
+        return request_check(state, check);
     }
-    let parts = change.as_ref().map(|change| covered(change, &commands));
+    let parts = change.as_ref().map(|change| measure_coverage(change, &commands));
     match parts {
-        Some(Covered::Missing(check)) => check_next(state, check),
-        Some(Covered::Known(unnoticed)) => conclude(state, &commands, outside, unnoticed, findings),
-        None => conclude(state, &commands, outside, Vec::new(), findings),
+        Some(HunkCoverage::Missing(check)) => request_check(state, check),
+        Some(HunkCoverage::Known(unnoticed)) => finish_proof(state, &commands, outside, unnoticed, findings),
+        None => finish_proof(state, &commands, outside, Vec::new(), findings),
     }
 }
 
-fn check_next(state: &RunState, check: CheckSpec) -> Step {
+fn request_check(state: &PlannerRunState, check: CheckSpec) -> RunStep {
     let id = state.next_id();
-    Action::Record(Fact::CheckRequested { id, check }).into()
+    RunAction::Record(Fact::CheckRequested { id, check }).into()
 }
 
 /// Returns the first commands. If the change touches contract files, the end-to-end checks of the rules are
 /// added.
-fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeReport>) -> Vec<CheckCandidate> {
+fn select_commands(
+    state: &PlannerRunState,
+    found: &[CheckCandidate],
+    change: Option<&ChangeReport>,
+) -> Vec<CheckCandidate> {
     let mut wanted: Vec<CheckCandidate> = found.iter().take(MOST_COMMANDS).cloned().collect();
     let (Some(request), Some(change)) = (state.request(), change) else {
         return wanted;
@@ -118,11 +128,11 @@ fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeRepo
 
 /// Returns the changed files outside of the scope. Commands may write anywhere, so the real difference
 /// counts.
-fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
+fn files_outside_scope(state: &PlannerRunState, change: Option<&ChangeReport>) -> Vec<OutOfScopeFile> {
     let (Some(request), Some(change)) = (state.request(), change) else {
         return Vec::new();
     };
-    let scope = widen_scope::scope(state, request);
+    let scope = widen_scope::run_scope(state, request);
     change
         .changed
         .iter()
@@ -131,14 +141,18 @@ fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
 }
 
 /// Returns the work to the model if checks are worse with the change.
-fn red(state: &RunState, commands: &[Command<'_>]) -> Option<Return> {
-    let checks: Vec<RedCheck> = commands.iter().filter_map(Command::red).collect();
-    let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
-    (is_red && can_work(state) && tries(state, &red) < MOST_TRIES).then_some(red)
+fn red_return(state: &PlannerRunState, commands: &[CheckCommand<'_>]) -> Option<ReturnReason> {
+    let checks: Vec<RedCheck> = commands.iter().filter_map(CheckCommand::red).collect();
+    let (is_red, red) = (!checks.is_empty(), ReturnReason::Red { checks });
+    (is_red && can_work(state) && count_returns(state, &red) < MOST_TRIES).then_some(red)
 }
 
 /// Returns everything that weakens checks, from the text of files and from the runs of tests.
-fn findings(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Vec<Finding> {
+fn collect_findings(
+    state: &PlannerRunState,
+    commands: &[CheckCommand<'_>],
+    change: Option<&ChangeReport>,
+) -> Vec<ChangeFinding> {
     let ticket = state.request().map(|request| {
         let comments = request
             .text
@@ -156,38 +170,38 @@ fn findings(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeRe
     let ticket = ticket.unwrap_or_default();
     let shown = commands
         .iter()
-        .flat_map(|command| weakened::findings(command, &ticket));
-    let mut found: Vec<Finding> = shown.collect();
+        .flat_map(|command| weakened_tests::weakened_findings(command, &ticket));
+    let mut found: Vec<ChangeFinding> = shown.collect();
     found.extend(change.map(|change| change.findings.clone()).unwrap_or_default());
     // Most severe first; otherwise the order is kept.
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
 }
 
-fn weaker(state: &RunState, findings: &[Finding]) -> Option<Return> {
-    let is_serious = |finding: &Finding| finding.severity == Severity::Block;
-    let weakened = Return::Weakened {
+fn weakened_return(state: &PlannerRunState, findings: &[ChangeFinding]) -> Option<ReturnReason> {
+    let is_serious = |finding: &ChangeFinding| finding.severity == FindingSeverity::Block;
+    let weakened = ReturnReason::Weakened {
         findings: findings.to_vec(),
     };
     let is_told = findings.iter().any(is_serious) && can_work(state);
-    (is_told && tries(state, &weakened) == 0).then_some(weakened)
+    (is_told && count_returns(state, &weakened) == 0).then_some(weakened)
 }
 
-fn questioned(state: &RunState, doubts: Vec<ChangeDoubt>) -> Option<Return> {
+fn question_return(state: &PlannerRunState, doubts: Vec<ChangeDoubt>) -> Option<ReturnReason> {
     let is_doubted = !doubts.is_empty() && can_work(state);
-    let questioned = Return::Questioned { doubts };
-    (is_doubted && tries(state, &questioned) == 0).then_some(questioned)
+    let questioned = ReturnReason::Questioned { doubts };
+    (is_doubted && count_returns(state, &questioned) == 0).then_some(questioned)
 }
 
-fn conclude(
-    state: &RunState,
-    commands: &[Command<'_>],
-    outside: Vec<Outside>,
-    unnoticed: Vec<Hunk>,
-    findings: Vec<Finding>,
-) -> Step {
+fn finish_proof(
+    state: &PlannerRunState,
+    commands: &[CheckCommand<'_>],
+    outside: Vec<OutOfScopeFile>,
+    unnoticed: Vec<ChangeHunk>,
+    findings: Vec<ChangeFinding>,
+) -> RunStep {
     let change = state.checks.report();
-    let row = |command: &Command<'_>| {
+    let row = |command: &CheckCommand<'_>| {
         let parts = change.map_or_else(Vec::new, |change| {
             command.shown_by_parts(product_numbers(change).into_iter())
         });
@@ -195,24 +209,25 @@ fn conclude(
     };
     let rows: Vec<CheckRow> = commands.iter().filter_map(row).collect();
     let handover = state.handover();
-    let demonstrations = handover.map(|handover| demonstrations::seen(&state.checks, handover));
+    let demonstrations =
+        handover.map(|handover| demonstrations::demonstration_results(&state.checks, handover));
     let demonstrations = demonstrations.unwrap_or_default();
-    let level = level(&rows, &demonstrations, &findings);
-    let doubt = doubts::about_cover(state, level, &rows, &unnoticed, change);
-    if let Some(why) = questioned(state, doubt.into_iter().collect()) {
-        return back(state, why);
+    let level = evidence_level(&rows, &demonstrations, &findings);
+    let doubt = doubts::cover_doubt(state, level, &rows, &unnoticed, change);
+    if let Some(why) = question_return(state, doubt.into_iter().collect()) {
+        return go_back_to_work(state, why);
     }
-    let proof = Proof {
+    let proof = ChangeProof {
         level,
-        shown_by: (level == Level::E3).then(|| shown_by(&rows, commands)),
+        shown_by: (level == EvidenceLevel::E3).then(|| origin_of_evidence(&rows, commands)),
         rows,
         demonstrations,
         findings,
         outside,
         unnoticed,
-        unrepaired: unrepaired(state),
+        unrepaired: failed_repairs(state),
     };
-    Action::Record(Fact::PhaseFinished {
+    RunAction::Record(Fact::PhaseFinished {
         output: PhaseOutput::Prove {
             proof: Box::new(proof),
         },
@@ -222,7 +237,7 @@ fn conclude(
 
 /// Returns the origin of the tests that show the change. An existing, unmodified test is stronger evidence
 /// than one from the change.
-fn shown_by(rows: &[CheckRow], commands: &[Command<'_>]) -> ShownBy {
+fn origin_of_evidence(rows: &[CheckRow], commands: &[CheckCommand<'_>]) -> ShownBy {
     let is_own = |test: &String| commands.iter().any(|command| command.is_own(test));
     match rows.iter().flat_map(|row| &row.mended).any(is_own) {
         true => ShownBy::OwnTests,
@@ -230,10 +245,14 @@ fn shown_by(rows: &[CheckRow], commands: &[Command<'_>]) -> ShownBy {
     }
 }
 
-fn level(rows: &[CheckRow], demonstrations: &[Demonstrated], findings: &[Finding]) -> Level {
+fn evidence_level(
+    rows: &[CheckRow],
+    demonstrations: &[DemonstrationResult],
+    findings: &[ChangeFinding],
+) -> EvidenceLevel {
     // If runs show that tests were silenced or weakened, no test of the change counts.
-    let is_untrue = |finding: &Finding| {
-        finding.severity == Severity::Block
+    let is_untrue = |finding: &ChangeFinding| {
+        finding.severity == FindingSeverity::Block
             && matches!(finding.kind.as_str(), "test_silenced" | "test_weakened")
     };
     let is_worse = rows.iter().any(CheckRow::is_worse) || findings.iter().any(is_untrue);
@@ -243,9 +262,9 @@ fn level(rows: &[CheckRow], demonstrations: &[Demonstrated], findings: &[Finding
     let is_seen = demonstrations.iter().any(|seen| seen.is_shown);
     let is_telling = rows.iter().any(|row| row.head.is_about_the_code());
     match (is_shown && !is_worse, is_seen && !is_worse, is_telling) {
-        (true, ..) => Level::E3,
-        (false, true, _) => Level::E2,
-        (false, false, true) => Level::E1,
-        (false, false, false) => Level::E0,
+        (true, ..) => EvidenceLevel::E3,
+        (false, true, _) => EvidenceLevel::E2,
+        (false, false, true) => EvidenceLevel::E1,
+        (false, false, false) => EvidenceLevel::E0,
     }
 }

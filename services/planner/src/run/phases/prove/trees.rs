@@ -5,7 +5,7 @@ use domain::check::{ChangeReport, TreeKind};
 
 /// Returns the change without its product: the base with the changed tests and the files that test runs
 /// read. The base if the change has neither.
-pub(super) fn without_product(change: Option<&ChangeReport>) -> TreeKind {
+pub(super) fn tree_without_product(change: Option<&ChangeReport>) -> TreeKind {
     let Some(change) = change else {
         return TreeKind::Base;
     };
@@ -22,13 +22,13 @@ pub(super) fn without_product(change: Option<&ChangeReport>) -> TreeKind {
     TreeKind::HeadWithBase {
         head: change.tree.clone(),
         paths: product.map(|file| file.path.clone()).filter(is_product).collect(),
-        hunks: numbers(change, |path, is_test| !is_test && mixed.contains(&path)),
+        hunks: hunk_numbers(change, |path, is_test| !is_test && mixed.contains(&path)),
     }
 }
 
 /// Returns the change's product with tests and support files of the base; `None` if the change touches
 /// neither.
-pub(super) fn with_old_tests(change: &ChangeReport) -> Option<TreeKind> {
+pub(super) fn tree_with_old_tests(change: &ChangeReport) -> Option<TreeKind> {
     let paths = [
         change.test_files.as_slice(),
         &change.removed_test_files,
@@ -36,7 +36,7 @@ pub(super) fn with_old_tests(change: &ChangeReport) -> Option<TreeKind> {
     ]
     .concat();
     let mixed = mixed_files(change);
-    let hunks = numbers(change, |path, is_test| is_test && mixed.contains(&path));
+    let hunks = hunk_numbers(change, |path, is_test| is_test && mixed.contains(&path));
     (!paths.is_empty() || !hunks.is_empty()).then(|| TreeKind::HeadWithBase {
         head: change.tree.clone(),
         paths,
@@ -60,7 +60,7 @@ fn mixed_files(change: &ChangeReport) -> Vec<&str> {
     paths
 }
 
-fn numbers(change: &ChangeReport, is_it: impl Fn(&str, bool) -> bool) -> Vec<u32> {
+fn hunk_numbers(change: &ChangeReport, is_it: impl Fn(&str, bool) -> bool) -> Vec<u32> {
     let numbered = (0_u32..).zip(&change.hunks);
     numbered
         .filter(|(_, hunk)| is_it(&hunk.path, hunk.is_test))

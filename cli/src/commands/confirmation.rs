@@ -1,0 +1,67 @@
+//! Confirmation of irreversible changes: shows the loss and asks.
+
+use std::process::ExitCode;
+
+use api::{ApiAction, Client};
+use clap::Args;
+
+use super::{
+    EXIT_SETTINGS,
+    dry_run::{DryRun, perform_act},
+    print_error, prompt,
+};
+
+/// Confirmation option of destructive commands.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct ConfirmationOption {
+    /// Do not ask first; required without a terminal
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl ConfirmationOption {
+    /// Exit code when confirmation is missing and there is no terminal for the question.
+    pub(super) fn refused(self, DryRun { dry_run }: DryRun) -> Option<ExitCode> {
+        if self.yes || dry_run || prompt::can_ask() {
+            return None;
+        }
+        print_error(
+            "journeyman: --yes is missing, and there is no terminal to ask at; --dry-run shows what would be lost",
+        );
+        Some(ExitCode::from(EXIT_SETTINGS))
+    }
+
+    /// Performs the change after the user has seen its effects and confirmed them.
+    pub(super) async fn perform(
+        self,
+        client: &Client,
+        act: ApiAction<'_>,
+        dry: DryRun,
+        done: &str,
+    ) -> anyhow::Result<ExitCode> {
+        if !dry.dry_run && !self.is_meant(client, act).await? {
+            return Ok(ExitCode::FAILURE);
+        }
+        perform_act(client, act, dry, done).await
+    }
+
+    /// True when the flag or the user at the terminal confirms the change.
+    pub(super) async fn is_meant(self, client: &Client, act: ApiAction<'_>) -> anyhow::Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
+        let would = client.would(act).await?;
+        // A change without effects needs no question.
+        if would.is_empty() {
+            return Ok(true);
+        }
+        would
+            .iter()
+            .for_each(|line| print_error(&format!("this would {line}")));
+        let is_meant = prompt::ask_confirmation("Do it?", false).await?;
+        if !is_meant {
+            print_error("journeyman: nothing was done");
+        }
+        Ok(is_meant)
+    }
+}

@@ -1,0 +1,99 @@
+//! Environment of the services for work on a folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use bootstrap::rules::{ConfiguredInstances, RulesBook};
+use domain::TicketKey;
+use git::{FolderHead, FolderRepository};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{super::one_shot::refuse_problems, model::FolderRunSettings, state::FolderState};
+use crate::local::StartPlan;
+
+/// State, rules and settings of a folder, for one ticket.
+pub(in super::super) struct FolderEnvironment {
+    state: FolderState,
+    // Removed with the ground.
+    _rules: TempDir,
+    file: Option<PathBuf>,
+    environment: Vec<(String, String)>,
+}
+
+impl FolderEnvironment {
+    /// Reserves the folder's next number. `defaults` are rules without `repo`; `setup` are commands that replace
+    /// those of the rules.
+    ///
+    /// # Errors
+    /// Another Journeyman works on the folder, or the rules have a problem.
+    pub(in super::super) fn new(
+        folder: &FolderRepository,
+        data: Option<&Path>,
+        settings: &FolderRunSettings,
+        defaults: Option<&Path>,
+        setup: &[String],
+        write_branch: bool,
+    ) -> anyhow::Result<Self> {
+        let head = folder.head()?;
+        // Opening the state locks the folder against another process.
+        let state = FolderState::open(&folder.path(), data)?;
+        let rules = write_folder_rules(&state, &head, defaults, setup)?;
+        let environment = state.environment(settings.environment.clone(), rules.path(), write_branch);
+        Ok(Self {
+            state,
+            _rules: rules,
+            file: settings.file(),
+            environment,
+        })
+    }
+
+    /// Ticket of this work.
+    pub(in super::super) fn ticket(&self) -> &TicketKey {
+        &self.state.ticket
+    }
+
+    /// Plan for the start of the services.
+    pub(in super::super) fn plan(&self) -> StartPlan {
+        StartPlan {
+            file: self.file.clone(),
+            environment: self.environment.clone(),
+            data: self.state.data(),
+            free_ports: true,
+            ..StartPlan::default()
+        }
+    }
+}
+
+/// Rules directory of this folder: the file of defaults, and the base branch of the work.
+fn write_folder_rules(
+    state: &FolderState,
+    head: &FolderHead,
+    defaults: Option<&Path>,
+    setup: &[String],
+) -> anyhow::Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    let mut own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
+    if let (false, Some(own)) = (setup.is_empty(), own.as_object_mut()) {
+        own.insert("executor".to_owned(), json!({ "setup": setup }));
+    }
+    std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
+    let Some(defaults) = defaults else {
+        return Ok(folder);
+    };
+    std::fs::copy(defaults, folder.path().join("defaults.yaml"))
+        .with_context(|| format!("cannot read {}", defaults.display()))?;
+    let connections = ConfiguredInstances {
+        folders: [state.name.clone()].into(),
+        ..ConfiguredInstances::default()
+    };
+    refuse_problems(folder.path(), defaults, &connections)?;
+    let book = RulesBook::read(folder.path(), &connections)?;
+    if book.repositories().count() > 1 {
+        bail!(
+            "{}: rules for a folder are without repo: the folder is the repository",
+            defaults.display()
+        );
+    }
+    Ok(folder)
+}

@@ -1,0 +1,205 @@
+//! Settings that follow from a start on one machine: sockets, addresses, data folders, keys.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
+
+use anyhow::Context;
+use bootstrap::settings;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, de::IgnoredAny};
+use tokio::net::TcpListener;
+
+use crate::{hidden_paths::list_hidden_paths, secrets::generate_token};
+
+/// Subset of the settings that decides about the servers and sockets to start.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServiceSections {
+    pub(crate) nats: ServerAddress,
+    pub(crate) redis: ServerAddress,
+    ingest: ServiceListen,
+    planner: ServiceListen,
+    executor: ServiceListen,
+    reporter: ServiceListen,
+    egress: ServiceListen,
+    tls: Option<IgnoredAny>,
+}
+
+impl ServiceSections {
+    /// Rejects settings that are impossible on one machine.
+    ///
+    /// # Errors
+    /// The section `tls`: it is for services in separate processes.
+    pub(crate) fn check(&self) -> Result<(), settings::Error> {
+        match self.tls {
+            None => Ok(()),
+            Some(_) => Err(settings::Error::new(
+                "tls",
+                "is for services apart from each other: here all are one process, which speaks to itself over loopback. Leave the \
+                 section out",
+            )),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerAddress {
+    pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ServiceListen {
+    listen: Option<SocketAddr>,
+    pools: Option<serde_json::Value>,
+    gate_url: Option<String>,
+    egress_url: Option<String>,
+    hidden: settings::TextList,
+}
+
+/// Binds the sockets of the services, at the addresses of the settings or at free ports.
+pub(crate) async fn bind_all(glance: &ServiceSections, free_ports: bool) -> anyhow::Result<[TcpListener; 5]> {
+    let wanted = [
+        (&glance.ingest, 7401),
+        (&glance.planner, 7402),
+        (&glance.executor, 7403),
+        (&glance.reporter, 7404),
+        (&glance.egress, 3128),
+    ];
+    let mut bound = Vec::with_capacity(wanted.len());
+    for (listen, port) in wanted {
+        let usual = listen
+            .listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let address = if free_ports {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+        } else {
+            usual
+        };
+        let listener = TcpListener::bind(address).await;
+        bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+    }
+    bound.try_into().map_err(|_| anyhow::anyhow!("five listeners"))
+}
+
+/// Adds the settings that follow from the start: addresses, data folders, a new grant key, an API
+/// token.
+pub(crate) fn add_derived_settings(
+    environment: &mut Vec<(String, String)>,
+    glance: &ServiceSections,
+    file: Option<&Path>,
+    data: &Path,
+    listeners: [&TcpListener; 5],
+) -> anyhow::Result<SecretString> {
+    let [ingest, planner, executor, reporter, egress] = listeners.map(TcpListener::local_addr);
+    let (executor, reporter, egress) = (executor?, reporter?, egress?);
+    for (section, address) in [
+        ("INGEST", ingest?),
+        ("PLANNER", planner?),
+        ("EXECUTOR", executor),
+        ("REPORTER", reporter),
+        ("EGRESS", egress),
+    ] {
+        // Set even when configured: with free ports the bound address differs from the configured
+        // one.
+        set_variable(environment, &format!("{section}__LISTEN"), address.to_string());
+    }
+    if glance.planner.pools.is_none() {
+        set_variable(
+            environment,
+            "PLANNER__POOLS__DEFAULT",
+            format!("http://{executor}"),
+        );
+    }
+    if glance.planner.gate_url.is_none() {
+        set_variable(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
+    }
+    if glance.planner.egress_url.is_none() {
+        set_variable(environment, "PLANNER__EGRESS_URL", format!("http://{egress}"));
+    }
+    for section in ["EXECUTOR", "REPORTER"] {
+        let folder = data.join(section.to_lowercase());
+        set_default_variable(
+            environment,
+            &format!("{section}__DATA_DIR"),
+            folder.display().to_string(),
+        );
+    }
+    let hidden = list_hidden_paths(&glance.executor.hidden, data, file, environment)?;
+    set_variable(environment, "EXECUTOR__HIDDEN", hidden);
+    let keys = grant::generate_key_pair();
+    set_variable(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
+    set_variable(
+        environment,
+        "PLANNER__GRANT_KEY",
+        keys.private_key.expose_secret().to_owned(),
+    );
+    for section in ["EXECUTOR", "REPORTER", "EGRESS"] {
+        set_variable(
+            environment,
+            &format!("{section}__GRANT_KEYS__{}", keys.id),
+            keys.public_key.clone(),
+        );
+    }
+    let (token, sha256) = generate_token();
+    set_variable(environment, "INGEST__API_TOKENS__LOCAL__SHA256", sha256);
+    set_variable(environment, "INGEST__API_TOKENS__LOCAL__ROLE", "admin".to_owned());
+    Ok(token)
+}
+
+/// Sets a setting and replaces an earlier value.
+pub(crate) fn set_variable(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    environment.retain(|(other, _)| *other != name);
+    environment.push((name, value));
+}
+
+fn set_default_variable(environment: &mut Vec<(String, String)>, key: &str, value: String) {
+    let name = format!("JOURNEYMAN__{key}");
+    if !environment.iter().any(|(other, _)| *other == name) {
+        environment.push((name, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    async fn derived(given: &[(&str, &str)]) -> Vec<(String, String)> {
+        let given = given
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        crate::local::complete_settings(None, given.collect())
+            .await
+            .unwrap()
+    }
+
+    fn value<'a>(environment: &'a [(String, String)], key: &str) -> &'a str {
+        let found = environment.iter().find(|(name, _)| name == key);
+        &found.unwrap_or_else(|| panic!("{key}")).1
+    }
+
+    #[tokio::test]
+    async fn executors_get_listening_egress_address() {
+        let environment = derived(&[]).await;
+        let address = value(&environment, "JOURNEYMAN__EGRESS__LISTEN");
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+        let url = value(&environment, "JOURNEYMAN__PLANNER__EGRESS_URL");
+        assert_eq!(url, format!("http://{address}"));
+        let key_id = value(&environment, "JOURNEYMAN__PLANNER__GRANT_KEY_ID");
+        value(&environment, &format!("JOURNEYMAN__EGRESS__GRANT_KEYS__{key_id}"));
+        let elsewhere = ("JOURNEYMAN__PLANNER__EGRESS_URL", "http://proxy.example:3128");
+        let environment = derived(&[elsewhere]).await;
+        assert_eq!(value(&environment, elsewhere.0), elsewhere.1);
+    }
+
+    #[tokio::test]
+    async fn one_process_speaks_to_itself_without_certificates() {
+        let given = ["CERT", "KEY", "CA"].map(|key| (format!("JOURNEYMAN__TLS__{key}"), "a".to_owned()));
+        let refused = crate::local::complete_settings(None, given.into())
+            .await
+            .unwrap_err();
+        assert!(refused.to_string().starts_with("tls: "), "{refused}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Name, cost and progress of a fact.
+
+use super::Fact;
+use crate::SpendAmount;
+
+impl Fact {
+    /// The name in logs and listings.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::TakenOver { .. } => "taken_over",
+            Self::WorkspaceRequested { .. } => "workspace_requested",
+            Self::WorkspaceOpened { .. } => "workspace_opened",
+            Self::WorkspaceFailed { .. } => "workspace_failed",
+            Self::WorkspaceRestored { .. } => "workspace_restored",
+            Self::WentBack { .. } => "went_back",
+            Self::LimitsSet { .. } => "limits_set",
+            Self::ModelRequested { .. } => "model_requested",
+            Self::ModelReplied { .. } => "model_replied",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::BudgetRefused { .. } => "budget_refused",
+            Self::ToolRequested { .. } => "tool_requested",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::CodeFound { .. } => "code_found",
+            Self::EffortForecast { .. } => "effort_forecast",
+            Self::ChecksFound { .. } => "checks_found",
+            Self::CheckRequested { .. } => "check_requested",
+            Self::CheckRan { .. } => "check_ran",
+            Self::ChangeInspected { .. } => "change_inspected",
+            Self::PhaseFinished { .. } => "phase_finished",
+            Self::ContextCleared { .. } => "context_cleared",
+            Self::SummaryRequested { .. } => "summary_requested",
+            Self::Summarized { .. } => "summarized",
+            Self::SummaryFailed { .. } => "summary_failed",
+            Self::ClassRaised { .. } => "class_raised",
+            Self::Returned { .. } => "returned",
+            Self::HeadMoved { .. } => "head_moved",
+            Self::SnapshotTaken { .. } => "snapshot_taken",
+            Self::SnapshotFailed { .. } => "snapshot_failed",
+            Self::ReportRequested { .. } => "report_requested",
+            Self::ReportSettled { .. } => "report_settled",
+            Self::Parked { .. } => "parked",
+            Self::RetryScheduled { .. } => "retry_scheduled",
+            Self::Retried { .. } => "retried",
+            Self::Decided { .. } => "decided",
+            Self::StopRequested { .. } => "stop_requested",
+            Self::NewsArrived { .. } => "news_arrived",
+            Self::Hinted { .. } => "hinted",
+            Self::RunFinished { .. } => "run_finished",
+        }
+    }
+
+    /// Returns the cost and tokens of a model's reply. A reply without a price counts with its tokens only.
+    pub fn taken(&self) -> Option<SpendAmount> {
+        let (Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. }) = self else {
+            return None;
+        };
+        Some(SpendAmount {
+            cost_micros: reply.cost_micros.unwrap_or_default(),
+            tokens: reply.usage.input_tokens.saturating_add(reply.usage.output_tokens),
+        })
+    }
+
+    /// Returns true for a model's reply without a known price.
+    #[must_use]
+    pub const fn is_unpriced(&self) -> bool {
+        matches!(self, Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. } if reply.cost_micros.is_none())
+    }
+
+    /// Returns true when the fact proves progress beyond the point at which an earlier planner crashed: a
+    /// request is not progress, an answer is.
+    #[must_use]
+    pub const fn shows_progress(&self) -> bool {
+        // All variants are listed, so that a new fact has to be classified here.
+        match self {
+            Self::TakenOver { .. }
+            | Self::WorkspaceRequested { .. }
+            | Self::WorkspaceRestored { .. }
+            | Self::LimitsSet { .. }
+            | Self::ModelRequested { .. }
+            | Self::ToolRequested { .. }
+            | Self::SummaryRequested { .. }
+            | Self::CheckRequested { .. } => false,
+            Self::RunStarted { .. }
+            | Self::WorkspaceOpened { .. }
+            | Self::WentBack { .. }
+            | Self::WorkspaceFailed { .. }
+            | Self::ModelReplied { .. }
+            | Self::ModelFailed { .. }
+            | Self::BudgetRefused { .. }
+            | Self::ToolFinished { .. }
+            | Self::CodeFound { .. }
+            | Self::EffortForecast { .. }
+            | Self::ChecksFound { .. }
+            | Self::CheckRan { .. }
+            | Self::ChangeInspected { .. }
+            | Self::PhaseFinished { .. }
+            | Self::ContextCleared { .. }
+            | Self::Summarized { .. }
+            | Self::SummaryFailed { .. }
+            | Self::ClassRaised { .. }
+            | Self::Returned { .. }
+            | Self::HeadMoved { .. }
+            | Self::SnapshotTaken { .. }
+            | Self::SnapshotFailed { .. }
+            | Self::ReportRequested { .. }
+            | Self::ReportSettled { .. }
+            | Self::Parked { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Retried { .. }
+            | Self::Decided { .. }
+            | Self::StopRequested { .. }
+            | Self::NewsArrived { .. }
+            | Self::Hinted { .. }
+            | Self::RunFinished { .. } => true,
+        }
+    }
+}

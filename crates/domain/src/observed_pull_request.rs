@@ -1,0 +1,301 @@
+//! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
+
+use crate::{
+    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt, PullRequestRef,
+    PullRequestStatus, RepairEnd, ReviewRound, Timestamp, Trigger, TriggerReason,
+};
+
+/// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
+/// them.
+// The status is derived on demand, so there is no second record that could contradict the triggers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObservedPullRequest {
+    /// Open, merged or closed; absent: no trigger has reported it.
+    pub status: Option<PullRequestStatus>,
+    /// Its newest commit in the triggers.
+    pub head: Option<CommitId>,
+    /// The last complete checks.
+    pub checks: Option<ObservedChecks>,
+    /// The last review that requested changes or asked questions.
+    pub review: Option<ObservedReview>,
+    /// Requested reviewers with the time of the request.
+    pub awaited: Option<(Vec<String>, Timestamp)>,
+}
+
+/// Complete checks of one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedChecks {
+    /// The commit that was checked.
+    pub head: CommitId,
+    /// The combined result of the checks.
+    pub conclusion: ChecksConclusion,
+    /// The failed checks; at most 20.
+    pub failed: Vec<FailedCheck>,
+    /// URL of a page about the checks; may be empty.
+    pub page: String,
+    /// Time at which the last check ended.
+    pub at: Timestamp,
+    /// The reaction to the result.
+    pub follows: ChecksReaction,
+}
+
+/// Reaction to completed checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksReaction {
+    /// No check failed.
+    Nothing,
+    /// A run repairs the failed checks.
+    Repair,
+    /// The failed jobs run again.
+    Rerun,
+    /// People have to act.
+    Left(RepairEnd),
+}
+
+/// A review that requested changes or asked questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedReview {
+    /// Login of the reviewer.
+    pub author: String,
+    /// True when the reviewer requests changes before a merge.
+    pub asks_for_changes: bool,
+    /// Number of threads in the review.
+    pub threads: usize,
+    /// Time of the review.
+    pub at: Timestamp,
+}
+
+impl ObservedPullRequest {
+    /// Folds the triggers of a ticket, oldest first, for one of its pull requests.
+    pub fn of<'a>(pull_request: &PullRequestRef, triggers: impl IntoIterator<Item = &'a Trigger>) -> Self {
+        let mut standing = Self::default();
+        for trigger in triggers {
+            standing.apply(pull_request, trigger);
+        }
+        standing
+    }
+
+    /// Returns true when the known checks belong to an earlier commit: those of the newest are not complete.
+    pub fn is_outdated(&self) -> bool {
+        let checked = self.checks.as_ref().map(|checks| &checks.head);
+        checked.is_some() && self.head.as_ref() != checked
+    }
+
+    fn apply(&mut self, ours: &PullRequestRef, trigger: &Trigger) {
+        // A push names a branch instead of a pull request, so it is matched before the comparison of numbers.
+        if let TriggerReason::ReportSettled(settled) = &trigger.reason {
+            if let OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) = &settled.outcome
+                && *branch == ours.branch
+            {
+                self.head = Some(head.clone());
+            }
+            return;
+        }
+        let about = trigger.reason.pull_request();
+        if about.is_none_or(|about| (&about.repository, about.number) != (&ours.repository, ours.number)) {
+            return;
+        }
+        match &trigger.reason {
+            TriggerReason::ChecksCompleted(checks) => self.checked(checks, trigger.at),
+            TriggerReason::JobRequested(request) => {
+                if let Some(checks) = request.about.checks() {
+                    self.checked(checks, trigger.at);
+                }
+                if let Some(round) = request.about.round() {
+                    self.reviewed(round, trigger.at);
+                }
+            }
+            TriggerReason::HeadMoved { head, .. } => self.head = Some(head.clone()),
+            TriggerReason::PullRequestReopened { head, .. } => {
+                self.head = Some(head.clone());
+                self.status = Some(PullRequestStatus::Open);
+            }
+            TriggerReason::PullRequestMerged { .. } => self.status = Some(PullRequestStatus::Merged),
+            TriggerReason::PullRequestClosed { .. } => self.status = Some(PullRequestStatus::Closed),
+            TriggerReason::ReviewAwaited { reviewers, since, .. } => {
+                self.awaited = Some((reviewers.clone(), *since))
+            }
+            TriggerReason::MergedElsewhere { .. }
+            | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::Skipped(_)
+            | TriggerReason::StopRequested { .. }
+            | TriggerReason::RetryRequested
+            | TriggerReason::Decided(_)
+            | TriggerReason::ReportSettled(_)
+            | TriggerReason::CostAsked { .. }
+            | TriggerReason::NewsArrived(_) => {}
+        }
+    }
+
+    fn checked(&mut self, checks: &ChecksSummary, at: Timestamp) {
+        self.head = Some(checks.head.clone());
+        self.checks = Some(ObservedChecks {
+            head: checks.head.clone(),
+            conclusion: checks.conclusion,
+            failed: checks.failed.clone(),
+            page: checks.page.clone(),
+            at,
+            follows: match (checks.conclusion, checks.unrepaired) {
+                (ChecksConclusion::Success | ChecksConclusion::Absent, _) => ChecksReaction::Nothing,
+                (ChecksConclusion::Failure, Some(end)) => ChecksReaction::Left(end),
+                (ChecksConclusion::Failure, None) if checks.rerun.is_empty() => ChecksReaction::Repair,
+                (ChecksConclusion::Failure, None) => ChecksReaction::Rerun,
+            },
+        });
+    }
+
+    fn reviewed(&mut self, round: &ReviewRound, at: Timestamp) {
+        // A review ends the wait for it.
+        self.awaited = None;
+        self.review = Some(ObservedReview {
+            author: round.author.clone(),
+            asks_for_changes: round.asks_for_changes,
+            threads: round.threads.len(),
+            at,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FailureClass, OutboundId, OutboundSettled, SuspectChanges, TriggerChannel, TriggerKey};
+
+    fn ours() -> PullRequestRef {
+        PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            url: "https://github.com/acme/shop/pull/7".to_owned(),
+            branch: "fix/ENG-1".to_owned(),
+        }
+    }
+
+    fn commit(digit: &str) -> CommitId {
+        digit.repeat(40).parse().unwrap()
+    }
+
+    fn trigger(at: i64, reason: TriggerReason) -> Trigger {
+        Trigger {
+            ticket: "jira:ENG-1".parse().unwrap(),
+            key: TriggerKey::new(at.to_string()),
+            at: Timestamp::from_unix_ms(at),
+            source: TriggerChannel::Webhook,
+            actor: None,
+            seen: None,
+            reason,
+        }
+    }
+
+    fn checks(head: &str, conclusion: ChecksConclusion) -> ChecksSummary {
+        let failed = FailedCheck {
+            name: "unit".to_owned(),
+            url: String::new(),
+            log_tail: String::new(),
+            class: FailureClass::Real,
+            step: String::new(),
+            command: String::new(),
+            log: String::new(),
+        };
+        ChecksSummary {
+            pull_request: ours(),
+            head: commit(head),
+            conclusion,
+            failed: if conclusion == ChecksConclusion::Failure {
+                vec![failed]
+            } else {
+                Vec::new()
+            },
+            unrepaired: None,
+            rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: SuspectChanges::default(),
+        }
+    }
+
+    fn pushed(at: i64, branch: &str, head: &str) -> Trigger {
+        let run: crate::RunId = "jira:ENG-1@1".parse().unwrap();
+        let outcome = OutboundOutcome::Done(OutboundReceipt::Pushed {
+            branch: branch.to_owned(),
+            head: commit(head),
+        });
+        trigger(
+            at,
+            TriggerReason::ReportSettled(OutboundSettled {
+                report: OutboundId::from(run.call(1)),
+                run,
+                outcome,
+            }),
+        )
+    }
+
+    #[test]
+    fn push_makes_known_checks_outdated() {
+        let left = ChecksSummary {
+            unrepaired: Some(RepairEnd::Off),
+            ..checks("a", ChecksConclusion::Failure)
+        };
+        let mut triggers = vec![
+            pushed(1, "fix/ENG-1", "a"),
+            trigger(2, TriggerReason::ChecksCompleted(left)),
+        ];
+        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        let seen = standing.checks.clone().unwrap();
+        assert_eq!(
+            (seen.conclusion, seen.follows),
+            (ChecksConclusion::Failure, ChecksReaction::Left(RepairEnd::Off))
+        );
+        assert_eq!(
+            (seen.failed[0].name.as_str(), seen.at),
+            ("unit", Timestamp::from_unix_ms(2))
+        );
+        assert!(!standing.is_outdated());
+        triggers.push(pushed(3, "another", "c"));
+        assert!(
+            !ObservedPullRequest::of(&ours(), &triggers).is_outdated(),
+            "another branch"
+        );
+        triggers.push(pushed(4, "fix/ENG-1", "b"));
+        assert!(ObservedPullRequest::of(&ours(), &triggers).is_outdated());
+        triggers.push(trigger(
+            5,
+            TriggerReason::ChecksCompleted(checks("b", ChecksConclusion::Success)),
+        ));
+        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        assert_eq!(standing.checks.as_ref().unwrap().follows, ChecksReaction::Nothing);
+        assert_eq!((standing.is_outdated(), standing.status), (false, None));
+    }
+
+    #[test]
+    fn standing_ignores_other_pull_requests() {
+        let rerun = ChecksSummary {
+            rerun: vec![9],
+            ..checks("a", ChecksConclusion::Failure)
+        };
+        let other = ChecksSummary {
+            pull_request: PullRequestRef { number: 8, ..ours() },
+            ..checks("b", ChecksConclusion::Success)
+        };
+        let triggers = [
+            trigger(1, TriggerReason::ChecksCompleted(rerun)),
+            trigger(2, TriggerReason::ChecksCompleted(other)),
+            trigger(
+                3,
+                TriggerReason::PullRequestMerged {
+                    pull_request: ours(),
+                    by: "ada".to_owned(),
+                },
+            ),
+        ];
+        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        assert_eq!(standing.checks.unwrap().follows, ChecksReaction::Rerun);
+        assert_eq!(standing.status, Some(PullRequestStatus::Merged));
+    }
+
+    #[test]
+    fn nothing_is_known_without_a_trigger() {
+        let standing = ObservedPullRequest::of(&ours(), &[]);
+        assert_eq!(standing, ObservedPullRequest::default());
+        assert!(!standing.is_outdated());
+    }
+}

@@ -1,0 +1,56 @@
+//! Conditional reads: the cached answer is reused when GitHub confirms its `ETag`.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use domain::RepositoryName;
+use serde::de::DeserializeOwned;
+
+use super::{GitHubClient, RepositoryRequest, RequestKind};
+use crate::{
+    Error,
+    call::GitHubCall,
+    etag_cache::EtagCache,
+    limits::ApiCaller,
+    permissions::AccessKind,
+    transport::{self, GitHubAnswer},
+};
+
+impl GitHubClient {
+    /// Reads a path below the repository's address with the cache of `ETag`s. An unchanged answer comes from
+    /// memory and costs nothing of the rate limit.
+    pub(crate) async fn get_again<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+        path: &str,
+    ) -> Result<T, Error> {
+        let request = RepositoryRequest {
+            repository,
+            access,
+            path,
+            kind: RequestKind::GetAgain,
+        };
+        self.exchange(request).await?.parse()
+    }
+
+    /// Reads a path with the cached `ETag`. The cached body is used only after a 304 for this caller.
+    pub(super) async fn read_again(&self, caller: &ApiCaller, path: &str) -> Result<GitHubAnswer, Error> {
+        // `find` copies, so that the lock is free while the request runs.
+        let known = self.kept().find(path);
+        let Some((tag, body)) = known else {
+            let answer = transport::send_read(caller, GitHubCall::Get(path)).await?;
+            self.kept().keep(path, &answer);
+            return Ok(answer);
+        };
+        let answer = transport::send_read(caller, GitHubCall::GetUnless(path, &tag)).await?;
+        if answer.is_unchanged {
+            return Ok(answer.with_body(body));
+        }
+        self.kept().keep(path, &answer);
+        Ok(answer)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, EtagCache> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,198 @@
+//! Reviews of pull requests: changed files, requests and submission.
+
+use domain::{CommitId, PullRequestFile, RepositoryName};
+use serde_json::{Value, json};
+
+use crate::{
+    Error, GitHubReader, GitHubWriter, ReviewRequest,
+    client::{GitHubClient, GitHubMethod},
+    permissions::AccessKind,
+    wire::{WireCommit, WireComparison, WireFile, WireIssueEvent},
+};
+
+// GitHub's maximum number of entries per page.
+const PAGE: usize = 100;
+// GitHub lists at most 250 commits of a pull request, thus three pages.
+const MAX_COMMIT_PAGES: usize = 3;
+const MAX_FILE_PAGES: usize = 3;
+const MAX_EVENT_PAGES: usize = 10;
+
+/// Review to submit. It never approves a pull request; approval is reserved for users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewReview {
+    /// Commit that the review covers.
+    pub commit: CommitId,
+    /// True when the review requests changes before a merge.
+    pub asks_for_changes: bool,
+    /// Text in Markdown.
+    pub body: String,
+    /// Comments on lines of the new files.
+    pub comments: Vec<NewComment>,
+}
+
+/// Comment of a review on a line of the new file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewComment {
+    /// Path of the file.
+    pub path: String,
+    /// Line, counted from 1; it must be part of the pull request's diff.
+    pub line: u32,
+    /// First of several lines; `line` is then the last one.
+    pub start_line: Option<u32>,
+    /// Text in Markdown.
+    pub body: String,
+}
+
+impl NewComment {
+    fn json(&self) -> Value {
+        let mut json = json!({ "path": self.path, "line": self.line, "side": "RIGHT", "body": self.body });
+        if let Some(start) = self.start_line {
+            json["start_line"] = start.into();
+            json["start_side"] = "RIGHT".into();
+        }
+        json
+    }
+}
+
+impl GitHubReader {
+    /// Lists the first 300 files that a pull request changes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestFile>, Error> {
+        let client = self.clients.of(repository)?;
+        changed_files(client, AccessKind::Look, repository, number).await
+    }
+
+    /// Lists the first 300 files that changed between a commit and a later one.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when one of the commits is gone.
+    pub async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<PullRequestFile>, Error> {
+        let client = self.clients.of(repository)?;
+        // GitHub puts the files on the first page only. The commits are not needed, so the page holds one of
+        // them.
+        let path = format!("/compare/{base}...{head}?per_page=1&page=1");
+        let found: WireComparison = client.get(repository, AccessKind::Look, &path).await?;
+        Ok(found.files.into_iter().map(PullRequestFile::from).collect())
+    }
+
+    /// Lists the commits of a pull request, oldest first; GitHub lists at most 250.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn pull_request_commits(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<CommitId>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut commits = Vec::new();
+        for page in 1..=MAX_COMMIT_PAGES {
+            let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
+            let found: Vec<WireCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            commits.extend(found.into_iter().map(|commit| commit.sha));
+            if is_last {
+                break;
+            }
+        }
+        Ok(commits)
+    }
+
+    /// Lists the review requests of users for a pull request, oldest first, among its first 1,000 events.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn review_requests(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<ReviewRequest>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut requests = Vec::new();
+        for page in 1..=MAX_EVENT_PAGES {
+            let path = format!("/issues/{number}/events?per_page={PAGE}&page={page}");
+            let found: Vec<WireIssueEvent> = client.get_again(repository, AccessKind::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            requests.extend(found.into_iter().filter_map(WireIssueEvent::into_request));
+            if is_last {
+                break;
+            }
+        }
+        Ok(requests)
+    }
+}
+
+async fn changed_files(
+    client: &GitHubClient,
+    access: AccessKind,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<Vec<PullRequestFile>, Error> {
+    let mut files = Vec::new();
+    for page in 1..=MAX_FILE_PAGES {
+        let path = format!("/pulls/{number}/files?per_page={PAGE}&page={page}");
+        let found: Vec<WireFile> = client.get(repository, access, &path).await?;
+        let is_last = found.len() < PAGE;
+        files.extend(found.into_iter().map(PullRequestFile::from));
+        if is_last {
+            break;
+        }
+    }
+    Ok(files)
+}
+
+impl GitHubWriter {
+    /// Lists the first 300 files that a pull request changes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestFile>, Error> {
+        let client = self.clients.of(repository)?;
+        changed_files(client, AccessKind::Write, repository, number).await
+    }
+
+    /// Submits a review with all its comments at once and returns its id.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when a comment is on a line outside the diff, or the pull request is ours and the
+    /// review requests changes.
+    pub async fn submit_review(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        review: &NewReview,
+    ) -> Result<u64, Error> {
+        #[derive(serde::Deserialize)]
+        struct CreatedReview {
+            id: u64,
+        }
+        let comments: Vec<Value> = review.comments.iter().map(NewComment::json).collect();
+        let event = if review.asks_for_changes {
+            "REQUEST_CHANGES"
+        } else {
+            "COMMENT"
+        };
+        let body = json!({
+            "commit_id": review.commit.as_str(), "event": event, "body": review.body, "comments": comments,
+        });
+        let path = format!("/pulls/{number}/reviews");
+        let client = self.clients.of(repository)?;
+        let made: CreatedReview = client.write(repository, GitHubMethod::Post, &path, &body).await?;
+        Ok(made.id)
+    }
+}

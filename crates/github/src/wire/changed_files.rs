@@ -1,0 +1,62 @@
+//! JSON of changed files, commits and review requests.
+
+use domain::{CommitId, PullRequestFile};
+use serde::Deserialize;
+
+use super::{parse_instant, people::WireUser};
+use crate::ReviewRequest;
+
+#[derive(Deserialize)]
+pub(crate) struct WireFile {
+    filename: String,
+    /// Absent for binary files and very large changes.
+    patch: Option<String>,
+}
+
+impl From<WireFile> for PullRequestFile {
+    fn from(wire: WireFile) -> Self {
+        Self {
+            path: wire.filename,
+            patch: wire.patch.unwrap_or_default(),
+        }
+    }
+}
+
+/// Comparison of two commits, its files only.
+#[derive(Deserialize)]
+pub(crate) struct WireComparison {
+    /// First 300 changed files.
+    #[serde(default)]
+    pub(crate) files: Vec<WireFile>,
+}
+
+/// Commit of a pull request.
+#[derive(Deserialize)]
+pub(crate) struct WireCommit {
+    pub(crate) sha: CommitId,
+}
+
+/// Event of an issue or pull request.
+#[derive(Deserialize)]
+pub(crate) struct WireIssueEvent {
+    id: u64,
+    event: String,
+    actor: Option<WireUser>,
+    created_at: Option<String>,
+    requested_reviewer: Option<WireUser>,
+}
+
+impl WireIssueEvent {
+    /// Converts a request for a user's review; `None` for other events and for teams.
+    pub(crate) fn into_request(self) -> Option<ReviewRequest> {
+        if self.event != "review_requested" {
+            return None;
+        }
+        Some(ReviewRequest {
+            id: self.id,
+            by: self.actor.map(WireUser::into_user),
+            reviewer: self.requested_reviewer?.login,
+            at: parse_instant(self.created_at.as_deref()).unwrap_or_default(),
+        })
+    }
+}

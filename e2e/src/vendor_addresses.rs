@@ -1,0 +1,115 @@
+//! Addresses of the external services and Journeyman's accounts there, as settings.
+
+use std::path::Path;
+
+use ::github::registration::AppRole;
+use domain::CommitAuthor;
+use journeyman::account_settings::{AccountSetup, GithubApp, ModelChoice, render_variables};
+use serde::{Deserialize, Serialize};
+use testkit::{github, jira, model};
+
+/// Shared secret of the stand-ins' webhooks.
+pub const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
+
+/// Settings of tests, in addition to those of a setup: shorter pauses.
+const OVERRIDES: [(&str, &str); 3] = [
+    ("TELEMETRY__LOG_FILTER", "info"),
+    ("INGEST__CHECKS_SETTLE_S", "0"),
+    ("PLANNER__RETRY_BASE_MS", "50"),
+];
+
+/// Protocol of a model provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderDialect {
+    /// Messages interface of Anthropic.
+    #[default]
+    Anthropic,
+    /// Chat Completions interface of `OpenAI` and compatible servers.
+    OpenAi,
+}
+
+impl ProviderDialect {
+    /// Name of the dialect in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        }
+    }
+}
+
+/// Addresses of the stand-ins.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VendorAddresses {
+    /// Base URL of GitHub's REST API.
+    pub github_api: String,
+    /// Base URL of GitHub's repositories.
+    pub github_git: String,
+    /// Base URL of Jira.
+    pub jira: String,
+    /// Base URL of the scripted model.
+    pub model: String,
+}
+
+impl VendorAddresses {
+    /// Returns the settings of `journeyman setup` for these stand-ins, and those of tests, as environment
+    /// variables.
+    pub fn environment(&self, dialect: ProviderDialect, rules: &Path) -> Vec<(String, String)> {
+        let mut environment = render_variables(&self.setup(dialect).settings());
+        let rules = rules.display().to_string();
+        for (key, value) in OVERRIDES.iter().chain(&[("RULES__DIR", rules.as_str())]) {
+            environment.push((format!("JOURNEYMAN__{key}"), (*value).to_owned()));
+        }
+        environment
+    }
+
+    /// Returns the result of a setup with accounts of these stand-ins.
+    fn setup(&self, dialect: ProviderDialect) -> AccountSetup {
+        let base_url = match dialect {
+            ProviderDialect::Anthropic => self.model.clone(),
+            ProviderDialect::OpenAi => format!("{}/v1", self.model),
+        };
+        let app = |role, id| GithubApp {
+            role,
+            id,
+            private_key: Some(github::APP_PRIVATE_KEY.to_owned().into()),
+            api_url: self.github_api.clone(),
+            git_url: self.github_git.clone(),
+        };
+        let account = |email: &str, token: &str| ::jira::Settings {
+            base_url: self.jira.clone(),
+            email: email.to_owned(),
+            api_token: token.to_owned().into(),
+            ..::jira::Settings::default()
+        };
+        let number = github::account_number(github::WRITER_LOGIN);
+        let author = CommitAuthor::of_github("github.test", number, github::WRITER_LOGIN);
+        let own = [
+            github::READER_LOGIN,
+            github::WRITER_LOGIN,
+            jira::READER_ID,
+            jira::WRITER_ID,
+        ];
+        AccountSetup {
+            apps: [
+                app(AppRole::Reader, github::READER_APP_ID),
+                app(AppRole::Writer, github::WRITER_APP_ID),
+            ],
+            webhook_secrets: [(); 2].map(|()| WEBHOOK_SECRET.to_owned().into()),
+            jira: [
+                account(jira::READER_EMAIL, jira::READER_API_TOKEN),
+                account(jira::WRITER_EMAIL, jira::WRITER_API_TOKEN),
+            ],
+            own_accounts: own.map(str::to_owned).to_vec(),
+            author: author.unwrap_or_default(),
+            requesters: jira::USERS.to_owned(),
+            model: ModelChoice {
+                dialect: Some(dialect.as_str().to_owned()),
+                name: Some("scripted-model".to_owned()),
+                base_url: Some(base_url),
+                api_key: Some(model::MODEL_API_KEY.to_owned().into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Executes a tool call from its request to its stored result.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::CommitAuthor;
+use proto::executor::{
+    CallToolRequest, CallToolResponse, OutputChunk, ToolResult, ToolStatus, call_tool_response::Event,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::{
+    calls::ResultRecorder,
+    registry::WorkspaceUse,
+    responses::{run_blocking, wire_level},
+    sandbox::CommandSandbox,
+    tools::{self, ToolContext, ToolEnding, ToolOutcome},
+};
+
+/// Channel for the responses of one call.
+pub(crate) type ResponseSender<A> = mpsc::Sender<Result<A, Status>>;
+
+/// Response type of a call that streams output.
+pub(crate) trait OutputResponse: Sized {
+    /// Creates a response with a chunk of output.
+    fn output(data: Vec<u8>) -> Self;
+}
+
+/// Response type of a call that has a result.
+pub(crate) trait ResultResponse<R>: Sized {
+    /// Creates a response with the result.
+    fn result(result: R) -> Self;
+}
+
+impl OutputResponse for CallToolResponse {
+    fn output(data: Vec<u8>) -> Self {
+        let event = Some(Event::Output(OutputChunk { data }));
+        Self { event }
+    }
+}
+
+impl ResultResponse<ToolResult> for CallToolResponse {
+    fn result(result: ToolResult) -> Self {
+        let event = Some(Event::Result(result));
+        Self { event }
+    }
+}
+
+/// A tool call that runs for the first time, with everything that its task needs.
+pub(crate) struct ToolRun {
+    pub(crate) used: WorkspaceUse,
+    pub(crate) sandbox: CommandSandbox,
+    pub(crate) request: CallToolRequest,
+    pub(crate) limit: Duration,
+    pub(crate) recorder: ResultRecorder<ToolResult>,
+    pub(crate) answers: ResponseSender<CallToolResponse>,
+}
+
+/// Answers a repeated call with the result of the first one, as soon as it exists.
+pub(crate) async fn replay_result<R: Clone, A: ResultResponse<R>>(
+    used: WorkspaceUse,
+    mut result: watch::Receiver<Option<R>>,
+    answers: ResponseSender<A>,
+) {
+    let found = tokio::select! {
+        found = result.wait_for(Option::is_some) => found.ok().and_then(|found| found.clone()),
+        () = answers.closed() => None,
+    };
+    if let Some(result) = found {
+        send_result(&answers, result).await;
+    }
+    // The use prevents the deletion of the workspace until the result is sent.
+    drop(used);
+}
+
+/// Runs work to its end while it forwards output. When the caller is gone or the time limit is reached,
+/// `cancel` is cancelled, and the work ends soon afterwards.
+pub(crate) async fn run_while_awaited<R, A: OutputResponse>(
+    work: impl Future<Output = R>,
+    mut output: mpsc::Receiver<Vec<u8>>,
+    answers: &ResponseSender<A>,
+    cancel: &CancellationToken,
+    limit: Duration,
+) -> R {
+    tokio::pin!(work);
+    let deadline = tokio::time::sleep(limit);
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            result = &mut work => return result,
+            Some(data) = output.recv() => {
+                // The error is ignored: a slow reader misses chunks, but the result has the whole output.
+                let _ = answers.try_send(Ok(A::output(data)));
+            }
+            // After a cancellation only the work ends the loop; a branch that stays ready would make it spin.
+            () = answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
+            () = &mut deadline, if !cancel.is_cancelled() => cancel.cancel(),
+        }
+    }
+}
+
+/// Runs a call to its end, or until it is cancelled: the caller is gone, its deadline passed, a newer fence
+/// arrived, or the executor stops. A result is stored in any case.
+pub(crate) async fn run_tool_call(run: ToolRun) {
+    let started = Instant::now();
+    let cancel = run.used.cancel.child_token();
+    let (sink, output) = mpsc::channel(64);
+    let work = execute_tool(&run, cancel.clone(), sink);
+    let mut result = run_while_awaited(work, output, &run.answers, &cancel, run.limit).await;
+    result.duration_ms = elapsed_milliseconds(started);
+    tracing::info!(
+        run = %run.used.open.workspace.run,
+        call = run.request.call_id,
+        status = result.status().as_str_name(),
+        duration_ms = result.duration_ms,
+        "tool call ended"
+    );
+    // Stored before it is sent, so that a caller that misses the response finds the result.
+    run.recorder.finish(result.clone());
+    send_result(&run.answers, result).await;
+    if tools::is_command(&run.request.name) {
+        // A command usually follows another one, so a launcher is prepared now.
+        let workspace = &run.used.open.workspace;
+        let place = tools::command_place(workspace);
+        run.sandbox.prepare(place, &workspace.spare).await;
+    }
+}
+
+/// Returns the milliseconds since `started`.
+pub(crate) fn elapsed_milliseconds(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Sends the result. A caller that is gone repeats the call and receives the stored result.
+pub(crate) async fn send_result<R, A: ResultResponse<R>>(answers: &ResponseSender<A>, result: R) {
+    let _ = answers.send(Ok(A::result(result))).await;
+}
+
+/// Parses the commit author that the planner names. A planner of an earlier release names none, and its
+/// reporter expects the author of that release.
+fn author_of(named: &str) -> CommitAuthor {
+    named
+        .parse()
+        .unwrap_or_else(|_| CommitAuthor::of_earlier_releases())
+}
+
+async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Vec<u8>>) -> ToolResult {
+    let open = &run.used.open;
+    let tool = match tools::find_tool(&run.request.name) {
+        Ok(tool) => tool,
+        Err(text) => return build_tool_result(run, ToolOutcome::failed(text), false),
+    };
+    // Tools of one workspace run one at a time, because they share its files.
+    let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
+        return build_tool_result(
+            run,
+            ToolOutcome::cut("The call was cut before it started."),
+            false,
+        );
+    };
+    let call = ToolContext {
+        workspace: Arc::clone(&open.workspace),
+        sandbox: run.sandbox.clone(),
+        index: open.index.clone(),
+        commit_time_s: run.request.commit_time_s,
+        commit_author: author_of(&run.request.commit_author),
+        cancel,
+    };
+    let mut outcome = Box::pin(tools::run_tool(tool, call, &run.request.input_json, &sink)).await;
+    // The scan of the files is slow, and only needed after a tool that may change them.
+    if tool.read_only {
+        return build_tool_result(run, outcome, false);
+    }
+    let (changed, note) = scan_changes(run).await;
+    outcome.add(&note);
+    build_tool_result(run, outcome, changed)
+}
+
+/// Returns whether the files changed, with a note for the model.
+async fn scan_changes(run: &ToolRun) -> (bool, String) {
+    let workspace = Arc::clone(&run.used.open.workspace);
+    let looked = run_blocking(move || Ok((workspace.has_changed()?, workspace.news()))).await;
+    looked.unwrap_or_else(|status| {
+        // The call counts as a change: the planner then takes a snapshot, which reports the failure.
+        let note = format!("[the files could not be looked at: {}]", status.message());
+        (true, note)
+    })
+}
+
+fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> ToolResult {
+    let status = match outcome.ending {
+        ToolEnding::Done => ToolStatus::Ok,
+        ToolEnding::Failed => ToolStatus::Error,
+        ToolEnding::Cut => ToolStatus::Interrupted,
+    };
+    let (branch, head) = run.used.open.workspace.branch();
+    ToolResult {
+        status: status.into(),
+        content: outcome.text,
+        changed,
+        sandbox_level: wire_level(run.sandbox.level()).into(),
+        duration_ms: 0,
+        branch: branch.unwrap_or_default(),
+        head_commit: head.map(String::from).unwrap_or_default(),
+        exit_code: outcome.exit_code,
+        truncated: outcome.truncated,
+        tree: run.used.open.workspace.last_tree().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,240 @@
+//! Prepared checkout that no run has used. A workspace at another commit changes only the files that differ.
+
+use std::{
+    fs, mem,
+    path::{Path, PathBuf},
+};
+
+use domain::CommitId;
+use git::ExternalContent;
+use git2::Oid;
+
+use super::{ScopedFolder, Workspace, WorkspaceError, WorkspaceStart, scan::StatCache};
+use crate::mirror::MirrorPath;
+
+/// Files of one commit, with their git directory. Dropping it deletes its folder.
+pub(crate) struct PreparedCheckout {
+    folder: ScopedFolder,
+    commit: CommitId,
+    tree: Oid,
+    cache: StatCache,
+    elsewhere: ExternalContent,
+    /// Keeps the mirror alive, because the git directory reads its objects.
+    _mirror: MirrorPath,
+}
+
+impl PreparedCheckout {
+    /// Writes a checkout of the base; `start` has no foundation. Blocks.
+    pub(crate) fn create(folder: &Path, start: WorkspaceStart) -> Result<Self, WorkspaceError> {
+        let workspace = Workspace::create(folder, start)?;
+        let mut state = workspace.lock();
+        let tree = state.seen.as_ref().map(|(tree, ..)| *tree);
+        let cache = mem::take(&mut state.cache);
+        drop(state);
+        let tree = tree.ok_or_else(|| WorkspaceError::Trouble("a new checkout has no tree".to_owned()))?;
+        let elsewhere = workspace.elsewhere().clone();
+        Ok(Self {
+            elsewhere,
+            _mirror: workspace.mirror,
+            folder: workspace.folder,
+            commit: workspace.base,
+            tree,
+            cache,
+        })
+    }
+
+    /// Moves its folder to another path.
+    pub(super) fn move_to(mut self, place: PathBuf) -> Result<(ScopedFolder, PreparedFiles), WorkspaceError> {
+        fs::rename(&self.folder.0, &place)?;
+        // The destructor deletes the folder at this path, so it must name the new one.
+        self.folder.0.clone_from(&place);
+        let files = PreparedFiles {
+            commit: self.commit,
+            tree: self.tree,
+            cache: self.cache,
+            elsewhere: self.elsewhere,
+        };
+        Ok((self.folder, files))
+    }
+}
+
+/// Content of a prepared folder.
+pub(super) struct PreparedFiles {
+    /// Commit whose index is already written.
+    pub(super) commit: CommitId,
+    pub(super) tree: Oid,
+    pub(super) cache: StatCache,
+    pub(super) elsewhere: ExternalContent,
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{RunId, TicketKey};
+
+    use super::*;
+
+    struct World {
+        folder: tempfile::TempDir,
+        commits: Vec<CommitId>,
+    }
+
+    /// Creates two commits: a file becomes a folder, another a link, one is removed, one is added, one stays.
+    fn world() -> World {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
+        let git = mirror.objects();
+        let blob = |text: &str| git.blob(text.as_bytes()).unwrap();
+        let tree = |entries: &[(&str, Oid, i32)]| {
+            let mut builder = git.treebuilder(None).unwrap();
+            for (name, id, mode) in entries {
+                builder.insert(name, *id, *mode).unwrap();
+            }
+            builder.write().unwrap()
+        };
+        let inner = tree(&[("deep", blob("deep\n"), 0o100_644)]);
+        let same = ("same", blob("same\n"), 0o100_644);
+        let trees = [
+            tree(&[
+                same,
+                ("a", blob("file\n"), 0o100_644),
+                ("b", blob("file\n"), 0o100_644),
+                ("c", inner, 0o040_000),
+            ]),
+            tree(&[
+                same,
+                ("a", inner, 0o040_000),
+                ("b", blob("same"), 0o120_000),
+                ("d", blob("#!\n"), 0o100_755),
+            ]),
+        ];
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+        let commits = trees.map(|tree| {
+            let tree = git.find_tree(tree).unwrap();
+            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
+            id.to_string().parse().unwrap()
+        });
+        World {
+            folder,
+            commits: commits.into(),
+        }
+    }
+
+    impl World {
+        fn start(&self, commit: usize) -> WorkspaceStart {
+            WorkspaceStart {
+                limits: super::super::KeepLimits::default(),
+                run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
+                repository: "acme/shop".parse().unwrap(),
+                base: self.commits[commit].clone(),
+                base_branch: "main".to_owned(),
+                mirror: self.folder.path().join("mirror").into(),
+                foundation: None,
+                runner: None,
+            }
+        }
+
+        fn open(&self, from: Option<usize>, commit: usize) -> Workspace {
+            let folder = self.folder.path().join("workspaces");
+            fs::create_dir_all(&folder).unwrap();
+            let ready = from.map(|from| {
+                PreparedCheckout::create(&self.folder.path().join("ready"), self.start(from)).unwrap()
+            });
+            Workspace::create_from(&folder, self.start(commit), ready).unwrap()
+        }
+    }
+
+    #[test]
+    fn prepared_checkout_equals_fresh_one() {
+        let world = world();
+        for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let warm = world.open(Some(from), to);
+            let cold = world.open(None, to);
+            let tree = |workspace: &Workspace| workspace.tree(workspace.git().unwrap().objects()).unwrap();
+            assert_eq!(tree(&warm), tree(&cold), "{from} to {to}");
+            assert!(!warm.has_changed().unwrap());
+            assert_eq!(warm.diff(1000).unwrap().files_changed, 0);
+            let index = |workspace: &Workspace| {
+                let index = git2::Index::open(&workspace.scratch.path().join("checkout.git/index")).unwrap();
+                index
+                    .iter()
+                    .map(|entry| (entry.path, entry.id))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(index(&warm), index(&cold));
+        }
+    }
+
+    #[test]
+    fn dropped_checkout_deletes_its_folder() {
+        let world = world();
+        let place = world.folder.path().join("ready");
+        let ready = PreparedCheckout::create(&place, world.start(0)).unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+        drop(ready);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    }
+
+    /// Writes a tree that git itself would refuse to write.
+    fn raw_tree(git: &git2::Repository, entries: &[(&str, &str, Oid)]) -> Oid {
+        let mut bytes = Vec::new();
+        for (mode, name, id) in entries {
+            bytes.extend(format!("{mode} {name}\0").into_bytes());
+            bytes.extend(id.as_bytes());
+        }
+        git.odb().unwrap().write(git2::ObjectType::Tree, &bytes).unwrap()
+    }
+
+    #[test]
+    fn checkout_omits_hostile_names() {
+        let world = world();
+        let mirror = git::BareRepository::open(&world.folder.path().join("mirror")).unwrap();
+        let git = mirror.objects();
+        let blob = git.blob(b"hostile").unwrap();
+        let inner = raw_tree(git, &[("100644", "config", blob)]);
+        let tree = raw_tree(
+            git,
+            &[
+                ("40000", "..", inner),
+                ("40000", ".GIT", inner),
+                ("40000", ".git", inner),
+                ("100644", "a/../../b", blob),
+                ("40000", "git~1", inner),
+                ("100644", "ok", blob),
+            ],
+        );
+        // Written as raw bytes, because the library would refuse to create the commit.
+        let text = format!(
+            "tree {tree}\nauthor A <a@acme.example> 1 +0000\ncommitter A <a@acme.example> 1 +0000\n\nx\n"
+        );
+        let commit = git
+            .odb()
+            .unwrap()
+            .write(git2::ObjectType::Commit, text.as_bytes())
+            .unwrap();
+        let folder = world.folder.path().join("workspaces");
+        for from in [None, Some(0)] {
+            let start = WorkspaceStart {
+                base: commit.to_string().parse().unwrap(),
+                ..world.start(0)
+            };
+            let ready = from.map(|from| PreparedCheckout::create(&folder, world.start(from)).unwrap());
+            // Opening may succeed or fail, but nothing hostile is written.
+            let opened = Workspace::create_from(&folder, start, ready);
+            if let Ok(workspace) = &opened {
+                let root = fs::read_dir(workspace.root().path())
+                    .unwrap()
+                    .filter_map(Result::ok);
+                let names: Vec<_> = root
+                    .map(|entry| entry.file_name().into_string().unwrap())
+                    .collect();
+                assert_eq!(names, ["ok"], "{from:?}");
+            }
+            drop(opened);
+            assert!(
+                !world.folder.path().join("b").exists()
+                    && !folder.join("b").exists()
+                    && !folder.join("config").exists()
+            );
+        }
+    }
+}

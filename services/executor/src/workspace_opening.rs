@@ -1,0 +1,278 @@
+//! Opens a workspace: mirror, checkout, setup.
+
+use std::{path::Path, sync::Arc};
+
+use domain::{CommitId, RunFence, cause::format_error_chain};
+use grant::Grant;
+use proto::executor::{
+    MAX_PACK_BYTES, OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef, WorkspaceSpec,
+    open_workspace_request::Part,
+};
+use secrecy::SecretString;
+use tonic::{Status, Streaming};
+
+use crate::{
+    mirror::WantedBase,
+    registry::{WorkspaceRegistry, WorkspaceUse},
+    responses::{list_tool_specs, run_blocking, status_of, wire_level},
+    sandbox::EgressRelay,
+    setup::{self, SetupPlan},
+    tools,
+    trust::PeerTls,
+    workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart},
+};
+
+const MAX_INSTRUCTIONS: usize = 32 * 1024;
+const MAX_TEMPLATE: usize = 16 * 1024;
+/// Limit of reported paths of each kind whose content is in another place.
+const MAX_ELSEWHERE: usize = 50;
+
+/// Opens the run's workspace, or returns the open one.
+pub(crate) async fn open_workspace(
+    registry: &WorkspaceRegistry,
+    grant: &Grant,
+    fence: RunFence,
+    spec: WorkspaceSpec,
+    parts: Streaming<OpenWorkspaceRequest>,
+) -> Result<OpenWorkspaceResponse, Status> {
+    registry.check_fence(&grant.run, fence)?;
+    // A repeated request must not create a second checkout for the run.
+    let lock = registry.opening(&grant.run);
+    let _one_at_a_time = lock.lock().await;
+    let wanted = Arc::new(validate_spec(grant, &spec, &registry.trust)?);
+    if let Some(used) = registry.of_run(&grant.run) {
+        let open = &used.open.workspace.base;
+        if wanted.base.as_ref().is_none_or(|base| base == open) {
+            return build_open_response(registry, &used, spec.template_path, (true, None)).await;
+        }
+        tracing::info!(run = %grant.run, "the run begins again at another commit");
+    }
+    if let Some(gone) = registry.close(&grant.run) {
+        // The slot is free after this wait.
+        gone.cancelled().await;
+    }
+    let client = registry.trust.client.as_ref();
+    let way_out =
+        EgressRelay::new(&spec.egress_url, &spec.egress_grant, client).map_err(Status::invalid_argument)?;
+    let slot = registry.take_slot()?;
+    // Space is made before the mirror is fetched, which may need it.
+    let store = Arc::clone(&registry.store);
+    run_blocking(move || {
+        store.make_room();
+        Ok(())
+    })
+    .await?;
+    let (base, mirror) = Box::pin(registry.store.mirrors.prepare(&wanted))
+        .await
+        .map_err(|error| git_error_status(&error))?;
+    let index = registry.store.indexes.want(&mirror, &base);
+    let restore = match spec.restore {
+        Some(snapshot) => Some(parse_restore(snapshot, receive_pack(parts).await?)?),
+        None => None,
+    };
+    let foundation = if spec.setup.is_empty() {
+        None
+    } else {
+        let (mirror, base) = (Arc::clone(&mirror), base.clone());
+        let branch = wanted.base_branch.clone();
+        run_blocking(move || find_foundation(&mirror, &base, &branch)).await?
+    };
+    // Without egress the foundation only matters if a stored result may exist for it.
+    let foundation = foundation.filter(|foundation| way_out.is_some() || *foundation == base);
+    let next = WorkspaceStart {
+        run: grant.run.clone(),
+        repository: wanted.repository.clone(),
+        base,
+        base_branch: wanted.base_branch.clone(),
+        mirror,
+        foundation: None,
+        runner: registry.sandbox.runner().cloned(),
+        limits: registry.keep,
+    };
+    let start = WorkspaceStart {
+        foundation: foundation.clone(),
+        ..next.clone()
+    };
+    let (folder, store) = (registry.workspaces.clone(), Arc::clone(&registry.store));
+    let workspace = run_blocking(move || {
+        let ready = store.pool.take(&start);
+        Workspace::create_from(&folder, start, ready)
+    });
+    let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
+    let store = Arc::clone(&registry.store);
+    // In the background, because this run does not need it.
+    drop(tokio::task::spawn_blocking(move || store.make_ready(next)));
+    let preparation = SetupPlan {
+        commands: spec.setup,
+        programs: spec.programs,
+        way_out: way_out.map(Arc::new),
+        foundation,
+    };
+    let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;
+    if let Some(restore) = restore {
+        // After setup, so that setup commands never run on the model's files.
+        let restored = Arc::clone(&workspace);
+        run_blocking(move || restored.restore(restore)).await?;
+    }
+    let (sandbox, first) = (registry.sandbox.clone(), Arc::clone(&workspace));
+    drop(tokio::spawn(async move {
+        sandbox.prepare(tools::command_place(&first), &first.spare).await;
+    }));
+    let used = registry.add(workspace, index, slot);
+    tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
+    build_open_response(registry, &used, spec.template_path, (false, setup)).await
+}
+
+async fn build_open_response(
+    registry: &WorkspaceRegistry,
+    used: &WorkspaceUse,
+    template_path: String,
+    (existing, setup): (bool, Option<SetupResult>),
+) -> Result<OpenWorkspaceResponse, Status> {
+    let workspace = Arc::clone(&used.open.workspace);
+    let elsewhere = workspace.elsewhere().clone();
+    let texts = move || {
+        let template = read_template(&workspace, &template_path)?;
+        Ok((workspace.instructions(MAX_INSTRUCTIONS)?, template))
+    };
+    let (instructions, template) = run_blocking(texts).await?;
+    Ok(OpenWorkspaceResponse {
+        workspace_id: used.open.workspace.id.clone(),
+        base_commit: used.open.workspace.base.to_string(),
+        existing,
+        sandbox_level: wire_level(registry.sandbox.level()).into(),
+        tools: list_tool_specs(),
+        instructions,
+        setup,
+        submodules: limit_paths(&elsewhere.submodules),
+        lfs_files: limit_paths(&elsewhere.lfs_files),
+        template,
+    })
+}
+
+fn read_template(workspace: &Workspace, path: &str) -> Result<String, WorkspaceError> {
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = workspace.at_base(path)?.unwrap_or_default();
+    text.truncate(MAX_TEMPLATE);
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn limit_paths(paths: &[String]) -> Vec<String> {
+    paths.iter().take(MAX_ELSEWHERE).cloned().collect()
+}
+
+fn validate_spec(grant: &Grant, spec: &WorkspaceSpec, trust: &PeerTls) -> Result<WantedBase, Status> {
+    if spec.run_id != grant.run.to_string() || spec.repository != grant.repository.to_string() {
+        return Err(Status::permission_denied(
+            "the grant is for another run or repository",
+        ));
+    }
+    if !spec.gate_url.starts_with("http://") && !spec.gate_url.starts_with("https://") {
+        return Err(Status::invalid_argument("gate_url must be an http or https URL"));
+    }
+    if spec.base_branch.is_empty() {
+        return Err(Status::invalid_argument("base_branch is missing"));
+    }
+    Ok(WantedBase {
+        repository: grant.repository.clone(),
+        gate_url: spec.gate_url.clone(),
+        gate_authority: trust.authority.clone(),
+        gate_grant: SecretString::from(spec.gate_grant.clone()),
+        base: optional_commit(&spec.base_commit)?,
+        base_branch: spec.base_branch.clone(),
+    })
+}
+
+/// Returns the newest commit of the base branch's history that is an ancestor of the base. If the base itself
+/// is in that history, it is the base.
+fn find_foundation(
+    mirror: &Path,
+    base: &CommitId,
+    base_branch: &str,
+) -> Result<Option<CommitId>, WorkspaceError> {
+    let repository = git::BareRepository::open(mirror)?;
+    match repository.branch_head(base_branch)? {
+        Some(head) => Ok(repository.merge_base(&head, base)?),
+        None => Ok(None),
+    }
+}
+
+/// Receives the first part of a request.
+pub(crate) async fn receive_spec(
+    parts: &mut Streaming<OpenWorkspaceRequest>,
+) -> Result<WorkspaceSpec, Status> {
+    match parts.message().await?.and_then(|message| message.part) {
+        Some(Part::Spec(spec)) => Ok(spec),
+        Some(Part::PackChunk(_)) | None => {
+            Err(Status::invalid_argument("the first message must be the spec"))
+        }
+    }
+}
+
+/// Receives the pack from the following parts.
+async fn receive_pack(mut parts: Streaming<OpenWorkspaceRequest>) -> Result<Vec<u8>, Status> {
+    let mut pack = Vec::new();
+    while let Some(message) = parts.message().await? {
+        let Some(Part::PackChunk(chunk)) = message.part else {
+            return Err(Status::invalid_argument(
+                "after the spec only the pack may follow",
+            ));
+        };
+        if pack.len() + chunk.len() > MAX_PACK_BYTES {
+            return Err(Status::invalid_argument("the pack is larger than 256 MiB"));
+        }
+        pack.extend(chunk);
+    }
+    Ok(pack)
+}
+
+fn parse_restore(snapshot: SnapshotRef, pack: Vec<u8>) -> Result<SnapshotRestore, Status> {
+    Ok(SnapshotRestore {
+        branch: Some(snapshot.branch).filter(|branch| !branch.is_empty()),
+        head: optional_commit(&snapshot.head_commit)?,
+        commit: optional_commit(&snapshot.snapshot_commit)?
+            .ok_or_else(|| Status::invalid_argument("restore.snapshot_commit is missing"))?,
+        pack,
+    })
+}
+
+fn optional_commit(text: &str) -> Result<Option<CommitId>, Status> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse()
+        .map(Some)
+        .map_err(|error: domain::InvalidId| Status::invalid_argument(error.to_string()))
+}
+
+/// Creates the status for a repository that is still being cloned. The planner repeats the call and does not
+/// count it as a failure.
+fn not_ready_status(text: String, percent: Option<u8>) -> Status {
+    let mut status = Status::unavailable(text);
+    let percent = percent.map_or_else(String::new, |percent| percent.to_string());
+    if let Ok(value) = percent.parse() {
+        status.metadata_mut().insert(proto::executor::NOT_READY, value);
+    }
+    status
+}
+
+fn git_error_status(error: &git::Error) -> Status {
+    let text = format_error_chain(error);
+    match error {
+        git::Error::NotFound(_) | git::Error::Missing { .. } => Status::not_found(text),
+        git::Error::Denied(_) => Status::permission_denied(text),
+        // A retry would receive the same object, so this error is final.
+        git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => Status::data_loss(text),
+        git::Error::NotReady { percent } => not_ready_status(text, *percent),
+        git::Error::LeaseStale(_)
+        | git::Error::Rejected(_)
+        | git::Error::Unavailable(_)
+        | git::Error::TimedOut(_)
+        | git::Error::Stalled(_)
+        | git::Error::BranchInTheWay { .. }
+        | git::Error::BadPack(_)
+        | git::Error::Failed(_) => status_of(text),
+    }
+}

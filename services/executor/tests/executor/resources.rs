@@ -1,0 +1,69 @@
+//! Tests the resources of a separate executor process after many commands.
+
+use std::fs;
+
+use super::{process::Process, *};
+
+const COMMANDS: u32 = 1000;
+
+/// Returns the numbers of descriptors and mounts of the process.
+fn held(process: &Process) -> (usize, usize) {
+    let folder = PathBuf::from(format!("/proc/{}", process.0.id()));
+    let mounts = fs::read_to_string(folder.join("mountinfo")).unwrap();
+    (
+        fs::read_dir(folder.join("fd")).unwrap().count(),
+        mounts.lines().count(),
+    )
+}
+
+/// Returns the number of its children, including zombies.
+fn children(process: &Process) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap();
+    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    tasks
+        .map(|task| of_task(task.unwrap()).split_whitespace().count())
+        .sum()
+}
+
+async fn settles(what: &str, holds: impl Fn() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousand_commands_leak_no_resources() {
+    // Indexing in the background would open files too.
+    let settings = "slots = 1\nindex = false\n";
+    let start = process::start("error", |_, lines, _| lines.push_str(settings));
+    let (world, process) = start.await;
+    let session = world.open(1).await;
+    let run = async |number: u32| {
+        let input = json!({ "command": "sleep 60 & echo done" });
+        assert!(
+            session
+                .ok(&number.to_string(), "run_command", input)
+                .await
+                .content
+                .contains("done")
+        );
+    };
+    for number in 0..20 {
+        run(number).await;
+    }
+    settles("one launcher waits", || children(&process) == 1).await;
+    let before = held(&process);
+    for number in 20..COMMANDS {
+        run(number).await;
+    }
+    settles("one launcher waits after all of them", || children(&process) == 1).await;
+    settles("descriptors and mounts are as before", || {
+        held(&process) == before
+    })
+    .await;
+    session.close().await;
+    settles("the launcher goes with its workspace", || children(&process) == 0).await;
+    println!("| 34 a thousand commands: no descriptor, mount, process | any | held |");
+}

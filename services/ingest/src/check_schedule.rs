@@ -1,0 +1,166 @@
+//! Schedule and allowance for reading the checks of our open pull requests. Pure: callers pass the time.
+
+use std::time::Duration;
+
+use domain::CommitId;
+use tokio::time::Instant;
+
+use crate::update_marks::UpdateMarks;
+
+// Longest first wait between two reads of the checks of a head. A shorter poll interval shortens it.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
+// Settled checks are read rarely, because only a rerun changes them.
+const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// Pull requests whose checks are read per hour, at three requests each.
+pub const CHECKS_AN_HOUR: f64 = 150.0;
+// Burst limit of the allowance.
+const CHECKS_AT_ONCE: f64 = 20.0;
+
+/// Token bucket for reads of checks, refilled over time.
+#[derive(Debug)]
+pub struct ReadAllowance {
+    left: f64,
+    filled: Instant,
+}
+
+impl ReadAllowance {
+    /// Creates a full allowance.
+    pub const fn new(now: Instant) -> Self {
+        Self {
+            left: CHECKS_AT_ONCE,
+            filled: now,
+        }
+    }
+
+    /// Takes one read from the allowance; false when it is exhausted.
+    pub fn spend(&mut self, now: Instant) -> bool {
+        let filled = now.duration_since(self.filled).as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
+        (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), now);
+        let is_enough = self.left >= 1.0;
+        if is_enough {
+            self.left -= 1.0;
+        }
+        is_enough
+    }
+}
+
+/// Open pull request of ours with its polling state.
+#[derive(Debug)]
+pub struct TrackedPullRequest {
+    pub(crate) head: Option<CommitId>,
+    /// Reads of its reviews.
+    pub(crate) looks: UpdateMarks,
+    /// First time that this process saw the current head.
+    since: Instant,
+    due: Instant,
+    first_wait: Duration,
+    wait: Duration,
+}
+
+impl TrackedPullRequest {
+    /// Starts tracking a pull request now, with polls at this interval.
+    pub fn new(head: Option<CommitId>, interval: Duration, now: Instant) -> Self {
+        let first_wait = interval.min(FIRST_WAIT);
+        Self {
+            head,
+            looks: UpdateMarks::default(),
+            since: now,
+            due: now,
+            first_wait,
+            wait: first_wait,
+        }
+    }
+
+    /// Updates the head. A new head is due at once.
+    pub fn has_head(&mut self, head: &CommitId, now: Instant) {
+        if self.head.as_ref() != Some(head) {
+            self.head = Some(head.clone());
+            (self.since, self.due, self.wait) = (now, now, self.first_wait);
+        }
+    }
+
+    /// Time of the next read of its checks.
+    pub const fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Moves the next read to `end` if it is later.
+    pub(crate) fn due_by(&mut self, end: Instant) {
+        self.due = self.due.min(end);
+    }
+
+    /// Schedules the next read. The wait doubles each time while the checks are incomplete.
+    pub fn looked(&mut self, is_settled: bool, now: Instant) {
+        let wait = if is_settled { SETTLED_WAIT } else { self.wait };
+        self.due = now + wait;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+
+    /// True when no check has reported for `settle`, so none is expected any more. Before that, the next read is
+    /// scheduled for the end of that time at the latest.
+    pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
+        let end = self.since + settle;
+        if now < end {
+            self.due_by(end);
+        }
+        now >= end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_reads_slow_down_until_new_head() {
+        let now = Instant::now();
+        let mut tracked = TrackedPullRequest::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, now);
+        let wait = |tracked: &mut TrackedPullRequest| {
+            tracked.looked(false, now);
+            (tracked.due - now).as_secs()
+        };
+        let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
+        assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
+        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
+        assert_eq!(tracked.due, now);
+        tracked.looked(true, now);
+        assert_eq!(tracked.due - now, SETTLED_WAIT);
+    }
+
+    #[test]
+    fn silent_head_is_read_at_limit() {
+        let settle = Duration::from_secs(600);
+        let start = Instant::now();
+        let mut tracked = TrackedPullRequest::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, start);
+        let mut looks = Vec::new();
+        loop {
+            let now = tracked.due;
+            looks.push(now.duration_since(start).as_secs());
+            tracked.looked(false, now);
+            if tracked.is_silent_for(settle, now) {
+                break;
+            }
+        }
+        assert_eq!(looks, [0, 60, 180, 420, 600]);
+        let now = start + settle;
+        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
+        assert!(!tracked.is_silent_for(settle, now), "a new head may get checks");
+    }
+
+    #[test]
+    fn read_allowance_refills_by_hour() {
+        let mut now = Instant::now();
+        let mut allowance = ReadAllowance::new(now);
+        let spent =
+            |allowance: &mut ReadAllowance, now| (0..1_000).take_while(|_| allowance.spend(now)).count();
+        assert_eq!(spent(&mut allowance, now), 20);
+        let mut hour = 0;
+        for _ in 0..60 {
+            now += Duration::from_secs(60);
+            hour += spent(&mut allowance, now);
+        }
+        assert!((149..=150).contains(&hour), "{hour}");
+    }
+}

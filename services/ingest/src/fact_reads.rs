@@ -1,0 +1,280 @@
+//! Reads of the facts that decisions need.
+
+use domain::{
+    BranchRecord, CommitId, PullRequestFile, RepositoryName, RunId, TicketCost, TicketKey, TicketRow,
+    Trigger, cause::format_error_chain,
+};
+use github::{CommitCheck, PullRequest};
+use queue::KeyValueBucket;
+
+use crate::{
+    cost::TicketCostSum,
+    facts::{DecisionFacts, EventActor, Need, ReadIssue, RunProgress},
+    gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
+    outcome::EventFailure,
+    router::EventRouter,
+    tracker_reader::{ReadError, TrackerIssue},
+};
+
+/// Reads a value and adds it to the facts under its key.
+macro_rules! keep {
+    ($facts:ident.$put:ident($($key:ident),+), $read:expr) => {{
+        let value = $read?;
+        $facts.$put($($key),+, value);
+    }};
+}
+
+impl EventRouter {
+    /// Reads one fact and adds it.
+    pub(crate) async fn read(&self, need: Need, facts: &mut DecisionFacts) -> Result<(), EventFailure> {
+        match need {
+            Need::Known(ticket, key) => keep!(facts.put_known(ticket, key), self.known(&ticket, &key).await),
+            Need::Issue(ticket) => keep!(facts.put_issue(ticket), self.issue(&ticket).await),
+            Need::Named(ticket) => keep!(facts.put_named(ticket), self.named(&ticket).await),
+            Need::Fields(ticket, names) => keep!(
+                facts.put_fields(ticket, names),
+                self.outside.fields(&ticket, &names).await
+            ),
+            Need::OpenPullRequests(repository, ticket) => keep!(
+                facts.put_open(repository, ticket),
+                self.open_pull_requests(&repository, &ticket).await
+            ),
+            Need::Row(ticket) => keep!(facts.put_row(ticket), self.row(&ticket).await),
+            Need::Progress(ticket) => keep!(facts.put_progress(ticket), self.progress(&ticket).await),
+            Need::Branch(repository, branch) => keep!(
+                facts.put_branch(repository, branch),
+                self.branch_record(&repository, &branch).await
+            ),
+            Need::Record(repository, number) => keep!(
+                facts.put_record(repository, number),
+                self.queue.pull_requests().get(&repository, number).await
+            ),
+            Need::PullRequest(repository, number) => keep!(
+                facts.put_pull_request(repository, number),
+                self.outside.pull_request(&repository, number).await
+            ),
+            Need::Checks(repository, head) => keep!(
+                facts.put_checks(repository, head),
+                self.outside.checks(&repository, &head).await
+            ),
+            Need::WorkflowRuns(repository, head) => keep!(
+                facts.put_workflow_runs(repository, head),
+                self.outside.workflow_runs(&repository, &head).await
+            ),
+            Need::Required(repository, branch) => keep!(
+                facts.put_required(repository, branch),
+                self.outside.required_checks(&repository, &branch).await
+            ),
+            Need::Log(repository, check) => keep!(
+                facts.put_log(repository, check),
+                self.log(facts, &repository, &check).await
+            ),
+            Need::BranchChecks(repository, branch) => keep!(
+                facts.put_branch_checks(repository, branch),
+                self.outside.branch_checks(&repository, &branch).await
+            ),
+            Need::History(ticket) => keep!(facts.put_history(ticket), self.history(&ticket).await),
+            Need::Cost(ticket) => keep!(facts.put_cost(ticket), self.cost(&ticket).await),
+            Need::Gates(ticket) => keep!(facts.put_gates(ticket), self.gates(&ticket).await),
+            Need::Gate(run) => keep!(facts.put_gate(run), self.gate(&run).await),
+            Need::Reviews(repository, number) => keep!(
+                facts.put_reviews(repository, number),
+                self.outside.reviews(&repository, number).await
+            ),
+            Need::ChangedFiles(repository, number) => keep!(
+                facts.put_files(repository, number),
+                self.outside.changed_files(&repository, number).await
+            ),
+            Need::ChangedSince(repository, base, head) => keep!(
+                facts.put_changed_since(repository, base, head),
+                self.changed_since(&repository, &base, &head).await
+            ),
+            Need::Commits(repository, number) => keep!(
+                facts.put_commits(repository, number),
+                self.outside.commits(&repository, number).await
+            ),
+            Need::ReviewRequests(repository, number) => keep!(
+                facts.put_review_requests(repository, number),
+                self.outside.review_requests(&repository, number).await
+            ),
+            Need::Matches(ticket, condition) => keep!(
+                facts.put_matches(ticket, condition),
+                self.outside.matches(&ticket, &condition).await
+            ),
+            Need::Authority(person) => keep!(facts.put_authority(person), self.may_instruct(&person).await),
+        }
+        Ok(())
+    }
+
+    /// Reads the ticket. The inner error is permanent.
+    async fn issue(&self, ticket: &TicketKey) -> Result<ReadIssue, EventFailure> {
+        match self.outside.issue(ticket).await {
+            Ok(issue) => Ok(Ok(issue)),
+            Err(ReadError::Unreadable(detail)) => Ok(Err(detail)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a ticket that a pull request names. It may not exist.
+    async fn named(&self, ticket: &TicketKey) -> Result<Option<TrackerIssue>, EventFailure> {
+        match self.outside.issue(ticket).await {
+            Ok(issue) => Ok(Some(issue)),
+            Err(ReadError::Unreadable(_) | ReadError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lists open pull requests of a repository of the rules. A repository that the reader cannot see is an operator's
+    /// mistake, so the event is retried until it is fixed.
+    async fn open_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<PullRequest>, EventFailure> {
+        match self.outside.mentioning(repository, ticket).await {
+            Err(ReadError::NotFound(detail)) => Err(EventFailure::Later { detail, after: None }),
+            found => Ok(found?),
+        }
+    }
+
+    /// Changed files since a commit; empty when a force push removed that commit.
+    async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<PullRequestFile>, EventFailure> {
+        match self.outside.changed_since(repository, base, head).await {
+            Err(ReadError::NotFound(_)) => Ok(Vec::new()),
+            found => Ok(found?),
+        }
+    }
+
+    async fn log(
+        &self,
+        facts: &DecisionFacts,
+        repository: &RepositoryName,
+        check: &CommitCheck,
+    ) -> Result<Option<String>, EventFailure> {
+        let rules = facts.book.for_repository(repository);
+        let command = rules.map_or(&[][..], |rules| &rules.ci.logs_command);
+        Ok(self.outside.job_log(repository, check, command).await?)
+    }
+
+    async fn branch_record(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<BranchRecord>, EventFailure> {
+        let known = self.queue.branches().get(repository, branch).await?;
+        Ok(known.map(|(record, _)| record))
+    }
+
+    /// Triggers of a ticket. Unreadable records are skipped: they could not be counted anyway.
+    async fn history(&self, ticket: &TicketKey) -> Result<Vec<Trigger>, EventFailure> {
+        let read = self.queue.triggers().read_each_after(ticket, 0).await?;
+        Ok(read.into_iter().filter_map(|(_, trigger)| trigger.ok()).collect())
+    }
+
+    /// Cost of a ticket. A corrupt journal counts as 0, so that the other runs are still reported.
+    async fn cost(&self, ticket: &TicketKey) -> Result<TicketCost, EventFailure> {
+        let (journal, mut sum) = (self.queue.journal(), TicketCostSum::default());
+        for run in journal.runs_of(ticket).await? {
+            match journal
+                .read_kept(&run, |entry| TicketCostSum::reads(&entry.fact))
+                .await
+            {
+                Ok(entries) => sum.add(run, entries.iter().map(|entry| &entry.fact)),
+                Err(error @ queue::Error::Corrupt { .. }) => {
+                    tracing::warn!(%run, error = %format_error_chain(&error), "run not counted in its ticket's cost");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(sum.into_ticket_cost())
+    }
+
+    /// Open decisions of the ticket's runs. A decision that arrives before the run has parked fails with [`Failure::Early`]
+    /// and is retried.
+    async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, DecisionGate)>, EventFailure> {
+        let mut gates = Vec::new();
+        for run in self.row(ticket).await?.runs {
+            // Most runs of a ticket are finished. The check saves the reads of their journals.
+            if !can_ask(&run.status) {
+                continue;
+            }
+            let entries = self.queue.journal().read_kept(&run.id, is_about_gate).await?;
+            if let Some(gate) = find_open_gate(entries.iter()) {
+                if self.is_shown(&run.id, &gate).await? {
+                    gates.push((run.id, gate));
+                }
+            } else if is_asking(entries.iter()) {
+                return Err(EventFailure::Early(format!(
+                    "run {} asks people just now",
+                    run.id
+                )));
+            }
+        }
+        Ok(gates)
+    }
+
+    async fn gate(&self, run: &RunId) -> Result<Option<DecisionGate>, EventFailure> {
+        let entries = self.queue.journal().read_kept(run, is_about_gate).await?;
+        let Some(gate) = find_open_gate(entries.iter()) else {
+            return Ok(None);
+        };
+        Ok(self.is_shown(run, &gate).await?.then_some(gate))
+    }
+
+    /// True when the reporter has shown the question to users.
+    async fn is_shown(&self, run: &RunId, gate: &DecisionGate) -> Result<bool, EventFailure> {
+        let read = self.queue.triggers().read_each_after(run.ticket(), 0).await?;
+        let triggers = read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
+        let is_shown = gate.is_shown(run, triggers);
+        if !is_shown {
+            tracing::error!(%run, head = %gate.head, "no decision: the run's journal asks about what the reporter did not show");
+        }
+        Ok(is_shown)
+    }
+
+    async fn row(&self, ticket: &TicketKey) -> Result<TicketRow, EventFailure> {
+        let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+        let row = rows.get(&ticket.to_string()).await?;
+        Ok(row.map(|(row, _)| row).unwrap_or_default())
+    }
+
+    /// The row is read before the log. A trigger that arrives in between makes the planner appear behind, never finished work
+    /// appear live.
+    async fn progress(&self, ticket: &TicketKey) -> Result<RunProgress, EventFailure> {
+        let row = self.row(ticket).await?;
+        let last = self.queue.triggers().last_sequence(ticket).await?;
+        Ok(RunProgress {
+            is_live: row.pending.iter().any(|pending| pending.lane.hears_news()),
+            is_behind: last.is_some_and(|last| last > row.cursor),
+        })
+    }
+
+    async fn may_instruct(&self, person: &EventActor) -> Result<bool, EventFailure> {
+        match person {
+            EventActor::Jira {
+                instance,
+                project,
+                account,
+            } => {
+                let id = Some(account.id.as_str());
+                let place = (instance.as_ref(), project.as_str());
+                Ok(self.instructors.include(&self.outside, place, id).await?)
+            }
+            // The API has checked the token and the role of its caller.
+            EventActor::Api { .. } => Ok(true),
+            // A deleted account loses its rights.
+            EventActor::GitHub { id: None, .. } => Ok(false),
+            EventActor::GitHub {
+                repository,
+                login,
+                id: Some(id),
+                ..
+            } => Ok(self.outside.may_write(repository, login, *id).await?),
+        }
+    }
+}

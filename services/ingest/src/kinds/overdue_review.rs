@@ -1,0 +1,197 @@
+//! Review reminder: a pull request of ours has waited for a review for the time in the rules. Detected by polling;
+//! there is no webhook for it.
+
+use std::time::Duration;
+
+use domain::{PullRequestRecord, PullRequestRef, Timestamp, Trigger, TriggerKey, TriggerReason};
+
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
+use crate::{
+    facts::{DecisionFacts, Need},
+    skip, text_pin,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+// Maximum of reviewers mentioned at once.
+const MOST_CALLED: usize = 10;
+
+/// Possibly overdue review of our open pull request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OverdueReviewEvent {
+    record: PullRequestRecord,
+}
+
+impl OverdueReviewEvent {
+    pub(crate) const fn from_poll(record: PullRequestRecord) -> Self {
+        Self { record }
+    }
+}
+
+impl EventKind for OverdueReviewEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        let (ticket, ours) = (&self.record.ticket, &self.record.pull_request);
+        let rules = facts.book.for_repository(&ours.repository);
+        let Some(rules) = rules.filter(|rules| rules.review.reminds() && rules.cover(ticket)) else {
+            return Ok(EventVerdict::nothing("the rules want no reminders"));
+        };
+        let now = facts.pull_request(&ours.repository, &ours.number)?;
+        // Our own reviewer account needs no reminder.
+        let is_person = |login: &&String| !rules.pull_request.reviewer.eq_ignore_ascii_case(login);
+        let people: Vec<&String> = now.requested_reviewers.iter().filter(is_person).collect();
+        if is_closed(now) || now.draft || people.is_empty() {
+            return Ok(EventVerdict::nothing("the pull request waits for no review"));
+        }
+        if skip::find_own_skip(now, rules).is_some() {
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+        }
+        let requests = facts.review_requests(&ours.repository, &ours.number)?;
+        let is_open = |login: &str| {
+            let mut waiting = people.iter();
+            waiting.any(|asked| asked.eq_ignore_ascii_case(login))
+        };
+        let open = requests.iter().filter(|request| is_open(&request.reviewer));
+        let Some(since) = open.map(|request| request.at).max() else {
+            return Ok(EventVerdict::nothing("nobody knows since when it waits"));
+        };
+        let earlier: Vec<Timestamp> = list_reminder_times(facts.history(ticket)?, ours, since).collect();
+        if earlier.len() >= rules.review.reminders as usize {
+            return Ok(EventVerdict::nothing(
+                "it was reminded of as often as the rules allow",
+            ));
+        }
+        let last = earlier.into_iter().max().unwrap_or(since);
+        let due = last.plus(DAY * rules.review.remind_after_days);
+        if facts.now < due {
+            return Ok(EventVerdict::nothing("it may wait longer"));
+        }
+        let called = people.iter().take(MOST_CALLED);
+        let called = called.map(|login| text_pin::truncate_text(&text_pin::sanitize_text(login), 100));
+        let day = facts.now.unix_s() / DAY.as_secs().cast_signed();
+        Ok(EventVerdict::from(NewTrigger {
+            ticket: ticket.clone(),
+            // The key contains the day, so two polls on one day make one trigger.
+            key: TriggerKey::new(format!("reminder:{}#{}:{day}", ours.repository, ours.number)),
+            at: facts.now,
+            actor: None,
+            reason: TriggerReason::ReviewAwaited {
+                pull_request: ours.clone(),
+                reviewers: called.collect(),
+                since,
+            },
+        }))
+    }
+}
+
+/// Times of the reminders since the current wait started.
+fn list_reminder_times<'a>(
+    history: &'a [Trigger],
+    ours: &'a PullRequestRef,
+    since: Timestamp,
+) -> impl Iterator<Item = Timestamp> + 'a {
+    let of_ours = move |trigger: &&Trigger| match &trigger.reason {
+        TriggerReason::ReviewAwaited { pull_request, .. } => pull_request == ours && trigger.at >= since,
+        _ => false,
+    };
+    history.iter().filter(of_ours).map(|trigger| trigger.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::TriggerChannel;
+    use github::{PullRequest, ReviewRequest};
+
+    use super::{
+        super::tests::{
+            decided, facts_with, follows, nothing, ours, pull_request, record, repository, ticket,
+        },
+        *,
+    };
+
+    const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nreview:\n  remind_after_days: 3\n  reminders: 2\n";
+    const ASKED: Timestamp = Timestamp::from_unix_ms(1_000_000);
+
+    fn waiting() -> PullRequest {
+        PullRequest {
+            draft: false,
+            requested_reviewers: vec!["Rita".to_owned()],
+            ..pull_request()
+        }
+    }
+
+    fn seen(rules: &str, now: PullRequest, days: u32, history: &[Trigger]) -> DecisionFacts {
+        let mut facts = facts_with(rules, TriggerChannel::Poll);
+        facts.now = ASKED.plus(DAY * days);
+        facts.put_pull_request(repository(), 7, now);
+        let request = |reviewer: &str, at| ReviewRequest {
+            id: 1,
+            by: None,
+            reviewer: reviewer.to_owned(),
+            at,
+        };
+        let gone = request("ann", ASKED.plus(DAY * 30));
+        facts.put_review_requests(repository(), 7, vec![request("rita", ASKED), gone]);
+        facts.put_history(ticket(), history.to_vec());
+        facts
+    }
+
+    #[test]
+    fn overdue_review_is_reminded_twice_only() {
+        let event = OverdueReviewEvent::from_poll(record());
+        let mut history = Vec::new();
+        let mut days = Vec::new();
+        for day in 0..30 {
+            let facts = seen(RULES, waiting(), day, &history);
+            if let EventVerdict::Follows(follows) = decided(&event, &facts) {
+                assert_eq!(
+                    follows.reason,
+                    TriggerReason::ReviewAwaited {
+                        pull_request: ours(),
+                        reviewers: vec!["Rita".to_owned()],
+                        since: ASKED,
+                    }
+                );
+                days.push(day);
+                history.push(follows.into_trigger(TriggerChannel::Poll));
+            }
+        }
+        assert_eq!(days, [3, 6]);
+    }
+
+    #[test]
+    fn draft_or_closed_review_gets_no_reminder() {
+        let event = OverdueReviewEvent::from_poll(record());
+        let why = |rules: &str, now| nothing(&event, &seen(rules, now, 9, &[]));
+        let no_review = "the pull request waits for no review";
+        assert_eq!(
+            why(
+                RULES,
+                PullRequest {
+                    draft: true,
+                    ..waiting()
+                }
+            ),
+            no_review
+        );
+        let nobody = PullRequest {
+            requested_reviewers: Vec::new(),
+            ..waiting()
+        };
+        assert_eq!(why(RULES, nobody), no_review);
+        let closed = PullRequest {
+            closed_at: Some(ASKED),
+            ..waiting()
+        };
+        assert_eq!(why(RULES, closed), no_review);
+        let off = RULES.replace("remind_after_days: 3", "remind_after_days: 0");
+        assert_eq!(why(&off, waiting()), "the rules want no reminders");
+    }
+
+    #[test]
+    fn reminders_of_one_day_share_a_key() {
+        let event = OverdueReviewEvent::from_poll(record());
+        let mut facts = seen(RULES, waiting(), 4, &[]);
+        let first = follows(&event, &facts);
+        facts.now = facts.now.plus(Duration::from_secs(3600));
+        assert_eq!(follows(&event, &facts).key, first.key);
+    }
+}

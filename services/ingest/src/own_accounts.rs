@@ -1,0 +1,74 @@
+//! Own accounts: those of the settings, and the reader accounts that are programs.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use domain::cause::format_error_chain;
+use tokio_util::sync::CancellationToken;
+
+use crate::tracker_reader::TrackerReader;
+
+// Pause between two attempts to identify the reader accounts.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Names, logins and ids of our accounts.
+pub(crate) struct OwnAccounts(RwLock<Arc<BTreeSet<String>>>);
+
+impl OwnAccounts {
+    /// Accounts of the setting `ingest.own_accounts`.
+    pub(crate) fn new(configured: BTreeSet<String>) -> Self {
+        Self(RwLock::new(configured.into()))
+    }
+
+    /// All accounts known so far.
+    pub(crate) fn names(&self) -> Arc<BTreeSet<String>> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, found: impl IntoIterator<Item = String>) {
+        let mut names = BTreeSet::clone(&self.names());
+        names.extend(found.into_iter().filter(|name| !name.is_empty()));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names.into();
+    }
+
+    /// Identifies the reader accounts, with retries until each is known, then waits for shutdown.
+    pub(crate) async fn learn(&self, outside: &TrackerReader, shutdown: CancellationToken) {
+        loop {
+            let (found, failures) = outside.programs().await;
+            self.add(found);
+            for error in &failures {
+                tracing::warn!(error = %format_error_chain(error), "it is not known yet who an account of ours is");
+            }
+            let pause = async {
+                // The task must not return early: the service treats the end of a task as a
+                // failure.
+                match failures.is_empty() {
+                    true => std::future::pending().await,
+                    false => tokio::time::sleep(PAUSE).await,
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = pause => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn learned_accounts_join_configured_names() {
+        let own = OwnAccounts::new(BTreeSet::from(["Journeyman".to_owned()]));
+        own.add(["reader[bot]".to_owned(), String::new()]);
+        assert_eq!(
+            own.names().iter().collect::<Vec<_>>(),
+            ["Journeyman", "reader[bot]"]
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! Polls of our open pull requests: one conditional listing for each repository, and the checks of a few.
+//!
+//! The listing costs nothing of GitHub's limit while nothing changed. Checks change without their pull request, so the
+//! poller reads them one pull request after another, within an allowance that is independent of their number. Webhooks
+//! and GitHub's delivery log need none of this.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use domain::{
+    CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, Timestamp, TriggerChannel,
+    cause::format_error_chain,
+};
+use github::{ETag, PullRequest, PullRequestPoll};
+use queue::TableRevision;
+use tokio::time::Instant;
+
+use crate::{
+    catch_up::count_new_triggers,
+    check_schedule::{ReadAllowance, TrackedPullRequest},
+    kinds::{
+        checks::{ChecksAbsent, ChecksChanged, ChecksPending},
+        closed::{CloseEvent, is_closed},
+    },
+    outcome::{EventFailure, EventOutcome},
+    pull_request_events::{
+        PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
+    },
+    router::EventRouter,
+};
+
+/// Our open pull requests, from the index and from GitHub.
+pub(crate) struct OpenPullRequests {
+    open: BTreeMap<PullRequestPlace, TrackedPullRequest>,
+    /// Revision up to which the index is read; absent before the first read.
+    read_to: Option<TableRevision>,
+    tags: BTreeMap<RepositoryName, ETag>,
+    /// Time between two rounds.
+    interval: Duration,
+    /// Time in which a commit without checks may still get some.
+    settle: Duration,
+    /// Time that checks may run before a comment on the ticket.
+    pending: Duration,
+    allowance: ReadAllowance,
+    /// Pull requests recorded since the last round. A listing since the last round does not contain one that ended
+    /// before its record was written.
+    recorded: BTreeSet<PullRequestPlace>,
+    /// End of the pause that GitHub asked for.
+    rests_until: Option<Instant>,
+}
+
+impl OpenPullRequests {
+    pub(crate) fn new(interval: Duration, settle: Duration, pending: Duration) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            read_to: None,
+            tags: BTreeMap::new(),
+            interval,
+            settle,
+            pending,
+            allowance: ReadAllowance::new(Instant::now()),
+            recorded: BTreeSet::new(),
+            rests_until: None,
+        }
+    }
+
+    /// Open pull requests, each with the last change that was seen.
+    pub(crate) fn open(&self) -> Vec<(PullRequestPlace, Option<Timestamp>)> {
+        let open = self.open.iter();
+        open.map(|(place, tracked)| (place.clone(), tracked.looks.updated()))
+            .collect()
+    }
+
+    /// Runs one round. Returns the number of events whose webhook was missed. A failure of one repository does not
+    /// block the others; a rate limit of GitHub ends the round.
+    pub(crate) async fn poll(&mut self, router: &EventRouter) -> u64 {
+        if self.rests_until.is_some_and(|end| Instant::now() < end) {
+            return 0;
+        }
+        if let Err(error) = self.read_index(router).await {
+            tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
+        }
+        // A pull request of ours is polled even after the rules of its repository were removed.
+        let ours = self.open.keys().map(|(repository, _)| repository.clone());
+        let repositories: BTreeSet<RepositoryName> = ours.chain(list_rules_repositories(router)).collect();
+        let mut recovered = 0;
+        for repository in repositories {
+            match self.look_at(router, &repository).await {
+                Ok(found) => recovered += found,
+                Err(failure) => {
+                    tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
+                    if self.rests(&failure) {
+                        return recovered;
+                    }
+                }
+            }
+        }
+        recovered + self.look_at_checks(router).await
+    }
+
+    fn rests(&mut self, failure: &EventFailure) -> bool {
+        if let EventFailure::Later {
+            after: Some(after), ..
+        } = failure
+        {
+            self.rests_until = Some(Instant::now() + *after);
+        }
+        failure.is_limit()
+    }
+
+    /// Reads the records that the reporter wrote since the last round.
+    async fn read_index(&mut self, router: &EventRouter) -> Result<(), queue::Error> {
+        let index = router.queue.pull_requests();
+        let read_to = self.read_to.unwrap_or_default();
+        let (changed, read_to) = index.changes_after(read_to).await?;
+        for record in changed {
+            let place = build_place(&record);
+            match record.status {
+                PullRequestStatus::Open => {
+                    // The pull request may have ended between the last listing and now. Without the ETag the next
+                    // listing is complete.
+                    self.tags.remove(&place.0);
+                    let tracked = TrackedPullRequest::new(record.head, self.interval, Instant::now());
+                    let is_new = self.open.insert(place.clone(), tracked).is_none();
+                    // The first read of the index contains everything, and the first listing is complete.
+                    if is_new && self.read_to.is_some() {
+                        self.recorded.insert(place);
+                    }
+                }
+                PullRequestStatus::Merged | PullRequestStatus::Closed => {
+                    self.recorded.remove(&place);
+                    self.open.remove(&place);
+                }
+            }
+        }
+        self.read_to = Some(read_to);
+        Ok(())
+    }
+
+    /// Polls the changes of one repository since the last poll.
+    async fn look_at(
+        &mut self,
+        router: &EventRouter,
+        repository: &RepositoryName,
+    ) -> Result<u64, EventFailure> {
+        // The first poll lists everything, because a pull request may have ended before it.
+        let look = router
+            .look_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
+            .await?;
+        let known = self.tags.get(repository);
+        let polled = router
+            .outside
+            .changed_pull_requests(repository, look.since, known)
+            .await?;
+        let (changed, etag, is_complete) = match polled {
+            PullRequestPoll::Unchanged => return Ok(0),
+            PullRequestPoll::Changed {
+                pull_requests,
+                etag,
+                is_complete,
+            } => (pull_requests, etag, is_complete),
+        };
+        let mut seen = BTreeSet::new();
+        let mut recovered = 0;
+        for pull_request in &changed {
+            let place = (repository.clone(), pull_request.number);
+            recovered += self.saw(router, &place, pull_request).await?;
+            seen.insert(place);
+        }
+        recovered += self
+            .look_at_others(router, repository, &seen, is_complete)
+            .await?;
+        router.looked(&look, look.now).await?;
+        let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
+        match etag {
+            Some(etag) if listed.all(|(_, tracked)| tracked.looks.are_certain()) => {
+                self.tags.insert(repository.clone(), etag);
+            }
+            // The next round lists them again, changed or not.
+            Some(_) | None => drop(self.tags.remove(repository)),
+        }
+        Ok(recovered)
+    }
+
+    /// Reads each of our pull requests that a listing may have missed: all of them after an incomplete listing, else
+    /// the newly recorded ones.
+    async fn look_at_others(
+        &mut self,
+        router: &EventRouter,
+        repository: &RepositoryName,
+        seen: &BTreeSet<PullRequestPlace>,
+        is_complete: bool,
+    ) -> Result<u64, EventFailure> {
+        self.recorded.retain(|place| !seen.contains(place));
+        let may_have_ended = |place: &PullRequestPlace| !is_complete || self.recorded.contains(place);
+        let is_other = |place: &&PullRequestPlace| {
+            place.0 == *repository && !seen.contains(*place) && may_have_ended(place)
+        };
+        let others: Vec<PullRequestPlace> = self.open.keys().filter(is_other).cloned().collect();
+        let mut recovered = 0;
+        for place in others {
+            let now = router.outside.pull_request(repository, place.1).await?;
+            recovered += self.saw(router, &place, &now).await?;
+            self.recorded.remove(&place);
+        }
+        Ok(recovered)
+    }
+
+    /// Handles the current state of a pull request.
+    async fn saw(
+        &mut self,
+        router: &EventRouter,
+        place: &PullRequestPlace,
+        now: &PullRequest,
+    ) -> Result<u64, EventFailure> {
+        let Some(tracked) = self.open.get_mut(place) else {
+            return handle_other_pull_request(router, place, now).await;
+        };
+        if !is_closed(now) {
+            tracked.has_head(&now.head, Instant::now());
+            if tracked.looks.know(now.updated_at) {
+                return Ok(0);
+            }
+            let recovered = handle_open_pull_request(router, place, now).await?;
+            tracked.looks.saw(now.updated_at);
+            return Ok(recovered);
+        }
+        let Some(record) = self.still_open(router, place).await? else {
+            return Ok(0);
+        };
+        let outcome = router
+            .take(&CloseEvent::from_poll(&record), TriggerChannel::Poll)
+            .await?;
+        // The pull request is open again, so it stays tracked.
+        if matches!(outcome, EventOutcome::Nothing(_)) {
+            return Ok(0);
+        }
+        self.open.remove(place);
+        Ok(count_new_triggers(&[outcome]))
+    }
+
+    /// Current record in the index. A purge of the ticket removes records without a change that the index would list.
+    async fn still_open(
+        &mut self,
+        router: &EventRouter,
+        place: &PullRequestPlace,
+    ) -> Result<Option<PullRequestRecord>, queue::Error> {
+        let known = router.queue.pull_requests().get(&place.0, place.1).await?;
+        let open = known.filter(|record| record.status == PullRequestStatus::Open);
+        if open.is_none() {
+            self.open.remove(place);
+        }
+        Ok(open)
+    }
+
+    /// Reads the checks that are due, within the allowance.
+    async fn look_at_checks(&mut self, router: &EventRouter) -> u64 {
+        let now = Instant::now();
+        let mut due: Vec<(Instant, PullRequestPlace)> = self
+            .open
+            .iter()
+            .filter(|(_, tracked)| tracked.due() <= now)
+            .map(|(place, tracked)| (tracked.due(), place.clone()))
+            .collect();
+        due.sort();
+        let mut recovered = 0;
+        for (_, place) in due {
+            if !self.allowance.spend(Instant::now()) {
+                break;
+            }
+            match self.checks_of(router, &place).await {
+                Ok(found) => recovered += found,
+                Err(failure) => {
+                    let (repository, number) = &place;
+                    tracing::warn!(
+                        %repository,
+                        number,
+                        error = %format_error_chain(&failure),
+                        "poll of the checks failed"
+                    );
+                    if self.rests(&failure) {
+                        break;
+                    }
+                }
+            }
+        }
+        recovered
+    }
+
+    async fn checks_of(
+        &mut self,
+        router: &EventRouter,
+        place: &PullRequestPlace,
+    ) -> Result<u64, EventFailure> {
+        let Some(tracked) = self.open.get_mut(place) else {
+            return Ok(0);
+        };
+        // The next time is set first, so that a failure is retried later instead of at once.
+        tracked.looked(false, Instant::now());
+        let Some(head) = tracked.head.clone() else {
+            return Ok(0);
+        };
+        let Some(record) = self.still_open(router, place).await? else {
+            return Ok(0);
+        };
+        let changed = ChecksChanged::from_poll(&record, head.clone());
+        let mut outcome = match router.take(&changed, TriggerChannel::Poll).await {
+            // The checks ended a moment ago, and others may start. They are read again after the settle time.
+            Err(EventFailure::Unsettled { after, .. }) => {
+                if let Some(tracked) = self.open.get_mut(place) {
+                    tracked.due_by(Instant::now() + after);
+                }
+                return Ok(0);
+            }
+            taken => taken?,
+        };
+        let Some(tracked) = self.open.get_mut(place) else {
+            return Ok(0);
+        };
+        if matches!(outcome, EventOutcome::NoChecks)
+            && may_lack_checks(router, &place.0)
+            && tracked.is_silent_for(self.settle, Instant::now())
+        {
+            outcome = router
+                .take(
+                    &ChecksAbsent::from_poll(&record, head.clone()),
+                    TriggerChannel::Poll,
+                )
+                .await?;
+        }
+        let is_open = matches!(outcome, EventOutcome::Nothing(_) | EventOutcome::NoChecks);
+        if is_open && tracked.is_silent_for(self.pending, Instant::now()) {
+            let told = router
+                .take(&ChecksPending::from_poll(&record, head), TriggerChannel::Poll)
+                .await?;
+            return Ok(count_new_triggers(&[outcome, told]));
+        }
+        if outcome.is_settled() {
+            tracked.looked(true, Instant::now());
+        }
+        Ok(count_new_triggers(&[outcome]))
+    }
+}
+
+/// True when the rules accept a pull request without checks. The reporter checks whether any are configured.
+fn may_lack_checks(router: &EventRouter, repository: &RepositoryName) -> bool {
+    let book = router.rules.book();
+    let rules = book.for_repository(repository);
+    rules.is_some_and(|rules| rules.ci.required != CiRequired::Always)
+}
+
+fn build_place(record: &PullRequestRecord) -> PullRequestPlace {
+    let ours = &record.pull_request;
+    (ours.repository.clone(), ours.number)
+}

@@ -1,0 +1,474 @@
+//! Removal of text that a reader does not see. It runs once, before the text is pinned or judged. It is hygiene, not a
+//! security boundary: the prompt also declares tickets to be information.
+
+use std::ops::Range;
+
+use domain::text;
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+
+/// Elements whose content browsers do not render.
+const UNSHOWN: [&str; 6] = ["script", "style", "template", "noscript", "head", "datalist"];
+/// Attribute fragments that hide an element.
+const HIDING: [&str; 7] = [
+    "hidden",
+    "display:none",
+    "visibility:hidden",
+    "font-size:0",
+    "opacity:0",
+    "aria-hidden=\"true\"",
+    "aria-hidden='true'",
+];
+// Longest reference that is parsed, in bytes. Valid names and numbers are shorter.
+const LONGEST_REFERENCE: usize = 32;
+// Removing one construct may join the halves of another. Deeper nesting than this is an attack, so all markup
+// characters are dropped then.
+const ROUNDS: usize = 8;
+
+/// Removes invisible content: hidden characters, literal or as references, HTML comments, declarations and processing
+/// instructions, hidden elements, and hover texts (of images, titles of links).
+///
+/// The result is the rendered text.
+pub(crate) fn sanitize_text(raw: &str) -> String {
+    let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
+    let mut clean = sanitize_once(&text::remove_hidden(&unified));
+    for _ in 0..ROUNDS {
+        let again = sanitize_once(&clean);
+        if again == clean {
+            return clean;
+        }
+        clean = again;
+    }
+    clean.replace(['<', '&'], "")
+}
+
+fn sanitize_once(raw: &str) -> String {
+    remove_hidden_elements(&remove_comments(&remove_references(raw)))
+}
+
+/// Removes references to hidden characters, such as `&#8203;`, `&#x202E;` and `&shy;`.
+fn remove_references(raw: &str) -> String {
+    let mut kept = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(start) = rest.find('&') {
+        kept.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let name = rest[1..]
+            .find(';')
+            .filter(|end| *end < LONGEST_REFERENCE)
+            .map(|end| &rest[1..=end]);
+        match name.filter(|name| is_hidden_reference(name)) {
+            Some(name) => rest = &rest[name.len() + 2..],
+            None => {
+                kept.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn is_hidden_reference(name: &str) -> bool {
+    let named = [
+        "shy",
+        "zwj",
+        "zwnj",
+        "lrm",
+        "rlm",
+        "ZeroWidthSpace",
+        "NoBreak",
+        "NegativeThinSpace",
+        "InvisibleTimes",
+        "InvisibleComma",
+        "ApplyFunction",
+        "it",
+        "ic",
+        "af",
+    ];
+    let code = match name
+        .strip_prefix('#')
+        .map(|number| number.strip_prefix(['x', 'X']).ok_or(number))
+    {
+        Some(Ok(hexadecimal)) => u32::from_str_radix(hexadecimal, 16).ok(),
+        Some(Err(decimal)) => decimal.parse().ok(),
+        None => return named.contains(&name),
+    };
+    // A number that is not a valid character renders nothing either.
+    code.is_some_and(|code| char::from_u32(code).is_none_or(text::is_hidden))
+}
+
+/// Removes HTML comments, also those written with references. An unclosed comment at the start of a line hides the
+/// rest, as in Markdown renderers; elsewhere `<!--` is literal text.
+fn remove_comments(raw: &str) -> String {
+    let mut kept = String::with_capacity(raw.len());
+    let mut rest = raw;
+    // An unclosed comment means that no later comment closes either. Searching again for each opener would be
+    // quadratic.
+    let mut may_close = true;
+    while let Some((start, opener)) = find_first(rest, ["<!--", "&lt;!--"]) {
+        let (before, comment) = rest.split_at(start);
+        kept.push_str(before);
+        let body = &comment[opener.len()..];
+        let closed = may_close.then(|| find_first(body, ["-->", "--&gt;"])).flatten();
+        may_close = closed.is_some();
+        if let Some((end, closer)) = closed {
+            rest = &body[end + closer.len()..];
+        } else if is_blank(kept.rsplit('\n').next()) {
+            return kept;
+        } else {
+            kept.push_str(opener);
+            rest = body;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// True for a missing or blank line prefix.
+fn is_blank(line: Option<&str>) -> bool {
+    line.is_none_or(|line| line.trim().is_empty())
+}
+
+/// First of two patterns in a text and its offset, in one pass.
+fn find_first(text: &str, [one, other]: [&'static str; 2]) -> Option<(usize, &'static str)> {
+    let starts = [one, other].map(|part| part.chars().next().unwrap_or_default());
+    text.match_indices(starts).find_map(|(at, _)| {
+        let here = [one, other].into_iter().find(|part| text[at..].starts_with(part));
+        here.map(|part| (at, part))
+    })
+}
+
+/// Removes hidden elements, hover texts and attributes at the positions that the Markdown parser reports. Code is
+/// unchanged.
+// The parser decides what is code: the same characters in a code block are visible and must survive.
+fn remove_hidden_elements(raw: &str) -> String {
+    let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
+    let mut hidden: Option<(String, usize)> = None;
+    let mut links: Vec<(Range<usize>, String, usize)> = Vec::new();
+    let parser = Parser::new_ext(raw, Options::all());
+    for (_, definition) in parser.reference_definitions().iter() {
+        // The title of a link definition shows up on hovering only.
+        if definition.title.is_some() {
+            let source = &raw[definition.span.clone()];
+            let label = source.find("]:").map_or("", |end| &source[..end]);
+            cuts.push((definition.span.clone(), format!("{label}]: {}", definition.dest)));
+        }
+    }
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Start(Tag::Image { dest_url, .. }) => cuts.push((range, format!("![]({dest_url})"))),
+            Event::Start(Tag::Link {
+                link_type: LinkType::Inline,
+                dest_url,
+                title,
+                ..
+            }) if !title.is_empty() => links.push((range.clone(), dest_url.to_string(), range.start + 1)),
+            Event::Html(_) | Event::InlineHtml(_) => {
+                for tag in list_tags(raw, range) {
+                    cut_tag(raw, &tag, &mut hidden, &mut cuts);
+                }
+            }
+            Event::Text(_) | Event::Code(_) => note_end(&mut links, &range),
+            _ => {}
+        }
+    }
+    // An element without an end tag hides the rest of the text, as in a browser.
+    if let Some((_, from)) = hidden {
+        cuts.push((from..raw.len(), String::new()));
+    }
+    for (range, dest, text_end) in links {
+        let text_end = raw[text_end..range.end]
+            .find(']')
+            .map_or(range.end, |at| text_end + at);
+        cuts.push((text_end..range.end, format!("]({dest})")));
+    }
+    apply_cuts(raw, cuts)
+}
+
+/// Extends the end of the enclosing link's text. Links do not nest, so the enclosing link is the last one.
+fn note_end(links: &mut [(Range<usize>, String, usize)], text: &Range<usize>) {
+    if let Some((range, _, end)) = links.last_mut()
+        && range.contains(&text.start)
+    {
+        *end = (*end).max(text.end);
+    }
+}
+
+/// HTML tag; the name is empty for a declaration or processing instruction.
+struct HtmlTag<'a> {
+    range: Range<usize>,
+    name: &'a str,
+    is_end: bool,
+}
+
+/// Tags in a piece of HTML.
+fn list_tags(raw: &str, piece: Range<usize>) -> Vec<HtmlTag<'_>> {
+    let mut found = Vec::new();
+    let mut at = piece.start;
+    while let Some(start) = raw[at..piece.end].find('<').map(|offset| at + offset) {
+        let Some(end) = raw[start..piece.end].find('>').map(|offset| start + offset + 1) else {
+            break;
+        };
+        let inner = &raw[start + 1..end - 1];
+        let is_end = inner.starts_with('/');
+        let name = inner.trim_start_matches('/');
+        let length = name
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+            .unwrap_or(name.len());
+        found.push(HtmlTag {
+            range: start..end,
+            name: &name[..length],
+            is_end,
+        });
+        at = end;
+    }
+    found
+}
+
+/// Removes hidden elements, declarations, and all attributes except `href` and `src`.
+fn cut_tag(
+    raw: &str,
+    tag: &HtmlTag<'_>,
+    hidden: &mut Option<(String, usize)>,
+    cuts: &mut Vec<(Range<usize>, String)>,
+) {
+    let name = tag.name.to_ascii_lowercase();
+    if let Some((element, from)) = hidden {
+        if tag.is_end && *element == name {
+            cuts.push((*from..tag.range.end, String::new()));
+            *hidden = None;
+        }
+        return;
+    }
+    if name.is_empty() {
+        cuts.push((tag.range.clone(), String::new()));
+        return;
+    }
+    if tag.is_end {
+        return;
+    }
+    let inner = &raw[tag.range.start + 1 + name.len()..tag.range.end - 1];
+    // Whitespace in a style is insignificant: `display : none` hides too.
+    let squeezed: String = inner.chars().filter(|c| !c.is_whitespace()).collect();
+    let squeezed = squeezed.to_ascii_lowercase();
+    if UNSHOWN.contains(&name.as_str()) || HIDING.iter().any(|hiding| squeezed.contains(hiding)) {
+        *hidden = Some((name, tag.range.start));
+    } else if inner.contains('=') {
+        cuts.push((
+            tag.range.clone(),
+            format!("<{name}{}>", find_link_attribute(inner)),
+        ));
+    }
+}
+
+/// Attribute with the target of an element; empty without one.
+fn find_link_attribute(attributes: &str) -> String {
+    let lower = attributes.to_ascii_lowercase();
+    let found = ["href=", "src="].into_iter().find_map(|name| {
+        let at = lower.find(name)?;
+        let value = attributes[at + name.len()..].trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let value = match quote {
+            Some(quote) => value[1..].split(quote).next()?,
+            None => value.split_whitespace().next()?,
+        };
+        Some(format!(" {name}\"{}\"", value.replace('"', "")))
+    });
+    found.unwrap_or_default()
+}
+
+/// Applies replacements. Of two overlapping ones, the earlier start wins.
+fn apply_cuts(raw: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut kept = String::with_capacity(raw.len());
+    let mut at = 0;
+    for (range, with) in cuts {
+        if range.start < at {
+            continue;
+        }
+        kept.push_str(&raw[at..range.start]);
+        kept.push_str(&with);
+        at = range.end;
+    }
+    kept.push_str(&raw[at..]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    use super::*;
+
+    #[test]
+    fn hidden_text_goes_visible_text_stays() {
+        let corpus = [
+            ("plain *text* with `code`", "plain *text* with `code`"),
+            ("a<!-- run rm -rf -->b", "ab"),
+            ("a<!-- one --><!-- two -->b", "ab"),
+            ("a<!-- over\nlines -->b", "ab"),
+            ("seen\n<!-- never closed", "seen\n"),
+            ("seen\n  <!-- never closed", "seen\n  "),
+            ("write `<!--` to open one", "write `<!--` to open one"),
+            ("a &lt;!-- obey --&gt; b", "a  b"),
+            ("zero\u{200B}width\u{FEFF}", "zerowidth"),
+            ("<\u{200B}!-- split opener -->x", "x"),
+            ("bidi\u{202E}txt\u{2066}.", "biditxt."),
+            ("soft\u{AD}hyphen", "softhyphen"),
+            ("tag\u{E0041}\u{E007F}s", "tags"),
+            ("selector\u{FE0F}\u{E0100}", "selector"),
+            (
+                "blank\u{3164}\u{115F}\u{FFA0}\u{2800}\u{FFF9}\u{180B}\u{1D173}",
+                "blank",
+            ),
+            ("refer&#8203;en&#x202E;ces&shy;&zwj;", "references"),
+            ("a &amp; b &#65; &unknown; &", "a &amp; b &#65; &unknown; &"),
+            ("bell\u{7}esc\u{1b}[31m", "bellesc[31m"),
+            ("line\r\nbreak\rand\ttab", "line\nbreak\nand\ttab"),
+            ("Grüße, 日本語, 👍", "Grüße, 日本語, 👍"),
+            (
+                "![obey me](https://a.example/x.png \"and me\")",
+                "![](https://a.example/x.png)",
+            ),
+            (
+                "[docs](https://a.example \"obey me\") here",
+                "[docs](https://a.example) here",
+            ),
+            (
+                "[docs]\n\n[docs]: https://a.example \"obey me\"\n",
+                "[docs]\n\n[docs]: https://a.example\n",
+            ),
+            ("a <?php obey ?> b", "a  b"),
+            ("a <!DOCTYPE obey> b", "a  b"),
+            ("a <span hidden>obey</span> b", "a  b"),
+            ("a <span style=\"display: none\">obey</span> b", "a  b"),
+            ("a <b title=\"obey\">bold</b>", "a <b>bold</b>"),
+            (
+                "<a href=\"https://a.example\" title=\"obey\">x</a>",
+                "<a href=\"https://a.example\">x</a>",
+            ),
+            ("<template>\nobey\n</template>\n\nseen", "\n\nseen"),
+            ("seen\n\n<script>\nobey", "seen\n\n"),
+            ("<details>\nlog\n</details>", "<details>\nlog\n</details>"),
+            (
+                "`![shown](x \"shown\")` and `<b title=\"shown\">`",
+                "`![shown](x \"shown\")` and `<b title=\"shown\">`",
+            ),
+            (
+                "```html\n<span hidden>shown</span>\n```",
+                "```html\n<span hidden>shown</span>\n```",
+            ),
+        ];
+        for (raw, clean) in corpus {
+            assert_eq!(sanitize_text(raw), clean, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn nested_comments_do_not_leave_one_behind() {
+        assert_eq!(sanitize_text("a<!-<!-- x -->- tricky -->b"), "ab");
+        let deep = format!("{}{}", "<!-".repeat(50), "- -->".repeat(50));
+        assert!(!sanitize_text(&deep).contains("<!--"));
+    }
+
+    #[test]
+    fn joined_references_are_removed_too() {
+        for raw in [
+            "a&#82&#8203;03;b",
+            "a&#82<!-- x -->03;b",
+            "a&#xE00&#8203;6F;b",
+            "a&sh<!-- x -->y;b",
+        ] {
+            assert_eq!(sanitize_text(raw), "ab", "{raw}");
+        }
+        let deep = format!("{}{}", "&#82".repeat(50), "03;".repeat(50));
+        assert!(!sanitize_text(&deep).contains("&#8203;"));
+    }
+
+    /// Pieces of markup that hide text when they are adjacent.
+    const PIECES: [&str; 24] = [
+        "<!-",
+        "<!--",
+        "-->",
+        "- ",
+        "&#8203;",
+        "&#82",
+        "03;",
+        "&shy;",
+        "&sh",
+        "y;",
+        "x",
+        "\n",
+        "<b hidden>",
+        "</b>",
+        "<!",
+        "<",
+        "![a](b)",
+        "[",
+        "](b \"t\")",
+        "`",
+        "&lt;",
+        "!--",
+        "&#x",
+        "\u{200b}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
+
+        #[test]
+        fn fuzz_any_text_is_clean_afterwards(text in "(?s).{0,80}", bytes in vec(any::<u8>(), 0..80)) {
+            for text in [text, String::from_utf8_lossy(&bytes).into_owned()] {
+                let clean = sanitize_text(&text);
+                prop_assert_eq!(sanitize_text(&clean), clean);
+            }
+        }
+
+        #[test]
+        fn sanitizing_is_complete_and_idempotent(pieces in vec(select(&PIECES[..]), 0..10)) {
+            let clean = sanitize_text(&pieces.concat());
+            for hidden in ["&#8203;", "&shy;", "\u{200b}"] {
+                prop_assert!(!clean.contains(hidden), "{:?}", clean);
+            }
+            prop_assert_eq!(sanitize_text(&clean), clean);
+        }
+    }
+
+    #[test]
+    fn sanitizing_takes_linear_time() {
+        let size = 200_000;
+        for part in [
+            "x<!--",
+            "&lt;!--x",
+            "<!-- -->",
+            "[a](b \"c\")",
+            "<b ",
+            "<b a=c>",
+            "&#8203;",
+            "![",
+            "&",
+        ] {
+            let begun = tokio::time::Instant::now();
+            let _ = sanitize_text(&part.repeat(size / part.len()));
+            assert!(begun.elapsed().as_secs() < 20, "{part}: {:?}", begun.elapsed());
+        }
+    }
+
+    #[test]
+    fn broken_markup_is_no_reason_to_fail() {
+        for raw in [
+            "<",
+            "<>",
+            "</",
+            "< hidden",
+            "![",
+            "[a](b \"",
+            "&#;",
+            "&#x110000;",
+            "<a href=>",
+            "<é hidden>x",
+        ] {
+            let _ = sanitize_text(raw);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Pinning of ticket text: ingest sanitizes and hashes it once, so that a later edit never reaches a running job.
+
+use std::collections::BTreeSet;
+
+use domain::{TicketComment, TicketText, Timestamp};
+
+use crate::{hex, tracker_reader::TrackerComment};
+
+pub(crate) use crate::sanitizer::sanitize_text;
+
+const SUMMARY_CHARS: usize = 500;
+const BODY_CHARS: usize = 65_536;
+// Limit of a label, a kind, a priority or a name, in characters.
+const LINE_CHARS: usize = 100;
+const LABELS: usize = 50;
+const CHANGED_COMMENT: &str = "(This comment was edited after work was asked for, so it is left out.)";
+
+/// Truncates a text to this many characters, with a note about the number of omitted ones.
+fn truncate_visibly(text: &str, chars: usize) -> String {
+    let left_out = text.chars().count().saturating_sub(chars);
+    if left_out == 0 {
+        return text.to_owned();
+    }
+    format!(
+        "{}\n\n(The last {left_out} characters of this text are left out.)",
+        truncate_text(text, chars)
+    )
+}
+
+/// Truncates a text to this many characters.
+pub(crate) fn truncate_text(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+/// Sanitizes, truncates and hashes the ticket's text, without comments from `at` or later. A comment that was edited
+/// since is replaced by a note, because its text at that moment is lost.
+pub(crate) fn pin_text(
+    text: TicketText,
+    comments: &[TrackerComment],
+    at: Timestamp,
+    instructors: &BTreeSet<String>,
+) -> TicketText {
+    let comments = comments.iter().filter(|comment| comment.created < at);
+    let mut pinned = TicketText {
+        summary: truncate_text(&sanitize_text(&text.summary).replace('\n', " "), SUMMARY_CHARS),
+        description: truncate_visibly(&sanitize_text(&text.description), BODY_CHARS),
+        kind: clean_short_line(&text.kind),
+        priority: clean_short_line(&text.priority),
+        labels: text
+            .labels
+            .iter()
+            .take(LABELS)
+            .map(|label| clean_short_line(label))
+            .collect(),
+        comments: comments
+            .map(|comment| pin_comment(comment, at, instructors))
+            .collect(),
+        url: text.url,
+        sha256: String::new(),
+    };
+    pinned.sha256 = hash_text(&pinned);
+    pinned
+}
+
+/// Adds instructions of an authorized user to the text, as its last comment.
+pub(crate) fn add_instruction(mut text: TicketText, by: &str, at: Timestamp, said: &str) -> TicketText {
+    text.comments.push(TicketComment {
+        author: clean_short_line(by),
+        at,
+        text: pin_words(said),
+        may_instruct: true,
+        is_new: false,
+    });
+    text.sha256 = hash_text(&text);
+    text
+}
+
+/// Marks instructions from after `since` as new.
+pub(crate) fn mark_new(text: &mut TicketText, since: Timestamp) {
+    for comment in &mut text.comments {
+        comment.is_new = comment.may_instruct && comment.at > since;
+    }
+}
+
+/// Sanitized text of a comment, truncated with a note.
+pub(crate) fn pin_words(text: &str) -> String {
+    truncate_visibly(&sanitize_text(text), BODY_CHARS)
+}
+
+/// Sanitized text on one line.
+fn clean_short_line(text: &str) -> String {
+    truncate_text(&sanitize_text(text).replace('\n', " "), LINE_CHARS)
+}
+
+fn pin_comment(comment: &TrackerComment, at: Timestamp, instructors: &BTreeSet<String>) -> TicketComment {
+    let text = if comment.updated < at {
+        pin_words(&comment.text)
+    } else {
+        CHANGED_COMMENT.to_owned()
+    };
+    TicketComment {
+        author: clean_short_line(&comment.author),
+        at: comment.created,
+        text,
+        may_instruct: instructors.contains(&comment.author_id),
+        is_new: false,
+    }
+}
+
+/// SHA-256 of the text. A length prefix precedes each part, so that moving text between parts changes the hash.
+fn hash_text(text: &TicketText) -> String {
+    let comments = text
+        .comments
+        .iter()
+        .flat_map(|comment| [comment.author.as_str(), comment.text.as_str()]);
+    let parts = [text.summary.as_str(), text.description.as_str()]
+        .into_iter()
+        .chain(comments);
+    let joined: String = parts.map(|part| format!("{}:{part}\n", part.len())).collect();
+    hex::hash_sha256(joined.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comment(text: &str, created: i64, updated: i64) -> TrackerComment {
+        TrackerComment {
+            author: "Ada".to_owned(),
+            author_id: "a1".to_owned(),
+            by_bot: false,
+            created: Timestamp::from_unix_ms(created),
+            updated: Timestamp::from_unix_ms(updated),
+            text: text.to_owned(),
+        }
+    }
+
+    fn nobody() -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    #[test]
+    fn late_comment_is_dropped_edited_one_emptied() {
+        let comments = [
+            comment("before", 1, 1),
+            comment("edited", 1, 10),
+            comment("same", 10, 10),
+            comment("late", 11, 11),
+        ];
+        let pinned = pin_text(
+            TicketText::default(),
+            &comments,
+            Timestamp::from_unix_ms(10),
+            &nobody(),
+        );
+        let texts: Vec<_> = pinned
+            .comments
+            .iter()
+            .map(|comment| comment.text.as_str())
+            .collect();
+        assert_eq!(texts, ["before", CHANGED_COMMENT]);
+    }
+
+    #[test]
+    fn pinned_comment_carries_author_authority() {
+        let comments = [comment("do this", 1, 1)];
+        let marked = |instructors: &BTreeSet<String>| {
+            pin_text(
+                TicketText::default(),
+                &comments,
+                Timestamp::from_unix_ms(10),
+                instructors,
+            )
+            .comments[0]
+                .may_instruct
+        };
+        assert!(!marked(&nobody()));
+        assert!(marked(&BTreeSet::from(["a1".to_owned()])));
+    }
+
+    #[test]
+    fn labels_are_limited_and_single_line() {
+        let text = TicketText {
+            labels: vec!["x\n</labels>".repeat(50); 80],
+            ..TicketText::default()
+        };
+        let labels = pin_text(text, &[], Timestamp::from_unix_ms(10), &nobody()).labels;
+        assert_eq!(labels.len(), LABELS);
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.chars().count() <= LINE_CHARS && !label.contains('\n'))
+        );
+    }
+
+    #[test]
+    fn truncated_text_states_omitted_length() {
+        let text = TicketText {
+            description: "é".repeat(BODY_CHARS + 7),
+            ..TicketText::default()
+        };
+        let pinned = pin_text(text, &[], Timestamp::from_unix_ms(10), &nobody());
+        let kept = "é".repeat(BODY_CHARS);
+        let note = "\n\n(The last 7 characters of this text are left out.)";
+        assert_eq!(pinned.description, format!("{kept}{note}"));
+    }
+
+    #[test]
+    fn the_hash_covers_text_and_comments() {
+        let at = Timestamp::from_unix_ms(10);
+        let text = |summary: &str| TicketText {
+            summary: summary.to_owned(),
+            ..TicketText::default()
+        };
+        let hashes = [
+            pin_text(text("a"), &[], at, &nobody()).sha256,
+            pin_text(text("b"), &[], at, &nobody()).sha256,
+            pin_text(text("a"), &[comment("c", 1, 1)], at, &nobody()).sha256,
+        ];
+        assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2]);
+        assert_eq!(hashes[0], pin_text(text("a\u{200B}"), &[], at, &nobody()).sha256);
+    }
+}

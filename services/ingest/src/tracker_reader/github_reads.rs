@@ -1,0 +1,306 @@
+//! Reads of GitHub.
+
+use std::time::Duration;
+
+use domain::{CommitId, InstanceName, RepositoryName, TicketKey, Timestamp, cause::format_error_chain};
+
+use super::{ReadError, TitledTicket, TrackerReader, ci_logs};
+
+// Time limit of both attempts to read the log of a check. A commit has several logs, and the delivery has a limit too.
+const LOG_PATIENCE: Duration = Duration::from_secs(3);
+
+impl TrackerReader {
+    /// Lists the open issues of a repository, latest change first. Costs nothing of GitHub's limit when none changed since
+    /// the `ETag`.
+    pub(crate) async fn changed_issues(
+        &self,
+        repository: &RepositoryName,
+        known: Option<&github::ETag>,
+    ) -> Result<github::IssuePoll, ReadError> {
+        let read = self.github.open_issues(repository, known);
+        Ok(failpoint::around("ingest.github.issues", read).await?)
+    }
+
+    /// Lists the most recently changed discussions of a repository, latest change first.
+    pub(crate) async fn changed_discussions(
+        &self,
+        repository: &RepositoryName,
+    ) -> Result<Vec<github::DiscussionStub>, ReadError> {
+        let read = self.github.changed_discussions(repository);
+        Ok(failpoint::around("ingest.github.discussions", read).await?)
+    }
+
+    pub(crate) async fn discussion(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<github::GitHubDiscussion, ReadError> {
+        let read = self.github.discussion(repository, number);
+        Ok(failpoint::around("ingest.github.discussion", read).await?)
+    }
+
+    /// Titles of the 100 open issues of a repository that changed last.
+    pub(super) async fn open_titles(
+        &self,
+        repository: &RepositoryName,
+    ) -> Result<Vec<TitledTicket>, ReadError> {
+        let github::IssuePoll::Changed { issues, .. } = self.changed_issues(repository, None).await? else {
+            return Ok(Vec::new());
+        };
+        let titled = issues.into_iter().map(|issue| TitledTicket {
+            key: TicketKey::GitHub {
+                repository: repository.clone(),
+                number: issue.number,
+            },
+            summary: issue.title,
+            status: "open".to_owned(),
+        });
+        Ok(titled.collect())
+    }
+
+    /// Lists the issues of a repository in a state, latest change first.
+    pub(crate) async fn list_issues(
+        &self,
+        repository: &RepositoryName,
+        state: github::IssueListState,
+    ) -> Result<Vec<github::ListedIssue>, ReadError> {
+        let read = self.github.list_issues(repository, state);
+        Ok(failpoint::around("ingest.github.list", read).await?)
+    }
+
+    /// Lists new comments on a repository's pull requests and issues, each with the number of its subject.
+    pub(crate) async fn repository_comments(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<(u64, github::GitHubComment)>, ReadError> {
+        let read = self.github.comments_since(repository, since);
+        Ok(failpoint::around("ingest.github.comments", read).await?)
+    }
+
+    /// GitHub instances: the default one (`None`) and the named ones.
+    pub(crate) fn github_instances(&self) -> Vec<Option<InstanceName>> {
+        self.github
+            .instances()
+            .map(Option::<&InstanceName>::cloned)
+            .collect()
+    }
+
+    /// Lists an instance's attempts to deliver webhooks, newest first; `None` when our account is not an App.
+    pub(crate) async fn hook_deliveries(
+        &self,
+        instance: Option<&InstanceName>,
+        since: Timestamp,
+    ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
+        let read = self.github.hook_deliveries(instance, since);
+        match failpoint::around("ingest.github.hook_deliveries", read).await {
+            // Only an App can read its delivery log; GitHub refuses a personal token with 401.
+            Err(github::Error::Unauthorized { .. }) => Ok(None),
+            deliveries => Ok(Some(deliveries?)),
+        }
+    }
+
+    /// Reads the payload of a delivery attempt.
+    pub(crate) async fn hook_payload(
+        &self,
+        instance: Option<&InstanceName>,
+        id: u64,
+    ) -> Result<serde_json::Value, ReadError> {
+        let read = self.github.hook_payload(instance, id);
+        Ok(failpoint::around("ingest.github.hook_payload", read).await?)
+    }
+
+    /// Lists pull requests of any author that were closed or merged and changed since then.
+    pub(crate) async fn closed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        let read = self.github.closed_pull_requests_since(repository, since);
+        Ok(failpoint::around("ingest.github.closed", read).await?)
+    }
+
+    /// Lists the comments and reviews of a pull request.
+    pub(crate) async fn remarks(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::PullRequestRemark>, ReadError> {
+        let read = self.github.remarks(repository, number);
+        Ok(failpoint::around("ingest.github.remarks", read).await?)
+    }
+
+    /// True when an account may write to a repository.
+    pub(crate) async fn may_write(
+        &self,
+        repository: &RepositoryName,
+        login: &str,
+        account: u64,
+    ) -> Result<bool, ReadError> {
+        let read = self.github.permission(repository, login, account);
+        let permission = failpoint::around("ingest.github.permission", read).await?;
+        Ok(permission >= github::RepositoryPermission::Write)
+    }
+
+    pub(crate) async fn mentioning(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<github::PullRequest>, ReadError> {
+        let read = self.github.pull_requests_mentioning(repository, ticket);
+        Ok(failpoint::around("ingest.github.mentioning", read).await?)
+    }
+
+    pub(crate) async fn pull_request(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<github::PullRequest, ReadError> {
+        let read = self.github.pull_request(repository, number);
+        Ok(failpoint::around("ingest.github.pull_request", read).await?)
+    }
+
+    /// Lists pull requests of any author that changed since then. Costs nothing of GitHub's limit when none changed since
+    /// the `ETag`.
+    pub(crate) async fn changed_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+        known: Option<&github::ETag>,
+    ) -> Result<github::PullRequestPoll, ReadError> {
+        let read = self.github.pull_requests_changed_since(repository, since, known);
+        Ok(failpoint::around("ingest.github.changed", read).await?)
+    }
+
+    /// Reads the end of the log of a failed check; `None` when it is unavailable or late. Failed checks are reported and
+    /// repaired without it too. `command` serves checks that are not jobs of GitHub Actions.
+    pub(crate) async fn job_log(
+        &self,
+        repository: &RepositoryName,
+        check: &github::CommitCheck,
+        command: &[String],
+    ) -> Result<Option<String>, ReadError> {
+        if check.actions_job().is_none() {
+            return Ok(ci_logs::read_printed_log(command, repository, check, LOG_PATIENCE).await);
+        }
+        // A repair without the log has little to work with, and a log that was late once is often ready at the second
+        // attempt.
+        let mut read = self.log_in_time(repository, check).await;
+        if read.is_err() {
+            tracing::info!(%repository, check = check.id, "a log did not come in time; it is asked for once more");
+            read = self.log_in_time(repository, check).await;
+        }
+        match read {
+            // A rate limit delays the whole delivery. Any other failure costs only the log.
+            Ok(Err(limit @ (github::Error::RateLimited { .. } | github::Error::HeldBack { .. }))) => {
+                Err(limit.into())
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%repository, check = check.id, error = %format_error_chain(&error), "a log is not read");
+                Ok(None)
+            }
+            Ok(Ok(log)) => Ok(log),
+            Err(_) => {
+                tracing::warn!(%repository, check = check.id, "a log did not come in time");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn log_in_time(
+        &self,
+        repository: &RepositoryName,
+        check: &github::CommitCheck,
+    ) -> Result<Result<Option<String>, github::Error>, tokio::time::error::Elapsed> {
+        let read = tokio::time::timeout(LOG_PATIENCE / 2, self.github.job_log(repository, check));
+        failpoint::around("ingest.github.job_log", read).await
+    }
+
+    pub(crate) async fn branch_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<github::CommitCheck>, ReadError> {
+        let read = self.github.branch_checks(repository, branch);
+        Ok(failpoint::around("ingest.github.branch_checks", read).await?)
+    }
+
+    /// Lists the checks that GitHub requires before a merge into a branch, as far as our account may see them.
+    pub(crate) async fn required_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<String>, ReadError> {
+        let read = self.github.required_checks(repository, branch);
+        Ok(failpoint::around("ingest.github.required_checks", read).await?)
+    }
+
+    /// Lists the runs of GitHub Actions for a commit.
+    pub(crate) async fn workflow_runs(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Vec<github::CommitRun>, ReadError> {
+        Ok(self.github.workflow_runs(repository, head).await?)
+    }
+
+    /// Lists the changed files of a pull request.
+    pub(crate) async fn changed_files(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<domain::PullRequestFile>, ReadError> {
+        let read = self.github.changed_files(repository, number);
+        Ok(failpoint::around("ingest.github.files", read).await?)
+    }
+
+    /// Lists the changed files between a commit and its descendant.
+    pub(crate) async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<domain::PullRequestFile>, ReadError> {
+        let read = self.github.changed_since(repository, base, head);
+        Ok(failpoint::around("ingest.github.compare", read).await?)
+    }
+
+    /// Lists the commits of a pull request, oldest first.
+    pub(crate) async fn commits(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<CommitId>, ReadError> {
+        let read = self.github.pull_request_commits(repository, number);
+        Ok(failpoint::around("ingest.github.commits", read).await?)
+    }
+
+    /// Lists the review requests of a pull request, oldest first.
+    pub(crate) async fn review_requests(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::ReviewRequest>, ReadError> {
+        let read = self.github.review_requests(repository, number);
+        Ok(failpoint::around("ingest.github.review_requests", read).await?)
+    }
+
+    /// Lists the submitted reviews of a pull request, oldest first.
+    pub(crate) async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<github::PullRequestReview>, ReadError> {
+        let read = self.github.reviews(repository, number);
+        Ok(failpoint::around("ingest.github.reviews", read).await?)
+    }
+
+    pub(crate) async fn checks(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Vec<github::CommitCheck>, ReadError> {
+        let read = self.github.checks(repository, head);
+        Ok(failpoint::around("ingest.github.checks", read).await?)
+    }
+}

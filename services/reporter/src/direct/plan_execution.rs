@@ -1,0 +1,368 @@
+//! Performs the steps of a plan.
+
+use std::collections::BTreeMap;
+
+use domain::{CommitId, OutboundRefusal, PullRequestRef, TicketKey};
+use pullrequest::{
+    CallProblem, ExistingPullRequest, PlannedWrite, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan,
+};
+
+use super::{
+    PullRequestOpener, RequestPreconditions, build_problem, jira_problem,
+    preconditions::{as_open, not_created},
+    tries::retry_call,
+};
+use crate::{
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effects::{comment_on_issue, link_pull_request, open_pull_request},
+    message,
+    mirror::resolve_remote,
+};
+
+impl PullRequestOpener {
+    /// Performs the plan. Without a pull request, no later step runs. Failures at Jira are reported and undo nothing.
+    pub async fn write(
+        &self,
+        request: &ValidatedRequest,
+        ground: &RequestPreconditions,
+        plan: &WritePlan,
+    ) -> ProtocolAnswer {
+        let open = match self.pull_request(ground, plan).await {
+            Ok(open) => open,
+            Err(problem) => return ProtocolAnswer::failed(vec![problem]),
+        };
+        let mut answer = ProtocolAnswer::opened(open.number, &open.url, &ground.seen.issue);
+        answer.marked_ready = request.mark_ready && !open.draft;
+        answer.jira_status.transitioned = plan.is_in_review;
+        for step in &plan.steps {
+            self.follow(ground, &open, step, &mut answer).await;
+        }
+        for problem in &plan.problems {
+            answer.without_jira(problem.clone());
+        }
+        answer
+    }
+
+    /// Performs the steps up to the pull request.
+    async fn pull_request(
+        &self,
+        ground: &RequestPreconditions,
+        plan: &WritePlan,
+    ) -> Result<ExistingPullRequest, CallProblem> {
+        let mut open = plan.open.clone();
+        for step in &plan.steps {
+            match step {
+                PlannedWrite::PushBranch { commit, expected, .. } => {
+                    self.push(ground, commit, expected.as_ref()).await?;
+                }
+                PlannedWrite::OpenPullRequest { draft, .. } => open = Some(self.open(ground, *draft).await?),
+                PlannedWrite::MarkReady | PlannedWrite::LinkIssue { .. } | PlannedWrite::MoveIssue { .. } => {
+                }
+            }
+        }
+        open.ok_or_else(|| CallProblem::new(ProblemKind::UnknownError, "The plan opens no pull request"))
+    }
+
+    /// Performs one of the steps after the pull request.
+    async fn follow(
+        &self,
+        ground: &RequestPreconditions,
+        open: &ExistingPullRequest,
+        step: &PlannedWrite,
+        answer: &mut ProtocolAnswer,
+    ) {
+        match step {
+            PlannedWrite::PushBranch { .. } | PlannedWrite::OpenPullRequest { .. } => {}
+            PlannedWrite::MarkReady => match self.mark_ready(ground, open).await {
+                Ok(()) => answer.marked_ready = true,
+                Err(problem) => answer.errors.push(problem),
+            },
+            PlannedWrite::LinkIssue { jira_key } => match self.link(ground, open, jira_key).await {
+                Ok(()) => answer.jira_status.linked = true,
+                Err(problem) => answer.without_jira(problem),
+            },
+            PlannedWrite::MoveIssue {
+                jira_key,
+                leads_to,
+                fields,
+                id,
+                ..
+            } => match self.move_issue(jira_key, id, leads_to, fields).await {
+                Ok(status) => {
+                    answer.jira_status.transitioned = true;
+                    answer.jira_status.current_state = Some(status);
+                }
+                Err(problem) => answer.without_jira(problem),
+            },
+        }
+    }
+
+    /// Pushes from a view of the folder, so that neither its settings nor its hooks apply. Never replaces commits of
+    /// others.
+    async fn push(
+        &self,
+        ground: &RequestPreconditions,
+        commit: &CommitId,
+        expected: Option<&CommitId>,
+    ) -> Result<(), CallProblem> {
+        let branch = &ground.draft.branch;
+        let Some(view) = &ground.view else {
+            return Err(
+                CallProblem::new(ProblemKind::UnknownError, "There is no folder to push from")
+                    .about_branch(branch),
+            );
+        };
+        let transport = view.transport();
+        let pushed = retry_call(ProblemKind::GitPushFailed.retries(), || async {
+            let (url, auth) = resolve_remote(self.github.push_remote(&ground.draft.repository)).await?;
+            let pushed = transport.push(&url, Some(&auth), commit, branch, expected);
+            pushed.await.map_err(|error| EffectError::of_push(error, branch))
+        });
+        let failed = |gave_up| {
+            build_problem(
+                ProblemKind::GitPushFailed,
+                format!("Failed to push branch '{branch}'"),
+                &gave_up,
+            )
+            .about_branch(branch)
+        };
+        pushed.await.map(drop).map_err(failed)
+    }
+
+    async fn open(
+        &self,
+        ground: &RequestPreconditions,
+        is_draft: bool,
+    ) -> Result<ExistingPullRequest, CallProblem> {
+        let opened = retry_call(ProblemKind::PrCreationFailed.retries(), || async {
+            match self.opened_before(ground).await? {
+                Some(open) => Ok(open),
+                None => self.open_once(ground, is_draft).await,
+            }
+        });
+        opened
+            .await
+            .map_err(|gave_up| not_created(&ground.draft, &gave_up))
+    }
+
+    /// Finds the pull request of an earlier try whose response was lost.
+    async fn opened_before(
+        &self,
+        ground: &RequestPreconditions,
+    ) -> Result<Option<ExistingPullRequest>, EffectError> {
+        match self.find_open(&ground.draft).await? {
+            Some(open) if !open.by_us => Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
+                number: open.number,
+                author: String::new(),
+            })),
+            found => Ok(found),
+        }
+    }
+
+    async fn open_once(
+        &self,
+        ground: &RequestPreconditions,
+        is_draft: bool,
+    ) -> Result<ExistingPullRequest, EffectError> {
+        let RequestPreconditions {
+            draft, title, body, ..
+        } = ground;
+        match open_pull_request(&self.github, draft, title, body, is_draft).await {
+            Ok(opened) => Ok(as_open(opened)),
+            // The pull request exists, although GitHub's list may not show it yet.
+            Err(error @ github::Error::Conflict { .. }) => {
+                let there = self.opened_before(ground).await?;
+                there.ok_or_else(|| EffectError::Unknown(domain::cause::format_error_chain(&error)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn mark_ready(
+        &self,
+        ground: &RequestPreconditions,
+        open: &ExistingPullRequest,
+    ) -> Result<(), CallProblem> {
+        let repository = &ground.draft.repository;
+        let marked = retry_call(ProblemKind::MarkReadyFailed.retries(), || async {
+            let now = self.github.pull_request(repository, open.number).await?;
+            Ok(self
+                .github
+                .mark_ready(repository, open.number, &now.node_id)
+                .await?)
+        });
+        let failed = |gave_up| {
+            let message = format!("Could not mark pull request {} ready for review", open.number);
+            build_problem(ProblemKind::MarkReadyFailed, message, &gave_up)
+        };
+        marked.await.map_err(failed)
+    }
+
+    /// Adds a link to the issue, or a comment if Jira refuses the link.
+    async fn link(
+        &self,
+        ground: &RequestPreconditions,
+        open: &ExistingPullRequest,
+        key: &str,
+    ) -> Result<(), CallProblem> {
+        let (jira, issue) = self.issue_to_write(key)?;
+        let made = PullRequestRef {
+            repository: ground.draft.repository.clone(),
+            number: open.number,
+            url: open.url.clone(),
+            branch: ground.draft.branch.clone(),
+        };
+        let title = ClearedText::without_credentials(&message::remote_link_title(&made));
+        let linked = retry_call(ProblemKind::JiraLinkFailed.retries(), || async {
+            Ok(link_pull_request(jira, &issue, &made, &title).await?)
+        });
+        let Err(not_linked) = linked.await else {
+            return Ok(());
+        };
+        let commented = retry_call(ProblemKind::JiraLinkFailed.retries(), || async {
+            comment_once(jira, &issue, &made).await
+        });
+        let message = format!("Could not link the pull request on {key}");
+        let failed = |_| jira_problem(ProblemKind::JiraLinkFailed, key, message, &not_linked);
+        commented.await.map_err(failed)
+    }
+
+    /// Performs a transition and returns the new status.
+    async fn move_issue(
+        &self,
+        key: &str,
+        transition: &str,
+        leads_to: &str,
+        fields: &BTreeMap<String, String>,
+    ) -> Result<String, CallProblem> {
+        let (jira, issue) = self.issue_to_write(key)?;
+        let moved = retry_call(ProblemKind::JiraTransitionFailed.retries(), || async {
+            let filled = filled_in(jira, &issue, transition, fields).await?;
+            match jira
+                .transition(&issue, transition, &filled)
+                .await
+                .map_err(EffectError::from)
+            {
+                // The response was lost: the status shows if the transition happened.
+                Err(EffectError::Unknown(detail)) => match jira.status(&issue).await?.name {
+                    status if status == leads_to => Ok(status),
+                    _ => Err(EffectError::Unknown(detail)),
+                },
+                done => done.map(|()| leads_to.to_owned()),
+            }
+        });
+        let message = format!("Could not transition {key} to Code Review state");
+        moved
+            .await
+            .map_err(|gave_up| jira_problem(ProblemKind::JiraTransitionFailed, key, message, &gave_up))
+    }
+
+    fn issue_to_write(&self, key: &str) -> Result<(&jira::JiraWriter, TicketKey), CallProblem> {
+        let pair = self.jira.as_ref().zip(TicketKey::jira(key).ok());
+        pair.ok_or_else(|| {
+            CallProblem::new(ProblemKind::UnknownError, "The issue was not looked at").about_issue(key)
+        })
+    }
+}
+
+/// Fills the fields of the transition's screen. Without fields of the caller, the screen is not read.
+async fn filled_in(
+    jira: &jira::JiraWriter,
+    issue: &TicketKey,
+    transition: &str,
+    fields: &BTreeMap<String, String>,
+) -> Result<serde_json::Map<String, serde_json::Value>, EffectError> {
+    if fields.is_empty() {
+        return Ok(serde_json::Map::new());
+    }
+    let offered = jira.transitions(issue).await?;
+    let meant = offered.iter().find(|one| one.id == transition);
+    Ok(meant.map(|one| one.fill(fields).fields).unwrap_or_default())
+}
+
+/// Comments on the issue unless our comment about this pull request exists.
+async fn comment_once(
+    jira: &jira::JiraWriter,
+    issue: &TicketKey,
+    made: &PullRequestRef,
+) -> Result<(), EffectError> {
+    let marker = format!("pull-request:{}#{}", made.repository, made.number);
+    let ours = jira.list_comments(issue).await?;
+    if ours
+        .iter()
+        .any(|comment| comment.by_us && comment.marker == marker)
+    {
+        return Ok(());
+    }
+    let text = ClearedText::without_credentials(&message::link_comment(made));
+    comment_on_issue(jira, issue, &text, &marker, jira::CommentAudience::Internal).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pullrequest::{BranchHeads, BranchLocation, CallStatus, ObservedIssue, ObservedState};
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::draft::PullRequestDraft;
+
+    #[tokio::test]
+    async fn plan_without_pull_request_is_unknown_error() {
+        bootstrap::install_tls_provider();
+        let account = github::Settings {
+            token: Some(SecretString::from("secret")),
+            ..github::Settings::default()
+        };
+        let direct = PullRequestOpener::with(github::GitHubWriter::new(&account).unwrap(), None, &[]);
+        let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
+        let request = ValidatedRequest {
+            branch: "feature/login".to_owned(),
+            base_branch: "main".to_owned(),
+            title: "Add a login".to_owned(),
+            description: "A login form".to_owned(),
+            jira_key: None,
+            mark_ready: false,
+            draft: true,
+            transition: None,
+            transition_fields: BTreeMap::new(),
+            dry_run: false,
+            place: BranchLocation::GitHub(repository.clone()),
+        };
+        let ground = RequestPreconditions {
+            seen: ObservedState {
+                heads: BranchHeads::default(),
+                open: None,
+                issue: ObservedIssue::NotAsked,
+            },
+            draft: PullRequestDraft {
+                repository,
+                branch: request.branch.clone(),
+                base_branch: request.base_branch.clone(),
+                title: request.title.clone(),
+                body: request.description.clone(),
+                description: None,
+            },
+            title: ClearedText::default(),
+            body: ClearedText::default(),
+            view: None,
+        };
+        let push = PlannedWrite::PushBranch {
+            branch: request.branch.clone(),
+            commit: "a".repeat(40).parse().unwrap(),
+            expected: None,
+        };
+        for steps in [Vec::new(), vec![push]] {
+            let plan = WritePlan {
+                open: None,
+                steps,
+                problems: Vec::new(),
+                is_in_review: false,
+            };
+            let answer = direct.write(&request, &ground, &plan).await;
+            assert_eq!(answer.status, CallStatus::Failed);
+            assert_eq!(answer.errors[0].kind, ProblemKind::UnknownError, "{answer:?}");
+        }
+    }
+}

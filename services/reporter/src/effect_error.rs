@@ -1,0 +1,324 @@
+//! Effect errors, classified by the required reaction of the caller.
+
+use std::{fmt, time::Duration};
+
+use domain::{OutboundRefusal, OutboundRequest, cause::format_error_chain};
+
+use crate::ledger;
+
+/// Pause of a report while the reporter's disk is full.
+pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
+/// Pause of a report whose repository is still being fetched.
+pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
+
+/// A writing account. The instance of the target determines its settings section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WritingAccount {
+    GitHub,
+    Jira,
+}
+
+impl WritingAccount {
+    /// Returns the settings section that the operator has to check.
+    pub(crate) fn section(self, report: &OutboundRequest) -> String {
+        let instance = match (self, report.request.repository()) {
+            (Self::GitHub, Some(repository)) => repository.instance(),
+            (Self::GitHub, None) | (Self::Jira, _) => report.ticket.instance(),
+        };
+        match (self, instance) {
+            (Self::GitHub, None) => "github_writer".to_owned(),
+            (Self::Jira, None) => "jira_writer".to_owned(),
+            (Self::GitHub, Some(instance)) => format!("github.{instance}"),
+            (Self::Jira, Some(instance)) => format!("jira.{instance}"),
+        }
+    }
+}
+
+impl fmt::Display for WritingAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::GitHub => "GitHub",
+            Self::Jira => "Jira",
+        })
+    }
+}
+
+/// Failure of an effect.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EffectError {
+    /// Policy, GitHub or Jira refuses the effect.
+    #[error("{}", .0.words())]
+    Refused(OutboundRefusal),
+    /// The request can never succeed; a text for people.
+    #[error("{0}")]
+    Failed(String),
+    /// The target does not exist, or the account cannot see it.
+    #[error("{0}")]
+    Missing(String),
+    /// The credentials are invalid. The operator must check the account's settings section.
+    #[error("the credentials of the {account} account are refused: {detail}")]
+    Credentials {
+        /// Account of the credentials.
+        account: WritingAccount,
+        /// Advice for the operator.
+        detail: String,
+    },
+    /// The credentials are valid but lack a permission. The operator must grant it.
+    #[error("the {account} account may not do this: {detail}")]
+    Denied {
+        /// Account without the permission.
+        account: WritingAccount,
+        /// Reason that GitHub or Jira returned.
+        detail: String,
+    },
+    /// Nothing was done, and a retry may succeed.
+    #[error("{detail}")]
+    Later {
+        /// Reason, for people.
+        detail: String,
+        /// Wait that the service requests.
+        after: Option<Duration>,
+    },
+    /// Nothing was sent: the account has to wait because of other requests.
+    #[error("{detail}")]
+    HeldBack {
+        /// Reason, for people.
+        detail: String,
+        /// Wait until the account may send again.
+        wait: Duration,
+    },
+    /// The reporter's disk is full. Nothing is lost: the report waits until an operator frees space.
+    #[error("the reporter's disk is full: {0}")]
+    DiskFull(String),
+    /// The outcome is unknown. The effect must be searched for before a retry.
+    #[error("{0}")]
+    Unknown(String),
+    /// The ledger failed, or another reporter has the ticket.
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    /// The ticket is handed back and delivered again after this time.
+    #[error("tried again in {} s", .0.as_secs())]
+    HandBack(Duration),
+    /// The process is shutting down. The next delivery continues the effect.
+    #[error("shutting down")]
+    Shutdown,
+}
+
+impl EffectError {
+    /// Classifies the failure of an inspection. A retry may succeed.
+    pub(crate) fn of_inspection(detail: String) -> Self {
+        if git::is_about_full_disk(&detail) {
+            Self::DiskFull(detail)
+        } else {
+            Self::Later { detail, after: None }
+        }
+    }
+
+    /// Classifies the failure of a push.
+    pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
+        match error {
+            git::Error::LeaseStale(_) => Self::Refused(OutboundRefusal::BranchMoved {
+                branch: branch.to_owned(),
+                head: None,
+            }),
+            other => other.into(),
+        }
+    }
+}
+
+impl EffectError {
+    /// Copies the failure for a further caller that waited for the same fetch. Errors of the ledger become temporary
+    /// failures.
+    pub(crate) fn repeat(&self) -> Self {
+        match self {
+            Self::Refused(refusal) => Self::Refused(refusal.clone()),
+            Self::Failed(detail) => Self::Failed(detail.clone()),
+            Self::Missing(detail) => Self::Missing(detail.clone()),
+            Self::Credentials { account, detail } => Self::Credentials {
+                account: *account,
+                detail: detail.clone(),
+            },
+            Self::Denied { account, detail } => Self::Denied {
+                account: *account,
+                detail: detail.clone(),
+            },
+            Self::Later { detail, after } => Self::Later {
+                detail: detail.clone(),
+                after: *after,
+            },
+            Self::HeldBack { detail, wait } => Self::HeldBack {
+                detail: detail.clone(),
+                wait: *wait,
+            },
+            Self::DiskFull(detail) => Self::DiskFull(detail.clone()),
+            Self::Unknown(detail) => Self::Unknown(detail.clone()),
+            Self::Ledger(_) => Self::Later {
+                detail: format_error_chain(self),
+                after: None,
+            },
+            Self::HandBack(wait) => Self::HandBack(*wait),
+            Self::Shutdown => Self::Shutdown,
+        }
+    }
+}
+
+impl From<queue::Error> for EffectError {
+    fn from(error: queue::Error) -> Self {
+        match error {
+            // A retry cannot make the record readable.
+            queue::Error::Corrupt { .. } => Self::Failed(format_error_chain(&error)),
+            queue::Error::Unavailable { .. }
+            | queue::Error::Full { .. }
+            | queue::Error::Newer { .. }
+            | queue::Error::Topology { .. }
+            | queue::Error::Conflict => Self::Ledger(error.into()),
+        }
+    }
+}
+
+impl From<github::Error> for EffectError {
+    fn from(error: github::Error) -> Self {
+        let detail = format_error_chain(&error);
+        match error {
+            github::Error::NotFound { .. } => Self::Missing(detail),
+            github::Error::Unauthorized { check } => Self::Credentials {
+                account: WritingAccount::GitHub,
+                detail: check,
+            },
+            github::Error::Forbidden { .. } => Self::Denied {
+                account: WritingAccount::GitHub,
+                detail,
+            },
+            github::Error::UnknownInstance { .. }
+            | github::Error::Conflict { .. }
+            | github::Error::Rejected { .. } => Self::Refused(OutboundRefusal::Outside { detail }),
+            github::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            github::Error::HeldBack { retry_after } => Self::HeldBack {
+                detail,
+                wait: retry_after,
+            },
+            // A redirect to another host leads to a login page or a portal, which did nothing.
+            github::Error::Unavailable { .. } | github::Error::Moved { .. } => {
+                Self::Later { detail, after: None }
+            }
+            // An unreadable response to a write does not show if the write happened.
+            github::Error::Unknown { .. } | github::Error::Malformed { .. } => Self::Unknown(detail),
+        }
+    }
+}
+
+impl From<jira::Error> for EffectError {
+    fn from(error: jira::Error) -> Self {
+        let detail = format_error_chain(&error);
+        match error {
+            jira::Error::NotFound { .. } => Self::Missing(detail),
+            jira::Error::UnknownInstance { .. } => Self::Failed(detail),
+            jira::Error::Unauthorized { check } => Self::Credentials {
+                account: WritingAccount::Jira,
+                detail: check,
+            },
+            jira::Error::Forbidden { .. } => Self::Denied {
+                account: WritingAccount::Jira,
+                detail,
+            },
+            jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => {
+                Self::Refused(OutboundRefusal::Outside { detail })
+            }
+            jira::Error::RateLimited { retry_after } => Self::Later {
+                detail,
+                after: Some(retry_after),
+            },
+            jira::Error::HeldBack { retry_after } => Self::HeldBack {
+                detail,
+                wait: retry_after,
+            },
+            // Nothing was done: no connection, or a server error on a read.
+            jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
+            jira::Error::Unknown { .. } | jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => {
+                Self::Unknown(detail)
+            }
+        }
+    }
+}
+
+impl From<git::Error> for EffectError {
+    fn from(error: git::Error) -> Self {
+        let detail = format_error_chain(&error);
+        match error {
+            // git and libgit2 report a full disk in their message only. A full disk of the remote is a refusal of the
+            // push.
+            git::Error::Failed(_) | git::Error::BadPack(_) | git::Error::Unavailable(_)
+                if git::is_about_full_disk(&detail) =>
+            {
+                Self::DiskFull(detail)
+            }
+            git::Error::LeaseStale(_) | git::Error::Rejected(_) | git::Error::BadPack(_) => {
+                Self::Refused(OutboundRefusal::Outside { detail })
+            }
+            git::Error::Denied(_) => Self::Credentials {
+                account: WritingAccount::GitHub,
+                detail,
+            },
+            git::Error::NotFound(_) => Self::Missing(detail),
+            // Every try would receive the same object.
+            git::Error::Missing { .. } | git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => {
+                Self::Failed(detail)
+            }
+            git::Error::BranchInTheWay { branch, by } => {
+                Self::Refused(OutboundRefusal::BranchInTheWay { branch, by })
+            }
+            git::Error::Unavailable(_) | git::Error::Failed(_) | git::Error::Stalled(_) => {
+                Self::Later { detail, after: None }
+            }
+            git::Error::NotReady { .. } => Self::HeldBack {
+                detail,
+                wait: FETCH_WAIT,
+            },
+            // The remote may have accepted the push before the timeout.
+            git::Error::TimedOut(_) => Self::Unknown(detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_waits_for_room() {
+        let said = [
+            "fatal: write error: No space left on device",
+            "failed to write chunk: No space left on device",
+            "fatal: unable to write new index file: Disk quota exceeded",
+        ];
+        for words in said {
+            for error in [
+                git::Error::Failed(words.into()),
+                git::Error::BadPack(words.to_owned()),
+                git::Error::Failed(std::io::Error::other(words).into()),
+            ] {
+                let trouble = EffectError::from(error);
+                assert!(
+                    matches!(&trouble, EffectError::DiskFull(detail) if detail.contains(words)),
+                    "{trouble}"
+                );
+            }
+            let inspected = EffectError::of_inspection(words.to_owned());
+            assert!(matches!(inspected, EffectError::DiskFull(_)), "{inspected}");
+        }
+        let disk = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let trouble = EffectError::from(git::Error::Failed(disk.into()));
+        assert!(
+            !matches!(trouble, EffectError::Refused(_) | EffectError::Failed(_)),
+            "{trouble}"
+        );
+        let remote = git::Error::Rejected("remote: No space left on device".to_owned());
+        assert!(
+            matches!(EffectError::from(remote), EffectError::Refused(_)),
+            "the disk of GitHub"
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Texts about the end or pause of a run, with the next action of the reader.
+
+use domain::{
+    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, Dollars, GiveUp, Job, PullRequestRef, RepetitionKind,
+    SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason, text::take_tail,
+};
+
+use super::words::{
+    fence_text, format_code, link_pull_request_name, name_person, quote_markdown, sanitize_line,
+};
+
+pub(crate) fn render_stop(
+    job: Job,
+    reason: &StopReason,
+    pull_request: Option<&PullRequestRef>,
+    branch: Option<&BranchRef>,
+    retry: &str,
+) -> Vec<String> {
+    let mut paragraphs = stop_reason(job, reason);
+    match (pull_request, branch, reason) {
+        (Some(draft), _, _) => paragraphs.push(format!("The draft stays open: {}. {retry}", link_pull_request_name(draft))),
+        (None, _, StopReason::Completed | StopReason::Superseded | StopReason::Withdrawn { .. }) => {}
+        (None, Some(pushed), _) => paragraphs.push(format!(
+            "The branch {} was pushed to `{}`, but it has no pull request. Open one yourself or delete the branch. {retry}",
+            format_code(&pushed.branch),
+            pushed.repository
+        )),
+        (None, None, _) => paragraphs.push(format!("Nothing was pushed. {retry}")),
+    }
+    paragraphs
+}
+
+pub(crate) fn retry_scheduled(
+    job: Job,
+    reason: &StopReason,
+    count: (u32, u32),
+    due: Timestamp,
+) -> Vec<String> {
+    if let StopReason::SharedBudgetSpent(budget) = reason {
+        return vec![
+            format!("The {job} run pauses: {}.", shared_budget(budget)),
+            format!("It goes on at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
+            describe_budget_raise(budget),
+        ];
+    }
+    let (attempt, most) = count;
+    let (what, detail) = match reason {
+        StopReason::ModelFailed { detail } => ("the model provider failed", detail.as_str()),
+        StopReason::WorkspaceUnavailable { detail } => ("no workspace could be opened", detail.as_str()),
+        StopReason::ReportFailed { detail } => (
+            "GitHub or Jira did not accept what it had to write there",
+            detail.as_str(),
+        ),
+        other => ("the run failed", other.as_str()),
+    };
+    vec![
+        format!("The {job} run pauses: {what} ({}).", format_code(detail)),
+        format!(
+            "It goes on at {due} (retry {attempt} of {most}). Comment `/retry` to go on now, or `/stop` to end it."
+        ),
+    ]
+}
+
+const CONTEXT_TOO_LONG: &str = "Journeyman stopped: the conversation with the model became too long for it and could not be \
+                                made shorter. A smaller ticket, or a model with a larger window, may help.";
+
+fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
+    let say = |text: String| vec![text];
+    match reason {
+        StopReason::Completed => say(format!("The {job} run is complete.")),
+        StopReason::NoChange { summary } => {
+            vec![
+                "Journeyman finished without making a change. Final message:".to_owned(),
+                quote_markdown(summary),
+            ]
+        }
+        StopReason::Unfinished { summary, unsaved } => {
+            let mut paragraphs = vec![
+                "Journeyman stopped: the model ended its work although the change is not complete. Final message:".to_owned(),
+                quote_markdown(summary),
+            ];
+            if !unsaved.is_empty() {
+                paragraphs.push(format!("Not saved: {}.", sanitize_line(&unsaved.join("; "))));
+            }
+            paragraphs
+        }
+        StopReason::ChecksFail {
+            commands,
+            failing,
+            missing,
+        } => checks_fail(commands, failing, missing),
+        StopReason::TurnLimit { turns } => say(format!(
+            "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
+        )),
+        StopReason::Stuck(repetition) => say(describe_repetition(repetition)),
+        StopReason::BudgetSpent { budget, spent, limit } => say(budget_spent(*budget, *spent, *limit)),
+        StopReason::SharedBudgetSpent(budget) => shared_budget_spent(budget),
+        StopReason::PriceUnknown { model } => say(price_unknown(model)),
+        StopReason::NoPlan => {
+            say("Journeyman stopped: the model made no plan that you could decide about.".to_owned())
+        }
+        StopReason::Stopped { by } => say(format!("{} stopped the run.", name_person(by))),
+        StopReason::Rejected { by } => say(format!(
+            "{} rejected the change, so it was not pushed.",
+            name_person(by)
+        )),
+        StopReason::GivenUp { kind, evidence } => vec![gave_up(*kind).to_owned(), quote_markdown(evidence)],
+        StopReason::RevisionLimit { revisions } => say(format!(
+            "Journeyman stopped: the change was revised {revisions} times and more changes were asked for."
+        )),
+        StopReason::ModelRefused => {
+            say("Journeyman stopped: the model refuses to work on this ticket.".to_owned())
+        }
+        StopReason::ContextTooLong => say(CONTEXT_TOO_LONG.to_owned()),
+        StopReason::ModelFailed { detail } => say(format!(
+            "Journeyman stopped: the model provider failed ({}). An operator must look into it.",
+            format_code(detail)
+        )),
+        StopReason::WorkspaceUnavailable { detail } => say(format!(
+            "Journeyman stopped: no workspace could be opened ({}).",
+            format_code(detail)
+        )),
+        StopReason::SetupFailed { log_tail } => vec![
+            "Journeyman stopped: the repository's setup commands failed. The end of their log:".to_owned(),
+            fence_text("", &take_tail(log_tail, 4_000)),
+        ],
+        StopReason::ReportRefused(refusal) => {
+            vec![
+                "Journeyman stopped: the change was refused.".to_owned(),
+                quote_markdown(&refusal.words()),
+            ]
+        }
+        StopReason::ReportFailed { detail } => vec![
+            "Journeyman stopped: GitHub or Jira did not accept what it had to write there.".to_owned(),
+            quote_markdown(detail),
+        ],
+        StopReason::UnsupportedJob => say(format!(
+            "Journeyman stopped: this version does not support {job} runs."
+        )),
+        StopReason::JournalUnreadable => say(
+            "Journeyman stopped: the journal of this run cannot be read, so the run cannot be continued."
+                .to_owned(),
+        ),
+        StopReason::JournalLost => say(
+            "Journeyman stopped: the journal of this run is gone, so the run cannot be continued.".to_owned(),
+        ),
+        StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
+        StopReason::Withdrawn { why } => say(describe_withdrawal(*why).to_owned()),
+    }
+}
+
+/// Renders the checks and tests that are worse with the change than before.
+fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
+    let commands: Vec<String> = commands.iter().map(|command| format_code(command)).collect();
+    let mut paragraphs = vec![format!(
+        "Journeyman ended its work, and the change is not ready: {} is worse with it than before.",
+        commands.join(", ")
+    )];
+    for (heading, tests) in [
+        ("Fails with the change and not before:", failing),
+        ("Ran before and does not run with the change:", missing),
+    ] {
+        let tests: Vec<String> = tests
+            .iter()
+            .map(|test| format!("- {}", format_code(test)))
+            .collect();
+        if !tests.is_empty() {
+            paragraphs.push(format!("{heading}\n\n{}", tests.join("\n")));
+        }
+    }
+    paragraphs
+}
+
+const fn describe_withdrawal(why: WithdrawalReason) -> &'static str {
+    match why {
+        WithdrawalReason::Merged => "The pull request was merged, so no review follows.",
+        WithdrawalReason::Closed => "The pull request was closed, so no review follows.",
+        WithdrawalReason::Unrequested => "The review is not asked for any more, so none follows.",
+    }
+}
+
+fn describe_repetition(repetition: &TurnRepetition) -> String {
+    let TurnRepetition { kind, turns, tools } = repetition;
+    let tools: Vec<String> = tools.iter().map(|name| format_code(name)).collect();
+    let tools = tools.join(", ");
+    let how = match kind {
+        RepetitionKind::Same => {
+            format!("{turns} turns in a row made the same calls ({tools}) with the same results")
+        }
+        RepetitionKind::Alternating => {
+            format!("{turns} turns in a row went back and forth between the same calls ({tools})")
+        }
+        RepetitionKind::Malformed => {
+            format!("in {turns} turns in a row no tool could take its calls ({tools})")
+        }
+        RepetitionKind::Truncated => {
+            format!("{turns} replies in a row reached the token limit and called no tool")
+        }
+        RepetitionKind::Summaries => {
+            format!(
+                "it read so much in {turns} turns that they would have to be summed up again, and changed no file"
+            )
+        }
+    };
+    format!(
+        "Journeyman stopped: the model repeated itself: {how}. More detail in the ticket may help it, such as where to look \
+         and how to see that the work is done."
+    )
+}
+
+fn budget_spent(budget: BudgetUnit, spent: u64, limit: u64) -> String {
+    let (what, key) = match budget {
+        BudgetUnit::Cost => {
+            let (spent, limit) = (Dollars::from_micros(spent), Dollars::from_micros(limit));
+            (format!("{spent} of {limit}"), "cost_usd")
+        }
+        BudgetUnit::Tokens => (format!("{spent} of {limit} tokens"), "tokens"),
+        BudgetUnit::Minutes => (format!("{spent} of {limit} minutes"), "minutes"),
+    };
+    format!(
+        "Journeyman stopped: the run has used {what}, and a tenth is kept for what comes after the work. To give the next run \
+         more, raise `agent.budget.{key}` in the repository's rules; an operator may have set a ceiling \
+         (`planner.budget_ceiling.{key}`)."
+    )
+}
+
+fn shared_budget_spent(budget: &SharedBudget) -> Vec<String> {
+    let again = budget
+        .resets
+        .map(|resets| format!("There is room again from {resets} on."));
+    let mut paragraphs = vec![format!("Journeyman stopped: {}.", shared_budget(budget))];
+    paragraphs.extend(again);
+    paragraphs.push(describe_budget_raise(budget));
+    paragraphs
+}
+
+fn price_unknown(model: &str) -> String {
+    format!(
+        "Journeyman stopped: the run may spend a certain amount of money, and the price of the model {} is not known. An \
+         operator must set it (`model.prices`), or `agent.budget.cost_usd` be taken out of the repository's rules.",
+        format_code(model)
+    )
+}
+
+/// Renders a shared budget: its limit, its use, and the possible cost of the next model call.
+fn shared_budget(shared: &SharedBudget) -> String {
+    let whose = match shared.of {
+        BudgetScope::Ticket => "this ticket".to_owned(),
+        BudgetScope::Repository => format!("the repository {}", format_code(&shared.name)),
+        BudgetScope::Organization => format!("the organization {}", format_code(&shared.name)),
+    };
+    let when = match shared.period {
+        Some(BudgetPeriod::Day) => " a day (UTC)",
+        Some(BudgetPeriod::Month) => " a month (UTC)",
+        None => " in all its runs",
+    };
+    let amounts = [shared.spent, shared.limit, shared.needs];
+    let [spent, limit, needs] = match shared.budget {
+        BudgetUnit::Cost => amounts.map(|amount| Dollars::from_micros(amount).to_string()),
+        BudgetUnit::Tokens => amounts.map(|amount| format!("{amount} tokens")),
+        BudgetUnit::Minutes => amounts.map(|amount| format!("{amount} minutes")),
+    };
+    let kept = match shared.of {
+        BudgetScope::Ticket => "; a tenth is kept for what comes after the work",
+        BudgetScope::Repository | BudgetScope::Organization => "",
+    };
+    let next = match shared.needs {
+        0 => String::new(),
+        _ => format!("; the next call of the model may take up to {needs}"),
+    };
+    format!("{whose} may use {limit}{when}; used or set aside so far: {spent}{next}{kept}")
+}
+
+/// Renders the setting that raises the budget.
+fn describe_budget_raise(shared: &SharedBudget) -> String {
+    let key = match shared.budget {
+        BudgetUnit::Cost => "cost_usd",
+        BudgetUnit::Tokens => "tokens",
+        BudgetUnit::Minutes => "minutes",
+    };
+    match (shared.of, shared.period) {
+        (BudgetScope::Ticket, _) => format!(
+            "To give the ticket more, raise `agent.budget.ticket.{key}` in the repository's rules; an operator may have set a \
+             ceiling (`planner.budget_ceiling.ticket.{key}`)."
+        ),
+        (of, period) => {
+            let period = period.unwrap_or(BudgetPeriod::Day);
+            format!(
+                "An operator can raise it (`planner.budget.{}.{period}.{key}`).",
+                of.as_str()
+            )
+        }
+    }
+}
+
+const fn gave_up(kind: GiveUp) -> &'static str {
+    match kind {
+        GiveUp::Duplicate => {
+            "Not begun: another ticket asks for the same. If it does not, say what is different and ask again."
+        }
+        GiveUp::AlreadyDone => "Nothing has to be changed: the repository does what the ticket asks for.",
+        GiveUp::SpecContradictsTests => {
+            "Could not be done: what the ticket asks for contradicts tests of the repository. Say which of the two is right."
+        }
+        GiveUp::CannotReproduce => {
+            "Could not be done: the problem does not show in the repository. Say how to reproduce it."
+        }
+        GiveUp::OutOfScope => {
+            "Could not be done: the work lies outside this repository or outside what its rules allow."
+        }
+        GiveUp::Blocked => "Could not be done: something that is needed for it is missing.",
+        GiveUp::TooLarge => {
+            "Not begun: this is more than one pull request. Split the ticket, and ask for each part."
+        }
+    }
+}

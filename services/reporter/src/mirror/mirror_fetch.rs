@@ -1,0 +1,343 @@
+//! Fetches into mirrors, one at a time for each mirror.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bootstrap::rules::RulesStore;
+use domain::{RepositoryName, cause::format_error_chain};
+use git::{
+    BareRepository, DiskFloor, FetchSettings, FetchWatch, GitTransport, MirrorFolder, RefusedBranch,
+    RepositoryMirror,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{resolve_remote, run_blocking};
+use crate::{effect_error::EffectError, folders::FolderTable};
+
+// Age of a fetch up to which a mirror counts as current.
+const FRESH: Duration = Duration::from_secs(5);
+// Time after which a refused branch is fetched again, even if its head is the same.
+const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
+// File in a mirror whose modification time is the time of the last packing.
+const MAINTAINED: &str = "maintained";
+
+/// True if the last work on a mirror finished, so that no lock file of git remains.
+#[derive(Debug, Default)]
+pub(super) struct MirrorCleanness(bool);
+
+/// Progress of a fetch.
+#[derive(Clone, Debug)]
+pub(super) enum FetchState {
+    /// The fetch is in progress.
+    Running {
+        /// Received objects, in percent.
+        percent: Option<u8>,
+        /// True if the base branches have arrived.
+        is_usable: bool,
+    },
+    /// The fetch has ended, with its failure if any.
+    Done(Option<Arc<EffectError>>),
+}
+
+impl FetchState {
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    pub(super) const fn is_usable(&self) -> bool {
+        matches!(self, Self::Running { is_usable: true, .. })
+    }
+
+    pub(super) const fn percent(&self) -> Option<u8> {
+        match self {
+            Self::Running { percent, .. } => *percent,
+            Self::Done(_) => None,
+        }
+    }
+
+    /// Returns the failure of a fetch. A fetch in progress has none.
+    pub(super) fn outcome(&self) -> Result<(), EffectError> {
+        match self {
+            Self::Running { .. } | Self::Done(None) => Ok(()),
+            Self::Done(Some(trouble)) => Err(trouble.repeat()),
+        }
+    }
+}
+
+/// Waits until `is_over` holds or `patience` has passed. Returns the state at that time.
+pub(super) async fn wait_until(
+    state: &mut watch::Receiver<FetchState>,
+    patience: Duration,
+    is_over: impl FnMut(&FetchState) -> bool,
+) -> Result<FetchState, EffectError> {
+    let waited = tokio::time::timeout(patience, state.wait_for(is_over)).await;
+    match waited.map(|waited| waited.map(|state| state.clone())) {
+        Ok(Ok(state)) => return Ok(state),
+        // The fetch ended with its process.
+        Ok(Err(_)) => return Err(EffectError::Shutdown),
+        Err(_) => {}
+    }
+    Ok(state.borrow().clone())
+}
+
+/// State of a mirror in this process.
+#[derive(Debug, Default)]
+struct MirrorNote {
+    fetched_at: Option<Instant>,
+    /// Branches whose history is refused, by name.
+    refused: BTreeMap<String, RefusedBranch>,
+    refused_at: Option<Instant>,
+    running: Option<watch::Receiver<FetchState>>,
+}
+
+/// Mirrors and their fetches in progress.
+pub(super) struct MirrorFetches {
+    pub(super) folder: Arc<MirrorFolder<MirrorCleanness>>,
+    floor: DiskFloor,
+    pub(super) github: github::GitHubWriter,
+    pub(super) folders: FolderTable,
+    rules: RulesStore,
+    settings: FetchSettings,
+    notes: Mutex<HashMap<RepositoryName, MirrorNote>>,
+}
+
+impl MirrorFetches {
+    pub(super) fn new(
+        folder: Arc<MirrorFolder<MirrorCleanness>>,
+        floor: DiskFloor,
+        github: github::GitHubWriter,
+        folders: FolderTable,
+        (rules, settings): (RulesStore, FetchSettings),
+    ) -> Self {
+        Self {
+            folder,
+            floor,
+            github,
+            folders,
+            rules,
+            settings,
+            notes: Mutex::default(),
+        }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, HashMap<RepositoryName, MirrorNote>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the mirror counts as current.
+    pub(super) fn is_fresh(&self, repository: &RepositoryName) -> bool {
+        let notes = self.notes();
+        let fetched_at = notes.get(repository).and_then(|note| note.fetched_at);
+        fetched_at.is_some_and(|at| at.elapsed() <= FRESH)
+    }
+
+    /// Returns true if this process has fetched the mirror, at least its base branches.
+    pub(super) fn is_known(&self, repository: &RepositoryName) -> bool {
+        let notes = self.notes();
+        notes.get(repository).is_some_and(|note| {
+            let is_usable = |running: &watch::Receiver<FetchState>| running.borrow().is_usable();
+            note.fetched_at.is_some() || note.running.as_ref().is_some_and(is_usable)
+        })
+    }
+
+    /// Marks the mirror as outdated after a push by us.
+    pub(super) fn forget_time(&self, repository: &RepositoryName) {
+        if let Some(note) = self.notes().get_mut(repository) {
+            note.fetched_at = None;
+        }
+    }
+
+    /// Returns the reason why a branch is refused.
+    pub(super) fn refusal_of(&self, repository: &RepositoryName, branch: &str) -> Option<String> {
+        let notes = self.notes();
+        Some(notes.get(repository)?.refused.get(branch)?.reason.clone())
+    }
+
+    /// Returns the fetch in progress, or starts one. It continues without waiting callers.
+    pub(super) fn join(self: &Arc<Self>, repository: &RepositoryName) -> watch::Receiver<FetchState> {
+        let mut notes = self.notes();
+        let note = notes.entry(repository.clone()).or_default();
+        // A fetch whose task has died sends no more progress, so it is replaced.
+        if let Some(running) = note
+            .running
+            .as_ref()
+            .filter(|running| running.has_changed().is_ok() && !running.borrow().is_done())
+        {
+            return running.clone();
+        }
+        let (told, state) = watch::channel(FetchState::Running {
+            percent: None,
+            is_usable: false,
+        });
+        note.running = Some(state.clone());
+        let (fetches, repository) = (Arc::clone(self), repository.clone());
+        tokio::spawn(async move {
+            let fetched = Box::pin(fetches.fetch(&repository, &told)).await;
+            told.send_replace(FetchState::Done(fetched.err().map(Arc::new)));
+        });
+        state
+    }
+
+    async fn fetch(
+        &self,
+        repository: &RepositoryName,
+        told: &watch::Sender<FetchState>,
+    ) -> Result<(), EffectError> {
+        let mirror = self.folder.get(repository);
+        let mut is_clean = mirror.state.lock().await;
+        let started = Instant::now();
+        // The state becomes unclean before the work starts: a canceled or failed fetch leaves locks behind.
+        self.make_room().await?;
+        if !std::mem::take(&mut is_clean.0) {
+            let left = Arc::clone(&mirror.path);
+            run_blocking(move || BareRepository::take_over(&left).map(drop)).await?;
+        }
+        mirror.touch();
+        let fetched = Box::pin(self.fetch_into(&mirror, repository, told));
+        let refused = failpoint::around("reporter.mirror.fetch", fetched).await?;
+        // Set only after success: a failed fetch leaves its locks to the next one.
+        is_clean.0 = true;
+        for (branch, RefusedBranch { reason, .. }) in &refused {
+            tracing::warn!(%repository, branch, reason, "branch not fetched");
+        }
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(%repository, duration_ms, refused = refused.len(), "mirror fetched");
+        let mut notes = self.notes();
+        let note = notes.entry(repository.clone()).or_default();
+        note.fetched_at = Some(Instant::now());
+        let is_due = note.refused_at.is_none_or(|at| at.elapsed() >= REFUSED_FOR);
+        if refused != note.refused || refused.is_empty() || is_due {
+            note.refused_at = Some(Instant::now());
+        }
+        note.refused = refused;
+        Ok(())
+    }
+
+    async fn fetch_into(
+        &self,
+        mirror: &RepositoryMirror<MirrorCleanness>,
+        repository: &RepositoryName,
+        told: &watch::Sender<FetchState>,
+    ) -> Result<BTreeMap<String, RefusedBranch>, EffectError> {
+        if let Some(place) = self.folders.of(repository)? {
+            let mirror = Arc::clone(&mirror.path);
+            run_blocking(move || place.fetch(&mirror)).await?;
+            return Ok(BTreeMap::new());
+        }
+        let bases = self.base_branches(repository);
+        let bases: Vec<&str> = bases.iter().map(String::as_str).collect();
+        let watch = FetchWatch::new(self.settings);
+        let transport = GitTransport::new(&*mirror.path).with_watch(watch.clone());
+        // The base branches come first, so that work can start during a long first clone.
+        let fetching = async {
+            if is_empty(&mirror.path).await? {
+                let (url, auth) = resolve_remote(self.github.fetch_remote(repository)).await?;
+                let is_any = transport.fetch_first(&url, Some(&auth), &bases).await?;
+                told.send_modify(|state| {
+                    if let FetchState::Running { is_usable, .. } = state {
+                        *is_usable = is_any;
+                    }
+                });
+            }
+            let skipped = self.skipped(repository);
+            // The token may expire during a long first clone, so a new one is requested.
+            let (url, auth) = resolve_remote(self.github.fetch_remote(repository)).await?;
+            let fetched = transport
+                .fetch_branches(&url, Some(&auth), &bases, &skipped)
+                .await?;
+            Ok::<_, EffectError>(fetched.refused)
+        };
+        let mut progress = watch.follow();
+        let telling = async {
+            while progress.changed().await.is_ok() {
+                let now = progress.borrow_and_update().percent;
+                told.send_modify(|state| {
+                    if let FetchState::Running { percent, .. } = state {
+                        *percent = now;
+                    }
+                });
+            }
+            // Progress ends before the fetch does, so this branch never completes.
+            std::future::pending().await
+        };
+        tokio::select! {
+            fetched = fetching => fetched,
+            never = telling => never,
+        }
+    }
+
+    /// Returns the base branches of the rules.
+    fn base_branches(&self, repository: &RepositoryName) -> Vec<String> {
+        let book = self.rules.book();
+        let mut bases: Vec<String> = book
+            .for_repository(repository)
+            .into_iter()
+            .flat_map(|rules| {
+                [
+                    rules.repo.default_branch.clone(),
+                    rules.target_branch().to_owned(),
+                ]
+            })
+            .collect();
+        bases.dedup();
+        bases
+    }
+
+    /// Returns the branches that were refused recently.
+    fn skipped(&self, repository: &RepositoryName) -> BTreeMap<String, RefusedBranch> {
+        let notes = self.notes();
+        let note = notes.get(repository);
+        let recent = note.filter(|note| note.refused_at.is_some_and(|at| at.elapsed() < REFUSED_FOR));
+        recent.map(|note| note.refused.clone()).unwrap_or_default()
+    }
+
+    async fn make_room(&self) -> Result<(), EffectError> {
+        let (folder, floor) = (Arc::clone(&self.folder), self.floor);
+        let gone = run_blocking(move || Ok::<_, git::Error>(folder.make_room(floor))).await?;
+        for repository in gone {
+            self.notes().remove(&repository);
+            tracing::info!(%repository, "a mirror goes, the disk is nearly full");
+        }
+        Ok(())
+    }
+
+    /// Packs an unused mirror, unless it was packed recently.
+    pub(super) async fn maintain(&self, repository: &RepositoryName, due: Duration) {
+        let RepositoryMirror { path, state } = self.folder.get(repository);
+        // A fetch holds the lock; packing waits for the next interval.
+        let Ok(_working) = state.try_lock() else { return };
+        // References of this function and of the table. A further one is a user of the mirror.
+        if Arc::strong_count(&path) > 2 || !is_due(&path, due) {
+            return;
+        }
+        let place = Arc::clone(&path);
+        let maintained = run_blocking(move || {
+            git::maintain_mirror(&place)?;
+            Ok::<_, git::Error>(std::fs::write(place.join(MAINTAINED), "")?)
+        });
+        match maintained.await {
+            Ok(()) => tracing::info!(%repository, "mirror packed"),
+            Err(error) => {
+                tracing::warn!(%repository, error = %format_error_chain(&error), "mirror not packed")
+            }
+        }
+    }
+}
+
+/// Returns true if the last packing is older than `due`.
+fn is_due(mirror: &Path, due: Duration) -> bool {
+    let packed = std::fs::metadata(mirror.join(MAINTAINED)).and_then(|found| found.modified());
+    packed.map_or(true, |at| {
+        SystemTime::now().duration_since(at).is_ok_and(|age| age >= due)
+    })
+}
+
+/// Returns true if a mirror has no branches, so nothing was fetched into it.
+async fn is_empty(mirror: &Arc<Path>) -> Result<bool, EffectError> {
+    let mirror = Arc::clone(mirror);
+    run_blocking(move || Ok::<_, git::Error>(BareRepository::open(&mirror)?.branches()?.is_empty())).await
+}

@@ -1,0 +1,322 @@
+//! Notification of people: the status comment of a ticket, separate comments, and the deletion of duplicates.
+
+use std::time::Duration;
+
+use domain::{ReportFence, RepositoryName, RepositoryRules, TicketKey, Timestamp, cause::format_error_chain};
+
+use crate::{
+    board::{BoardEntry, StatusBoard},
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effect_output::{EffectOrigin, EffectOutput, SettledEffect},
+    effects::{CommentThread, EffectContext, OutboundEffect, TicketRecords},
+    ledger,
+    message::{self, RoundsLinks},
+    performer::ReportPerformer,
+    reports::{self, NoticeContext, NoticePlace},
+    rounds::{RoundEvent, ShownOn},
+    scan, telemetry,
+};
+
+impl ReportPerformer {
+    /// Writes the text of a report, as a separate comment or into the ticket's status comment, which is created once
+    /// and then edited.
+    pub(crate) async fn tell(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        effect: &dyn OutboundEffect,
+        fence: ReportFence,
+    ) -> Result<SettledEffect, EffectError> {
+        let (ticket, request) = (&asked.report.ticket, &asked.report.request);
+        let again = asked.rules.map_or_else(
+            || RepositoryRules::default().agent.status,
+            |rules| rules.agent.status.clone(),
+        );
+        let told = NoticeContext {
+            made: asked.made,
+            ticket,
+            run: asked.report.run.as_ref(),
+            again: &again,
+        };
+        if reports::notice_place(request) == NoticePlace::Apart {
+            let text = ClearedText::without_credentials(&reports::render_comment(request, &told));
+            let asked = EffectContext {
+                text: &text,
+                ..*asked
+            };
+            let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+            // Only a comment that may be new can have a duplicate.
+            if settled.how != EffectOrigin::Known {
+                self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
+                    .await?;
+            }
+            return Ok(settled);
+        }
+        let heard = reports::notice_place(request);
+        let (report, at) = (asked.report.id.clone(), asked.report.at);
+        let board = self
+            .change_board(ticket, fence, |board| {
+                if let Some(moved) = &asked.made.moved {
+                    board.moved(moved);
+                }
+                // A failed transition of an earlier report still applies, so its advice does, too.
+                let made = EffectOutput {
+                    moved: board.unmoved.clone().or(asked.made.moved.clone()),
+                    ..asked.made.clone()
+                };
+                let told = NoticeContext { made: &made, ..told };
+                let text = scan::redact_credentials(&reports::render_report(request, &told)).into_owned();
+                let lasting = reports::finished_work(request, &told);
+                let (run, mark) = (told.run.cloned(), reports::work_end(request, &told));
+                board.keep(lasting.map(|text| scan::redact_credentials(&text).into_owned()));
+                if let Some(progress) = asked.report.progress {
+                    let phase = progress.phase.filter(|_| heard == NoticePlace::AsProgress);
+                    board.stand(at, progress, phase);
+                }
+                if heard != NoticePlace::AsProgress {
+                    let entry = BoardEntry {
+                        report,
+                        at,
+                        run,
+                        text,
+                        mark,
+                    };
+                    board.add(entry, heard == NoticePlace::AtStart);
+                }
+            })
+            .await?;
+        // The comment already shows this report, so no request is needed.
+        if board.shows(&asked.report.id, heard != NoticePlace::AsProgress) {
+            let made = EffectOutput::default();
+            return Ok(SettledEffect {
+                made,
+                how: EffectOrigin::Known,
+            });
+        }
+        let text = self.status(&board, thread);
+        let id = status_id(ticket);
+        let asked = EffectContext {
+            id: &id,
+            text: &text,
+            ..*asked
+        };
+        self.show(&asked, thread, effect, fence).await
+    }
+
+    /// Builds the text of the status comment for its thread.
+    fn status(&self, board: &StatusBoard, thread: &CommentThread) -> ClearedText {
+        let mut text = message::render_status(board, self.outside.pages.run_url.as_deref());
+        // Only GitHub hides HTML comments.
+        if matches!(thread, CommentThread::GitHub(..)) {
+            text = format!("{text}\n\n{}", message::hidden_state(board));
+        }
+        ClearedText::without_credentials(&text)
+    }
+
+    /// Records a round event, and shows the rounds of work on the pull request.
+    pub(crate) async fn show_rounds(
+        &self,
+        asked: &EffectContext<'_>,
+        (event, repository): (&RoundEvent, Option<&RepositoryName>),
+        effect: &dyn OutboundEffect,
+        fence: ReportFence,
+    ) -> Result<SettledEffect, EffectError> {
+        let ticket = &asked.report.ticket;
+        let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.made, event);
+        let rounds = self.change_board(ticket, fence, noted).await?.rounds;
+        let can = |on: &ShownOn| self.outside.github.makes_check_runs(&on.repository);
+        let Some(on) = rounds.shown_on(repository).filter(can) else {
+            let made = EffectOutput::default();
+            return Ok(SettledEffect {
+                made,
+                how: EffectOrigin::Known,
+            });
+        };
+        let ticket_url = self.outside.ticket_url(ticket, asked.rules);
+        let links = RoundsLinks {
+            ticket,
+            ticket_url: ticket_url.as_deref(),
+            repository: &on.repository,
+            run_url: self.outside.pages.run_url.as_deref(),
+        };
+        // Another commit may be a person's, and the check run would vouch for it.
+        let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
+        if !records.is_head(&on.repository, &on.head).await? {
+            tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
+            return Ok(SettledEffect {
+                made: EffectOutput::default(),
+                how: EffectOrigin::Known,
+            });
+        }
+        let text = message::render_rounds(&rounds, &links);
+        let asked = EffectContext {
+            rounds: Some((&on, &text)),
+            ..*asked
+        };
+        let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+        if let Some(id) = settled.made.check_run {
+            let known = |board: &mut StatusBoard| board.rounds.check_run = Some((on.head.clone(), id));
+            self.change_board(ticket, fence, known).await?;
+        }
+        Ok(settled)
+    }
+
+    /// Updates the status comment to the content of the board.
+    async fn show(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        effect: &dyn OutboundEffect,
+        fence: ReportFence,
+    ) -> Result<SettledEffect, EffectError> {
+        let ticket = &asked.report.ticket;
+        let settled = Box::pin(self.once(asked, effect, fence)).await?;
+        let comment = settled.made.comment.as_deref().unwrap_or_default();
+        // A new comment has the text already.
+        if settled.how != EffectOrigin::Created {
+            let edit = self.outside.edit_comment(thread, comment, asked.text, asked.id);
+            let edited = failpoint::around("reporter.comment.edit", edit).await;
+            if let Err(EffectError::Missing(detail)) = edited {
+                // A person deleted the comment, so the next try writes a new one.
+                self.ledger.correct(ticket, asked.id, fence, None).await?;
+                return Err(EffectError::Later { detail, after: None });
+            }
+            edited?;
+        }
+        let shown = self
+            .change_board(ticket, fence, |board| {
+                board.is_shown = true;
+                if settled.how != EffectOrigin::Known {
+                    board.watch(asked.id, self.lists_by());
+                }
+            })
+            .await;
+        // Another reporter took over during the edit, so this edit may have replaced a newer text.
+        if let Err(EffectError::Ledger(ledger::Error::Superseded)) = shown {
+            self.show_newest(ticket, comment).await;
+        }
+        shown?;
+        Ok(SettledEffect {
+            made: EffectOutput::default(),
+            how: settled.how,
+        })
+    }
+
+    /// Restores the newest text, after a reporter that was overtaken wrote an older one.
+    async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
+        let id = status_id(ticket);
+        let healed = async {
+            let kept = self.ledger.receipt(ticket, &id).await?;
+            let kept = kept.and_then(|made| made.comment);
+            if let Some(board) = self.ledger.newest_board(ticket).await? {
+                let comment = kept.as_deref().unwrap_or(comment);
+                let thread = CommentThread::of(ticket);
+                let text = self.status(&board, &thread);
+                self.outside.edit_comment(&thread, comment, &text, &id).await?;
+            }
+            Ok::<_, EffectError>(())
+        };
+        if let Err(error) = healed.await {
+            tracing::warn!(
+                error = %format_error_chain(&error),
+                "the status comment may be out of date until the next report"
+            );
+        }
+    }
+
+    /// Lists watched comments again when lists are up to date. The oldest stays, and our duplicates are deleted.
+    /// Returns the time until the next check.
+    pub(crate) async fn tidy(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+    ) -> Result<Option<Duration>, EffectError> {
+        // Reads the board with the fence first: a reporter without the ticket must delete nothing.
+        let (board, _) = self.ledger.board(ticket, fence).await?;
+        let now = bootstrap::read_wall_clock();
+        let (due, later): (Vec<_>, Vec<_>) =
+            board.watched.into_iter().partition(|watched| watched.due <= now);
+        if !due.is_empty() {
+            let thread = CommentThread::of(ticket);
+            let listed = self.outside.our_comments(&thread);
+            let ours = failpoint::around("reporter.comment.list", listed).await?;
+            for watched in &due {
+                let same: Vec<&str> = ours
+                    .iter()
+                    .filter(|comment| comment.marker == watched.marker)
+                    .map(|comment| comment.id.as_str())
+                    .collect();
+                self.keep_oldest(ticket, fence, &watched.marker, &same).await?;
+            }
+            self.change_board(ticket, fence, |board| board.watched.clone_from(&later))
+                .await?;
+        }
+        let next = later.iter().map(|watched| watched.due).min();
+        Ok(next.map(|due| due.since(now)))
+    }
+
+    async fn keep_oldest(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+        marker: &str,
+        same: &[&str],
+    ) -> Result<(), EffectError> {
+        // Comments are listed oldest first.
+        let Some((oldest, doubles)) = same.split_first() else {
+            return Ok(());
+        };
+        let made = EffectOutput {
+            comment: Some((*oldest).to_owned()),
+            ..EffectOutput::default()
+        };
+        // The receipt may name a duplicate; later edits must go to the comment that stays.
+        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&made) {
+            self.ledger.correct(ticket, marker, fence, Some(made)).await?;
+            if marker == status_id(ticket) {
+                self.show_newest(ticket, oldest).await;
+            }
+        }
+        let thread = CommentThread::of(ticket);
+        for double in doubles {
+            let deleted = self.outside.delete_comment(&thread, double);
+            failpoint::around("reporter.comment.delete", deleted).await?;
+        }
+        if !doubles.is_empty() {
+            tracing::warn!(
+                marker,
+                deleted = doubles.len(),
+                "comment stood there more than once"
+            );
+            telemetry::doubles_deleted(u64::try_from(doubles.len()).unwrap_or(u64::MAX));
+        }
+        Ok(())
+    }
+
+    async fn change_board(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+        change: impl FnOnce(&mut StatusBoard),
+    ) -> Result<StatusBoard, EffectError> {
+        let (mut board, last) = self.ledger.board(ticket, fence).await?;
+        let before = board.clone();
+        // The write also excludes reporters with an older fence.
+        board.fence = fence;
+        change(&mut board);
+        if board != before {
+            self.ledger.keep_board(ticket, &board, last).await?;
+        }
+        Ok(board)
+    }
+
+    fn lists_by(&self) -> Timestamp {
+        bootstrap::read_wall_clock().plus(self.windows.list_lag)
+    }
+}
+
+/// Returns the id of a ticket's status comment in the ledger, which is also its marker.
+fn status_id(ticket: &TicketKey) -> String {
+    format!("status:{ticket}")
+}

@@ -1,0 +1,414 @@
+//! Performs a report's effects, each one once: claim, look, attempt, create, receipt.
+
+use std::{sync::Arc, time::Duration};
+
+use bootstrap::rules::{RulesBook, RulesStore};
+use domain::{OutboundOutcome, OutboundRequest, ReportFence, RepositoryRules, cause::format_error_chain};
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effect_output::{EffectOrigin, EffectOutput, SettledEffect},
+    effects::{CommentThread, EffectContext, OutboundClients, OutboundEffect, TicketRecords},
+    ledger::{self, EffectClaim, EffectIntent, EffectLedger},
+    message,
+    reports::{self, name_effects, plan_effects},
+    telemetry,
+};
+
+// Interval of the search for an attempt of unknown outcome.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Time limits of GitHub and Jira.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EffectWindows {
+    /// Time after the start of an attempt in which it may still arrive. The reporter searches for it until then.
+    pub(crate) unknown: Duration,
+    /// Time after which lists show a write.
+    pub(crate) list_lag: Duration,
+}
+
+/// Decides if a temporary failure leaves the report unsettled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttemptKind {
+    /// It does, because another try follows.
+    More,
+    /// It settles the report, because this is the last try.
+    Last,
+}
+
+/// Outcome of a report, and the failure of a notification if the report succeeded without it.
+#[derive(Debug)]
+pub(crate) struct PerformedReport {
+    pub(crate) outcome: OutboundOutcome,
+    /// Reason why people were not notified, for the dead letters.
+    pub(crate) untold: Option<String>,
+}
+
+/// Performer of reports, with its clients and stores.
+pub(crate) struct ReportPerformer {
+    pub(crate) outside: OutboundClients,
+    pub(crate) ledger: EffectLedger,
+    pub(crate) rules: RulesStore,
+    pub(crate) windows: EffectWindows,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl ReportPerformer {
+    /// Performs all effects of a report. A repetition repeats no finished effect.
+    ///
+    /// # Errors
+    /// The report is not settled: the ledger failed, another reporter has the ticket, the failure may pass, or the
+    /// process shuts down.
+    pub(crate) async fn perform(
+        &self,
+        report: &OutboundRequest,
+        fence: ReportFence,
+        patience: AttemptKind,
+    ) -> Result<PerformedReport, EffectError> {
+        let book: Arc<RulesBook> = self.rules.book();
+        let rules = rules_of(&book, report);
+        let effects = plan_effects(report, rules.unwrap_or(&RepositoryRules::default()));
+        let records = TicketRecords::new(&self.outside, report, rules);
+        // All targets are checked before the first effect: a report with a foreign target has no effect at all.
+        let mut clearances = Vec::with_capacity(effects.len());
+        for effect in &effects {
+            match Box::pin(records.clear(&**effect)).await {
+                Ok(cleared) => clearances.push(cleared),
+                Err(trouble) => {
+                    let outcome = settle_failure(report, trouble, patience)?;
+                    return Ok(PerformedReport {
+                        outcome,
+                        untold: None,
+                    });
+                }
+            }
+        }
+        let is_told_only = effects.iter().all(|effect| effect.only_tells());
+        let mut made = EffectOutput::default();
+        let mut failed: Option<OutboundOutcome> = None;
+        let nothing = ClearedText::default();
+        for ((name, effect), cleared) in name_effects(&effects).zip(&clearances) {
+            let Some(cleared) = cleared else { continue };
+            let id = format!("{}/{name}", report.id);
+            let asked = EffectContext {
+                report,
+                rules,
+                cleared,
+                made: &made,
+                id: &id,
+                text: &nothing,
+                rounds: None,
+            };
+            match Box::pin(self.measured(&asked, effect, fence)).await {
+                Ok(part) => made.merge(part),
+                Err(trouble) => {
+                    let outcome = settle_failure(report, trouble, patience)?;
+                    tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
+                    // A failed notification does not stop the effects after it.
+                    if !effect.only_tells() {
+                        return Ok(PerformedReport {
+                            outcome,
+                            untold: None,
+                        });
+                    }
+                    failed.get_or_insert(outcome);
+                }
+            }
+        }
+        // Reached only if all effects that matter are done; notifications may have failed.
+        let done = OutboundOutcome::Done(reports::build_receipt(
+            report,
+            rules.unwrap_or(&RepositoryRules::default()),
+            made,
+        ));
+        Ok(match failed {
+            Some(outcome) if is_told_only => PerformedReport {
+                outcome,
+                untold: None,
+            },
+            // The branch or pull request exists. A failed notification must not undo that.
+            Some(outcome) => PerformedReport {
+                outcome: done,
+                untold: Some(describe_failure(&outcome)),
+            },
+            None => PerformedReport {
+                outcome: done,
+                untold: None,
+            },
+        })
+    }
+
+    async fn measured(
+        &self,
+        asked: &EffectContext<'_>,
+        effect: &dyn OutboundEffect,
+        fence: ReportFence,
+    ) -> Result<EffectOutput, EffectError> {
+        let started = Instant::now();
+        // Boxed, because the compiler limits the depth of nested future types.
+        let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
+            (Some(_), _) if reports::is_silent(asked) => Box::pin(async {
+                let made = EffectOutput::default();
+                Ok(SettledEffect {
+                    made,
+                    how: EffectOrigin::Known,
+                })
+            }),
+            (Some(thread), _) => Box::pin(self.tell(asked, thread, effect, fence)),
+            (None, Some(round)) => Box::pin(self.show_rounds(asked, round, effect, fence)),
+            (None, None) => Box::pin(self.once(asked, effect, fence)),
+        };
+        let settled = settling.await;
+        telemetry::count_effect(effect.name(), started.elapsed(), &settled);
+        settled.map(|settled| settled.made)
+    }
+
+    /// Performs one effect: claim, look, attempt, create, receipt.
+    pub(crate) async fn once(
+        &self,
+        asked: &EffectContext<'_>,
+        effect: &dyn OutboundEffect,
+        fence: ReportFence,
+    ) -> Result<SettledEffect, EffectError> {
+        // The last line of defense: no effect runs without its own clearance.
+        if !asked.cleared.covers(effect) {
+            return Err(EffectError::Failed(message::unchecked_effect()));
+        }
+        let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
+            EffectClaim::Done(made) => {
+                return Ok(SettledEffect {
+                    made: *made,
+                    how: EffectOrigin::Known,
+                });
+            }
+            EffectClaim::Open(intent) => intent,
+        };
+        if let Some(made) = self.find(asked, effect, &intent).await? {
+            return self.settle(intent, made, EffectOrigin::Found).await;
+        }
+        // The attempt is recorded before the write: after a crash in between, the next reporter searches for its
+        // result.
+        self.ledger
+            .attempt(&mut intent, bootstrap::read_wall_clock())
+            .await?;
+        let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
+        match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
+            Ok(made) => match self.settle(intent, made.clone(), EffectOrigin::Created).await {
+                // The write happened although another reporter has the ticket by now.
+                Err(superseded @ EffectError::Ledger(ledger::Error::Superseded)) => {
+                    self.take_back(asked, &made).await;
+                    Err(superseded)
+                }
+                settled => settled,
+            },
+            // The write may have happened, so its attempt stays in the ledger.
+            Err(trouble @ (EffectError::Unknown(_) | EffectError::Ledger(_))) => Err(trouble),
+            // The failure is certain, so no later try has to search for a result.
+            Err(trouble) => {
+                self.ledger.withdraw(intent).await?;
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Deletes our comment if another reporter took over and commented first.
+    async fn take_back(&self, asked: &EffectContext<'_>, made: &EffectOutput) {
+        let Some(ours) = &made.comment else { return };
+        let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
+        let theirs = receipt.ok().flatten().and_then(|made| made.comment);
+        // Without a receipt of the other reporter, our comment may be the only one.
+        if theirs.is_none_or(|theirs| theirs == *ours) {
+            return;
+        }
+        match self
+            .outside
+            .delete_comment(&CommentThread::of(&asked.report.ticket), ours)
+            .await
+        {
+            Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
+            Err(error) => {
+                tracing::warn!(
+                    comment = %ours,
+                    error = %format_error_chain(&error),
+                    "comment came second; it stays for now"
+                )
+            }
+        }
+    }
+
+    /// Searches for an earlier result. If a repetition would be visible, an open attempt is searched for until it can
+    /// no longer arrive.
+    async fn find(
+        &self,
+        asked: &EffectContext<'_>,
+        effect: &dyn OutboundEffect,
+        intent: &EffectIntent,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
+        if effect.absorbs_repetition() {
+            return self.look(asked, effect).await;
+        }
+        // No attempt is open, so nothing can have been written.
+        let Some(open_until) = open_until else {
+            return Ok(None);
+        };
+        loop {
+            if let Some(made) = self.look(asked, effect).await? {
+                return Ok(Some(made));
+            }
+            let left = open_until.since(bootstrap::read_wall_clock());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.pause(LOOK_INTERVAL.min(left)).await?;
+        }
+    }
+
+    async fn look(
+        &self,
+        asked: &EffectContext<'_>,
+        effect: &dyn OutboundEffect,
+    ) -> Result<Option<EffectOutput>, EffectError> {
+        let look: BoxFuture<'_, _> = effect.look(&self.outside, asked);
+        failpoint::around_kind("reporter.effect.look", effect.name(), look).await
+    }
+
+    async fn settle(
+        &self,
+        intent: EffectIntent,
+        made: EffectOutput,
+        how: EffectOrigin,
+    ) -> Result<SettledEffect, EffectError> {
+        self.ledger.settle(intent, made.clone()).await?;
+        Ok(SettledEffect { made, how })
+    }
+
+    /// Waits, or returns an error when the process shuts down.
+    pub(crate) async fn pause(&self, wait: Duration) -> Result<(), EffectError> {
+        self.shutdown
+            .run_until_cancelled(tokio::time::sleep(wait))
+            .await
+            .ok_or(EffectError::Shutdown)
+    }
+}
+
+fn rules_of<'a>(book: &'a RulesBook, report: &OutboundRequest) -> Option<&'a RepositoryRules> {
+    match report.request.repository() {
+        Some(repository) => book.for_repository(repository),
+        None => book.for_ticket(&report.ticket),
+    }
+}
+
+/// Converts a failure to the report's outcome.
+///
+/// # Errors
+/// The failure, if it leaves the report unsettled.
+fn settle_failure(
+    report: &OutboundRequest,
+    trouble: EffectError,
+    patience: AttemptKind,
+) -> Result<OutboundOutcome, EffectError> {
+    match trouble {
+        EffectError::Later { .. }
+        | EffectError::HeldBack { .. }
+        | EffectError::DiskFull(_)
+        | EffectError::Unknown(_)
+            if patience == AttemptKind::More =>
+        {
+            Err(trouble)
+        }
+        EffectError::Refused(refusal) => Ok(OutboundOutcome::Refused(refusal)),
+        EffectError::DiskFull(_) => Ok(OutboundOutcome::Failed {
+            detail: trouble.to_string(),
+        }),
+        EffectError::Failed(detail) | EffectError::Missing(detail) | EffectError::Unknown(detail) => {
+            Ok(OutboundOutcome::Failed { detail })
+        }
+        EffectError::Later { detail, .. } | EffectError::HeldBack { detail, .. } => {
+            Ok(OutboundOutcome::Failed { detail })
+        }
+        EffectError::Denied { account, detail } => {
+            let section = account.section(report);
+            tracing::error!(section, %detail, "permission missing");
+            let detail = message::describe_denied_permission(&section, &detail);
+            Ok(OutboundOutcome::Failed { detail })
+        }
+        EffectError::Credentials { account, detail } => {
+            let section = account.section(report);
+            tracing::error!(section, %detail, "credentials refused");
+            let detail = message::credentials_refused();
+            Ok(OutboundOutcome::Failed { detail })
+        }
+        EffectError::Ledger(_) | EffectError::HandBack(_) | EffectError::Shutdown => Err(trouble),
+    }
+}
+
+/// Renders an outcome that is not successful.
+pub(crate) fn describe_failure(outcome: &OutboundOutcome) -> String {
+    match outcome {
+        OutboundOutcome::Done(_) => String::new(),
+        OutboundOutcome::Refused(refusal) => refusal.words(),
+        OutboundOutcome::Failed { detail } => detail.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Job, ReportRequest, RunId, TicketKey, report};
+
+    use super::*;
+    use crate::effect_error::WritingAccount;
+
+    fn started(ticket: &str, repository: &str) -> OutboundRequest {
+        let ticket: TicketKey = ticket.parse().unwrap();
+        let run = RunId::new(ticket.clone(), 1);
+        OutboundRequest {
+            id: run.call(2).into(),
+            ticket,
+            run: Some(run),
+            fence: domain::RunFence::default(),
+            at: domain::Timestamp::default(),
+            progress: None,
+            request: ReportRequest::WorkStarted(report::WorkStarted {
+                job: Job::Implement,
+                repository: repository.parse().unwrap(),
+                begun: report::WorkOrigin::default(),
+            }),
+        }
+    }
+
+    #[test]
+    fn refused_credentials_name_settings_section_of_instance() {
+        let there = started("jira+dc:ENG-1", "ghe:acme/shop");
+        let here = started("jira:ENG-1", "acme/shop");
+        let crossed = started("jira+dc:ENG-1", "acme/shop");
+        for (account, report, section) in [
+            (WritingAccount::GitHub, &there, "github.ghe"),
+            (WritingAccount::Jira, &there, "jira.dc"),
+            (WritingAccount::GitHub, &here, "github_writer"),
+            (WritingAccount::Jira, &here, "jira_writer"),
+            (WritingAccount::GitHub, &crossed, "github_writer"),
+        ] {
+            assert_eq!(account.section(report), section);
+        }
+    }
+
+    #[test]
+    fn denied_permission_fails_with_cause_for_operator() {
+        let detail = "Resource not accessible by integration".to_owned();
+        let denied = EffectError::from(github::Error::Forbidden { detail, needs: None });
+        let outcome = settle_failure(&started("jira:ENG-1", "acme/shop"), denied, AttemptKind::More).unwrap();
+        let OutboundOutcome::Failed { detail } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(
+            detail.contains("not accessible") && detail.contains("[github_writer]"),
+            "{detail}"
+        );
+        assert!(detail.contains("permission"), "{detail}");
+    }
+}
