@@ -14,6 +14,7 @@ pub struct AccountSetting {
     pub(crate) value: SettingValue,
 }
 
+/// Value of a setting.
 #[derive(Clone, Debug)]
 pub enum SettingValue {
     /// Text.
@@ -91,7 +92,9 @@ pub fn build_webhook_secret_setting(service: WebhookSender, secret: &SecretStrin
 /// Sender of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookSender {
+    /// GitHub, by the settings of its webhook.
     Github,
+    /// Jira, by the settings of its webhook.
     Jira,
 }
 

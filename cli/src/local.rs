@@ -76,7 +76,7 @@ pub struct LocalServices {
     servers: BackingServers,
 }
 
-/// Settings as [`Prepared::new`] would complete them, without a started server.
+/// Settings as [`PreparedServices::new`] would complete them, without a started server.
 ///
 /// # Errors
 /// An invalid setting ([`settings::Error`], by key).
@@ -237,7 +237,7 @@ impl LocalServices {
         self.servers.remains()
     }
 
-    /// Runs [`Prepared::new`] and [`Prepared::serve`].
+    /// Runs [`PreparedServices::new`] and [`PreparedServices::serve`].
     ///
     /// # Errors
     /// Those of the two.

@@ -70,7 +70,7 @@ impl NoteTicket {
         comments.map(|comment| comment.text).collect()
     }
 
-    /// Acts on several tickets as [`Note::attend`]. Returns true if all are done.
+    /// Acts on several tickets as [`NoteTicket::attend`]. Returns true if all are done.
     ///
     /// # Errors
     /// When a stand-in refuses.

@@ -40,7 +40,7 @@ pub enum ServiceMode {
 pub struct Options {
     /// Process model of the services.
     pub mode: ServiceMode,
-    /// Number of processes of each service, in [`Mode::Processes`]; 0 counts as 1.
+    /// Number of processes of each service, in [`ServiceMode::Processes`]; 0 counts as 1.
     pub replicas: usize,
     /// Options of the Jira stand-in.
     pub jira: JiraOptions,
@@ -58,13 +58,13 @@ pub struct Options {
     /// Sends no webhooks, so that polls are the only channel.
     pub no_webhooks: bool,
     /// Gives all connections of Journeyman, including NATS and Redis, certificates of a private authority, in
-    /// [`Mode::Processes`].
+    /// [`ServiceMode::Processes`].
     pub private_authority: bool,
-    /// Uses TLS between all internal parts with certificates of `journeyman certs`, in [`Mode::Processes`].
+    /// Uses TLS between all internal parts with certificates of `journeyman certs`, in [`ServiceMode::Processes`].
     pub tls: bool,
-    /// Services that start with another release, in [`Mode::Processes`].
+    /// Services that start with another release, in [`ServiceMode::Processes`].
     pub previous: Option<(PreviousRelease, Vec<&'static str>)>,
-    /// Processes without OpenTelemetry variables, in [`Mode::Processes`].
+    /// Processes without OpenTelemetry variables, in [`ServiceMode::Processes`].
     pub untraced: Vec<&'static str>,
     /// Backup that is restored into NATS before any service starts.
     pub restored: Option<PathBuf>,
@@ -235,7 +235,7 @@ impl TestWorld {
         self.folder.path().join("rules/shop.yaml")
     }
 
-    /// Folder of the logs, in [`Mode::Processes`].
+    /// Folder of the logs, in [`ServiceMode::Processes`].
     pub fn logs(&self) -> &Path {
         self.folder.path()
     }
@@ -245,7 +245,7 @@ impl TestWorld {
         self.folder.disable_cleanup(true);
     }
 
-    /// Processes of the services, in [`Mode::Processes`].
+    /// Processes of the services, in [`ServiceMode::Processes`].
     pub fn processes(&mut self) -> Option<&mut ReplicaProcesses> {
         match &mut self.services {
             RunningServices::InProcess(_) => None,
@@ -383,7 +383,7 @@ impl TestWorld {
         Ok(())
     }
 
-    /// Stops the services as [`World::stop`] does, for stories that expect dead letters.
+    /// Stops the services as [`TestWorld::stop`] does, for stories that expect dead letters.
     ///
     /// # Errors
     /// When violations remain, or a service does not drain.

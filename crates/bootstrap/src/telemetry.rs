@@ -53,7 +53,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// Owner of the exporters; flush them with [`Telemetry::shutdown`].
+/// Owner of the exporters; flush them with [`TelemetryExporters::shutdown`].
 #[derive(Default)]
 pub struct TelemetryExporters {
     traces: Option<SdkTracerProvider>,

@@ -33,7 +33,7 @@ impl InstanceName {
         Self(LOCAL.to_owned())
     }
 
-    /// Returns true for [`Instance::local`].
+    /// Returns true for [`InstanceName::local`].
     pub(crate) fn is_local(&self) -> bool {
         self.0 == LOCAL
     }

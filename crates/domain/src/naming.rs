@@ -22,7 +22,7 @@ pub struct ChangeNaming<'a> {
 /// Properties of a change that its names are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeNameParts<'a> {
-    /// One of [`Naming::types`]; any other value becomes the type of a ticket of that kind.
+    /// One of [`ChangeNaming::types`]; any other value becomes the type of a ticket of that kind.
     pub kind: &'a str,
     /// The scope, a part of the repository; empty: none.
     pub scope: &'a str,

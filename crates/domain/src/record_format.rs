@@ -81,7 +81,7 @@ pub fn encode_stored_record<T: StoredRecord>(record: &T) -> serde_json::Result<V
 /// Encodes a record as text, for a header.
 ///
 /// # Errors
-/// The same as for [`encode`].
+/// The same as for [`encode_stored_record`].
 pub fn encode_stored_text<T: StoredRecord>(record: &T) -> serde_json::Result<String> {
     serde_json::to_string(&RecordEnvelope {
         version: record.version(),
@@ -92,7 +92,7 @@ pub fn encode_stored_text<T: StoredRecord>(record: &T) -> serde_json::Result<Str
 /// Decodes a stored record and upgrades older formats.
 ///
 /// # Errors
-/// [`Undecodable`]. A newer format is recognized even if no other field is readable.
+/// [`RecordError`]. A newer format is recognized even if no other field is readable.
 pub fn decode_stored_record<T: StoredRecord>(body: &[u8]) -> Result<T, RecordError> {
     decode_stored_as(body, T::VERSION)
 }
@@ -100,7 +100,7 @@ pub fn decode_stored_record<T: StoredRecord>(body: &[u8]) -> Result<T, RecordErr
 /// Decodes a record like a release whose newest format is `newest`.
 ///
 /// # Errors
-/// The same as for [`decode`].
+/// The same as for [`decode_stored_record`].
 pub fn decode_stored_as<T: StoredRecord>(body: &[u8], newest: u32) -> Result<T, RecordError> {
     let broken = |error: serde_json::Error| RecordError::Broken(error.to_string());
     // serde would accept a list as the fields of a record in their order.

@@ -29,13 +29,13 @@ struct FailpointWatch {
     order: Vec<FailpointPass>,
 }
 
-/// Starts recording of all points that this process passes, see [`recorded`].
+/// Starts recording of all points that this process passes, see [`list_recorded_passes`].
 pub fn start_recording() {
     #[cfg(debug_assertions)]
     start_watch(None);
 }
 
-/// Points that were passed since [`record`], in order.
+/// Points that were passed since [`start_recording`], in order.
 pub fn list_recorded_passes() -> Vec<FailpointPass> {
     #[cfg(debug_assertions)]
     return lock_watch()

@@ -184,7 +184,7 @@ impl GitTransport {
     /// `skipped` has heads that were refused before.
     ///
     /// # Errors
-    /// Those of [`Transport::fetch`]; [`Error::RefusedObject`] only when a branch of `first`, or every
+    /// Those of [`GitTransport::fetch`]; [`Error::RefusedObject`] only when a branch of `first`, or every
     /// branch, has such an object.
     pub async fn fetch_branches(
         &self,
@@ -212,7 +212,7 @@ impl GitTransport {
     /// has none of them.
     ///
     /// # Errors
-    /// Those of [`Transport::fetch`].
+    /// Those of [`GitTransport::fetch`].
     pub async fn fetch_first(
         &self,
         url: &str,
@@ -383,7 +383,7 @@ impl GitTransport {
     /// Lists every branch of the remote with its head.
     ///
     /// # Errors
-    /// Those of [`Transport::ls_remote`].
+    /// Those of [`GitTransport::ls_remote`].
     pub async fn heads(
         &self,
         url: &str,

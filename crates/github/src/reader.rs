@@ -292,7 +292,7 @@ impl GitHubReader {
     }
 
     /// Reads the permission of an account in the repository. GitHub answers by login; when the login is
-    /// unknown or belongs to another account now, the account has [`Permission::None`].
+    /// unknown or belongs to another account now, the account has [`RepositoryPermission::None`].
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.

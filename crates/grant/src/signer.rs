@@ -25,7 +25,7 @@ impl GrantSigner {
     /// Creates a signer with a private key in PKCS#8, base64.
     ///
     /// # Errors
-    /// [`Refused`] when the key id is empty or the key is not an Ed25519 key.
+    /// [`GrantRefusal`] when the key id is empty or the key is not an Ed25519 key.
     pub fn new(key_id: &str, private_key: &SecretString) -> Result<Self, GrantRefusal> {
         if key_id.is_empty() {
             return Err(GrantRefusal::new("the key id must not be empty"));
@@ -39,7 +39,7 @@ impl GrantSigner {
     /// Signs a grant. The token is valid for 15 minutes from `now`.
     ///
     /// # Errors
-    /// [`Refused`] when the grant cannot be serialized.
+    /// [`GrantRefusal`] when the grant cannot be serialized.
     pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, GrantRefusal> {
         self.token(&GrantClaims::new(grant, now.unix_s()))
     }
@@ -48,7 +48,7 @@ impl GrantSigner {
     /// from `now`.
     ///
     /// # Errors
-    /// [`Refused`] when the claims cannot be serialized.
+    /// [`GrantRefusal`] when the claims cannot be serialized.
     pub fn sign_status(&self, now: Timestamp) -> Result<SecretString, GrantRefusal> {
         self.token(&StatusClaims::new(now.unix_s()))
     }

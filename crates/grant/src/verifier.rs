@@ -29,7 +29,7 @@ impl GrantVerifier {
     /// valid.
     ///
     /// # Errors
-    /// [`Refused`] without a key, or when a key is not 32 bytes in base64.
+    /// [`GrantRefusal`] without a key, or when a key is not 32 bytes in base64.
     pub fn new(public_keys: &BTreeMap<String, String>) -> Result<Self, GrantRefusal> {
         if public_keys.is_empty() {
             return Err(GrantRefusal::new("at least one public key is needed"));
@@ -45,7 +45,7 @@ impl GrantVerifier {
     /// Verifies a token and returns its grant.
     ///
     /// # Errors
-    /// [`Refused`] when the token is malformed, signed by an unknown key, modified, for another audience,
+    /// [`GrantRefusal`] when the token is malformed, signed by an unknown key, modified, for another audience,
     /// expired or not valid yet.
     pub fn verify(
         &self,
@@ -59,7 +59,7 @@ impl GrantVerifier {
     /// Verifies a status grant, which names no run.
     ///
     /// # Errors
-    /// Those of [`Verifier::verify`].
+    /// Those of [`GrantVerifier::verify`].
     pub fn verify_status(&self, token: &str, now: Timestamp) -> Result<(), GrantRefusal> {
         self.claims::<StatusClaims>(token, now)?.check_audience()
     }

@@ -1,4 +1,4 @@
-//! Jira Cloud over REST v3 and Jira Data Center over REST v2. [`Reader`] and [`Writer`] are separate types,
+//! Jira Cloud over REST v3 and Jira Data Center over REST v2. [`JiraReader`] and [`JiraWriter`] are separate types,
 //! so that a service with read access cannot hold a writer.
 //!
 //! [`adf`] and [`wiki`] convert between Markdown and the texts of the two; `dialect` has all other

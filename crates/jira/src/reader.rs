@@ -261,7 +261,7 @@ impl JiraReader {
             let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
             let found: WireSearch<WireStub> = client.query(&path, &body).await?;
             next = client.dialect().next(found.page());
-            // Pages of a Data Center overlap (see `Dialect::next`), so hits are counted once.
+            // Pages of a Data Center overlap (see `JiraDialect::next`), so hits are counted once.
             let new = found
                 .issues
                 .into_iter()

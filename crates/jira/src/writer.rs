@@ -71,7 +71,7 @@ impl JiraWriter {
     }
 
     /// Adds a comment to an issue; in a service project as an internal note. The marker goes into the
-    /// comment's properties, and [`Comment::marker`] returns it.
+    /// comment's properties, and [`JiraComment::marker`] returns it.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.

@@ -71,7 +71,7 @@ pub fn find_review_transition<'a>(
         let both = [&one.name, &one.leads_to].into_iter();
         both.filter_map(|name| rate_closeness(name, acronyms)).min()
     };
-    // Variants of `Closeness` are ordered by closeness, so the minimum is the best.
+    // Variants of `ReviewCloseness` are ordered by closeness, so the minimum is the best.
     let best = offered.iter().filter_map(of).min();
     let is_best = |one: &&OfferedTransition| best.is_some() && of(one) == best;
     collect_match(offered.iter().filter(is_best).collect())

@@ -112,7 +112,7 @@ impl NatsRole {
     }
 
     /// True for the one service that writes a bucket. Rights for epochs and similar control records are added
-    /// in [`Role::permissions`].
+    /// in [`NatsRole::permissions`].
     const fn writes(self, bucket: KeyValueBucket) -> bool {
         match bucket {
             KeyValueBucket::Tickets

@@ -46,7 +46,7 @@ impl RunOverviews {
             .map(|(overview, _)| overview))
     }
 
-    /// Table of all overviews, for a [`crate::Mirror`].
+    /// Table of all overviews, for a [`crate::TableMirror`].
     pub fn table(&self) -> TypedTable<RunOverview> {
         self.table.clone()
     }

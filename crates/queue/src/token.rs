@@ -116,7 +116,7 @@ async fn open_consumer(
 /// One delivery of a ticket's token. A background task reports progress until it is finished, released,
 /// abandoned or dropped.
 ///
-/// Dropping it is the same as [`Token::abandon`].
+/// Dropping it is the same as [`WakeupToken::abandon`].
 pub struct WakeupToken<T: KeyedRecord> {
     connection: Arc<NatsConnection>,
     names: &'static LogNames,

@@ -34,7 +34,7 @@ pub struct StoredObject {
 
 /// Upload in progress. No record can name the object before [`ObjectUpload::finish`].
 ///
-/// The chunks of a dropped upload are removed with the torn objects, see [`Objects::remove_torn`].
+/// The chunks of a dropped upload are removed with the torn objects, see [`ContentStore::remove_torn`].
 pub struct ObjectUpload {
     objects: ContentStore,
     /// Last part of the subject of its chunks.

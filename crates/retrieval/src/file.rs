@@ -47,7 +47,7 @@ pub trait ContentSource {
     /// Reads a content of at most `max` bytes.
     ///
     /// # Errors
-    /// See [`Unread`].
+    /// See [`SharedReadFailure`].
     fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, SharedReadFailure>;
 
     /// Definitions of a text in their order; empty when its language is unknown or parsing fails.

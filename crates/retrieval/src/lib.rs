@@ -3,7 +3,7 @@
 //! Files are divided into chunks (definitions, headings, windows of lines), which are indexed once per
 //! content and path. A query built from a ticket's text ranks them in several ways and fuses the ranks.
 //!
-//! The crate does not use git, a network or an async runtime. The caller supplies files ([`Source`]) and
+//! The crate does not use git, a network or an async runtime. The caller supplies files ([`ContentSource`]) and
 //! displays the results.
 
 mod attributes;

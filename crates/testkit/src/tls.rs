@@ -125,7 +125,7 @@ impl TlsFront {
     }
 }
 
-/// Running [`Front`]. Dropping it stops the front and its connections.
+/// Running [`TlsFront`]. Dropping it stops the front and its connections.
 pub struct ServedFront(JoinHandle<()>);
 
 impl ServedFront {

@@ -85,7 +85,7 @@ impl ConnectionActivity {
     }
 }
 
-/// Stream that records its reads and writes in an [`Activity`].
+/// Stream that records its reads and writes in an [`ConnectionActivity`].
 pub(crate) struct TimedStream<S> {
     stream: S,
     activity: ConnectionActivity,

@@ -72,7 +72,7 @@ impl MeteredExchange {
     /// Counts bytes before the proxy sends them.
     ///
     /// # Errors
-    /// [`Reason::SentAll`] when the run's quota is exhausted.
+    /// [`RefusalReason::SentAll`] when the run's quota is exhausted.
     pub(crate) fn send(&self, bytes: usize) -> Result<(), RefusalReason> {
         self.caller.seat.run.send(bytes as u64)?;
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -82,14 +82,14 @@ impl MeteredExchange {
     /// Counts bytes before the client receives them.
     ///
     /// # Errors
-    /// [`Reason::ReceivedAll`] when the run's quota is exhausted.
+    /// [`RefusalReason::ReceivedAll`] when the run's quota is exhausted.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), RefusalReason> {
         self.caller.seat.run.receive(bytes as u64)?;
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    /// [`Exchange::send`] for streams, where an error can only end the connection.
+    /// [`MeteredExchange::send`] for streams, where an error can only end the connection.
     ///
     /// # Errors
     /// An I/O error when the quota is exhausted. The refusal is recorded.
@@ -97,7 +97,7 @@ impl MeteredExchange {
         self.send(bytes).map_err(|reason| self.refuse(reason))
     }
 
-    /// [`Exchange::receive`] for streams, where an error can only end the connection.
+    /// [`MeteredExchange::receive`] for streams, where an error can only end the connection.
     ///
     /// # Errors
     /// An I/O error when the quota is exhausted. The refusal is recorded.

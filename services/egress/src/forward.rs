@@ -66,7 +66,7 @@ pub(crate) struct HttpForwarder {
 /// Refuses requests that could upload: methods other than GET, HEAD and OPTIONS, and requests with a body.
 ///
 /// # Errors
-/// [`Problem::Refused`] for the target `what`.
+/// [`EgressProblem::Refused`] for the target `what`.
 pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), EgressProblem> {
     let reads = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_body = request.headers.contains_key(header::TRANSFER_ENCODING)
@@ -90,7 +90,7 @@ impl HttpForwarder {
     /// Sends the request to an open host and returns the response.
     ///
     /// # Errors
-    /// [`Problem`], when the host returns no response.
+    /// [`EgressProblem`], when the host returns no response.
     pub(crate) async fn plain(
         &self,
         target: &RequestTarget,
@@ -118,7 +118,7 @@ impl HttpForwarder {
     /// Sends the request to a registry with the proxy's credential and returns the response.
     ///
     /// # Errors
-    /// [`Problem`], when the registry returns no response or refuses the credential.
+    /// [`EgressProblem`], when the registry returns no response or refuses the credential.
     pub(crate) async fn mirror(
         &self,
         mirror: &RegistryMirror,
@@ -203,7 +203,7 @@ impl HttpForwarder {
     /// Waits for memory for a text of this length, or of the largest size if the length is unknown.
     ///
     /// # Errors
-    /// [`Problem::Unreachable`] after [`PLACE_TIME`].
+    /// [`EgressProblem::Unreachable`] after [`PLACE_TIME`].
     async fn places(
         &self,
         exchange: &MeteredExchange,

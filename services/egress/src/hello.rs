@@ -14,7 +14,7 @@ const CHUNK: usize = 4096;
 /// Reads until the `ClientHello` is complete, and returns every byte that was read.
 ///
 /// # Errors
-/// [`Reason::NotTls`] unless a `ClientHello` of at most 32 KiB arrives within the limit. [`Reason::OtherName`] if it
+/// [`RefusalReason::NotTls`] unless a `ClientHello` of at most 32 KiB arrives within the limit. [`RefusalReason::OtherName`] if it
 /// names another host or none.
 pub(crate) async fn read_client_hello(
     client: &mut (impl AsyncRead + Unpin),

@@ -65,7 +65,7 @@ impl CheckedResolver {
     /// Resolves a host to addresses, all of them open.
     ///
     /// # Errors
-    /// [`Unresolved`].
+    /// [`ResolveError`].
     pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, ResolveError> {
         let found = self.resolver.look_up(host).await.map_err(ResolveError::Unknown)?;
         if found.is_empty() {

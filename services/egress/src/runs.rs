@@ -103,7 +103,7 @@ impl RunUsage {
     /// Counts bytes before the proxy sends them.
     ///
     /// # Errors
-    /// [`Reason::SentAll`] when the quota is exhausted.
+    /// [`RefusalReason::SentAll`] when the quota is exhausted.
     pub(crate) fn send(&self, bytes: u64) -> Result<(), RefusalReason> {
         let is_within = self.sent.take(bytes);
         is_within
@@ -114,7 +114,7 @@ impl RunUsage {
     /// Counts bytes before the client receives them.
     ///
     /// # Errors
-    /// [`Reason::ReceivedAll`] when the quota is exhausted.
+    /// [`RefusalReason::ReceivedAll`] when the quota is exhausted.
     pub(crate) fn receive(&self, bytes: u64) -> Result<(), RefusalReason> {
         let is_within = self.received.take(bytes);
         is_within
@@ -152,7 +152,7 @@ impl RunTable {
     /// Counts one more session of a run until the returned slot is dropped.
     ///
     /// # Errors
-    /// [`Full`].
+    /// [`SessionLimit`].
     pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<SessionSlot, SessionLimit> {
         let mut known = lock_unpoisoned(&self.known);
         // Expiry happens on use, so it needs no task.

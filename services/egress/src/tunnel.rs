@@ -23,7 +23,7 @@ const CHUNK: usize = 16 * 1024;
 /// Connects to the first address that answers. The name is resolved once, and only the checked addresses are dialed.
 ///
 /// # Errors
-/// A refusal if an address is not public, else [`Problem::Unreachable`].
+/// A refusal if an address is not public, else [`EgressProblem::Unreachable`].
 pub(crate) async fn dial_target(
     checked: &CheckedResolver,
     target: &RequestTarget,

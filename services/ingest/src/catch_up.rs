@@ -262,7 +262,7 @@ struct CatchUpRound {
 
 /// Finding that could not be read.
 struct FailedFinding {
-    /// Key of the finding in [`Memory`].
+    /// Key of the finding in [`PollMemory`].
     finding: String,
     ticket: Option<TicketKey>,
     at: Timestamp,

@@ -14,7 +14,7 @@ pub(crate) struct WebhookKeys(Vec<hmac::Key>);
 #[derive(Debug)]
 pub(crate) struct ClaimedSignature([u8; 32]);
 
-/// Body signed with one of our secrets. Only [`Keys::verify`] creates one.
+/// Body signed with one of our secrets. Only [`WebhookKeys::verify`] creates one.
 #[derive(Debug)]
 pub(crate) struct VerifiedBody(Bytes);
 

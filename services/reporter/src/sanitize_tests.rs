@@ -347,7 +347,7 @@ const PIECES: [&str; 41] = [
     "<div ",
 ];
 
-/// Texts in the style of models, for [`testkit::mutated`].
+/// Texts in the style of models, for [`testkit::apply_edits`].
 const RECORDED: [&str; 3] = [
     "# Round totals\n\nFixes #12 for @ann, see [the log](https://ci.example/1) and `@cache`.\n\n- [ ] item @bob\n  1. deep\n\n> quoted <b>x</b>",
     "```python\n@cache\ndef f(): ...  # 12\n```\n\n| a | b |\n|---|---|\n| GH-4 | ![the @chart](https://a.example/x.png?a=1) |\n\n~~gone~~ **bold *and* @ann**",

@@ -1,8 +1,8 @@
 //! HTTP/1.1 server of all listeners, with limits on everything that a peer can occupy.
 //!
-//! A connection waits for its peer only as long as [`Limits`] allow. When all places are taken, the server
+//! A connection waits for its peer only as long as [`ListenerLimits`] allow. When all places are taken, the server
 //! closes the oldest connection whose peer owes a request, so that silent peers never keep a new one out.
-//! Request bodies must arrive at a minimum rate, and [`Bodies`] limits the memory that they occupy.
+//! Request bodies must arrive at a minimum rate, and [`RequestBodies`] limits the memory that they occupy.
 
 mod bodies;
 mod connection;

@@ -65,7 +65,7 @@ impl ConnectionTable {
     }
 
     /// Finds a place for a new connection. At a limit, it evicts a connection that waits for its peer, see
-    /// [`Watch::waits`].
+    /// [`ConnectionWatch::waits`].
     ///
     /// # Errors
     /// The limit, if no connection waits for its peer.

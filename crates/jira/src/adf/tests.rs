@@ -293,7 +293,7 @@ fn deepest_document_fits_small_stack() {
     assert!(levels > 40 && (0..levels).all(|level| markdown.contains(&format!("level{level}."))));
 }
 
-/// Documents as Jira sends them, for [`testkit::mutated`].
+/// Documents as Jira sends them, for [`testkit::apply_edits`].
 const RECORDED: [&str; 3] = [
     r#"{"version":1,"type":"doc","content":[{"type":"paragraph","content":[{"type":"text","text":"See ","marks":[{"type":"strong"}]},
         {"type":"text","text":"log","marks":[{"type":"link","attrs":{"href":"https://ci.example/1"}}]},{"type":"hardBreak"},

@@ -229,7 +229,7 @@ pub(crate) fn build_singleton_key(name: &str) -> String {
 pub enum KeyValueBucket {
     /// Rows of tickets: `<ticket>`.
     Tickets,
-    /// Ledger of the reporter: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`Key`].
+    /// Ledger of the reporter: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`RecordKey`].
     Effects,
     /// Head branches: `<repository>.<branch>.<ticket>`; see [`crate::Branches`].
     Branches,

@@ -1,5 +1,5 @@
 //! Protocol between executor and runner: frames like the launcher's, some with a file descriptor. The first
-//! frame of a connection is a [`Hello`] with its purpose.
+//! frame of a connection is a [`RunnerHello`] with its purpose.
 
 use std::{
     io::{self, IoSlice, IoSliceMut, Read, Write},

@@ -45,7 +45,7 @@ impl StreamSlots {
     /// Reserves a slot.
     ///
     /// # Errors
-    /// [`Problem::TooMany`] when the token or the kind is at its limit.
+    /// [`ApiProblem::TooMany`] when the token or the kind is at its limit.
     pub(super) fn open(self: &Arc<Self>, of: StreamKind, token: &str) -> Result<StreamSlot, ApiProblem> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (of, token.to_owned());

@@ -64,7 +64,7 @@ const RECORDED: [(&str, &str); 12] = [
     ),
 ];
 
-/// Handles a body like [`Webhooks::take`] and the router, after the signature.
+/// Handles a body like [`WebhookHandlers::take`] and the router, after the signature.
 fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     let (sender, named) = match event {
         "" => (

@@ -57,7 +57,7 @@ pub(crate) struct TakenSnapshot {
 
 impl ExecutorFleet {
     /// Watches the executors of every pool until shutdown. With a forwarder it also fetches their spans,
-    /// until [`Executors::finish_spans`].
+    /// until [`ExecutorFleet::finish_spans`].
     pub(crate) fn start(
         settings: PlannerSettings,
         signer: GrantSigner,

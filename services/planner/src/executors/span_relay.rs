@@ -71,7 +71,7 @@ impl ExecutorFleet {
         })
     }
 
-    /// Requests spans from executors and forwards them, until [`Executors::finish_spans`].
+    /// Requests spans from executors and forwards them, until [`ExecutorFleet::finish_spans`].
     pub(super) async fn relay_spans(
         self: Arc<Self>,
         mut forwarder: SpanForwarder,

@@ -181,7 +181,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// Declares a module for each kind of report. The module implements [`Kind`] for the type of the request.
+/// Declares a module for each kind of report. The module implements [`ReportKind`] for the type of the request.
 macro_rules! reports {
     ($($module:ident: $variant:ident),+ $(,)?) => {
         $(mod $module;)+

@@ -40,7 +40,7 @@ pub(crate) async fn play_tickets(
     let mut notes = (first + 1..=first + order.tickets)
         .map(|number| NoteTicket::ask(vendors, number))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // These scripts replace those of `Note::ask`, because they contain the round's command.
+    // These scripts replace those of `NoteTicket::ask`, because they contain the round's command.
     for note in &notes {
         let script = fixture::note_script_with(&note.key, &order.command);
         vendors.model.set_script(&note.marker, script);

@@ -52,7 +52,7 @@ pub(crate) struct PublishedFix {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PackageRelease {
-    /// Version of the release; for [`Registry::Folder`] the folder's name.
+    /// Version of the release; for [`PackageSource::Folder`] the folder's name.
     pub(crate) version: String,
     /// SHA-256 digest of the archive in hexadecimal; empty for a folder.
     #[serde(default)]
