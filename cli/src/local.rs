@@ -65,7 +65,7 @@ pub struct PreparedServices {
     servers: BackingServers,
 }
 
-/// Running services. Drop aborts them; [`Local::stop`] drains them.
+/// Running services. Drop aborts them; [`LocalServices::stop`] drains them.
 pub struct LocalServices {
     /// Base URL of ingest: webhooks and API.
     pub url: String,

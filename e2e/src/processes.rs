@@ -95,7 +95,7 @@ impl ReplicaProcesses {
     /// one address each, behind a balancer.
     ///
     /// # Errors
-    /// As for [`Processes::start`].
+    /// As for [`ReplicaProcesses::start`].
     pub async fn start_replicas(
         environment: Vec<(String, String)>,
         credentials: ServiceCredentials,
@@ -106,7 +106,7 @@ impl ReplicaProcesses {
         processes.begin().await
     }
 
-    /// Plans the processes of [`Processes::start_replicas`] without starting them.
+    /// Plans the processes of [`ReplicaProcesses::start_replicas`] without starting them.
     pub(crate) fn planned(
         environment: Vec<(String, String)>,
         credentials: ServiceCredentials,
@@ -173,10 +173,10 @@ impl ReplicaProcesses {
         self.replicas.iter().map(|replica| replica.name.as_str())
     }
 
-    /// Restarts a process after [`Processes::kill`] and waits until it is ready.
+    /// Restarts a process after [`ReplicaProcesses::kill`] and waits until it is ready.
     ///
     /// # Errors
-    /// As for [`Processes::start`].
+    /// As for [`ReplicaProcesses::start`].
     pub async fn restart(&mut self, name: &str) -> anyhow::Result<()> {
         self.spawn(name)?;
         self.wait_until_ready(name).await

@@ -339,9 +339,9 @@ fn errors_are_logged_with_their_causes() {
                 let bare = bare.iter().find(|word| line.contains(**word));
                 assert!(
                     bare.is_none(),
-                    "{place}: {bare:?} instead of error = %chain(&error)"
+                    "{place}: {bare:?} instead of error = %format_error_chain(&error)"
                 );
-                seen += usize::from(line.contains("error = %chain("));
+                seen += usize::from(line.contains("error = %format_error_chain("));
             }
         }
     }
@@ -353,12 +353,12 @@ const WORDLESS: [&str; 9] = [
     "board.rs",
     "draft.rs",
     "moves.rs",
-    "outgoing.rs",
-    "perform.rs",
+    "cleared_text.rs",
+    "performer.rs",
     "retry.rs",
     "rounds.rs",
-    "tell.rs",
-    "trouble.rs",
+    "notification.rs",
+    "effect_error.rs",
 ];
 
 /// Returns string literals that read like sentences. Log messages, `Debug` and `Display` of errors, and
@@ -450,8 +450,14 @@ fn reporter_alone_opens_local_folders() {
     let openers = SERVICES.into_iter().filter(|service| {
         let files = rust_files(&root().join("services").join(service).join("src"));
         // An operator who runs a tool of the executor by hand names its folder.
-        let mut files = files.iter().filter(|file| !file.ends_with("workspace/adopt.rs"));
-        files.any(|file| production_lines(file).join("\n").contains("Folder::open("))
+        let mut files = files
+            .iter()
+            .filter(|file| !file.ends_with("workspace/adoption.rs"));
+        files.any(|file| {
+            production_lines(file)
+                .join("\n")
+                .contains("FolderRepository::open(")
+        })
     });
     assert_eq!(openers.collect::<Vec<_>>(), ["reporter"]);
 }
@@ -510,7 +516,7 @@ fn without_test_items(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn test_items_alone_escape_source_checks() {
+fn only_items_of_tests_escape_source_checks() {
     let text = "mod a;\n#[cfg(test)]\nmod tests;\nfn one() {}\n#[cfg(test)]\n#[allow(dead_code)]\nmod more {\n    fn x() {\n    }\n}\nfn two() {}";
     assert_eq!(without_test_items(text), ["mod a;", "fn one() {}", "fn two() {}"]);
 }

@@ -221,7 +221,7 @@ fn escape_hidden_characters(json: &str) -> String {
 
 /// Runs the print directly: a client without local commands has no moving display.
 #[cfg(not(feature = "local"))]
-fn beside<T>(print: impl FnOnce() -> T) -> T {
+fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
     print()
 }
 

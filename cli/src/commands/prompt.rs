@@ -32,7 +32,7 @@ pub(super) async fn ask_text(given: Option<String>, flag: &str, question: &str) 
     .await
 }
 
-/// Variant of [`text`] with a proposal, which an empty answer accepts.
+/// Variant of [`ask_text`] with a proposal, which an empty answer accepts.
 pub(super) async fn ask_text_with_default(
     given: Option<String>,
     flag: &str,
@@ -51,7 +51,7 @@ pub(super) async fn ask_text_with_default(
     .await
 }
 
-/// Variant of [`text`] that accepts an empty answer, and returns an empty text without a terminal.
+/// Variant of [`ask_text`] that accepts an empty answer, and returns an empty text without a terminal.
 pub(super) async fn ask_optional_text(given: Option<String>, question: &str) -> anyhow::Result<String> {
     match given {
         Some(given) => Ok(given),

@@ -15,7 +15,7 @@ use prometheus::{Encoder, Registry, TextEncoder};
 /// Registry of the process. Services that share a process, as in `journeyman up`, share its instruments too.
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
 
-/// Reader for the process's one provider of meters; [`router`] collects from it.
+/// Reader for the process's one provider of meters; [`build_metrics_router`] collects from it.
 pub(crate) fn build_metrics_reader() -> Result<PrometheusExporter, String> {
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(REGISTRY.clone())

@@ -18,7 +18,7 @@ const EXIT_SETTINGS: u8 = 64;
 /// Settings file that is read if it exists and no other file is named.
 const DEFAULT_FILE: &str = "journeyman.toml";
 
-/// Settings of a service that [`run`] can start.
+/// Settings of a service that [`run_service`] can start.
 pub trait ServiceConfig: DeserializeOwned + Send + 'static {
     /// Address of the listener.
     fn listen(&self) -> SocketAddr;
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// Creates a token that the first signal of [`signals`] cancels. The second signal ends the process with code
+/// Creates a token that the first signal of [`listen_for_signals`] cancels. The second signal ends the process with code
 /// 130.
 pub fn shutdown_signal() -> CancellationToken {
     let [shutdown, at_once] = listen_for_signals();

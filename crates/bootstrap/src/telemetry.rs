@@ -74,10 +74,10 @@ pub fn install_logging(
     install_telemetry(service, settings, false)
 }
 
-/// Installs telemetry like [`init`]. Without an endpoint, the process keeps its spans in its [`SpanBuffer`].
+/// Installs telemetry like [`install_logging`]. Without an endpoint, the process keeps its spans in its [`SpanBuffer`].
 ///
 /// # Errors
-/// Those of [`init`].
+/// Those of [`install_logging`].
 pub fn init_with_buffer(
     service: &'static str,
     settings: &Settings,

@@ -17,7 +17,7 @@ pub struct TicketRow {
     pub cursor: u64,
     /// Triggers whose run is not finished, oldest first.
     pub pending: Vec<PendingRun>,
-    /// Active runs, and the last finished ones (at most [`Row::KEPT_RUNS`]), oldest first.
+    /// Active runs, and the last finished ones (at most [`TicketRow::KEPT_RUNS`]), oldest first.
     pub runs: Vec<RunSummary>,
     /// The pull requests opened for the ticket.
     pub pull_requests: Vec<PullRequestRef>,

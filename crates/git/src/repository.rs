@@ -250,7 +250,7 @@ impl BareRepository {
     /// Its objects count as this repository's while this handle is open.
     ///
     /// # Errors
-    /// Those of [`Repository::import_pack`].
+    /// Those of [`BareRepository::import_pack`].
     pub fn import_into(&self, quarantine: &Path, pack: &[u8], limits: PackLimits) -> Result<(), Error> {
         import::check_in_quarantine(&self.path.join("objects"), quarantine, pack, limits)?;
         let objects = quarantine.join("objects");

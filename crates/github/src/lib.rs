@@ -1,4 +1,4 @@
-//! GitHub over REST and GraphQL. [`Reader`] and [`Writer`] are separate types, so that a service with read
+//! GitHub over REST and GraphQL. [`GitHubReader`] and [`GitHubWriter`] are separate types, so that a service with read
 //! access cannot hold a writer. No code calls a merge endpoint.
 
 mod blame;

@@ -201,7 +201,7 @@ impl JiraWriter {
         Ok(offered.map(|wire| wire.into_transition(dialect)).collect())
     }
 
-    /// Executes a transition; `id` is [`Transition::id`], `fields` are the values for its screen.
+    /// Executes a transition; `id` is [`WorkflowTransition::id`], `fields` are the values for its screen.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the workflow does not offer it any more or requires another field.

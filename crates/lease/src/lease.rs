@@ -73,7 +73,7 @@ impl TicketLease {
     /// While Redis does not answer, it may: fences protect a worker that took the ticket over meanwhile.
     ///
     /// # Errors
-    /// [`Lost`] when another worker took the lease, or when this process was suspended past the deadline.
+    /// [`LeaseLost`] when another worker took the lease, or when this process was suspended past the deadline.
     pub fn check(&self) -> Result<(), LeaseLost> {
         if self.state.lost.is_cancelled() || self.state.is_over() {
             Err(LeaseLost)

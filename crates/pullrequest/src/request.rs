@@ -62,7 +62,7 @@ pub fn parse_request(
     })
 }
 
-/// Parses a request about a branch at GitHub: like [`parse`], with `repository` instead of
+/// Parses a request about a branch at GitHub: like [`parse_request`], with `repository` instead of
 /// `working_directory`.
 ///
 /// # Errors

@@ -134,7 +134,7 @@ impl<T: KeyedRecord> KeyedLog<T> {
             .collect()
     }
 
-    /// Reads like [`Self::read_after`], with an [`Unreadable`] for each record that is not a `T`, so that one
+    /// Reads like [`Self::read_after`], with an [`UnreadableRecord`] for each record that is not a `T`, so that one
     /// does not hide the others.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ pub const REPOSITORY: &str = "acme/shop";
 pub const PROJECT: &str = "ENG";
 /// Test command that fails before the change and passes after it.
 pub const TEST_COMMAND: &str = "python3 -m unittest -q";
-/// Branch of the change of [`script`] for the ticket `ENG-1`.
+/// Branch of the change of [`build_shop_script`] for the ticket `ENG-1`.
 pub const BRANCH: &str = "fix/ENG-1-count-every-piece-in-the-carts-total";
 /// Pull request title of the same change.
 pub const TITLE: &str = "fix(cart): Count every piece in the cart's total (ENG-1)";
@@ -113,7 +113,7 @@ pub fn note_branch(key: &str) -> String {
     format!("feat/{key}-add-the-note-of-{}", key.to_lowercase())
 }
 
-/// Model replies that add a ticket's [`note`]. Each reply is idempotent, so a replayed turn changes nothing.
+/// Model replies that add a ticket's note. Each reply is idempotent, so a replayed turn changes nothing.
 #[must_use]
 pub fn note_script(key: &str) -> Vec<ScriptStep> {
     note_script_with(key, "sleep 0.3; ls notes")

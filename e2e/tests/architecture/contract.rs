@@ -10,8 +10,8 @@ fn calls(file: &Path) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     for line in production_lines(file) {
         match line.as_str() {
-            "impl Reader {" => whose = Some("reader"),
-            "impl Writer {" => whose = Some("writer"),
+            "impl GitHubReader {" | "impl JiraReader {" => whose = Some("reader"),
+            "impl GitHubWriter {" | "impl JiraWriter {" => whose = Some("writer"),
             "}" => whose = None,
             _ => {}
         }

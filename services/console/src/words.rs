@@ -1,4 +1,4 @@
-//! Words for the API's values. Text of others passes [`shown`] before it reaches a page.
+//! Words for the API's values. Text of others passes [`make_visible`] before it reaches a page.
 
 use api::types::{RunState, RunView};
 use domain::{

@@ -46,7 +46,7 @@ pub async fn serve_proxy(
 /// Runs the proxy with another resolver and other limits.
 ///
 /// # Errors
-/// The errors of [`serve`].
+/// The errors of [`serve_proxy`].
 pub async fn serve_with(
     config: Config,
     listener: TcpListener,

@@ -24,6 +24,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// Fails when a folder cannot be moved or created.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the caller blocks on a thread of its own, outside of the runtime"
+)]
 pub(crate) fn renew_folders(parent: &Path, names: &[&str]) -> io::Result<()> {
     let left = parent.join(LEFT);
     let away = left.join(Uuid::new_v4().to_string());

@@ -194,7 +194,7 @@ impl EventRouter {
         Ok(sum.into_ticket_cost())
     }
 
-    /// Open decisions of the ticket's runs. A decision that arrives before the run has parked fails with [`Failure::Early`]
+    /// Open decisions of the ticket's runs. A decision that arrives before the run has parked fails with [`EventFailure::Early`]
     /// and is retried.
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, DecisionGate)>, EventFailure> {
         let mut gates = Vec::new();

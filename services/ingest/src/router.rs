@@ -174,7 +174,7 @@ impl EventRouter {
         names.iter().any(|name| ours.contains(*name))
     }
 
-    /// Rules of the ticket's project; [`Failure::Never`] without any.
+    /// Rules of the ticket's project; [`EventFailure::Never`] without any.
     pub(crate) fn rules_for(&self, ticket: &TicketKey) -> Result<RepositoryRules, EventFailure> {
         let book = self.rules.book();
         book.for_ticket(ticket)

@@ -82,7 +82,7 @@ impl RunDriver {
     /// other runs of the ticket keep.
     ///
     /// # Errors
-    /// [`Trouble`]; every other failure is a fact.
+    /// [`TicketError`]; every other failure is a fact.
     pub(crate) async fn perform(
         &self,
         action: RunAction,

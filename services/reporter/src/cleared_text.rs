@@ -81,14 +81,14 @@ mod tests {
                 continue;
             }
             let source = std::fs::read_to_string(&path).unwrap();
-            let is_test = path.to_string_lossy().contains("tests") || path.ends_with("outgoing.rs");
+            let is_test = path.to_string_lossy().contains("tests") || path.ends_with("cleared_text.rs");
             let writes = WRITING.iter().filter(|call| source.contains(**call)).count();
             if is_test || writes == 0 {
                 continue;
             }
             *found += writes;
             assert!(
-                path.ends_with("effects/letters.rs"),
+                path.ends_with("effects/text_writes.rs"),
                 "{} writes text past the scan",
                 path.display()
             );

@@ -123,7 +123,7 @@ pub async fn serve_http(
     serve_https(listener, app, None, limits, shutdown).await;
 }
 
-/// Serves like [`serve`], with TLS if `secure` is set.
+/// Serves like [`serve_http`], with TLS if `secure` is set.
 pub async fn serve_https(
     listener: TcpListener,
     app: Router,

@@ -231,9 +231,9 @@ pub enum KeyValueBucket {
     Tickets,
     /// Ledger of the reporter: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`RecordKey`].
     Effects,
-    /// Head branches: `<repository>.<branch>.<ticket>`; see [`crate::Branches`].
+    /// Head branches: `<repository>.<branch>.<ticket>`; see [`crate::BranchIndex`].
     Branches,
-    /// Index of Journeyman's pull requests: `<repository>.<number>.<ticket>`; see [`crate::PullRequests`].
+    /// Index of Journeyman's pull requests: `<repository>.<number>.<ticket>`; see [`crate::PullRequestIndex`].
     PullRequests,
     /// Control records such as stop-all, and epochs: `<name>`.
     Control,
@@ -241,7 +241,7 @@ pub enum KeyValueBucket {
     Slots,
     /// Latest runs that brought a pull request: `<repository>`.
     History,
-    /// Overviews of runs for the API and the console: `<ticket>.<sequence of the run>`; see [`crate::Runs`].
+    /// Overviews of runs for the API and the console: `<ticket>.<sequence of the run>`; see [`crate::RunOverviews`].
     Runs,
     /// Each planner's view of a pool of executors: `<pool>.<planner>`. A view expires after a day without a
     /// write.

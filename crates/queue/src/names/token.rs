@@ -20,7 +20,7 @@ pub(crate) fn encode_token(text: &str) -> String {
     token
 }
 
-/// Decodes a token that [`encode`] made; returns `None` for any other text.
+/// Decodes a token that [`encode_token`] made; returns `None` for any other text.
 pub(crate) fn decode_token(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());

@@ -143,7 +143,7 @@ fn moved_or_renamed_test_is_kept() {
 }
 
 #[test]
-fn test_of_removed_feature_is_flag() {
+fn removed_test_of_removed_feature_is_flag() {
     let test = "def test_discount():\n    assert discount(3) == 2\n";
     let product = "def total(x):\n    return x\n\ndef discount(x):\n    return x - 1\n";
     let without = "def total(x):\n    return x\n";
@@ -465,7 +465,7 @@ fn weaker_existing_pipeline_blocks() {
 }
 
 #[test]
-fn test_aware_product_code_is_found() {
+fn product_code_aware_of_tests_is_found() {
     hold(&[
         (
             "shop/a.py",

@@ -247,7 +247,7 @@ fn cover_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the private folders that exist. In a root made by [`enter`] all of them do.
+/// Returns the private folders that exist. In a root made by [`enter_root`] all of them do.
 pub(crate) fn private_folders() -> impl Iterator<Item = PathBuf> {
     let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     PRIVATE.iter().map(PathBuf::from).filter(is_folder)

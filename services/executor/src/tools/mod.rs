@@ -8,6 +8,7 @@ mod diff;
 mod edit_file;
 mod find_code;
 mod globs;
+mod hunk_placement;
 mod input;
 mod list_directory;
 mod outline;

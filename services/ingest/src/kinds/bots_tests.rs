@@ -204,18 +204,21 @@ fn acts() -> Vec<(&'static str, Box<dyn EventKind>)> {
         by_us: false,
     };
     vec![
-        ("order by webhook", one(comment("/stop"), "Comment")),
+        ("order by webhook", one(comment("/stop"), "CommentEvent")),
         ("order by poll", Box::new(polled_comment("/stop"))),
-        ("mention", one(comment("@journeyman why?"), "Comment")),
+        ("mention", one(comment("@journeyman why?"), "CommentEvent")),
         ("words", Box::new(polled_comment("Coverage went down."))),
-        ("order in a discussion", one(in_discussion, "Comment")),
-        ("order on Jira by webhook", one(jira(&said_on_jira), "Comment")),
+        ("order in a discussion", one(in_discussion, "CommentEvent")),
+        (
+            "order on Jira by webhook",
+            one(jira(&said_on_jira), "CommentEvent"),
+        ),
         (
             "order on Jira by poll",
             Box::new(CommentEvent::from_jira_poll(&ticket(), &polled_on_jira)),
         ),
         ("discussion", Box::new(DiscussionEvent::opened(discussion()))),
-        ("text by webhook", one(by_app(&edited), "TextWritten")),
+        ("text by webhook", one(by_app(&edited), "TextEditEvent")),
         ("text by poll", Box::new(written)),
         (
             "text of an issue",
@@ -223,7 +226,7 @@ fn acts() -> Vec<(&'static str, Box<dyn EventKind>)> {
                 "github:acme/shop#8".parse().expect("ticket"),
             )),
         ),
-        ("review by webhook", one(told_review, "Reviewed")),
+        ("review by webhook", one(told_review, "ReviewEvent")),
         (
             "review by poll",
             Box::new(ReviewEvent::from_poll(&record(), &reviewed)),
@@ -261,9 +264,9 @@ fn program_work_request_is_refused_once() {
     );
     let labeled = on_github("issues", &json!({"action": "labeled", "issue": {"number": 7}}));
     let asks: Vec<(Box<dyn EventKind>, TicketKey, &str)> = vec![
-        (one(by_app(&moved()), "Work"), ticket(), "Automation"),
+        (one(by_app(&moved()), "WorkRequestEvent"), ticket(), "Automation"),
         (Box::new(polled), ticket(), "Automation"),
-        (one(labeled, "Given"), number(), "tidy[bot]"),
+        (one(labeled, "TicketAssignedEvent"), number(), "tidy[bot]"),
         (
             Box::new(TicketAssignedEvent::from_poll(number())),
             number(),
@@ -296,7 +299,7 @@ fn named_program_is_judged_like_person() {
         follows(&labeled, &facts(&named)).reason,
         TriggerReason::JobRequested(_)
     ));
-    let moved = one(by_app(&moved()), "Work");
+    let moved = one(by_app(&moved()), "WorkRequestEvent");
     assert!(matches!(
         follows(&*moved, &facts(&named)).reason,
         TriggerReason::JobRequested(_)

@@ -78,21 +78,24 @@ const KINDS: [(&str, Doors); 23] = [
     ("withdrawn", Doors::Both(withdrawals)),
     ("given_up", Doors::Both(given_up)),
     (
-        "stopped",
+        "stop",
         Doors::One("a comment or a caller of the API becomes it, under the key that each of them gives"),
     ),
-    ("asked", Doors::One("a comment becomes it, which has both doors")),
     (
-        "decided",
+        "question",
+        Doors::One("a comment becomes it, which has both doors"),
+    ),
+    (
+        "decision",
         Doors::One("a comment becomes it, which has both doors"),
     ),
     ("retry", Doors::One("a comment becomes it, which has both doors")),
     (
-        "awaited",
+        "overdue_review",
         Doors::One("time alone tells of it, and nobody sends that"),
     ),
     (
-        "dispatched",
+        "dispatch",
         Doors::One("a caller of the API asks for it, and waits for the answer"),
     ),
 ];
@@ -116,7 +119,11 @@ fn pair(told: Box<dyn EventKind>, polled: impl EventKind + 'static, facts: Decis
 fn works() -> Vec<Pair> {
     let status = READY.to_owned();
     let polled = WorkRequestEvent::from_poll(ticket(), status, issue().moves.pop(), Timestamp::default());
-    vec![pair(told("Work", jira(&moved())), polled, asked(|_, _| {}))]
+    vec![pair(
+        told("WorkRequestEvent", jira(&moved())),
+        polled,
+        asked(|_, _| {}),
+    )]
 }
 
 fn of_issue(action: &str) -> Value {
@@ -126,7 +133,7 @@ fn of_issue(action: &str) -> Value {
 
 fn gifts() -> Vec<Pair> {
     let facts = issue_tests::asked(issue_tests::RULES, |_| {});
-    let told = told("Given", github("issues", &of_issue("assigned")));
+    let told = told("TicketAssignedEvent", github("issues", &of_issue("assigned")));
     vec![pair(
         told,
         TicketAssignedEvent::from_poll(issue_tests::ticket()),
@@ -154,7 +161,7 @@ fn texts() -> Vec<Pair> {
     let polled = TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55));
     let facts = asked(|issue, _| issue.edits = vec![edit]);
     vec![pair(
-        told("TextWritten", jira(&body)),
+        told("TextEditEvent", jira(&body)),
         polled.expect("edited"),
         facts,
     )]
@@ -183,7 +190,7 @@ fn comments() -> Vec<Pair> {
     let mut facts = facts();
     facts.put_record(repository(), 7, Some(record()));
     facts.put_authority(rita(), true);
-    let at_github = pair(told("Comment", said("/stop")), polled, facts);
+    let at_github = pair(told("CommentEvent", said("/stop")), polled, facts);
 
     let document = json!({"type": "doc", "version": 1, "content": [
         {"type": "paragraph", "content": [{"type": "text", "text": "/stop"}]}]});
@@ -204,15 +211,15 @@ fn comments() -> Vec<Pair> {
         marker: String::new(),
     };
     let polled = || CommentEvent::from_jira_poll(&ticket(), &on_jira);
-    let at_jira = pair(told("Comment", jira(&body)), polled(), asked(|_, _| {}));
-    let told_there = told("Comment", jira(&of_a_data_center("issue_commented")));
+    let at_jira = pair(told("CommentEvent", jira(&body)), polled(), asked(|_, _| {}));
+    let told_there = told("CommentEvent", jira(&of_a_data_center("issue_commented")));
     let at_a_data_center = pair(told_there, polled(), asked(|_, _| {}));
 
     let body = discussion_tests::said("rita", "/summarize");
     let polled = discussion_tests::polled("rita", "/summarize");
     let facts = discussion_tests::facts(discussion_tests::RULES, |_| {});
     let in_discussion = pair(
-        told("Comment", github("discussion_comment", &body)),
+        told("CommentEvent", github("discussion_comment", &body)),
         polled,
         facts,
     );
@@ -276,7 +283,7 @@ fn closes() -> Vec<Pair> {
             ..pull_request()
         };
         let body = closing(&json!(merged), "acme/shop");
-        let told = told("Closed", github("pull_request", &body));
+        let told = told("CloseEvent", github("pull_request", &body));
         Pair {
             differs: if merged { "" } else { UNNAMED },
             ..pair(told, CloseEvent::from_poll(&record()), checked(over, vec![]))
@@ -286,7 +293,10 @@ fn closes() -> Vec<Pair> {
 }
 
 fn discussions() -> Vec<Pair> {
-    let told = told("Discussed", github("discussion", &discussion_tests::opened()));
+    let told = told(
+        "DiscussionEvent",
+        github("discussion", &discussion_tests::opened()),
+    );
     let facts = discussion_tests::facts(discussion_tests::RULES, |_| {});
     vec![pair(
         told,
@@ -317,7 +327,7 @@ fn reopens() -> Vec<Pair> {
     facts.put_record(repository(), 7, Some(closed.clone()));
     facts.put_pull_request(repository(), 7, pull_request());
     facts.put_history(ticket(), vec![ended]);
-    let told = told("Reopened", github("pull_request", &body));
+    let told = told("ReopenEvent", github("pull_request", &body));
     vec![Pair {
         differs: UNNAMED,
         ..pair(told, ReopenEvent::from_poll(&closed), facts)
@@ -330,7 +340,7 @@ fn returns() -> Vec<Pair> {
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
     let polled = TicketReturnEvent::from_poll(ticket(), "Reopened".to_owned());
     vec![pair(
-        told("Returned", jira(&body)),
+        told("TicketReturnEvent", jira(&body)),
         polled,
         ticket_return_tests::back(|_| {}),
     )]
@@ -340,7 +350,7 @@ fn matches() -> Vec<Pair> {
     let body = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
     let facts = condition_match_tests::may(condition_match_tests::facts(Ok(true), |_| {}), true);
     vec![pair(
-        told("Matched", jira(&body)),
+        told("ConditionMatchEvent", jira(&body)),
         ConditionMatchEvent::from_poll(ticket()),
         facts,
     )]
@@ -370,7 +380,7 @@ fn merges() -> Vec<Pair> {
     };
     facts.put_row(ticket(), row);
     vec![pair(
-        told("MergedElsewhere", github("pull_request", &body)),
+        told("CompetingMergeEvent", github("pull_request", &body)),
         polled,
         facts,
     )]
@@ -384,7 +394,7 @@ fn pushes() -> Vec<Pair> {
     };
     let mut facts = checked(now, vec![]);
     facts.put_record(repository(), 7, Some(record()));
-    let told = told("Pushed", pushed_by("rita", theirs.as_str()));
+    let told = told("PushEvent", pushed_by("rita", theirs.as_str()));
     vec![Pair {
         differs: UNNAMED,
         ..pair(told, PushEvent::from_poll(&record(), theirs), facts)
@@ -394,7 +404,7 @@ fn pushes() -> Vec<Pair> {
 fn reviews() -> Vec<Pair> {
     let review = review(9, ReviewVerdict::ChangesRequested, "No.", &[(41, None)]);
     let (events, polled, facts) = reviewed(review);
-    vec![pair(told("Reviewed", events), polled, facts)]
+    vec![pair(told("ReviewEvent", events), polled, facts)]
 }
 
 fn requests() -> Vec<Pair> {
@@ -403,14 +413,14 @@ fn requests() -> Vec<Pair> {
         "pull_request": {"number": 7, "head": {"ref": "x", "repo": {"full_name": "acme/shop"}}}});
     let asked = vec![review_request_tests::request(4, Some("rita"), "agent")];
     let facts = review_request_tests::asked(review_request_tests::waiting(), asked);
-    let told = told("ReviewRequested", github("pull_request", &body));
+    let told = told("ReviewRequestEvent", github("pull_request", &body));
     vec![pair(told, ReviewRequestEvent::from_poll(repository(), 7), facts)]
 }
 
 fn withdrawals() -> Vec<Pair> {
     let body = json!({"action": "closed", "pull_request": {"number": 7, "head": {"ref": "x"},
         "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
-    let told = told("Withdrawn", github("pull_request", &body));
+    let told = told("ReviewWithdrawalEvent", github("pull_request", &body));
     vec![Pair {
         differs: UNNAMED,
         ..pair(

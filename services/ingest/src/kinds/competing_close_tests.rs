@@ -36,7 +36,11 @@ pub(super) fn doors(now: &PullRequest) -> [Box<dyn EventKind>; 2] {
     let payload = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
         "pull_request": {"number": 9, "title": now.title, "body": now.body, "merged": now.merged,
             "head": {"ref": now.branch, "repo": {"full_name": "acme/shop"}}, "closed_at": "1970-01-01T00:01:10Z"}});
-    let name = if now.merged { "MergedElsewhere" } else { "GivenUp" };
+    let name = if now.merged {
+        "CompetingMergeEvent"
+    } else {
+        "CompetingCloseEvent"
+    };
     let mut told = github("pull_request", &payload).into_iter();
     let told = told
         .find(|event| format!("{event:?}").starts_with(name))

@@ -44,7 +44,7 @@ fn matching_ticket_starts_work_once() {
         let told = jira(&payload);
         let told = told
             .iter()
-            .find(|event| format!("{event:?}").starts_with("Matched"));
+            .find(|event| format!("{event:?}").starts_with("ConditionMatchEvent"));
         assert_eq!(follows(&**told.expect("told"), &facts), polled);
     }
     assert_eq!(polled.key, TriggerKey::new("matched:jira:ENG-12"));
@@ -63,7 +63,7 @@ fn failed_condition_or_stranger_starts_nothing() {
     let payload = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
     let told = |facts: &DecisionFacts| {
         let events = jira(&payload).into_iter();
-        let told = events.filter(|event| format!("{event:?}").starts_with("Matched"));
+        let told = events.filter(|event| format!("{event:?}").starts_with("ConditionMatchEvent"));
         let told: Vec<_> = told.map(|event| nothing(&*event, facts)).collect();
         told.join("")
     };

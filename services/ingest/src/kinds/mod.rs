@@ -121,7 +121,7 @@ macro_rules! kinds {
         /// Parses all events of a webhook.
         ///
         /// # Errors
-        /// [`Unreadable`] when the payload does not match its event.
+        /// [`UnreadablePayload`] when the payload does not match its event.
         pub(crate) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<WebhookEvents, UnreadablePayload> {
             let mut events = WebhookEvents::new();
             $(events.extend($kind::from_webhook(hook)?.into_iter().map(|event| Box::new(event) as Box<dyn EventKind>));)+

@@ -181,7 +181,7 @@ fn last_review_request_counts_both_channels() {
 /// Other kinds may need facts that are missing here, so their errors are ignored.
 fn decided_quietly(event: &dyn super::EventKind, facts: &DecisionFacts) -> Option<EventVerdict> {
     format!("{event:?}")
-        .starts_with("ReviewRequested")
+        .starts_with("ReviewRequestEvent")
         .then(|| decided(event, facts))
 }
 

@@ -96,7 +96,7 @@ fn review_ends_with_pull_request_or_request() {
             let hooks = github("pull_request", &payload);
             let hook = hooks
                 .iter()
-                .find(|event| format!("{event:?}").starts_with("Withdrawn"));
+                .find(|event| format!("{event:?}").starts_with("ReviewWithdrawalEvent"));
             let by_webhook = follows(&**hook.expect("a webhook of this kind"), &facts);
             assert_eq!(
                 (by_webhook.key, by_webhook.reason),

@@ -541,7 +541,7 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
         "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
     let told = jira(&payload)
         .into_iter()
-        .find(|event| format!("{event:?}").starts_with("Comment"));
+        .find(|event| format!("{event:?}").starts_with("CommentEvent"));
     assert!(told.is_some(), "{body}");
     let author = domain::TrackerAccount {
         id: "a1".to_owned(),
@@ -604,7 +604,7 @@ fn account_id_mention_asks_both_channels() {
     for body in bodies {
         for event in said_on_ticket(&body) {
             let verdict = event.decide(&facts).expect("decided");
-            let asks = matches!(&verdict, EventVerdict::Becomes(question) if format!("{question:?}").starts_with("Asked"));
+            let asks = matches!(&verdict, EventVerdict::Becomes(question) if format!("{question:?}").starts_with("QuestionEvent"));
             assert!(asks, "{body}: {verdict:?}");
         }
     }
@@ -923,7 +923,7 @@ fn closed_pull_request_has_one_key() {
     let fork = github("pull_request", &closing(&json!(false), "evil/shop"));
     let is_closed = fork
         .iter()
-        .any(|event| format!("{event:?}").starts_with("Closed"));
+        .any(|event| format!("{event:?}").starts_with("CloseEvent"));
     assert!(!is_closed, "a pull request from a fork is never ours");
 }
 
@@ -1002,7 +1002,7 @@ fn reopening_is_followed_once_per_close() {
     let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
     let mut told = github("pull_request", &payload).into_iter();
-    let told = told.find(|event| format!("{event:?}").starts_with("Reopened"));
+    let told = told.find(|event| format!("{event:?}").starts_with("ReopenEvent"));
     let told = told.expect("told");
     let closed = PullRequestRecord {
         status: PullRequestStatus::Closed,

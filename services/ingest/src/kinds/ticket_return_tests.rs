@@ -81,7 +81,7 @@ fn returned_ticket_restarts_with_new_comments() {
     let told = jira(&payload);
     let told = told
         .iter()
-        .find(|event| format!("{event:?}").starts_with("Returned"));
+        .find(|event| format!("{event:?}").starts_with("TicketReturnEvent"));
     let told = told.expect("told");
     let facts = back(|_| {});
     let again = follows(&polled(), &facts);
@@ -167,7 +167,7 @@ fn ready_status_continues_open_pull_request() {
     let told = jira(&webhook);
     let told = told
         .iter()
-        .find(|event| format!("{event:?}").starts_with("Work"))
+        .find(|event| format!("{event:?}").starts_with("WorkRequestEvent"))
         .expect("told");
     let polled = WorkRequestEvent::from_poll(
         ticket(),

@@ -81,7 +81,7 @@ impl JiraHookPayload {
     /// Issue and time of the event.
     ///
     /// # Errors
-    /// [`Unreadable`] when one of them is missing or invalid.
+    /// [`UnreadablePayload`] when one of them is missing or invalid.
     pub(crate) fn ticket_and_time(
         &self,
         instance: Option<&InstanceName>,

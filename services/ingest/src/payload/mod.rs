@@ -25,7 +25,7 @@ impl<'a> WebhookPayload<'a> {
     /// Opens a delivery.
     ///
     /// # Errors
-    /// [`Unreadable`] when the body of a Jira webhook is invalid.
+    /// [`UnreadablePayload`] when the body of a Jira webhook is invalid.
     pub(crate) fn open(delivery: &'a WebhookDelivery) -> Result<Self, UnreadablePayload> {
         let instance = delivery.source.instance();
         Ok(match &delivery.source {
@@ -53,7 +53,7 @@ impl<'a> WebhookPayload<'a> {
     /// Parses the payload of a GitHub webhook.
     ///
     /// # Errors
-    /// [`Unreadable`] when it has another shape.
+    /// [`UnreadablePayload`] when it has another shape.
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, UnreadablePayload> {
         match self {
             Self::GitHub { event, body, .. } => parse_payload(event, body),

@@ -343,7 +343,7 @@ impl ExecutorDirectory {
             .is_some_and(|addresses| addresses.iter().all(|address| known.heard.contains(address)))
     }
 
-    /// Ranks the executors of one pool, see [`ranked`].
+    /// Ranks the executors of one pool, see [`rank_executors`].
     pub(super) fn ranked(&self, pool: &str, repository: &RepositoryName, run: &RunId) -> Vec<String> {
         rank_executors(self.known().of_pool(pool), repository, run)
     }

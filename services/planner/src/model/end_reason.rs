@@ -48,7 +48,7 @@ impl EndReasons {
     /// Returns the stop of a reply. An unknown reason is ignored where the reply itself is complete.
     ///
     /// # Errors
-    /// [`Failure`] when the reply may be incomplete.
+    /// [`AttemptFailure`] when the reply may be incomplete.
     pub(super) fn stop(&self, held: ReplyContent) -> Result<ReplyStop, AttemptFailure> {
         let meanings: Vec<EndMeaning> = self
             .0

@@ -76,7 +76,7 @@ pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<
 /// model.
 ///
 /// # Errors
-/// As [`chain`].
+/// As [`build_chain`].
 pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<ModelRole, u64>, Error> {
     let limit = |role| {
         let chain = build_chain(model, role)?;

@@ -66,7 +66,7 @@ pub(super) trait ReplyCollector: Send {
     fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure>;
     /// Returns true if the stream has a stop reason, so that a missing last event changes nothing.
     fn is_whole(&self) -> bool;
-    /// Returns the reply, after [`Next::Done`].
+    /// Returns the reply, after [`StreamProgress::Done`].
     fn finish(self: Box<Self>) -> Result<ModelReply, AttemptFailure>;
 }
 

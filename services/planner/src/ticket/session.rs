@@ -59,7 +59,7 @@ impl<'a> TicketSession<'a> {
     /// may happen before.
     ///
     /// # Errors
-    /// [`Trouble::Lost`] if a newer planner owns the ticket.
+    /// [`Trouble::LeaseLost`] if a newer planner owns the ticket.
     pub(super) async fn take_over(
         driver: &'a Arc<RunDriver>,
         lease: &'a TicketLease,

@@ -90,7 +90,7 @@ pub(crate) fn render_delivery(push: &BranchPush, moved: Option<&TransitionResult
     paragraphs
 }
 
-/// Lists the files like [`changed`], for a change that was shown before its push.
+/// Lists the files like [`render_changed_files`], for a change that was shown before its push.
 pub(crate) fn shown_change(shown: &ShownChange) -> String {
     let mut parts = vec!["**Changed files**".to_owned(), fence_text("diff", &shown.excerpt)];
     if let more @ 1.. = shown.hidden_lines {

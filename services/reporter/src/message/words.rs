@@ -33,7 +33,7 @@ pub(super) fn mention_login(login: &str) -> String {
     }
 }
 
-/// Formats several logins like [`called`].
+/// Formats several logins like [`mention_login`].
 pub(super) fn mention_logins(logins: &[String]) -> String {
     let names: Vec<String> = logins.iter().map(|login| mention_login(login)).collect();
     names.join(", ")

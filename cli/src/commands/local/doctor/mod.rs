@@ -416,7 +416,7 @@ async fn check_within_limit(
     find_within_limit(remedy, async { check.await.map(DoctorFinding::Ok) }).await
 }
 
-/// Variant of [`within`] for a check that returns a finding.
+/// Variant of [`check_within_limit`] for a check that returns a finding.
 async fn find_within_limit(
     remedy: Remedy,
     check: impl Future<Output = Result<DoctorFinding, String>>,

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn test_passes_by_complete_failure_list() {
+    fn complete_list_of_failures_decides_outcome() {
         let named = report(2, &["t (m.C)", "u"], &["v"]);
         assert!(has_passed(&named, "t  (m.C)") && has_passed(&named, "u"));
         assert!(!has_passed(&named, "v") && !has_passed(&named, "w"));

@@ -14,7 +14,7 @@ use crate::cluster_test::{
     names::{CONTROL_PORT, INSIDE, OUTSIDE, PLANTED_PORT},
 };
 
-/// Start of the last line that [`command`] prints. The command's text does not contain it, so an echo of the
+/// Start of the last line that [`build_reach_command`] prints. The command's text does not contain it, so an echo of the
 /// command is not mistaken for its output.
 pub(crate) const MARK: &str = "tried all";
 /// Destinations that executors may reach: git gate, egress proxy and DNS.

@@ -1,4 +1,4 @@
-//! Chromium, controlled through ChromeDriver.
+//! Chromium, controlled through `ChromeDriver`.
 
 use std::{process::Stdio, time::Duration};
 
@@ -37,7 +37,7 @@ impl PageLook {
     }
 }
 
-/// Running process of ChromeDriver.
+/// Running process of `ChromeDriver`.
 pub(crate) struct ChromiumDriver {
     url: String,
     process: Child,
@@ -52,7 +52,7 @@ impl ChromiumDriver {
             .spawn()
             .context("chromedriver cannot be started")?;
         // Port 0 selects a free port, which the driver prints.
-        let said = first_line(&mut process, "ChromeDriver was started successfully").await?;
+        let said = first_line(&mut process, "`ChromeDriver` was started successfully").await?;
         let port: String = said.chars().filter(char::is_ascii_digit).collect();
         Ok(Self {
             url: format!("http://127.0.0.1:{port}"),
@@ -128,7 +128,7 @@ pub(crate) async fn read_complaints(client: &Client) -> anyhow::Result<Vec<Strin
     Ok(severe.map(|entry| text(entry, "message")).collect())
 }
 
-/// Log command of ChromeDriver, which the WebDriver standard lacks.
+/// Log command of `ChromeDriver`, which the `WebDriver` standard lacks.
 #[derive(Debug)]
 struct ReadLog;
 

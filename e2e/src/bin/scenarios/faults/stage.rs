@@ -66,7 +66,7 @@ impl FaultStage {
         })
     }
 
-    /// Starts a strike. [`Stage::mend`] ends it in time.
+    /// Starts a strike. [`FaultStage::mend`] ends it in time.
     pub(crate) async fn strike(&mut self, strike: &ScheduledStrike) -> anyhow::Result<()> {
         match &strike.fault {
             // An error means that the process is already down.

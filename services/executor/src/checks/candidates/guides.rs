@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn test_sentence_admits_unmarked_commands() {
+    fn sentence_about_tests_admits_unmarked_commands() {
         assert_eq!(
             found("## Development\n\nRun the tests:\n\n```sh\n$ ./all.sh --fast\n```\n"),
             ["./all.sh --fast"]
