@@ -35,10 +35,10 @@ pub struct StartPlan {
     pub data: PathBuf,
     /// Listens on free ports instead of the configured ones.
     pub free_ports: bool,
-    /// Parts of ingest to start. With [`Extent::Answers`] no other service starts, and only the settings of ingest are
+    /// Parts of ingest to start. With [`ingest::IngestMode::Answers`] no other service starts, and only the settings of ingest are
     /// needed.
     ///
-    /// With [`Extent::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
+    /// With [`ingest::IngestMode::OnRequest`] the work uses a separate NATS and Redis, whatever the settings name.
     pub extent: IngestMode,
 }
 
@@ -295,7 +295,7 @@ impl LocalServices {
     }
 }
 
-/// Creates the streams in place of the reporter, which does not run with [`Extent::Answers`].
+/// Creates the streams in place of the reporter, which does not run with [`ingest::IngestMode::Answers`].
 async fn create_streams(
     environment: &[(String, String)],
     credentials: &ServiceCredentials,

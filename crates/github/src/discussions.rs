@@ -99,7 +99,7 @@ impl GitHubReader {
 }
 
 impl GitHubWriter {
-    /// Reads a discussion in the same form as [`GitHubReader::fetch_discussion`].
+    /// Reads a discussion in the same form as [`GitHubReader::discussion`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when the repository has no discussion with that number.

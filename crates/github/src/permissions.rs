@@ -232,7 +232,7 @@ pub fn compare_events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
     (in_vain.collect(), missing.collect())
 }
 
-/// Lists permissions held beyond those of `needed`, as in [`AccountIdentity::permissions`](crate::Identity).
+/// Lists permissions held beyond those of `needed`, as in [`AccountIdentity::permissions`](crate::AccountIdentity).
 pub fn find_excess_permissions<'a>(needed: &[RequiredAppPermission], held: &'a [String]) -> Vec<&'a str> {
     let is_needed = |held: &str| {
         let Some((name, level)) = held.split_once(':') else {
@@ -248,7 +248,7 @@ pub fn find_excess_permissions<'a>(needed: &[RequiredAppPermission], held: &'a [
 }
 
 /// Lists those of `needed` that are missing among the permissions of
-/// [`AccountIdentity::permissions`](crate::Identity).
+/// [`AccountIdentity::permissions`](crate::AccountIdentity).
 pub fn find_missing_permissions(
     needed: &[RequiredAppPermission],
     held: &[String],

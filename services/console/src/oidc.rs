@@ -206,7 +206,7 @@ impl OidcProvider {
     /// Builds a client of the API that speaks for the person.
     ///
     /// # Errors
-    /// [`LoginRefusal::OidcProvider`] when the client cannot be built.
+    /// [`LoginRefusal::Provider`] when the client cannot be built.
     pub(crate) fn client_for(
         &self,
         api: &str,
@@ -273,7 +273,7 @@ impl OidcProvider {
     /// sends one.
     ///
     /// # Errors
-    /// [`LoginRefusal::OidcProvider`] when the provider is unreachable, another variant when it no longer vouches for the
+    /// [`LoginRefusal::Provider`] when the provider is unreachable, another variant when it no longer vouches for the
     /// person.
     pub(crate) async fn ask_again(
         &self,

@@ -72,7 +72,7 @@ impl RulesFile {
     }
 }
 
-/// First unknown key. [`Rules`] itself ignores unknown keys, because triggers carry rules from one release to
+/// First unknown key. [`RepositoryRules`] itself ignores unknown keys, because triggers carry rules from one release to
 /// another.
 fn unknown_key(value: &Value) -> Option<String> {
     let mut unknown = None;

@@ -10,7 +10,7 @@ impl TicketSession<'_> {
     /// Returns the readable triggers. The others become dead letters with a notice on the ticket.
     ///
     /// # Errors
-    /// [`Trouble::Queue`] also when a newer release wrote a trigger: a planner of that release handles them
+    /// [`TicketError::Queue`] also when a newer release wrote a trigger: a planner of that release handles them
     /// all.
     pub(super) async fn readable(
         &self,

@@ -59,7 +59,7 @@ impl<'a> TicketSession<'a> {
     /// may happen before.
     ///
     /// # Errors
-    /// [`Trouble::LeaseLost`] if a newer planner owns the ticket.
+    /// [`TicketError::Lost`] if a newer planner owns the ticket.
     pub(super) async fn take_over(
         driver: &'a Arc<RunDriver>,
         lease: &'a TicketLease,
@@ -111,7 +111,7 @@ impl<'a> TicketSession<'a> {
     /// Drives the ticket's runs, in parallel for different lanes, until each waits or is finished.
     ///
     /// # Errors
-    /// [`Trouble`]; the running steps are dropped then.
+    /// [`TicketError`]; the running steps are dropped then.
     pub(super) async fn run(&mut self, watch: LogWatch) -> Result<SessionEnd, TicketError> {
         if self.row.quarantined.is_some() {
             return Ok(SessionEnd::Settled { cursor: self.seen });

@@ -45,7 +45,7 @@ pub(in crate::tools) struct LineSplice {
 }
 
 impl TextLines {
-    /// Splits a text. [`TextLines::join_key_path`] restores it exactly.
+    /// Splits a text. [`TextLines::join`] restores it exactly.
     pub(in crate::tools) fn of(text: &str) -> Self {
         let body = text.strip_prefix(BOM);
         let (mut texts, mut ends) = (Vec::new(), Vec::new());

@@ -328,7 +328,7 @@ impl PartialCalls {
     /// Returns the calls as blocks, followed by a block with their original form for the same model.
     ///
     /// # Errors
-    /// [`AttemptFailure::UnreferencedObject`] when the tool or its arguments are ambiguous.
+    /// [`AttemptFailure::Garbage`] when the tool or its arguments are ambiguous.
     pub(super) fn blocks(self) -> Result<Vec<ReplyBlock>, AttemptFailure> {
         let (mut blocks, mut originals) = (Vec::new(), Vec::new());
         for (place, call) in self.calls.into_iter().enumerate() {
