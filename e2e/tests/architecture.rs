@@ -16,6 +16,8 @@ use std::{
 mod book;
 #[path = "architecture/contract.rs"]
 mod contract;
+#[path = "architecture/language.rs"]
+mod language;
 #[path = "architecture/modules.rs"]
 mod modules;
 
