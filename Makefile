@@ -16,8 +16,12 @@ help: ## Show this list
 setup: ## Install what demo and tests need and the machine lacks
 	@scripts/setup.sh
 
+# The selection of the whole workspace keeps one set of features, so that `make test` builds nothing twice.
+SERVICES = --workspace --bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress
+BUILD_SCENARIOS = $(CARGO) build --quiet --locked $(SERVICES) --bin scenarios
+
 demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai for a real model)
-	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(BUILD_SCENARIOS)
 	@$(TARGET_DIR)/debug/scenarios demo --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
 
 test: setup ## Run every test: unit, contract, end to end
@@ -49,15 +53,14 @@ fmt: ## Format the code
 	$(CARGO) fmt --all
 
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
-BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
-	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin journeyman --bin scenarios
+BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(BUILD_SCENARIOS) --release --bin journeyman
 
 bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder setup whole operation crowd"]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/scenarios bench $(PARTS)
 
 faults: setup ## Kill, freeze and restart everything while tickets are under way: [TICKETS=200] [SEED=…]
-	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(BUILD_SCENARIOS)
 	@$(TARGET_DIR)/debug/scenarios faults --tickets $(or $(TICKETS),200) $(if $(SEED),--seed $(SEED))
 
 replay: setup ## Play real bug fixes of published packages from ticket to patch: [FIXES="id id"]; downloads releases
@@ -65,7 +68,7 @@ replay: setup ## Play real bug fixes of published packages from ticket to patch:
 	@$(TARGET_DIR)/debug/scenarios replay $(FIXES)
 
 crash-matrix: setup ## Crash at every failpoint of a story, start again, compare the end; prints point, outcome, ms
-	@$(CARGO) build --quiet --locked --workspace --bins
+	@$(BUILD_SCENARIOS)
 	@$(TARGET_DIR)/debug/scenarios crash-matrix $(CRASH_MATRIX_ARGS)
 
 wheel: ## Build the wheel with maturin, install it into an empty environment, look: prints wheel ok, [PROFILE=dev]
@@ -85,7 +88,7 @@ skew-check: setup ## Play tickets with services of two releases: [PREVIOUS=commi
 	@PREVIOUS=$(PREVIOUS) scripts/skew-check.sh $(CASES)
 
 scale-sim: ## Simulate 500 repositories, 2,000 open pull requests and 50 executors; prints calls and messages per minute
-	@$(CARGO) build --quiet --locked -p e2e --bin scenarios
+	@$(CARGO) build --quiet --locked --workspace --bin scenarios
 	@$(TARGET_DIR)/debug/scenarios scale-sim $(SCALE_ARGS)
 
 sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
@@ -101,7 +104,7 @@ images-check: ## Build every image without a registry and start it; prints image
 	@scripts/images-check.sh
 
 cluster-test: ## Play rounds of tickets on the cluster of the kubeconfig: [TICKETS=20] [KUSTOMIZATION=k8s/base] [CLUSTER_TEST_ARGS="--rounds drain"]
-	@$(CARGO) build --quiet --locked -p e2e --bin scenarios
+	@$(CARGO) build --quiet --locked --workspace --bin scenarios
 	@$(TARGET_DIR)/debug/scenarios cluster-test --tickets $(or $(TICKETS),20) --kustomization $(or $(KUSTOMIZATION),k8s/base) $(CLUSTER_TEST_ARGS)
 
 k8s-check: ## Render and validate the manifests offline

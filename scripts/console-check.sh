@@ -26,5 +26,5 @@ if [ ! -f "$axe" ]; then
 fi
 
 target=${CARGO_TARGET_DIR:-target}
-${CARGO:-cargo} build --quiet --locked -p e2e -p journeyman --bin scenarios --bin journeyman
+${CARGO:-cargo} build --quiet --locked --workspace --bin scenarios --bin journeyman
 "$target/debug/scenarios" console-check --axe "$axe" --screenshots docs/console
