@@ -319,7 +319,7 @@ impl AccessKind {
     }
 }
 
-/// Renders the permissions that a refusal names in `X-AcceptedTlsStream-GitHub-Permissions`: `contents:write and
+/// Renders the permissions that a refusal names in `X-Accepted-GitHub-Permissions`: `contents:write and
 /// issues:write`.
 pub(crate) fn render_accepted_permissions(header: &str) -> Option<String> {
     // In that header `,` separates permissions that are needed together and `;` separates alternatives. The

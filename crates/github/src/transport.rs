@@ -125,7 +125,7 @@ struct WireGraphqlError {
 struct RefusalHints {
     limits: LimitHeaders,
     location: Option<String>,
-    /// Permissions that would have sufficed, from `X-AcceptedTlsStream-GitHub-Permissions`.
+    /// Permissions that would have sufficed, from `X-Accepted-GitHub-Permissions`.
     permissions: Option<String>,
 }
 

@@ -20,9 +20,9 @@ const JIRA_PAUSE: Duration = Duration::from_millis(300);
 /// Vendor whose headers, signature and retries are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WebhookStyle {
-    /// Signature in `X-GitHubState-Signature-256`; one attempt.
+    /// Signature in `X-Hub-Signature-256`; one attempt.
     GitHub,
-    /// Signature in `X-GitHubState-Signature`; several attempts.
+    /// Signature in `X-Hub-Signature`; several attempts.
     Jira,
     /// No delivery id, and no signature before release 10; one attempt.
     JiraDataCenter { signs: bool },

@@ -99,7 +99,7 @@ impl RequestBodies {
         }
     }
 
-    /// Reads a whole body. A body whose `MessageContent-Length` exceeds the limit is refused before any read.
+    /// Reads a whole body. A body whose `Content-Length` exceeds the limit is refused before any read.
     ///
     /// # Errors
     /// See [`BodyError`].

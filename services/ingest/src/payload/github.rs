@@ -153,7 +153,7 @@ pub(crate) struct GithubHookComment {
 pub(crate) struct GithubHookUser {
     pub(crate) login: String,
     pub(crate) id: Option<u64>,
-    /// `GithubHookUser` or `Bot`.
+    /// `User` or `Bot`.
     #[serde(default)]
     pub(crate) r#type: String,
 }
