@@ -1,6 +1,7 @@
 use std::{io, path::Path};
 
 use certs::{CertificateAuthority, list_service_subjects};
+use domain::Timestamp;
 use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -59,9 +60,12 @@ impl Side {
 }
 
 fn authority() -> CertificateAuthority {
-    CertificateAuthority::generate(crate::read_wall_clock(), 10)
-        .unwrap()
-        .0
+    authority_of(crate::read_wall_clock())
+}
+
+/// Authority with a name that follows from the time.
+fn authority_of(now: Timestamp) -> CertificateAuthority {
+    CertificateAuthority::generate(now, 10).unwrap().0
 }
 
 type Pair = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
@@ -235,7 +239,8 @@ async fn unusable_new_certificate_keeps_previous_one() {
 
 #[test]
 fn mismatched_files_at_start_name_wrong_one() {
-    let authority = authority();
+    let now = crate::read_wall_clock();
+    let authority = authority_of(now);
     let side = Side::of(&authority, "reporter");
     let settings = side.settings();
     let problem = || {
@@ -245,7 +250,7 @@ fn mismatched_files_at_start_name_wrong_one() {
     };
     let good = |path: &Path| std::fs::read_to_string(path).unwrap();
     let (cert, key) = (good(&settings.cert), good(&settings.key));
-    let other = self::authority();
+    let (other, namesake) = (authority_of(now.plus_ms(-1)), authority_of(now));
     for (cert, key, ca, named, said) in [
         ("", key.as_str(), authority.pem(), "tls.cert", "no certificate"),
         (cert.as_str(), "", authority.pem(), "tls.key", "no private key"),
@@ -254,6 +259,13 @@ fn mismatched_files_at_start_name_wrong_one() {
             cert.as_str(),
             key.as_str(),
             other.pem(),
+            "tls.cert",
+            "not of an authority",
+        ),
+        (
+            cert.as_str(),
+            key.as_str(),
+            namesake.pem(),
             "tls.cert",
             "not of an authority",
         ),
