@@ -3,17 +3,17 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    ChecksSummary, CommitId, ChecksConclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName,
-    SkipReason, SuspectChanges, TicketKey, TriggerKey,
+    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef,
+    RepositoryName, SkipReason, SuspectChanges, TicketKey, TriggerKey, TriggerReason,
 };
 use github::{CommitCheck, WorkflowRunProgress};
 
-use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need},
     hex, log_essence,
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
-    text_pin, repair, skip,
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    repair, skip, text_pin,
 };
 
 const FAILED_CHECKS: usize = 20;
@@ -46,14 +46,27 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChange
     };
     let (is_complete, repository, head, branches) = match *event {
         "check_run" => {
-            let wire::CheckRunPayload { action, check_run, repository } = hook.read()?;
+            let wire::CheckRunPayload {
+                action,
+                check_run,
+                repository,
+            } = hook.read()?;
             let branches = Vec::from_iter(check_run.check_suite.head_branch);
             // The reporter's check run about our own work is not a check of that work.
             let is_ours = github::is_our_check_run(&check_run.name, check_run.external_id.as_deref());
-            (action == "completed" && !is_ours, repository, check_run.head_sha, branches)
+            (
+                action == "completed" && !is_ours,
+                repository,
+                check_run.head_sha,
+                branches,
+            )
         }
         "check_suite" => {
-            let wire::CheckSuitePayload { action, check_suite, repository } = hook.read()?;
+            let wire::CheckSuitePayload {
+                action,
+                check_suite,
+                repository,
+            } = hook.read()?;
             let branches = Vec::from_iter(check_suite.head_branch);
             (action == "completed", repository, check_suite.head_sha, branches)
         }
@@ -69,7 +82,12 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChange
         "status" => {
             let payload: wire::StatusPayload = hook.read()?;
             let branches = payload.branches.into_iter().map(|branch| branch.name).collect();
-            (payload.state != "pending", payload.repository, payload.sha, branches)
+            (
+                payload.state != "pending",
+                payload.repository,
+                payload.sha,
+                branches,
+            )
         }
         _ => return Ok(Vec::new()),
     };
@@ -78,7 +96,11 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChange
         head: head.clone(),
         of: HeadOrigin::Branch(repository.clone(), branch),
     };
-    Ok(branches.into_iter().filter(|_| is_complete).map(changed).collect())
+    Ok(branches
+        .into_iter()
+        .filter(|_| is_complete)
+        .map(changed)
+        .collect())
 }
 
 impl ChecksChanged {
@@ -115,10 +137,17 @@ impl EventKind for ChecksChanged {
         // Workflow runs that await approval have no check runs. Without this read, one green check would pass for all.
         if conclusion != Some(ChecksConclusion::Failure) {
             let runs = facts.workflow_runs(&ours.repository, &self.head)?;
-            if runs.iter().any(|run| run.progress == WorkflowRunProgress::AwaitsApproval) {
+            if runs
+                .iter()
+                .any(|run| run.progress == WorkflowRunProgress::AwaitsApproval)
+            {
                 return notify_waiting(ticket, ours, &self.head, facts);
             }
-            if conclusion.is_some() && runs.iter().any(|run| run.progress == WorkflowRunProgress::UnderWay) {
+            if conclusion.is_some()
+                && runs
+                    .iter()
+                    .any(|run| run.progress == WorkflowRunProgress::UnderWay)
+            {
                 return Ok(EventVerdict::nothing("a workflow run is not complete"));
             }
         }
@@ -170,7 +199,11 @@ impl EventKind for ChecksChanged {
 /// started.
 ///
 /// A completion time in the future beyond the settle time is ignored as a wrong clock.
-fn find_unsettled_reason(ours: &PullRequestRef, checks: &[CommitCheck], facts: &DecisionFacts) -> Result<Option<EventVerdict>, Need> {
+fn find_unsettled_reason(
+    ours: &PullRequestRef,
+    checks: &[CommitCheck],
+    facts: &DecisionFacts,
+) -> Result<Option<EventVerdict>, Need> {
     let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
         return Ok(None);
     };
@@ -224,10 +257,16 @@ pub(super) fn summarize_failure(
 /// Page of the CI run: a run of GitHub Actions before others, a failed check before a successful one.
 fn find_checks_page(checks: &[CommitCheck]) -> String {
     let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
-    let by_color = || checks.iter().filter(is_red).chain(checks.iter().filter(|check| !is_red(check)));
+    let by_color = || {
+        checks
+            .iter()
+            .filter(is_red)
+            .chain(checks.iter().filter(|check| !is_red(check)))
+    };
     let of_actions = by_color().find(|check| github::parse_run_id(&check.url).is_some());
     let any = of_actions.or_else(|| by_color().find(|check| !check.url.is_empty()));
-    any.map(|check| text_pin::truncate_text(&check.url, PAGE_CHARS)).unwrap_or_default()
+    any.map(|check| text_pin::truncate_text(&check.url, PAGE_CHARS))
+        .unwrap_or_default()
 }
 
 fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[CommitCheck]) -> TriggerKey {
@@ -341,8 +380,14 @@ fn notify_waiting(
     if is_left_alone(ours, facts)? {
         return Ok(EventVerdict::nothing(skip::FORBIDDEN));
     }
-    let names = waiting.into_iter().filter(|name| !name.is_empty()).take(FAILED_CHECKS);
-    let page = pages.into_iter().find(|page| !page.is_empty()).unwrap_or_default();
+    let names = waiting
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .take(FAILED_CHECKS);
+    let page = pages
+        .into_iter()
+        .find(|page| !page.is_empty())
+        .unwrap_or_default();
     Ok(EventVerdict::from(NewTrigger {
         ticket: ticket.clone(),
         key,
@@ -350,7 +395,9 @@ fn notify_waiting(
         actor: None,
         reason: TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request: ours.clone(),
-            checks: names.map(|name| text_pin::truncate_text(&text_pin::sanitize_text(name), 200)).collect(),
+            checks: names
+                .map(|name| text_pin::truncate_text(&text_pin::sanitize_text(name), 200))
+                .collect(),
             needs_approval,
             page: text_pin::truncate_text(page, PAGE_CHARS),
         }),
@@ -363,7 +410,11 @@ fn build_checks_key(ours: &PullRequestRef, head: &CommitId, result: &str) -> Tri
 }
 
 /// Failed checks, each with its class and the essence of its log.
-fn list_failed_checks(checks: &[CommitCheck], ours: &PullRequestRef, facts: &DecisionFacts) -> Result<Vec<FailedCheck>, Need> {
+fn list_failed_checks(
+    checks: &[CommitCheck],
+    ours: &PullRequestRef,
+    facts: &DecisionFacts,
+) -> Result<Vec<FailedCheck>, Need> {
     let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
     let (mut failed, mut room) = (Vec::new(), log_essence::ALL_CHARS);
     for check in checks.iter().filter(is_red).take(FAILED_CHECKS) {
@@ -372,7 +423,9 @@ fn list_failed_checks(checks: &[CommitCheck], ours: &PullRequestRef, facts: &Dec
             false => None,
         };
         let essence = raw.map(|raw| log_essence::extract_essence(raw, room));
-        room -= essence.as_ref().map_or(0, |essence| essence.text.chars().count().min(room));
+        room -= essence
+            .as_ref()
+            .map_or(0, |essence| essence.text.chars().count().min(room));
         failed.push(failed_check(check, essence));
     }
     // A failure of the infrastructure needs no comparison with the base branch.
@@ -382,7 +435,8 @@ fn list_failed_checks(checks: &[CommitCheck], ours: &PullRequestRef, facts: &Dec
         let before = facts.branch_checks(&ours.repository, base)?;
         for check in &mut failed {
             let same = |other: &&CommitCheck| other.name == check.name;
-            let is_good = |other: &CommitCheck| other.conclusion.is_some_and(github::CheckConclusion::is_good);
+            let is_good =
+                |other: &CommitCheck| other.conclusion.is_some_and(github::CheckConclusion::is_good);
             // A check that also passed on this commit is flaky, so its failure does not count against the change.
             if checks.iter().filter(same).any(is_good) {
                 check.class = FailureClass::Flaky;

@@ -1,12 +1,14 @@
 //! Merge or close of our pull request.
 
-use domain::{PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, TicketKey, Timestamp, TriggerKey};
+use domain::{
+    PullRequestRecord, PullRequestRef, RepositoryName, TicketKey, Timestamp, TriggerKey, TriggerReason,
+};
 use github::PullRequest;
 
-use super::{NewTrigger, EventKind, EventVerdict};
+use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, Need, EventActor},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
 };
 
@@ -28,10 +30,19 @@ enum CloseOrigin {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CloseEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
+    let WebhookPayload::GitHub {
+        event: "pull_request",
+        ..
+    } = hook
+    else {
         return Ok(None);
     };
-    let wire::PullRequestPayload { action, pull_request, repository, sender } = hook.read()?;
+    let wire::PullRequestPayload {
+        action,
+        pull_request,
+        repository,
+        sender,
+    } = hook.read()?;
     let is_from_here = pull_request
         .head
         .repo
@@ -39,11 +50,20 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CloseEven
     if action != "closed" || !is_from_here {
         return Ok(None);
     }
-    if pull_request.closed_at.as_deref().and_then(Timestamp::parse).is_none() {
+    if pull_request
+        .closed_at
+        .as_deref()
+        .and_then(Timestamp::parse)
+        .is_none()
+    {
         return Err(hook.broken("closed_at is not a time"));
     }
     let is_merged = pull_request.merged.unwrap_or(false);
-    let by = pull_request.merged_by.filter(|_| is_merged).unwrap_or(sender).login;
+    let by = pull_request
+        .merged_by
+        .filter(|_| is_merged)
+        .unwrap_or(sender)
+        .login;
     Ok(Some(CloseEvent {
         repository: hook.repository(repository),
         number: pull_request.number,
@@ -119,9 +139,19 @@ pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
     pull_request.closed_at.is_some()
 }
 
-fn build_close_reason(ours: &PullRequestRef, merged: bool, by: &str, at: Timestamp) -> (TriggerKey, TriggerReason) {
-    let PullRequestRef { repository, number, .. } = ours;
-    let (by, pull_request) = (text_pin::truncate_text(&text_pin::sanitize_text(by), 100), ours.clone());
+fn build_close_reason(
+    ours: &PullRequestRef,
+    merged: bool,
+    by: &str,
+    at: Timestamp,
+) -> (TriggerKey, TriggerReason) {
+    let PullRequestRef {
+        repository, number, ..
+    } = ours;
+    let (by, pull_request) = (
+        text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+        ours.clone(),
+    );
     if merged {
         let key = TriggerKey::new(format!("merged:{repository}#{number}"));
         return (key, TriggerReason::PullRequestMerged { pull_request, by });

@@ -1,26 +1,27 @@
 //! Comment of a user: a command, or text for active runs.
 
 use domain::{
-    TicketNews, PullRequestRef, ReactionSubject, TriggerReason, RepositoryName, TicketComment, TicketKey, Timestamp, TriggerKey,
+    PullRequestRef, ReactionSubject, RepositoryName, TicketComment, TicketKey, TicketNews, Timestamp,
+    TriggerKey, TriggerReason,
 };
 
 use super::{
-    NewTrigger, EventKind, EventVerdict,
-    question::QuestionEvent,
+    EventKind, EventVerdict, NewTrigger,
     decision::DecisionEvent,
     discussed::{DiscussionEvent, DiscussionOrder},
+    question::QuestionEvent,
     retry::RetryEvent,
     stop::StopEvent,
 };
 use crate::{
     command::CommentCommand,
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    tracker_reader::convert_user,
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
     payload::{
-        WebhookPayload, UnreadablePayload, github,
+        UnreadablePayload, WebhookPayload, github,
         jira::{JiraHookUser, convert_to_markdown},
     },
     text_pin,
+    tracker_reader::convert_user,
 };
 
 // Limit of feedback at a gate in characters, equal to that of the API.
@@ -57,12 +58,16 @@ enum CommentLocation {
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CommentEvent>, UnreadablePayload> {
     match hook {
         WebhookPayload::Jira { instance, payload } => {
-            let (Some(comment), Some(_), Some(_)) = (payload.new_comment(), &payload.issue, payload.timestamp)
+            let (Some(comment), Some(_), Some(_)) =
+                (payload.new_comment(), &payload.issue, payload.timestamp)
             else {
                 return Ok(None);
             };
             let (ticket, at) = payload.ticket_and_time(*instance)?;
-            let author = comment.author.as_ref().map_or_else(|| payload.actor(), Into::into);
+            let author = comment
+                .author
+                .as_ref()
+                .map_or_else(|| payload.actor(), Into::into);
             Ok(Some(CommentEvent {
                 key: comment_key(comment.id.text()),
                 at,
@@ -70,18 +75,32 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CommentEv
                 place: CommentLocation::Ticket(ticket),
                 text: convert_to_markdown(&comment.body).unwrap_or_default(),
                 mentioned: ::jira::adf::mentioned_accounts(&comment.body),
-                by_customer: comment.author.as_ref().or(payload.user.as_ref()).is_some_and(JiraHookUser::is_customer),
+                by_customer: comment
+                    .author
+                    .as_ref()
+                    .or(payload.user.as_ref())
+                    .is_some_and(JiraHookUser::is_customer),
             }))
         }
-        WebhookPayload::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
-        WebhookPayload::GitHub { event: "discussion_comment", .. } => {
-            Ok(from_discussion(hook.read::<github::DiscussionCommentPayload>()?, hook))
-        }
+        WebhookPayload::GitHub {
+            event: "issue_comment",
+            ..
+        } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
+        WebhookPayload::GitHub {
+            event: "discussion_comment",
+            ..
+        } => Ok(from_discussion(
+            hook.read::<github::DiscussionCommentPayload>()?,
+            hook,
+        )),
         WebhookPayload::GitHub { .. } => Ok(None),
     }
 }
 
-fn from_discussion(payload: github::DiscussionCommentPayload, hook: &WebhookPayload<'_>) -> Option<CommentEvent> {
+fn from_discussion(
+    payload: github::DiscussionCommentPayload,
+    hook: &WebhookPayload<'_>,
+) -> Option<CommentEvent> {
     let at = Timestamp::parse(&payload.comment.created_at)?;
     let repository = hook.repository(payload.repository);
     let author = github::GithubHookUser::or_ghost(payload.comment.user);
@@ -218,8 +237,10 @@ impl CommentEvent {
     /// comments count. A person who copies the marker only hides their own comment.
     fn has_our_marker(&self) -> bool {
         let last_line = self.text.trim_end().lines().next_back();
-        matches!(self.place, CommentLocation::GitHub(..) | CommentLocation::Discussion(..))
-            && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
+        matches!(
+            self.place,
+            CommentLocation::GitHub(..) | CommentLocation::Discussion(..)
+        ) && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
     }
 
     /// True for a command.
@@ -233,7 +254,10 @@ impl CommentEvent {
             CommentLocation::Ticket(_) => None,
             CommentLocation::GitHub(repository, _) => {
                 let id = self.key.as_str().strip_prefix("comment:")?.parse().ok()?;
-                Some(ReactionSubject::Comment { repository: repository.clone(), id })
+                Some(ReactionSubject::Comment {
+                    repository: repository.clone(),
+                    id,
+                })
             }
             CommentLocation::Discussion(repository, number, comment) => Some(ReactionSubject::Discussion {
                 repository: repository.clone(),
@@ -315,7 +339,10 @@ impl CommentEvent {
 
     fn obey(&self, command: CommentCommand, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if !*facts.authority(&self.author)? {
-            tracing::info!(key = self.key.as_str(), "order refused: its author may not give any");
+            tracing::info!(
+                key = self.key.as_str(),
+                "order refused: its author may not give any"
+            );
             return Ok(EventVerdict::nothing("the author may not give orders"));
         }
         let (ticket, pull_request) = self.ticket(facts)?;
@@ -326,7 +353,13 @@ impl CommentEvent {
                     return Ok(EventVerdict::nothing("no run of the ticket has asked a model"));
                 }
                 let cost = cost.clone();
-                Ok(self.follows(ticket, TriggerReason::CostAsked { on: pull_request, cost }))
+                Ok(self.follows(
+                    ticket,
+                    TriggerReason::CostAsked {
+                        on: pull_request,
+                        cost,
+                    },
+                ))
             }
             CommentCommand::Discuss(task) => Ok(EventVerdict::Becomes(Box::new(DiscussionEvent::ordered(
                 ticket,
@@ -351,15 +384,25 @@ impl CommentEvent {
                 at: self.at,
                 by: self.author.name().to_owned(),
             }))),
-            CommentCommand::Approve { head } => Ok(self.decided(ticket, domain::DecisionVerdict::Approve, &head, "")),
-            CommentCommand::Reject { head } => Ok(self.decided(ticket, domain::DecisionVerdict::Reject, &head, "")),
+            CommentCommand::Approve { head } => {
+                Ok(self.decided(ticket, domain::DecisionVerdict::Approve, &head, ""))
+            }
+            CommentCommand::Reject { head } => {
+                Ok(self.decided(ticket, domain::DecisionVerdict::Reject, &head, ""))
+            }
             CommentCommand::Feedback { head, text } => {
                 Ok(self.decided(ticket, domain::DecisionVerdict::Revise, &head, &text))
             }
         }
     }
 
-    fn decided(&self, ticket: TicketKey, verdict: domain::DecisionVerdict, head: &str, feedback: &str) -> EventVerdict {
+    fn decided(
+        &self,
+        ticket: TicketKey,
+        verdict: domain::DecisionVerdict,
+        head: &str,
+        feedback: &str,
+    ) -> EventVerdict {
         EventVerdict::Becomes(Box::new(DecisionEvent {
             ticket,
             run: None,
@@ -397,7 +440,9 @@ impl EventKind for CommentEvent {
             return Ok(EventVerdict::nothing(PROGRAM));
         }
         match CommentCommand::of(&self.text) {
-            Some(_) if self.by_customer => Ok(EventVerdict::nothing("a customer of the service desk gives no orders")),
+            Some(_) if self.by_customer => Ok(EventVerdict::nothing(
+                "a customer of the service desk gives no orders",
+            )),
             Some(command) => self.obey(command, facts),
             None => self.pass_on(facts),
         }

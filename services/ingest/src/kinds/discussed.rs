@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    JobSubject, TicketBackground, DiscussionRequest, DiscussionTask, Job, JobRequest, ReactionSubject, TriggerReason, RepositoryRules,
-    SkipReason, TicketKey, Timestamp, TriggerKey,
+    DiscussionRequest, DiscussionTask, Job, JobRequest, JobSubject, ReactionSubject, RepositoryRules,
+    SkipReason, TicketBackground, TicketKey, Timestamp, TriggerKey, TriggerReason,
 };
 
-use super::{NewTrigger, EventKind, EventVerdict};
+use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    skip, text_pin,
     tracker_reader::TrackerIssue,
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
-    text_pin, skip,
 };
 
 /// Task in a discussion.
@@ -35,7 +35,10 @@ pub(crate) struct DiscussionOrder {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<DiscussionEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "discussion", .. } = hook else {
+    let WebhookPayload::GitHub {
+        event: "discussion", ..
+    } = hook
+    else {
         return Ok(None);
     };
     let payload: wire::DiscussionPayload = hook.read()?;
@@ -48,7 +51,11 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<Discussio
 }
 
 /// True when the rules allow Journeyman to take part on the ticket. Only discussions can be excluded.
-pub(super) fn can_take_part(ticket: &TicketKey, rules: &RepositoryRules, facts: &DecisionFacts) -> Result<bool, Need> {
+pub(super) fn can_take_part(
+    ticket: &TicketKey,
+    rules: &RepositoryRules,
+    facts: &DecisionFacts,
+) -> Result<bool, Need> {
     if !matches!(ticket, TicketKey::Discussion { .. }) {
         return Ok(true);
     }
@@ -56,18 +63,28 @@ pub(super) fn can_take_part(ticket: &TicketKey, rules: &RepositoryRules, facts: 
         return Ok(false);
     }
     let issue = facts.issue(ticket)?;
-    Ok(issue.as_ref().is_ok_and(|issue| rules.discussions.allow(&issue.kind)))
+    Ok(issue
+        .as_ref()
+        .is_ok_and(|issue| rules.discussions.allow(&issue.kind)))
 }
 
 impl DiscussionEvent {
     /// Research task for a new discussion, from a webhook or a poll.
     pub(crate) const fn opened(ticket: TicketKey) -> Self {
-        Self { ticket, task: DiscussionTask::Research, order: None }
+        Self {
+            ticket,
+            task: DiscussionTask::Research,
+            order: None,
+        }
     }
 
     /// Task that an authorized user commands.
     pub(crate) const fn ordered(ticket: TicketKey, task: DiscussionTask, order: DiscussionOrder) -> Self {
-        Self { ticket, task, order: Some(order) }
+        Self {
+            ticket,
+            task,
+            order: Some(order),
+        }
     }
 
     fn key(&self) -> TriggerKey {
@@ -103,7 +120,13 @@ impl DiscussionEvent {
                 (issue.created.unwrap_or(facts.now), creator)
             }
         };
-        EventVerdict::from(NewTrigger { ticket: self.ticket.clone(), key: self.key(), at, actor, reason })
+        EventVerdict::from(NewTrigger {
+            ticket: self.ticket.clone(),
+            key: self.key(),
+            at,
+            actor,
+            reason,
+        })
     }
 }
 
@@ -145,7 +168,12 @@ impl EventKind for DiscussionEvent {
         };
         // Our comments are kept, so that an existing plan is not made again. Nothing is approved here, so every
         // comment up to now counts: GitHub's times are whole seconds and cannot order comments around the command.
-        let text = text_pin::pin_text(skip::build_ticket_text(issue), &issue.comments, facts.now, &BTreeSet::new());
+        let text = text_pin::pin_text(
+            skip::build_ticket_text(issue),
+            &issue.comments,
+            facts.now,
+            &BTreeSet::new(),
+        );
         if let Some(reason) = skip::find_skip_reason(&text, &[], rules, &[]) {
             return Ok(self.follows(issue, facts, TriggerReason::Skipped(reason)));
         }

@@ -1,15 +1,15 @@
 //! Merge of a competing pull request that names a ticket of ours: the ticket is done without our
 //! change.
 
-use domain::{TriggerReason, RepositoryName, TriggerKey};
+use domain::{RepositoryName, TriggerKey, TriggerReason};
 use github::PullRequest;
 
-use super::{NewTrigger, EventKind, EventVerdict};
+use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, Need},
-    ticket_mentions::{PullRequestTexts, find_named_ticket},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
+    ticket_mentions::{PullRequestTexts, find_named_ticket},
 };
 
 /// Merge of a pull request of any author.
@@ -22,9 +22,12 @@ pub(crate) struct CompetingMergeEvent {
     body: String,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CompetingMergeEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<CompetingMergeEvent>, UnreadablePayload> {
     let WebhookPayload::GitHub {
-        event: "pull_request", ..
+        event: "pull_request",
+        ..
     } = hook
     else {
         return Ok(None);
@@ -76,7 +79,9 @@ impl EventKind for CompetingMergeEvent {
         }
         // Tickets without any request for our work are ignored.
         if facts.row(&ticket)?.cursor == 0 {
-            return Ok(EventVerdict::nothing("nobody asked for work on the ticket that it names"));
+            return Ok(EventVerdict::nothing(
+                "nobody asked for work on the ticket that it names",
+            ));
         }
         let now = facts.pull_request(&self.repository, &self.number)?;
         let Some(at) = now.closed_at.filter(|_| now.merged) else {

@@ -1,17 +1,14 @@
 //! Assignment of a ticket to Journeyman: by assignee, or on GitHub by a label.
 
-use domain::{TrackerAccount, TriggerReason, RepositoryRules, SkipReason, TicketKey, TriggerKey};
+use domain::{RepositoryRules, SkipReason, TicketKey, TrackerAccount, TriggerKey, TriggerReason};
 
-use super::{
-    returned::continue_pull_request,
-    NewTrigger, EventKind, EventVerdict, check_active_work,
-};
+use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::continue_pull_request};
 use crate::{
-    job_request::{name_approver, decide_after_approval, clean_account_name, refuse_program},
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     status_check::WorkApproval,
+    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
 };
 
 /// Change of a ticket that may request work. The ticket's history contains the entry, so a webhook and a poll find the same
@@ -21,11 +18,16 @@ pub(crate) struct TicketAssignedEvent {
     ticket: TicketKey,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<TicketAssignedEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<TicketAssignedEvent>, UnreadablePayload> {
     let ticket = match hook {
         WebhookPayload::GitHub { event: "issues", .. } => {
             let payload: wire::IssuePayload = hook.read()?;
-            let asks = matches!(payload.action.as_str(), "assigned" | "labeled" | "opened" | "reopened");
+            let asks = matches!(
+                payload.action.as_str(),
+                "assigned" | "labeled" | "opened" | "reopened"
+            );
             asks.then(|| payload.ticket(hook))
         }
         WebhookPayload::Jira { instance, payload } if payload.is_assignment() => {
@@ -87,8 +89,17 @@ fn is_us(account: &TrackerAccount, ticket: &TicketKey, rules: &RepositoryRules) 
 }
 
 /// Last entry that requests work and still holds.
-fn find_assignment<'a>(issue: &'a TrackerIssue, ticket: &TicketKey, rules: &RepositoryRules) -> Option<&'a AssignmentEvent> {
-    let is_ours = || issue.assignees.iter().any(|account| is_us(account, ticket, rules));
+fn find_assignment<'a>(
+    issue: &'a TrackerIssue,
+    ticket: &TicketKey,
+    rules: &RepositoryRules,
+) -> Option<&'a AssignmentEvent> {
+    let is_ours = || {
+        issue
+            .assignees
+            .iter()
+            .any(|account| is_us(account, ticket, rules))
+    };
     let has = |label: &str| issue.labels.iter().any(|known| known == label);
     let asks = |gift: &&AssignmentEvent| match &gift.how {
         AssignmentKind::Assigned(account) => is_us(account, ticket, rules) && is_ours(),
@@ -117,7 +128,9 @@ impl EventKind for TicketAssignedEvent {
             return Ok(EventVerdict::nothing("the ticket is closed"));
         }
         let Some(gift) = find_assignment(issue, &self.ticket, rules) else {
-            return Ok(EventVerdict::nothing("the ticket is neither assigned to us nor has it a label that asks"));
+            return Ok(EventVerdict::nothing(
+                "the ticket is neither assigned to us nor has it a label that asks",
+            ));
         };
         let key = self.key(gift);
         let approval = WorkApproval {

@@ -1,17 +1,17 @@
 //! Close of a competing pull request without a merge. It had blocked work on a ticket, so the request is repeated. A
 //! reopened pull request needs no event: each request checks the open ones.
 
-use domain::{Job, TriggerReason, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey};
+use domain::{Job, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey, TriggerReason};
 use github::PullRequest;
 
-use super::{NewTrigger, EventKind, EventVerdict, given::is_given};
+use super::{EventKind, EventVerdict, NewTrigger, given::is_given};
 use crate::{
-    job_request::decide_after_approval,
     facts::{DecisionFacts, Need},
+    job_request::decide_after_approval,
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    status_check::{WorkApproval, asks_for_work},
     ticket_mentions::{PullRequestTexts, find_named_ticket},
     tracker_reader::TrackerIssue,
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
-    status_check::{WorkApproval, asks_for_work},
 };
 
 /// Close of a pull request of any author without a merge.
@@ -24,7 +24,9 @@ pub(crate) struct CompetingCloseEvent {
     body: String,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CompetingCloseEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<CompetingCloseEvent>, UnreadablePayload> {
     let WebhookPayload::GitHub {
         event: "pull_request",
         ..
@@ -61,8 +63,7 @@ fn find_blocked_request<'a>(history: &'a [Trigger], now: &PullRequest) -> Option
     let last = history.iter().rev().find(|trigger| {
         trigger.reason.job() == Some(Job::Implement) || matches!(trigger.reason, TriggerReason::Skipped(_))
     })?;
-    let is_it =
-        matches!(&last.reason, TriggerReason::Skipped(SkipReason::PullRequestExists { url, .. }) if *url == now.url);
+    let is_it = matches!(&last.reason, TriggerReason::Skipped(SkipReason::PullRequestExists { url, .. }) if *url == now.url);
     is_it.then_some(last)
 }
 
@@ -129,16 +130,18 @@ impl EventKind for CompetingCloseEvent {
             return Ok(EventVerdict::nothing("the ticket asks for no work any more"));
         }
         let approval = recover_approval(kept_back);
-        Ok(match decide_after_approval(&ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => EventVerdict::from(NewTrigger {
-                ticket,
-                key,
-                at: approval.at,
-                actor: kept_back.actor.clone(),
-                reason,
-            }),
-            Err(problem) => EventVerdict::Never(problem.to_string()),
-        })
+        Ok(
+            match decide_after_approval(&ticket, issue, &approval, rules, facts)? {
+                Ok(reason) => EventVerdict::from(NewTrigger {
+                    ticket,
+                    key,
+                    at: approval.at,
+                    actor: kept_back.actor.clone(),
+                    reason,
+                }),
+                Err(problem) => EventVerdict::Never(problem.to_string()),
+            },
+        )
     }
 }
 

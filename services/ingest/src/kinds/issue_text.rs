@@ -1,6 +1,6 @@
 //! New or edited text of a GitHub issue: its triage, where the rules of the repository enable it.
 
-use domain::{Timestamp, TicketKey, TriggerKey};
+use domain::{TicketKey, Timestamp, TriggerKey};
 
 use super::{
     EventKind, EventVerdict,
@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     facts::{DecisionFacts, Need},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     tracker_reader::TrackerIssue,
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
 };
 
 /// New or edited text of an issue. The issue itself contains the last author and the time.

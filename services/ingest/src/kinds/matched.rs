@@ -1,14 +1,12 @@
 //! JQL condition of the rules: the first match of a ticket requests work.
 
-use domain::{Job, TicketRow, TicketKey, Trigger, TriggerKey};
+use domain::{Job, TicketKey, TicketRow, Trigger, TriggerKey};
 
-use super::{
-    NewTrigger, EventKind, EventVerdict,
-};
+use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    job_request::{name_approver, decide_after_approval},
-    facts::{DecisionFacts, Need, EventActor},
-    payload::{WebhookPayload, UnreadablePayload},
+    facts::{DecisionFacts, EventActor, Need},
+    job_request::{decide_after_approval, name_approver},
+    payload::{UnreadablePayload, WebhookPayload},
     status_check::WorkApproval,
 };
 
@@ -20,7 +18,9 @@ pub(crate) struct ConditionMatchEvent {
     is_found: bool,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ConditionMatchEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<ConditionMatchEvent>, UnreadablePayload> {
     let WebhookPayload::Jira { instance, payload } = hook else {
         return Ok(None);
     };
@@ -42,7 +42,10 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<Condition
 impl ConditionMatchEvent {
     /// Ticket from the search of a poll.
     pub(crate) const fn from_poll(ticket: TicketKey) -> Self {
-        Self { ticket, is_found: true }
+        Self {
+            ticket,
+            is_found: true,
+        }
     }
 
     fn holds(&self, condition: &str, facts: &DecisionFacts) -> Result<bool, Need> {
@@ -63,7 +66,9 @@ impl ConditionMatchEvent {
 /// True when work on the ticket was requested before. The row outlives the log, whose records age
 /// out.
 fn has_earlier_request(history: &[Trigger], row: &TicketRow) -> bool {
-    let worked_on = history.iter().any(|trigger| trigger.reason.job() == Some(Job::Implement));
+    let worked_on = history
+        .iter()
+        .any(|trigger| trigger.reason.job() == Some(Job::Implement));
     let ran = row.runs.iter().any(|run| run.job == Job::Implement);
     worked_on || ran || !row.pull_requests.is_empty()
 }
@@ -101,17 +106,21 @@ impl EventKind for ConditionMatchEvent {
         if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
             // No user asked, so Journeyman posts no refusal.
             tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");
-            return Ok(EventVerdict::nothing("who created the ticket may not ask for work"));
+            return Ok(EventVerdict::nothing(
+                "who created the ticket may not ask for work",
+            ));
         }
-        Ok(match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => EventVerdict::from(NewTrigger {
-                ticket: self.ticket.clone(),
-                key,
-                at: approval.at,
-                actor: name_approver(&approval),
-                reason,
-            }),
-            Err(problem) => EventVerdict::Never(problem.to_string()),
-        })
+        Ok(
+            match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
+                Ok(reason) => EventVerdict::from(NewTrigger {
+                    ticket: self.ticket.clone(),
+                    key,
+                    at: approval.at,
+                    actor: name_approver(&approval),
+                    reason,
+                }),
+                Err(problem) => EventVerdict::Never(problem.to_string()),
+            },
+        )
     }
 }

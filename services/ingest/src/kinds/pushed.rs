@@ -1,11 +1,13 @@
 //! Push of another author to our branch with an open pull request.
 
-use domain::{CommitId, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, Trigger, TriggerKey};
+use domain::{
+    CommitId, PullRequestRecord, PullRequestRef, RepositoryName, Trigger, TriggerKey, TriggerReason,
+};
 
-use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need, EventActor},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
 };
 
@@ -23,7 +25,13 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<PushEvent
     let WebhookPayload::GitHub { event: "push", .. } = hook else {
         return Ok(None);
     };
-    let wire::PushPayload { r#ref, after, deleted, repository, sender } = hook.read()?;
+    let wire::PushPayload {
+        r#ref,
+        after,
+        deleted,
+        repository,
+        sender,
+    } = hook.read()?;
     let branch = r#ref.strip_prefix("refs/heads/").filter(|_| !deleted);
     Ok(branch.map(|branch| PushEvent {
         repository: hook.repository(repository),
@@ -36,7 +44,9 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<PushEvent
 impl PushEvent {
     /// Head of our open pull request from a listing.
     pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
-        let PullRequestRef { repository, branch, .. } = record.pull_request.clone();
+        let PullRequestRef {
+            repository, branch, ..
+        } = record.pull_request.clone();
         Self {
             repository,
             branch,

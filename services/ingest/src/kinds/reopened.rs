@@ -1,13 +1,13 @@
 //! Reopening of our closed pull request by a user.
 
 use domain::{
-    PullRequestRecord, PullRequestRef, PullRequestStatus, TriggerReason, RepositoryName, Trigger, TriggerKey,
+    PullRequestRecord, PullRequestRef, PullRequestStatus, RepositoryName, Trigger, TriggerKey, TriggerReason,
 };
 
-use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need, EventActor},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
 };
 
@@ -21,7 +21,11 @@ pub(crate) struct ReopenEvent {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReopenEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
+    let WebhookPayload::GitHub {
+        event: "pull_request",
+        ..
+    } = hook
+    else {
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
@@ -90,7 +94,9 @@ impl EventKind for ReopenEvent {
 fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
     let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
         TriggerReason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,
-        TriggerReason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.number == ours.number,
+        TriggerReason::PullRequestReopened { pull_request, .. } => {
+            !wanted && pull_request.number == ours.number
+        }
         _ => false,
     };
     let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();

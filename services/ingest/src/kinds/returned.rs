@@ -1,23 +1,22 @@
 //! Return of a ticket: a user moves it to a status of the rules after our work on it ended.
 
 use domain::{
-    JobSubject, TicketBackground, Job, JobRequest, PullRequestRecord, PullRequestStatus, TriggerReason, ReviewRound, RepositoryRules,
-    SkipReason, TicketComment, TicketKey, TicketText, Timestamp, Trigger, TriggerKey,
+    Job, JobRequest, JobSubject, PullRequestRecord, PullRequestStatus, RepositoryRules, ReviewRound,
+    SkipReason, TicketBackground, TicketComment, TicketKey, TicketText, Timestamp, Trigger, TriggerKey,
+    TriggerReason,
 };
 
 use super::{
-    NewTrigger, EventKind, EventVerdict,
-    closed::is_closed,
-    reviewed::list_own_changes,
-    check_active_work,
+    EventKind, EventVerdict, NewTrigger, check_active_work, closed::is_closed, reviewed::list_own_changes,
 };
 use crate::{
-    job_request::{name_approver, decide_after_approval, clean_account_name, refuse_program},
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    tracker_reader::TrackerIssue,
-    payload::{WebhookPayload, UnreadablePayload},
-    text_pin, repair, skip,
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
+    payload::{UnreadablePayload, WebhookPayload},
+    repair, skip,
     status_check::{WorkApproval, asks_for_work},
+    text_pin,
+    tracker_reader::TrackerIssue,
 };
 
 /// Status change of a ticket. The ticket's history decides whether it is a return.
@@ -29,7 +28,9 @@ pub(crate) struct TicketReturnEvent {
     told: Option<WorkApproval>,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<TicketReturnEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<TicketReturnEvent>, UnreadablePayload> {
     let WebhookPayload::Jira { instance, payload } = hook else {
         return Ok(None);
     };
@@ -105,16 +106,18 @@ impl TicketReturnEvent {
             return Ok(Ok(reason));
         }
         let since = find_last_work(facts.history(&self.ticket)?);
-        Ok(match decide_after_approval(&self.ticket, issue, approval, rules, facts)? {
-            Ok(mut reason) => {
-                if let TriggerReason::JobRequested(job) = &mut reason {
-                    // Comments since the last request come first in the prompt.
-                    text_pin::mark_new(&mut job.text, since);
+        Ok(
+            match decide_after_approval(&self.ticket, issue, approval, rules, facts)? {
+                Ok(mut reason) => {
+                    if let TriggerReason::JobRequested(job) = &mut reason {
+                        // Comments since the last request come first in the prompt.
+                        text_pin::mark_new(&mut job.text, since);
+                    }
+                    Ok(reason)
                 }
-                Ok(reason)
-            }
-            Err(problem) => Err(EventVerdict::Never(problem.to_string())),
-        })
+                Err(problem) => Err(EventVerdict::Never(problem.to_string())),
+            },
+        )
     }
 }
 
@@ -143,7 +146,12 @@ pub(super) fn continue_pull_request(
         files: list_own_changes(record, facts)?,
         ..build_review_round(record, now.head.clone(), &said)
     };
-    Ok(Some(build_review_request(record, asked.text.clone(), rules, round)))
+    Ok(Some(build_review_request(
+        record,
+        asked.text.clone(),
+        rules,
+        round,
+    )))
 }
 
 /// Our open pull request in the repository of the rules.
@@ -185,7 +193,10 @@ fn list_new_instructions(
 ) -> Result<Vec<TicketComment>, Need> {
     let comments = crate::job_request::remove_own_comments(issue, facts);
     let recent = TrackerIssue {
-        comments: comments.into_iter().filter(|comment| comment.created > since).collect(),
+        comments: comments
+            .into_iter()
+            .filter(|comment| comment.created > since)
+            .collect(),
         ..TrackerIssue::default()
     };
     // Only the authors of recent comments are checked, because each check may cost a request.
@@ -196,13 +207,20 @@ fn list_new_instructions(
 }
 
 /// Review round from the comments, as a review of the whole change.
-fn build_review_round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComment]) -> ReviewRound {
+fn build_review_round(
+    record: &PullRequestRecord,
+    head: domain::CommitId,
+    said: &[TicketComment],
+) -> ReviewRound {
     let texts: Vec<&str> = said.iter().map(|comment| comment.text.as_str()).collect();
     ReviewRound {
         pull_request: record.pull_request.clone(),
         head,
         id: 0,
-        author: said.last().map(|comment| comment.author.clone()).unwrap_or_default(),
+        author: said
+            .last()
+            .map(|comment| comment.author.clone())
+            .unwrap_or_default(),
         asks_for_changes: true,
         body: text_pin::pin_words(&texts.join("\n\n")),
         threads: Vec::new(),
@@ -213,7 +231,12 @@ fn build_review_round(record: &PullRequestRecord, head: domain::CommitId, said: 
     }
 }
 
-fn build_review_request(record: &PullRequestRecord, text: TicketText, rules: &RepositoryRules, round: ReviewRound) -> TriggerReason {
+fn build_review_request(
+    record: &PullRequestRecord,
+    text: TicketText,
+    rules: &RepositoryRules,
+    round: ReviewRound,
+) -> TriggerReason {
     TriggerReason::JobRequested(Box::new(JobRequest {
         job: Job::AddressReview,
         repository: record.pull_request.repository.clone(),
@@ -227,7 +250,9 @@ fn build_review_request(record: &PullRequestRecord, text: TicketText, rules: &Re
 impl EventKind for TicketReturnEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let rules = facts.rules(&self.ticket)?;
-        let asks = |rules: &&RepositoryRules| rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules);
+        let asks = |rules: &&RepositoryRules| {
+            rules.jira.reopens(&self.status) && !asks_for_work(&self.status, rules)
+        };
         let Some(rules) = rules.filter(asks) else {
             return Ok(EventVerdict::nothing("the status brings no ticket back"));
         };
@@ -241,7 +266,9 @@ impl EventKind for TicketReturnEvent {
         // A status change before the last request belongs to the earlier work.
         let approval = self.approval(issue).filter(|approval| approval.at > worked_on);
         let Some(approval) = approval else {
-            return Ok(EventVerdict::nothing("the ticket did not come back since it was worked on"));
+            return Ok(EventVerdict::nothing(
+                "the ticket did not come back since it was worked on",
+            ));
         };
         let by = approval.by.clone().unwrap_or_default();
         let person = EventActor::on(&self.ticket, &by);
@@ -249,7 +276,10 @@ impl EventKind for TicketReturnEvent {
         if facts.is_ours(&person) || issue.our_accounts.contains(&by.id) {
             return Ok(EventVerdict::nothing("our own account did it"));
         }
-        let key = TriggerKey::new(format!("changelog:{}", approval.changelog.as_deref().unwrap_or_default()));
+        let key = TriggerKey::new(format!(
+            "changelog:{}",
+            approval.changelog.as_deref().unwrap_or_default()
+        ));
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
             return Ok(EventVerdict::Known(*sequence));
         }

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    JobSubject, TicketBackground, PullRequestFile, Job, JobRequest, LinkedTicket, TriggerReason, RepositoryName, ReviewedChange, RepositoryRules, SinceReview, TicketKey,
-    TicketText, TriggerKey,
+    Job, JobRequest, JobSubject, LinkedTicket, PullRequestFile, RepositoryName, RepositoryRules,
+    ReviewedChange, SinceReview, TicketBackground, TicketKey, TicketText, TriggerKey, TriggerReason,
 };
 use github::{PullRequest, PullRequestReview};
 
-use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need, EventActor},
-    ticket_mentions,
-    tracker_reader::convert_user,
+    facts::{DecisionFacts, EventActor, Need},
     patches::{PatchLimits, limit_patches},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
-    text_pin, review_delta, skip,
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    review_delta, skip, text_pin, ticket_mentions,
+    tracker_reader::convert_user,
 };
 
 /// Prefix of the keys of reviews that a user requested on the pull request.
@@ -32,13 +31,22 @@ pub(crate) struct ReviewRequestEvent {
     number: u64,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewRequestEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "pull_request", .. } = hook else {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<ReviewRequestEvent>, UnreadablePayload> {
+    let WebhookPayload::GitHub {
+        event: "pull_request",
+        ..
+    } = hook
+    else {
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
     // `synchronize` reports a new head, which is reviewed again while the review request is open.
-    let asks = matches!(payload.action.as_str(), "review_requested" | "synchronize" | "opened" | "reopened" | "ready_for_review");
+    let asks = matches!(
+        payload.action.as_str(),
+        "review_requested" | "synchronize" | "opened" | "reopened" | "ready_for_review"
+    );
     Ok(asks.then(|| ReviewRequestEvent {
         number: payload.pull_request.number,
         repository: hook.repository(payload.repository),
@@ -75,18 +83,30 @@ impl ReviewRequestEvent {
             })
         };
         let reviews = facts.reviews(&self.repository, &self.number)?;
-        let mut ours = reviews.iter().filter(is_ours).filter_map(|review| review.commit.as_ref());
+        let mut ours = reviews
+            .iter()
+            .filter(is_ours)
+            .filter_map(|review| review.commit.as_ref());
         let Some(last) = ours.next_back().filter(|last| **last != now.head) else {
             return Ok(None);
         };
         if !facts.commits(&self.repository, &self.number)?.contains(last) {
             return Ok(None);
         }
-        Ok(review_delta::find_changes_since(last, facts.history(&self.ticket())?, files))
+        Ok(review_delta::find_changes_since(
+            last,
+            facts.history(&self.ticket())?,
+            files,
+        ))
     }
 
     /// Tickets that the pull request names. They describe its purpose, as information.
-    pub(super) fn named(&self, now: &PullRequest, rules: &RepositoryRules, facts: &DecisionFacts) -> Result<TicketBackground, Need> {
+    pub(super) fn named(
+        &self,
+        now: &PullRequest,
+        rules: &RepositoryRules,
+        facts: &DecisionFacts,
+    ) -> Result<TicketBackground, Need> {
         let keys = ticket_mentions::find_jira_ticket(&[&now.title, &now.branch], rules).into_iter();
         let keys = keys.chain(ticket_mentions::list_closed_issues(&now.title, &self.repository));
         let keys = keys.chain(ticket_mentions::list_closed_issues(&now.body, &self.repository));
@@ -95,13 +115,18 @@ impl ReviewRequestEvent {
             let Some(issue) = facts.named(&key)? else {
                 continue;
             };
-            let line = |text: &str, most| text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), most);
+            let line = |text: &str, most| {
+                text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), most)
+            };
             let ticket = LinkedTicket {
                 key: key.short(),
                 relation: "named by the pull request".to_owned(),
                 summary: line(&issue.summary, 300),
                 status: line(&issue.status, 100),
-                description: text_pin::truncate_text(&text_pin::sanitize_text(&issue.description), TICKET_CHARS),
+                description: text_pin::truncate_text(
+                    &text_pin::sanitize_text(&issue.description),
+                    TICKET_CHARS,
+                ),
             };
             if !background.linked.contains(&ticket) {
                 background.linked.push(ticket);
@@ -175,17 +200,23 @@ impl EventKind for ReviewRequestEvent {
         let reviewer = &rules.pull_request.reviewer;
         let now = facts.pull_request(&self.repository, &self.number)?;
         if is_closed(now) || !is_waiting_for(reviewer, now) {
-            return Ok(EventVerdict::nothing("the pull request does not wait for our review"));
+            return Ok(EventVerdict::nothing(
+                "the pull request does not wait for our review",
+            ));
         }
         let is_ours = facts.record(&self.repository, &self.number)?.is_some();
         if let Some(why) = find_own_refusal(now, rules).filter(|_| is_ours) {
             return Ok(EventVerdict::nothing(why));
         }
         let requests = facts.review_requests(&self.repository, &self.number)?;
-        let asked = requests.iter().rfind(|asked| asked.reviewer.eq_ignore_ascii_case(reviewer));
+        let asked = requests
+            .iter()
+            .rfind(|asked| asked.reviewer.eq_ignore_ascii_case(reviewer));
         // GitHub's timeline may lag behind its webhook.
         let Some(asked) = asked else {
-            return Ok(EventVerdict::Early("who asked for the review is not told yet".to_owned()));
+            return Ok(EventVerdict::Early(
+                "who asked for the review is not told yet".to_owned(),
+            ));
         };
         let ticket = self.ticket();
         let by = asked.by.clone().map(convert_user).unwrap_or_default();

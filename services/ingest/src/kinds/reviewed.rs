@@ -1,18 +1,19 @@
 //! Review of our pull request by a user or a program.
 
 use domain::{
-    JobSubject, TicketBackground, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, TriggerReason, RepositoryName, ReviewRound,
-    ReviewThread, RepositoryRules, ThreadRemark, TicketText, Trigger, TriggerKey,
+    Job, JobRequest, JobSubject, LeftThreads, PullRequestRecord, PullRequestRef, RepositoryName,
+    RepositoryRules, ReviewRound, ReviewThread, ThreadRemark, TicketBackground, TicketText, Trigger,
+    TriggerKey, TriggerReason,
 };
-use github::{ReviewLineComment, PullRequest, PullRequestReview, ReviewVerdict};
+use github::{PullRequest, PullRequestReview, ReviewLineComment, ReviewVerdict};
 
-use super::{NewTrigger, EventKind, EventVerdict, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     deciders::list_deciders,
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
     patches::{PatchLimits, limit_patches},
-    text_pin, repair, skip,
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    repair, skip, text_pin,
 };
 
 const THREADS: usize = 50;
@@ -35,10 +36,19 @@ pub(crate) struct ReviewEvent {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "pull_request_review", .. } = hook else {
+    let WebhookPayload::GitHub {
+        event: "pull_request_review",
+        ..
+    } = hook
+    else {
         return Ok(None);
     };
-    let wire::ReviewPayload { action, review, pull_request, repository } = hook.read()?;
+    let wire::ReviewPayload {
+        action,
+        review,
+        pull_request,
+        repository,
+    } = hook.read()?;
     let author = wire::GithubHookUser::or_ghost(review.user);
     Ok((action == "submitted").then(|| ReviewEvent {
         repository: hook.repository(repository),
@@ -173,7 +183,12 @@ fn is_self_review(review: &PullRequestReview, now: &PullRequest) -> bool {
 
 /// Reason against working on another review of a program. Programs never tire, so all reviews of a program on the pull
 /// request count, and ours once per head.
-fn find_round_limit(round: &ReviewRound, by: ReviewAuthor, history: &[Trigger], rules: &RepositoryRules) -> Option<&'static str> {
+fn find_round_limit(
+    round: &ReviewRound,
+    by: ReviewAuthor,
+    history: &[Trigger],
+    rules: &RepositoryRules,
+) -> Option<&'static str> {
     let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
         TriggerReason::JobRequested(request) => request.about.round(),
         _ => None,
@@ -188,11 +203,17 @@ fn find_round_limit(round: &ReviewRound, by: ReviewAuthor, history: &[Trigger], 
         return Some("the program's reviews were worked on as often as the rules allow");
     }
     let is_same = |earlier: &&ReviewRound| earlier.head == round.head;
-    (by == ReviewAuthor::Ourselves && earlier.iter().any(is_same)).then_some("a review of ours of this head was worked on")
+    (by == ReviewAuthor::Ourselves && earlier.iter().any(is_same))
+        .then_some("a review of ours of this head was worked on")
 }
 
 /// Remarks of earlier reviews in a thread. GitHub stores a reply as a review too.
-fn list_earlier_remarks(thread: u64, review: &PullRequestReview, all: &[PullRequestReview], us: &str) -> Vec<ThreadRemark> {
+fn list_earlier_remarks(
+    thread: u64,
+    review: &PullRequestReview,
+    all: &[PullRequestReview],
+    us: &str,
+) -> Vec<ThreadRemark> {
     let of_it = |comment: &&ReviewLineComment| comment.id == thread || comment.in_reply_to == Some(thread);
     let before = all.iter().take_while(|known| known.id != review.id);
     let comments = before.flat_map(|known| &known.comments).filter(of_it);
@@ -224,7 +245,9 @@ fn mark_strangers(
         if remark.is_ours || rules.is_some_and(|rules| rules.review.is_agent(&remark.author)) {
             continue;
         }
-        let said = comments().find(|comment| text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100) == remark.author);
+        let said = comments().find(|comment| {
+            text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100) == remark.author
+        });
         remark.is_stranger = match said {
             Some(said) if !said.by_bot => {
                 let person = EventActor::GitHub {
@@ -258,7 +281,11 @@ fn truncate_hunk(whole: &str) -> String {
 
 /// Leaves threads to people after the allowed number of rounds, with one notice per thread. `None` when nothing else is
 /// requested.
-fn leave_worn_threads(mut round: ReviewRound, history: &[Trigger], rules: &RepositoryRules) -> Option<ReviewRound> {
+fn leave_worn_threads(
+    mut round: ReviewRound,
+    history: &[Trigger],
+    rules: &RepositoryRules,
+) -> Option<ReviewRound> {
     let earlier = || {
         let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
             TriggerReason::JobRequested(request) => request.about.round(),
@@ -271,13 +298,23 @@ fn leave_worn_threads(mut round: ReviewRound, history: &[Trigger], rules: &Repos
         let has_it = |earlier: &&ReviewRound| earlier.threads.iter().any(|known| known.id == thread.id);
         earlier().filter(has_it).count() >= most as usize
     };
-    let is_told = |id: &u64| earlier().any(|earlier| earlier.left.iter().any(|left| left.threads.contains(id)));
-    let worn: Vec<u64> = round.threads.iter().filter(|thread| is_worn(thread)).map(|thread| thread.id).collect();
+    let is_told =
+        |id: &u64| earlier().any(|earlier| earlier.left.iter().any(|left| left.threads.contains(id)));
+    let worn: Vec<u64> = round
+        .threads
+        .iter()
+        .filter(|thread| is_worn(thread))
+        .map(|thread| thread.id)
+        .collect();
     let told: Vec<u64> = worn.iter().filter(|id| !is_told(id)).copied().collect();
     round.threads.retain(|thread| !worn.contains(&thread.id));
     if !told.is_empty() {
         let named = &rules.pull_request.reviewers;
-        let asked = if named.is_empty() { vec![round.author.clone()] } else { named.clone() };
+        let asked = if named.is_empty() {
+            vec![round.author.clone()]
+        } else {
+            named.clone()
+        };
         round.left = Some(LeftThreads {
             threads: told,
             rounds: most,
@@ -289,9 +326,17 @@ fn leave_worn_threads(mut round: ReviewRound, history: &[Trigger], rules: &Repos
 }
 
 /// Changed files of our pull request, as context for work on it.
-pub(super) fn list_own_changes(record: &PullRequestRecord, facts: &DecisionFacts) -> Result<Vec<domain::PullRequestFile>, Need> {
-    let PullRequestRef { repository, number, .. } = &record.pull_request;
-    Ok(limit_patches(facts.files(repository, number)?, PatchLimits::BESIDE))
+pub(super) fn list_own_changes(
+    record: &PullRequestRecord,
+    facts: &DecisionFacts,
+) -> Result<Vec<domain::PullRequestFile>, Need> {
+    let PullRequestRef {
+        repository, number, ..
+    } = &record.pull_request;
+    Ok(limit_patches(
+        facts.files(repository, number)?,
+        PatchLimits::BESIDE,
+    ))
 }
 
 impl ReviewEvent {
@@ -365,7 +410,9 @@ impl EventKind for ReviewEvent {
         };
         mark_strangers(&mut round, reviews, &self.repository, facts)?;
         let Some(asked) = repair::find_last_request(history) else {
-            return Ok(EventVerdict::nothing("what the ticket asked for is not kept any more"));
+            return Ok(EventVerdict::nothing(
+                "what the ticket asked for is not kept any more",
+            ));
         };
         let files = match round.only_left() {
             Some(_) => Vec::new(),

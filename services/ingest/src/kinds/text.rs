@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    JobSubject, TicketBackground, Job, JobRequest, TriggerReason, RepositoryRules, RulesProblem, TicketKey, TicketText, Timestamp, TriggerKey,
+    Job, JobRequest, JobSubject, RepositoryRules, RulesProblem, TicketBackground, TicketKey, TicketText,
+    Timestamp, TriggerKey, TriggerReason,
 };
 
-use super::{NewTrigger, EventKind, EventVerdict};
+use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    tracker_reader::{TrackerEdit, TrackerIssue},
-    payload::{WebhookPayload, UnreadablePayload, jira::build_unknown_account},
-    text_pin, skip,
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
+    skip,
     status_check::asks_for_work,
+    text_pin,
+    tracker_reader::{TrackerEdit, TrackerIssue},
 };
 
 /// Creation of a ticket, or edit of its text.
@@ -131,7 +133,9 @@ pub(super) fn decide_triage(
     }
     if !rules.triage.anyone && !*facts.authority(&person)? {
         tracing::info!(%ticket, "no triage: who wrote the text may not ask for it");
-        return Ok(EventVerdict::nothing("who wrote the text may not ask for a triage"));
+        return Ok(EventVerdict::nothing(
+            "who wrote the text may not ask for a triage",
+        ));
     }
     let issue = match facts.issue(ticket)? {
         Ok(issue) => issue,
@@ -161,7 +165,10 @@ pub(super) fn decide_triage(
 }
 
 /// Triage job for a text.
-pub(super) fn build_triage_request(text: TicketText, rules: &RepositoryRules) -> Result<JobRequest, RulesProblem> {
+pub(super) fn build_triage_request(
+    text: TicketText,
+    rules: &RepositoryRules,
+) -> Result<JobRequest, RulesProblem> {
     Ok(JobRequest {
         job: Job::Triage,
         repository: rules.repository()?,

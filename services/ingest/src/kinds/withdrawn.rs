@@ -1,15 +1,15 @@
 //! End of a requested review: its pull request was merged or closed, or the request was withdrawn.
 
-use domain::{Job, TriggerReason, RepositoryName, TicketKey, Trigger, TriggerKey, WithdrawalReason};
+use domain::{Job, RepositoryName, TicketKey, Trigger, TriggerKey, TriggerReason, WithdrawalReason};
 
 use super::{
-    NewTrigger, EventKind, EventVerdict,
+    EventKind, EventVerdict, NewTrigger,
     closed::is_closed,
     review_requested::{REQUESTED, is_waiting_for},
 };
 use crate::{
-    facts::{DecisionFacts, Need, EventActor},
-    payload::{WebhookPayload, UnreadablePayload, github as wire},
+    facts::{DecisionFacts, EventActor, Need},
+    payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Possible end of a requested review. The pull request contains the state, for webhooks and polls alike.
@@ -21,7 +21,9 @@ pub(crate) struct ReviewWithdrawalEvent {
     by: Option<String>,
 }
 
-pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewWithdrawalEvent>, UnreadablePayload> {
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<ReviewWithdrawalEvent>, UnreadablePayload> {
     let WebhookPayload::GitHub {
         event: "pull_request",
         ..

@@ -1,18 +1,21 @@
 //! Request for work on a ticket: it entered the ready status, or an authorized user requested it.
 
-use domain::{TriggerReason, RepositoryName, RepositoryRules, SkipReason, TriggerChannel, TicketKey, Timestamp, TriggerKey};
+use domain::{
+    RepositoryName, RepositoryRules, SkipReason, TicketKey, Timestamp, TriggerChannel, TriggerKey,
+    TriggerReason,
+};
 
-use super::{NewTrigger, EventKind, EventVerdict, returned::continue_pull_request, check_active_work};
+use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::continue_pull_request};
 use crate::{
-    job_request::{name_approver, decide_after_approval, clean_account_name, refuse_program},
-    facts::{DecisionFacts, Need, PROGRAM, EventActor},
-    tracker_reader::TrackerIssue,
+    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
     payload::{
-        WebhookPayload, UnreadablePayload,
+        UnreadablePayload, WebhookPayload,
         jira::{JiraHookPayload, build_unknown_account},
     },
+    status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
     text_pin,
-    status_check::{WorkApproval, StatusCheck, asks_for_work, check_status},
+    tracker_reader::TrackerIssue,
 };
 
 /// Request for work on a ticket.
@@ -45,7 +48,11 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<WorkReque
     };
     let (ticket, at) = payload.ticket_and_time(*instance)?;
     let by = Some(payload.actor()).filter(|actor| !actor.id.is_empty());
-    Ok(Some(WorkRequestEvent::entered(ticket, status, WorkApproval { changelog, at, by })))
+    Ok(Some(WorkRequestEvent::entered(
+        ticket,
+        status,
+        WorkApproval { changelog, at, by },
+    )))
 }
 
 /// New status of an issue, by a status change or by its creation, and the changelog id of the change.
@@ -120,7 +127,10 @@ impl WorkRequestEvent {
     }
 
     /// Rules for the request, and the reason why the repository is ambiguous, if it is.
-    fn rules<'a>(&self, facts: &'a DecisionFacts) -> Result<Option<(&'a RepositoryRules, Option<SkipReason>)>, Need> {
+    fn rules<'a>(
+        &self,
+        facts: &'a DecisionFacts,
+    ) -> Result<Option<(&'a RepositoryRules, Option<SkipReason>)>, Need> {
         if let Some(repository) = &self.repository {
             return Ok(facts.book.for_repository(repository).map(|rules| (rules, None)));
         }
@@ -142,10 +152,18 @@ impl WorkRequestEvent {
         let WorkRequestForm::Entered { status, approval } = &self.asked else {
             return None;
         };
-        if approval.by.as_ref().is_some_and(|by| facts.is_ours(&self.person(by))) {
+        if approval
+            .by
+            .as_ref()
+            .is_some_and(|by| facts.is_ours(&self.person(by)))
+        {
             return Some(EventVerdict::nothing("our own account did it"));
         }
-        let mut covering = facts.book.repositories().filter(|rules| rules.cover(&self.ticket)).peekable();
+        let mut covering = facts
+            .book
+            .repositories()
+            .filter(|rules| rules.cover(&self.ticket))
+            .peekable();
         // A Data Center sends events of every project, so those without rules are ignored. A status that some rules
         // name is kept: its dead letter shows the operator a project whose rules are missing.
         if covering.peek().is_none() && !is_work_status(status, facts) {
@@ -188,7 +206,9 @@ impl WorkRequestEvent {
         let approval = match check_status(issue, told.clone(), rules) {
             StatusCheck::Asks(approval) => approval,
             StatusCheck::Repeated => {
-                return Ok(Err(EventVerdict::nothing("a later move into the status asks for it")));
+                return Ok(Err(EventVerdict::nothing(
+                    "a later move into the status asks for it",
+                )));
             }
             // A search index may lag behind, so a poll ignores the ticket silently. A webhook is exact, so
             // Journeyman comments on the ticket.
@@ -225,7 +245,11 @@ impl WorkRequestEvent {
     }
 
     fn skipped(&self, approval: &WorkApproval, reason: SkipReason) -> EventVerdict {
-        self.follows(approval.at, name_approver(approval), TriggerReason::Skipped(reason))
+        self.follows(
+            approval.at,
+            name_approver(approval),
+            TriggerReason::Skipped(reason),
+        )
     }
 
     fn follows(&self, at: Timestamp, actor: Option<String>, reason: TriggerReason) -> EventVerdict {
@@ -274,7 +298,8 @@ impl EventKind for WorkRequestEvent {
             return Ok(self.of_no_interest(status));
         }
         // An assignment together with a status change is one request.
-        let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, WorkRequestForm::Entered { .. });
+        let may_be_given =
+            !rules.jira.assignee.is_empty() && matches!(self.asked, WorkRequestForm::Entered { .. });
         if may_be_given && let Some(verdict) = check_active_work(&self.ticket, facts)? {
             return Ok(verdict);
         }
@@ -297,10 +322,16 @@ impl EventKind for WorkRequestEvent {
         {
             return Ok(self.follows(approval.at, name_approver(&approval), reason));
         }
-        Ok(match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
-            Ok(reason) => self.follows(approval.at, name_approver(&approval), self.worded(reason, &approval)),
-            Err(problem) => EventVerdict::Never(problem.to_string()),
-        })
+        Ok(
+            match decide_after_approval(&self.ticket, issue, &approval, rules, facts)? {
+                Ok(reason) => self.follows(
+                    approval.at,
+                    name_approver(&approval),
+                    self.worded(reason, &approval),
+                ),
+                Err(problem) => EventVerdict::Never(problem.to_string()),
+            },
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::report::ChecksMissing;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_checks_result};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_checks_result};
 use crate::{board::WorkEnd, effects::MarkReadyUnchecked, message, rounds::ChecksResult};
 
 impl ReportKind for ChecksMissing {
@@ -13,7 +13,12 @@ impl ReportKind for ChecksMissing {
             required: asked.rules.ci.required,
         })];
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
-        effects.push(show_checks_result(&self.pull_request, &self.head, ChecksResult::Absent, ""));
+        effects.push(show_checks_result(
+            &self.pull_request,
+            &self.head,
+            ChecksResult::Absent,
+            "",
+        ));
         effects
     }
 
@@ -22,6 +27,9 @@ impl ReportKind for ChecksMissing {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        vec![message::render_unchecked(&self.pull_request, told.made.awaited.as_deref())]
+        vec![message::render_unchecked(
+            &self.pull_request,
+            told.made.awaited.as_deref(),
+        )]
     }
 }

@@ -2,9 +2,9 @@
 
 use domain::{TicketKey, report::ChecksFailed};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_checks_result};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_checks_result};
 use crate::{
-    effects::{CallPeople, CallFor, CommentThread},
+    effects::{CallFor, CallPeople, CommentThread},
     message,
     rounds::ChecksResult,
 };
@@ -13,7 +13,12 @@ impl ReportKind for ChecksFailed {
     /// Notifies people if no repair follows: on the pull request, and on a Jira ticket if no reviewer is known at
     /// GitHub. The ticket is unassigned, as after all work without a result.
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
-        let mut effects = vec![show_checks_result(&self.pull_request, &self.head, ChecksResult::Failed, &self.page)];
+        let mut effects = vec![show_checks_result(
+            &self.pull_request,
+            &self.head,
+            ChecksResult::Failed,
+            &self.page,
+        )];
         if self.calls().is_none() {
             return effects;
         }

@@ -2,8 +2,13 @@
 
 use domain::report::ChecksPassed;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_checks_result};
-use crate::{board::WorkEnd, effects::{MarkReady, RequestReview}, message, rounds::ChecksResult};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_checks_result};
+use crate::{
+    board::WorkEnd,
+    effects::{MarkReady, RequestReview},
+    message,
+    rounds::ChecksResult,
+};
 
 impl ReportKind for ChecksPassed {
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
@@ -17,7 +22,12 @@ impl ReportKind for ChecksPassed {
             pull_request: self.pull_request.clone(),
             of: None,
         }));
-        effects.push(show_checks_result(&self.pull_request, &self.head, ChecksResult::Passed, &self.page));
+        effects.push(show_checks_result(
+            &self.pull_request,
+            &self.head,
+            ChecksResult::Passed,
+            &self.page,
+        ));
         effects
     }
 

@@ -2,7 +2,7 @@
 
 use domain::report::ChecksRepaired;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{board::FinishedWork, effects::ShowFiles, message};
 
 impl ReportKind for ChecksRepaired {

@@ -2,7 +2,7 @@
 
 use domain::{PullRequestStatus, report::PullRequestClosed};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{board::WorkEnd, effects::RecordEnd, message};
 
 impl ReportKind for PullRequestClosed {
@@ -18,6 +18,9 @@ impl ReportKind for PullRequestClosed {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        vec![message::render_closed(&self.by, &self.pull_request), told.try_again()]
+        vec![
+            message::render_closed(&self.by, &self.pull_request),
+            told.try_again(),
+        ]
     }
 }

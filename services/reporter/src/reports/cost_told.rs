@@ -2,7 +2,7 @@
 
 use domain::{TicketKey, report::CostReply};
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 use crate::{effects::CommentThread, message};
 
 impl ReportKind for CostReply {

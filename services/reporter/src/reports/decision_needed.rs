@@ -1,11 +1,11 @@
 //! Report of a push that a person has to decide about.
 
-use domain::{PushProposal, OutboundReceipt};
+use domain::{OutboundReceipt, PushProposal};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
-    effects::ShowChange,
     effect_output::{EffectOutput, ShownChange},
+    effects::ShowChange,
     message,
 };
 
@@ -24,8 +24,9 @@ impl ReportKind for PushProposal {
     }
 
     fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.shown.map_or(OutboundReceipt::Told, |ShownChange { head, diff, .. }| {
-            OutboundReceipt::DecisionAsked { head, diff }
-        })
+        made.shown
+            .map_or(OutboundReceipt::Told, |ShownChange { head, diff, .. }| {
+                OutboundReceipt::DecisionAsked { head, diff }
+            })
     }
 }

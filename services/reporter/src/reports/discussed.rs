@@ -2,9 +2,9 @@
 
 use domain::{DiscussionTask, RepositoryName, TicketKey, report::DiscussionResult};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
-    effects::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, WriteSummary, CommentThread},
+    effects::{CloseDiscussion, CommentThread, LinkThreads, MarkAnswer, ResearchThread, WriteSummary},
     message,
 };
 
@@ -28,7 +28,10 @@ impl ReportKind for DiscussionResult {
         let (repository, number) = (repository.clone(), *number);
         match self.task {
             DiscussionTask::Complete => vec![
-                Box::new(MarkAnswer { repository: repository.clone(), number }),
+                Box::new(MarkAnswer {
+                    repository: repository.clone(),
+                    number,
+                }),
                 Box::new(CloseDiscussion { repository, number }),
             ],
             DiscussionTask::Research => self.threads(repository, number, asked.rules.discussions.threads),

@@ -2,7 +2,7 @@
 
 use domain::report::EffortForecast;
 
-use super::{ReportKind, NoticeContext};
+use super::{NoticeContext, ReportKind};
 use crate::message;
 
 impl ReportKind for EffortForecast {

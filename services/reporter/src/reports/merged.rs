@@ -2,7 +2,7 @@
 
 use domain::{PullRequestStatus, report::PullRequestMerged};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{board::WorkEnd, effects::RecordEnd, message};
 
 impl ReportKind for PullRequestMerged {

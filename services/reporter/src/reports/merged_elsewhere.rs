@@ -2,7 +2,7 @@
 
 use domain::report::OtherPullRequestMerged;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{board::WorkEnd, message};
 
 impl ReportKind for OtherPullRequestMerged {

@@ -2,7 +2,7 @@
 
 use domain::report::OpenIssues;
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     effects::{AddSubIssue, CreateIssue},
     message,

@@ -2,12 +2,12 @@
 
 use domain::{OutboundReceipt, report::PullRequestOpening};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_round_event};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_round_event};
 use crate::{
-    draft::PullRequestDraft,
     board::FinishedWork,
-    effects::{self, LabelPullRequest, LinkPullRequest, ShowFiles},
+    draft::PullRequestDraft,
     effect_output::EffectOutput,
+    effects::{self, LabelPullRequest, LinkPullRequest, ShowFiles},
     message,
     rounds::RoundEvent,
 };
@@ -39,18 +39,25 @@ impl ReportKind for PullRequestOpening {
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         vec![
             message::render_opened(told.made.pull_request.as_ref()),
-            told.made.unlinked.as_deref().map_or_else(String::new, message::not_linked),
+            told.made
+                .unlinked
+                .as_deref()
+                .map_or_else(String::new, message::not_linked),
         ]
     }
 
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(self.description.as_deref())),
-            changed: message::render_changed_files(told.made.changed.as_ref(), told.made.pull_request.as_ref()),
+            changed: message::render_changed_files(
+                told.made.changed.as_ref(),
+                told.made.pull_request.as_ref(),
+            ),
         }
     }
 
     fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pull_request.map_or(OutboundReceipt::Told, OutboundReceipt::PullRequestOpened)
+        made.pull_request
+            .map_or(OutboundReceipt::Told, OutboundReceipt::PullRequestOpened)
     }
 }

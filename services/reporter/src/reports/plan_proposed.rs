@@ -2,7 +2,7 @@
 
 use domain::report::PlanProposed;
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 use crate::message;
 
 impl ReportKind for PlanProposed {

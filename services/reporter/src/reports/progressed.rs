@@ -2,7 +2,7 @@
 
 use domain::report::ProgressUpdate;
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 
 impl ReportKind for ProgressUpdate {
     fn heard(&self) -> NoticePlace {

@@ -1,8 +1,8 @@
 //! Report of a review of another author's pull request.
 
-use domain::{PullRequestRef, ReactionSubject, ReactionKind, report::PullRequestReviewed};
+use domain::{PullRequestRef, ReactionKind, ReactionSubject, report::PullRequestReviewed};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::effects::{AddReaction, SubmitReview};
 
 impl ReportKind for PullRequestReviewed {

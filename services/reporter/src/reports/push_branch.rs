@@ -2,8 +2,8 @@
 
 use domain::{BranchPush, OutboundReceipt};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext, show_round_event};
-use crate::{effects, effect_output::EffectOutput, rounds::RoundEvent};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_round_event};
+use crate::{effect_output::EffectOutput, effects, rounds::RoundEvent};
 
 impl ReportKind for BranchPush {
     fn effects(&self, _: &PlanContext<'_>) -> EffectList {
@@ -27,9 +27,10 @@ impl ReportKind for BranchPush {
     }
 
     fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pushed.map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
-            branch: self.branch.clone(),
-            head,
-        })
+        made.pushed
+            .map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
+                branch: self.branch.clone(),
+                head,
+            })
     }
 }

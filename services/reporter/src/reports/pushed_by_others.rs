@@ -2,7 +2,7 @@
 
 use domain::report::PushedByOthers;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_round_event};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_round_event};
 use crate::{effects::BackToDraft, message, rounds::RoundEvent};
 
 impl ReportKind for PushedByOthers {
@@ -21,6 +21,10 @@ impl ReportKind for PushedByOthers {
     }
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
-        vec![message::pushed_by_others(&self.by, &self.pull_request, &self.head)]
+        vec![message::pushed_by_others(
+            &self.by,
+            &self.pull_request,
+            &self.head,
+        )]
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::{ReactionSubject, TicketKey, report::QuestionAnswered};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     effects::{BeginWork, CommentThread},
     message,
@@ -24,9 +24,14 @@ impl ReportKind for QuestionAnswered {
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match (&self.question.pull_request, &self.question.comment) {
             (Some(ours), _) => CommentThread::GitHub(ours.repository.clone(), ours.number),
-            (None, Some(ReactionSubject::Discussion { repository, number, comment })) => {
-                CommentThread::Discussion(repository.clone(), *number, comment.clone())
-            }
+            (
+                None,
+                Some(ReactionSubject::Discussion {
+                    repository,
+                    number,
+                    comment,
+                }),
+            ) => CommentThread::Discussion(repository.clone(), *number, comment.clone()),
             (None, _) => CommentThread::of(ticket),
         }
     }

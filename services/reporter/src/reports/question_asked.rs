@@ -2,7 +2,7 @@
 
 use domain::report::QuestionAsked;
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 use crate::message;
 
 impl ReportKind for QuestionAsked {

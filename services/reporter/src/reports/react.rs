@@ -2,7 +2,7 @@
 
 use domain::report::ReactionRequest;
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::effects;
 
 impl ReportKind for ReactionRequest {

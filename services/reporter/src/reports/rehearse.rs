@@ -1,8 +1,10 @@
 //! Report of a rehearsal: returns the effects and texts of other requests, and does nothing.
 
-use domain::{OutboundReceipt, RehearsedEffects, OutboundRequest, report::RehearsalRequest, text::truncate_text};
+use domain::{
+    OutboundReceipt, OutboundRequest, RehearsedEffects, report::RehearsalRequest, text::truncate_text,
+};
 
-use super::{PlanContext, NoticePlace, ReportKind, NoticeContext, name_effects, plan_effects, render_report};
+use super::{NoticeContext, NoticePlace, PlanContext, ReportKind, name_effects, plan_effects, render_report};
 use crate::{effect_output::EffectOutput, scan};
 
 // Length of the text of one request in the receipt, in characters.
@@ -41,7 +43,11 @@ fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> Rehears
     };
     // Without a notification, the text of the request is not used, so it is not returned.
     let is_told = name_effects(&effects).any(|(_, effect)| effect.tells_in().is_some());
-    let said = if is_told { render_report(&report.request, &told) } else { String::new() };
+    let said = if is_told {
+        render_report(&report.request, &told)
+    } else {
+        String::new()
+    };
     RehearsedEffects {
         request: report.request.summary(),
         effects: name_effects(&effects).map(|(name, _)| name).collect(),

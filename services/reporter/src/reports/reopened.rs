@@ -2,7 +2,7 @@
 
 use domain::report::PullRequestReopened;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{effects::RecordOpen, message};
 
 impl ReportKind for PullRequestReopened {

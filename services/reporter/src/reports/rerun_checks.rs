@@ -2,7 +2,7 @@
 
 use domain::report::ChecksRerun;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_checks_result};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_checks_result};
 use crate::{effects, message, rounds::ChecksResult};
 
 impl ReportKind for ChecksRerun {
@@ -13,7 +13,10 @@ impl ReportKind for ChecksRerun {
             runs: self.runs.clone(),
         });
         let page = self.failed.first().map_or("", |check| check.url.as_str());
-        vec![rerun, show_checks_result(&self.pull_request, &self.head, ChecksResult::Failed, page)]
+        vec![
+            rerun,
+            show_checks_result(&self.pull_request, &self.head, ChecksResult::Failed, page),
+        ]
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {

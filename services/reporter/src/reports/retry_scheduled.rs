@@ -2,7 +2,7 @@
 
 use domain::report::RetryScheduled;
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_failed_try};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_failed_try};
 use crate::message;
 
 impl ReportKind for RetryScheduled {

@@ -2,10 +2,13 @@
 
 use domain::{ThreadDisposition, report::ReviewAddressed};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{
     board::FinishedWork,
-    effects::{BackToDraft, CallPeople, CallFor, ReplyInThread, RequestReview, ResolveThread, ThreadReplyText, ShowFiles, CommentThread},
+    effects::{
+        BackToDraft, CallFor, CallPeople, CommentThread, ReplyInThread, RequestReview, ResolveThread,
+        ShowFiles, ThreadReplyText,
+    },
     message,
 };
 

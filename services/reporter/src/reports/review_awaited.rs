@@ -2,7 +2,7 @@
 
 use domain::{TicketKey, report::ReviewAwaited};
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 use crate::{effects::CommentThread, message};
 
 impl ReportKind for ReviewAwaited {

@@ -2,7 +2,7 @@
 
 use domain::{Job, StopReason, report::RunStopped};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext, show_failed_try};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_failed_try};
 use crate::{board::WorkEnd, message};
 
 impl ReportKind for RunStopped {

@@ -2,7 +2,7 @@
 
 use domain::{SkipReason, TicketKey};
 
-use super::{NoticePlace, ReportKind, NoticeContext};
+use super::{NoticeContext, NoticePlace, ReportKind};
 use crate::{board::WorkEnd, effects::CommentThread, message};
 
 impl ReportKind for SkipReason {
@@ -16,7 +16,9 @@ impl ReportKind for SkipReason {
 
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match self {
-            Self::MayNotAsk { on: Some(ours), .. } => CommentThread::GitHub(ours.repository.clone(), ours.number),
+            Self::MayNotAsk { on: Some(ours), .. } => {
+                CommentThread::GitHub(ours.repository.clone(), ours.number)
+            }
             _ => CommentThread::of(ticket),
         }
     }

@@ -3,7 +3,7 @@
 
 use domain::{TicketKey, TriageChoices, report::TicketTriaged};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     effects::{AddLabels, LinkIssues, SetIssueType, SetPriority, SetProjectFields},
     message,
@@ -33,7 +33,10 @@ impl ReportKind for TicketTriaged {
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         let is_linked = told.made.linked.is_some();
         let repeats = self.duplicate_of.as_deref();
-        let mut paragraphs: Vec<String> = repeats.map(|of| message::render_duplicate(of, is_linked)).into_iter().collect();
+        let mut paragraphs: Vec<String> = repeats
+            .map(|of| message::render_duplicate(of, is_linked))
+            .into_iter()
+            .collect();
         paragraphs.extend(message::render_unset_choices(&told.made.left));
         paragraphs
     }
@@ -51,8 +54,15 @@ fn plan_labels(triaged: &TicketTriaged, asked: &PlanContext<'_>) -> AddLabels {
     }
 }
 
-fn issue_type(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetIssueType> {
-    let name = triaged.issue_type.as_ref().filter(|name| choices.types.contains(name))?;
+fn issue_type(
+    triaged: &TicketTriaged,
+    asked: &PlanContext<'_>,
+    choices: &TriageChoices,
+) -> Option<SetIssueType> {
+    let name = triaged
+        .issue_type
+        .as_ref()
+        .filter(|name| choices.types.contains(name))?;
     Some(SetIssueType {
         ticket: asked.report.ticket.clone(),
         name: name.clone(),
@@ -60,10 +70,17 @@ fn issue_type(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &Triage
 }
 
 fn chosen_priority<'a>(triaged: &'a TicketTriaged, choices: &TriageChoices) -> Option<&'a String> {
-    triaged.priority.as_ref().filter(|name| choices.priorities.contains(name))
+    triaged
+        .priority
+        .as_ref()
+        .filter(|name| choices.priorities.contains(name))
 }
 
-fn plan_priority(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetPriority> {
+fn plan_priority(
+    triaged: &TicketTriaged,
+    asked: &PlanContext<'_>,
+    choices: &TriageChoices,
+) -> Option<SetPriority> {
     let name = chosen_priority(triaged, choices)?;
     let ticket = &asked.report.ticket;
     let has_label = !asked.rules.triage.priority_label.is_empty();
@@ -73,7 +90,11 @@ fn plan_priority(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &Tri
     })
 }
 
-fn plan_fields(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &TriageChoices) -> Option<SetProjectFields> {
+fn plan_fields(
+    triaged: &TicketTriaged,
+    asked: &PlanContext<'_>,
+    choices: &TriageChoices,
+) -> Option<SetProjectFields> {
     let TicketKey::GitHub { repository, number } = &asked.report.ticket else {
         return None;
     };
@@ -84,7 +105,9 @@ fn plan_fields(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &Triag
         allowed.is_some_and(|values| values.contains(value))
     };
     let named = triaged.fields.iter().filter(is_allowed);
-    let mut values: Vec<(String, String)> = named.map(|(field, value)| (field.clone(), value.clone())).collect();
+    let mut values: Vec<(String, String)> = named
+        .map(|(field, value)| (field.clone(), value.clone()))
+        .collect();
     let of_priority = chosen_priority(triaged, choices).filter(|_| !project.priority_field.is_empty());
     values.extend(of_priority.map(|name| (project.priority_field.clone(), name.clone())));
     Some(SetProjectFields {
@@ -99,7 +122,10 @@ fn plan_fields(triaged: &TicketTriaged, asked: &PlanContext<'_>, choices: &Triag
 fn plan_link(triaged: &TicketTriaged, asked: &PlanContext<'_>) -> Option<LinkIssues> {
     let (ticket, link_type) = (&asked.report.ticket, &asked.rules.triage.link_type);
     let is_jira = matches!(ticket, TicketKey::Jira { .. });
-    let to = triaged.duplicate_of.as_ref().filter(|to| TicketKey::jira(to).is_ok())?;
+    let to = triaged
+        .duplicate_of
+        .as_ref()
+        .filter(|to| TicketKey::jira(to).is_ok())?;
     (is_jira && !link_type.is_empty()).then(|| LinkIssues {
         issue: ticket.clone(),
         link_type: link_type.clone(),

@@ -2,7 +2,7 @@
 
 use domain::report::UnreadableRecordNotice;
 
-use super::{ReportKind, NoticeContext};
+use super::{NoticeContext, ReportKind};
 use crate::{board::WorkEnd, message};
 
 impl ReportKind for UnreadableRecordNotice {

@@ -2,11 +2,11 @@
 
 use domain::{OutboundReceipt, report::WorkDelivered};
 
-use super::{PlanContext, EffectList, ReportKind, NoticeContext};
+use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effects::{self, ShowChange},
     effect_output::EffectOutput,
+    effects::{self, ShowChange},
     message,
 };
 
@@ -38,9 +38,10 @@ impl ReportKind for WorkDelivered {
     }
 
     fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pushed.map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
-            branch: self.push.branch.clone(),
-            head,
-        })
+        made.pushed
+            .map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
+                branch: self.push.branch.clone(),
+                head,
+            })
     }
 }

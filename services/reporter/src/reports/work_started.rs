@@ -2,7 +2,7 @@
 
 use domain::{Job, report::WorkStarted};
 
-use super::{PlanContext, EffectList, NoticePlace, ReportKind, NoticeContext, show_round_event};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_round_event};
 use crate::{board::FinishedWork, message, rounds::RoundEvent};
 
 impl ReportKind for WorkStarted {
@@ -14,7 +14,10 @@ impl ReportKind for WorkStarted {
             effects.extend(asked.assigned().into_iter().chain(moved));
         }
         if matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview) {
-            effects.push(show_round_event(&self.repository, RoundEvent::Begun(self.begun.clone())));
+            effects.push(show_round_event(
+                &self.repository,
+                RoundEvent::Begun(self.begun.clone()),
+            ));
         }
         effects
     }
