@@ -70,6 +70,7 @@ async fn back_up_stream(
 ) -> Result<StreamTransfer, Error> {
     let doing = || format!("back up stream {stream}");
     let inbox = connection.client.new_inbox();
+    // Before the request, because the server sends the first chunks right after its answer.
     let chunks = connection.client.subscribe(inbox.clone()).await;
     let mut chunks = chunks.map_err(|error| Error::unavailable(doing(), error))?;
     let asked = json!({"deliver_subject": inbox, "no_consumers": false, "chunk_size": CHUNK});
@@ -125,6 +126,7 @@ async fn receive_stream_snapshot(
             taken.map_err(|error| Error::unavailable("take a snapshot", error))?;
         }
     }
+    // On disk before `backup.json`, which marks the backup as complete.
     file.sync_all()
         .await
         .map_err(|error| map_file_error(path, error))?;

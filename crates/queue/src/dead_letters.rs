@@ -102,6 +102,8 @@ impl DeadLetters {
         let text = record_format::encode_stored_text(letter)
             .map_err(|error| Error::corrupt("a dead letter", error))?;
         headers.insert(HEADER, text);
+        // A publish is retried after a lost acknowledgement. With an id the server drops the second
+        // copy.
         if headers.get(header::NATS_MESSAGE_ID).is_none() {
             headers.insert(header::NATS_MESSAGE_ID, Uuid::new_v4().to_string());
         }
@@ -188,6 +190,8 @@ impl DeadLetters {
         if !self.resend(sequence).await? {
             return Ok(false);
         }
+        // After the record is sent: a crash in between leaves the letter, and the message id of its next
+        // revival is the same.
         self.remove(sequence).await?;
         Ok(true)
     }

@@ -190,6 +190,8 @@ impl DeliveryQueue {
                     let place = MessagePlace::of(&message);
                     let (message, acker) = message.split();
                     let held = HeldMessage::new(DELIVERIES, acker, self.connection.ack_wait());
+                    // Returned at once: a loop that waits for this origin would stop the deliveries of
+                    // all others.
                     let Ok(seat) = desk.places.try_acquire_owned() else {
                         tasks.spawn(held.release(Some(PAUSE_WHEN_FULL)));
                         continue;
@@ -200,6 +202,8 @@ impl DeliveryQueue {
                             Some(_slot) => queue.attempt(message, place, held, handler.as_ref()).await,
                             None => held.release(None).await,
                         }
+                        // The place covers the settlement too, so that an origin never has more messages
+                        // in hand than places.
                         drop(seat);
                     });
                 }

@@ -239,6 +239,8 @@ impl<T: KeyedRecord> KeyedLog<T> {
     pub async fn appended_after(&self, after: u64) -> Result<(Vec<(TicketKey, u64)>, u64), Error> {
         let subject = self.names.records();
         let appended = self.range(&subject, after).await?;
+        // Also past a record whose subject names no ticket, so that the next call does not read it
+        // again.
         let newest = appended.last().map_or(after, |stored| stored.sequence);
         let of_ticket =
             |stored: &StoredMessage| Some((self.names.ticket_of_record(&stored.subject)?, stored.sequence));
@@ -268,6 +270,8 @@ impl<T: KeyedRecord> KeyedLog<T> {
 
     /// Publishes the ticket's token; returns false when one is outstanding.
     pub(crate) async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
+        // One subject per ticket in a stream that keeps one message per subject: the server itself makes
+        // the token a mutex.
         let subject = self.names.token(ticket);
         let published = self.connection.publish(&subject, headers, Bytes::new());
         match failpoint::around_kind("queue.token.publish", self.names.wakeups, published).await {

@@ -25,6 +25,8 @@ impl LiveChannel {
     pub async fn tell(&self, run: &RunId, output: &LiveOutput) -> Result<(), Error> {
         let subject = names::build_live_subject(run);
         let body = serde_json::to_vec(output).map_err(|error| Error::corrupt(&subject, error))?;
+        // Core NATS and not `JetStream`: the journal has the result of the tool, so no server needs to
+        // store its output.
         let told = self.connection.client.publish(subject, body.into()).await;
         told.map_err(|error| Error::unavailable("tell live output", error))
     }

@@ -143,6 +143,7 @@ impl MaintenanceWorker {
     pub async fn run(&self, shutdown: CancellationToken) -> Result<(), Error> {
         let orders = MaintenanceOrders::new(self.connection.clone());
         let mut ticks = interval(LOOK_EVERY);
+        // After a slow order, the missed ticks must not become a burst of reads.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut seen, mut waiting) = (TableRevision::default(), Vec::new());
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -199,6 +200,8 @@ impl MaintenanceWorker {
         };
         orders
             .answers
+            // With the revision of the claim: another reporter may have taken over a task that lasted
+            // longer than the claim.
             .put(build_order_key(&order.id), &answer, Some(taken))
             .await?;
         Ok(true)

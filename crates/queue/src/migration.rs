@@ -159,6 +159,7 @@ fn judge_change(FieldChange { field, found, wanted }: &FieldChange) -> FieldVerd
         "max_msgs_per_subject" | "max_bytes" => grows(-1),
         "num_replicas" | "duplicate_window" | "allow_direct" | "allow_rollup_hdrs" | "ack_wait"
         | "max_ack_pending" | "max_deliver" | "headers_only" => FieldVerdict::InPlace,
+        // The server can turn message schedules on in an existing stream and refuses to turn them off.
         "allow_msg_schedules" if *wanted == Value::Bool(true) => FieldVerdict::InPlace,
         _ => FieldVerdict::Fixed,
     }

@@ -116,6 +116,8 @@ impl ContentStore {
             }
             Err(refusal) => return Err(refusal.into()),
         }
+        // The chunks go last: after a crash they are torn, and `remove_torn` finds them. A description
+        // without chunks would look like an object that can be read.
         self.forget_older(&stored).await?;
         self.connection.forget(OBJECTS, stored.sequence).await?;
         self.remove_chunks(&chunks).await?;

@@ -82,6 +82,7 @@ async fn give_back(message: &jetstream::Message) {
 }
 
 /// Progress reports of a message's holder within the acknowledgement wait of the server.
+// Single reports may be lost, so three of them fit before the server redelivers the message.
 pub const PROGRESS: u32 = 4;
 
 /// Message in hand. A task reports progress until the message is settled or dropped. Dropping it sends

@@ -85,6 +85,8 @@ impl RunOverviews {
             .put(ProjectionPosition::KEY, &ProjectionPosition { next }, last)
             .await
         {
+            // In a conflict another process has stored its place. Either place is right, because entries
+            // may be folded twice.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
@@ -117,6 +119,7 @@ impl RunOverviews {
             match self.fold_once(run, entries).await {
                 Err(Error::Conflict) => {}
                 Err(error @ Error::Corrupt { .. }) => {
+                    // One unreadable journal must not stop the overviews of all other runs.
                     tracing::error!(%run, error = %format_error_chain(&error), "run left out of listings");
                     return Ok(());
                 }

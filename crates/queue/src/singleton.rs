@@ -87,6 +87,8 @@ impl SingletonWork {
 
     /// Time that a holder goes on without a renewal: shorter than [`Self::patience`].
     fn trusts(&self) -> Duration {
+        // The others begin at three quarters of the time. The quarter in between is for a holder whose
+        // work stops late.
         self.ttl / 2
     }
 
@@ -158,6 +160,8 @@ impl SingletonWork {
         let mut work = pin!(work);
         loop {
             tokio::select! {
+                // Shutdown first, so that the record is given up. The renewal goes before the work,
+                // which must not be polled again after the record is lost.
                 biased;
                 () = shutdown.cancelled() => return Some(hold.revision),
                 renewed = self.renewed(&hold) => hold = renewed?,
@@ -169,6 +173,8 @@ impl SingletonWork {
     /// Renews the record. Returns `None` if no renewal succeeded before the time at which another process may
     /// begin.
     async fn renewed(&self, hold: &HeldWork) -> Option<HeldWork> {
+        // Three renewals fit into the time that a holder trusts, so a single failure does not end its
+        // work.
         sleep(self.ttl / 6).await;
         while Instant::now() < hold.until {
             match timeout_at(hold.until, self.put(Some(hold.revision), hold.renewals + 1)).await {

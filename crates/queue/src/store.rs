@@ -226,6 +226,8 @@ impl KnownRoom {
             }
             Err(error) => tracing::debug!(error = %format_error_chain(&error), "the store's use is unknown"),
         }
+        // After a failure as well: otherwise every message would send another request to a server that
+        // does not answer.
         *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.is_reading.store(false, Ordering::Release);
     }

@@ -126,6 +126,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
             filter,
         };
         let mut expected = last.map_or(0, |TableRevision(sequence)| sequence);
+        // Another process may create and delete the key again between two attempts.
         for _ in 0..3 {
             let (headers, payload) = (headers.clone(), payload.clone());
             let written = self
