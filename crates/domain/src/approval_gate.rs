@@ -36,7 +36,7 @@ impl Fact {
                 None => GateStep::Unchanged,
             },
             Self::Parked { waits_for } if *waits_for == WaitCondition::Decision => GateStep::Opened,
-            // A change that somebody pushed over, or that ends, is decided about no longer.
+            // No decision is pending about a change whose head another push replaced, or whose run has ended.
             Self::Decided { .. }
             | Self::HeadMoved { .. }
             | Self::StopRequested { .. }

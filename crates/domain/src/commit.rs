@@ -19,6 +19,7 @@ impl CommitId {
 
     /// The first twelve digits, for people.
     pub fn short(&self) -> &str {
+        // In range: an id has at least 40 ASCII digits.
         &self.0[..12]
     }
 }
@@ -41,6 +42,7 @@ impl FromStr for CommitId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // Upper-case digits are rejected, so that an id has one spelling.
         let is_hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        // The lengths of SHA-1 and SHA-256, the two object formats of git.
         if matches!(text.len(), 40 | 64) && is_hex {
             Ok(Self(text.to_owned()))
         } else {

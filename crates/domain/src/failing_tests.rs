@@ -71,6 +71,7 @@ fn strip_prefixes(line: &str) -> String {
 }
 
 fn is_time(word: &str) -> bool {
+    // The shortest time of RFC 3339 in UTC, `2026-01-01T00:00:00Z`, has 20 bytes.
     word.len() >= 20
         && word.ends_with('Z')
         && word.starts_with(|c: char| c.is_ascii_digit())
@@ -80,11 +81,13 @@ fn is_time(word: &str) -> bool {
 /// Returns the name of the test whose failure a line reports.
 fn find_test(line: &str) -> Option<String> {
     let named =
+        // Five bytes are the prefix alone: a sign without a name identifies no test.
         |name: &str| Some(format!("test {}", without_duration(name.trim()))).filter(|name| name.len() > 5);
     // The formats of pytest: the summary, and the line of each test.
     for sign in ["FAILED ", "ERROR "] {
         if let Some(rest) = line.strip_prefix(sign)
             && let Some(test) = rest
+                // pytest appends the message of the failure, which may differ between two runs.
                 .split(" - ")
                 .next()
                 .filter(|test| test.contains("::") || test.contains(".py"))
@@ -116,6 +119,7 @@ fn find_test(line: &str) -> Option<String> {
             .any(|mark| name.to_lowercase().contains(mark));
         return if is_expected { None } else { named(name) };
     }
+    // The format of RSpec: the command that repeats an example, with its description as a comment.
     if let Some((_, name)) = line
         .strip_prefix("rspec ")
         .and_then(|rest| rest.split_once(" # "))

@@ -59,6 +59,7 @@ const ABOUT_CODE: [&str; 12] = [
     "syntaxerror",
     "compilation failed",
 ];
+// Exit code 137 is 128 + SIGKILL, by which the kernel ends a process that exceeds its memory limit.
 const INFRA: [&str; 18] = [
     "no space left on device",
     "exit code 137",
@@ -79,6 +80,7 @@ const INFRA: [&str; 18] = [
     "failed to launch the browser process",
     "no hosted runner",
 ];
+// Shells report a missing program by exit code 127.
 const INERT: [&str; 5] = [
     "exit code 127",
     "command not found",
@@ -155,6 +157,7 @@ pub fn fingerprint_failure(name: &str, log: &str) -> String {
         text.trim().to_owned()
     };
     let mut lines: Vec<String> = errors.map(plain).collect();
+    // Parallel tests print in any order, which must not change the fingerprint.
     lines.sort();
     lines.dedup();
     lines.truncate(50);

@@ -27,6 +27,7 @@ fn split_path(path: &str) -> Vec<&str> {
 
 fn is_folder_match(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
+        // A pattern that names a folder covers everything below it.
         (None, _) => true,
         // `**` also matches no folder: `**/*.proto` covers a file at the root.
         (Some((&"**", rest)), _) => (0..=path.len()).any(|skipped| is_folder_match(rest, &path[skipped..])),

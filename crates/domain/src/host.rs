@@ -73,6 +73,8 @@ fn is_host_name(text: &str) -> bool {
                 .chars()
                 .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
     };
+    // The lengths are those of DNS (RFC 1035). A last label that begins with a digit belongs to an IPv4
+    // address, and a pattern only names hosts.
     let last = text.rsplit('.').next().unwrap_or_default();
     text.len() <= 253
         && text.split('.').all(is_label)

@@ -92,6 +92,8 @@ pub struct OutboundId(String);
 impl OutboundId {
     /// Returns the id of the notice for the trigger at `sequence`.
     pub fn notice(ticket: &TicketKey, sequence: u64) -> Self {
+        // Each kind of id has a separate prefix: the reporter treats two reports with the same id as
+        // one.
         Self(format!("notice:{ticket}@{sequence}"))
     }
 

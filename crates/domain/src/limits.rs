@@ -107,6 +107,8 @@ impl PrimaryQuota {
     /// window the lower remainder.
     #[must_use]
     pub const fn merged(self, other: Self) -> Self {
+        // Answers of parallel requests arrive in any order. Within a window the remainder only falls, so
+        // the lowest one is the newest.
         if other.reset_unix_s > self.reset_unix_s
             || (other.reset_unix_s == self.reset_unix_s && other.remaining < self.remaining)
         {

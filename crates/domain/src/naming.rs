@@ -233,6 +233,7 @@ impl<'a> ChangeNaming<'a> {
 /// Splits a conventional subject into type, scope and description.
 fn split_conventional_subject(subject: &str) -> Option<(&str, &str, &str)> {
     let (head, rest) = subject.split_once(':')?;
+    // In Conventional Commits, `!` before the colon marks an incompatible change.
     let head = head.trim().trim_end_matches('!');
     let (kind, scope) = match head.split_once('(') {
         Some((kind, scope)) => (kind, scope.strip_suffix(')')?),
@@ -248,6 +249,7 @@ fn is_type(kind: &str) -> bool {
 }
 
 fn has_word(text: &str, word: &str) -> bool {
+    // `ENG-1` does not occur in `ENG-12`.
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     text.match_indices(word).any(|(at, _)| {
         !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())

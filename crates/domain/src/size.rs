@@ -64,6 +64,7 @@ impl ChangeStatistics {
             added: sum(|file| file.added),
             removed: sum(|file| file.removed),
             written: sum(|file| match file.role {
+                // Programs write these files, so their lines say nothing about the size of the work.
                 FileRole::Pinned => 0,
                 FileRole::Product | FileRole::Test | FileRole::Config | FileRole::Docs => {
                     file.added.saturating_add(file.removed)

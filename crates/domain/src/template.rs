@@ -23,6 +23,7 @@ pub struct TemplateAnswer {
 /// without boxes get a remark. The result is empty for a template without headings and boxes.
 #[must_use]
 pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
+    // Comments of a template instruct its author. GitHub does not show them to readers.
     let template = without_comments(template);
     let mut parts: Vec<TemplatePart<'_>> = vec![TemplatePart::default()];
     let mut is_code = false;
@@ -42,6 +43,7 @@ pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
             _ => {}
         }
     }
+    // Without headings and boxes, a template asks for nothing that an answer could be assigned to.
     let is_bare = parts
         .iter()
         .all(|part| part.heading.is_none() && part.boxes.is_empty());
@@ -80,6 +82,7 @@ impl TemplatePart<'_> {
         });
         blocks.extend(Some(boxes.collect::<Vec<_>>().join("\n")).filter(|boxes| !boxes.is_empty()));
         if self.heading.is_some() && blocks.len() == 1 {
+            // The heading stays, so that a reviewer sees what the author left open.
             blocks.push("Not answered.".to_owned());
         }
         (!blocks.is_empty()).then(|| blocks.join("\n\n"))

@@ -120,6 +120,7 @@ fn sequence_length(start: char, rest: &[char]) -> Option<usize> {
                 .position(|c| matches!(c, '\u{7}' | '\u{9c}' | '\u{1b}'))?;
             match (body.get(end)?, body.get(end + 1)) {
                 ('\u{1b}', Some('\\')) => end + 2,
+                // An escape without the backslash of ST aborts the string, so its text is shown.
                 ('\u{1b}', _) => return None,
                 _ => end + 1,
             }
@@ -146,6 +147,7 @@ pub fn one_line(text: &str) -> String {
 
 /// Formats a foreign text as code. In Markdown it neither notifies a user nor adds markup.
 pub fn format_code(text: &str) -> String {
+    // A backtick or a line break in the text would end the code, and the rest would be markup.
     format!("`{}`", truncate_text(&one_line(text).replace('`', "'"), 300))
 }
 

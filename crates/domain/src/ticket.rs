@@ -152,6 +152,7 @@ impl TicketKey {
 fn parse_number(text: &str) -> Option<u64> {
     text.parse()
         .ok()
+        // One spelling per ticket: `ENG-012` or `ENG-+12` would be separate keys of the same issue.
         .filter(|number: &u64| *number > 0 && number.to_string() == text)
 }
 

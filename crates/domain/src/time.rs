@@ -39,6 +39,8 @@ impl Timestamp {
 
     /// Returns the time that passed since an earlier point; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
+        // The two times may come from clocks of different machines, so a negative difference counts as
+        // none.
         let ms = self.0.saturating_sub(earlier.0);
         Duration::from_millis(u64::try_from(ms).unwrap_or_default())
     }

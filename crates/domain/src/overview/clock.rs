@@ -48,6 +48,7 @@ impl ActivityClock {
     )]
     const fn after(self, fact: &Fact) -> RunActivity {
         match fact {
+            // These facts come from outside, in the middle of an activity that goes on.
             Fact::TakenOver { .. } | Fact::NewsArrived { .. } => self.at,
             Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => RunActivity::Model,
             Fact::ToolRequested { .. } | Fact::CheckRequested { .. } | Fact::WorkspaceRequested { .. } => {

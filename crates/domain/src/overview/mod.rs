@@ -192,6 +192,7 @@ impl RunOverview {
 
     /// Folds the next entry. An entry that is already folded changes nothing.
     pub fn apply(&mut self, entry: &JournalEntry) {
+        // Ingest stores its place after the overviews, so it folds some entries again after a crash.
         if entry.position < self.entries {
             return;
         }

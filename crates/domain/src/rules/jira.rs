@@ -162,6 +162,7 @@ pub(super) fn is_condition(jql: &str) -> bool {
         }
     }
     let mut words = plain.split_whitespace();
+    // The search puts the condition into brackets and adds its own order.
     let is_sorted = words.any(|word| word.eq_ignore_ascii_case("order"));
     let is_bounded = jql.chars().count() <= MAX_JQL && !jql.chars().any(char::is_control);
     depth == 0 && quote.is_none() && !is_sorted && is_bounded
