@@ -16,6 +16,7 @@ static PROCESS_SEED: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
 ///
 /// It is the same for the same seed and `part`, and uniformly distributed over seeds and parts.
 pub fn start_delay(seed: u64, part: &str, within: Duration) -> Duration {
+    // Its keys are fixed, unlike those of `RandomState`, so the same seed and part have the same delay.
     let mut hasher = DefaultHasher::new();
     (seed, part).hash(&mut hasher);
     // Scales the hash to the interval by a multiplication, which has no bias of a remainder.

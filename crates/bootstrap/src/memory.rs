@@ -28,6 +28,7 @@ pub fn container_limit() -> Option<u64> {
 fn find_lowest_limit(mount: &Path, group: &str, file: &str) -> Option<u64> {
     let own = mount.join(group.trim_start_matches('/'));
     let around = own.ancestors().take_while(|folder| folder.starts_with(mount));
+    // In version 2, a group without a limit contains the word `max`, and the root group has no such file.
     let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
     limits.filter(|limit| *limit < UNLIMITED).min()
 }

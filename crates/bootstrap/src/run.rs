@@ -97,9 +97,12 @@ where
         Ok(listener) => listener,
         Err(error) => return report_failure(service, 1, &format!("cannot listen on {address}: {error}")),
     };
+    // The setting may have port 0, and then only the listener knows the port.
     let bound = listener.local_addr().unwrap_or(address);
     tracing::info!(service, address = %bound, version = env!("CARGO_PKG_VERSION"), "service started");
     let served = Box::pin(serve(config, listener, shutdown_signal())).await;
+    // Before the result is reported, so that the spans and figures of the drain are exported in any
+    // case.
     telemetry.shutdown().await;
     match served {
         Ok(()) => ExitCode::SUCCESS,

@@ -27,6 +27,7 @@ pub(crate) fn resolve_secret_files(root: &mut Value) -> BTreeMap<String, String>
         root,
         String::new(),
         &mut |key, path, value| match std::fs::read_to_string(path) {
+            // Editors end a file with a line feed, which is not a part of the secret.
             Ok(text) => value.kind = ValueKind::String(text.trim().to_owned()),
             Err(error) => {
                 unread.insert(key, format!("cannot read {path}: {error}"));

@@ -115,6 +115,8 @@ pub async fn track_readiness<F, Fut>(
 {
     let asking = async {
         loop {
+            // First a pause: the service connected before it calls this, so it is ready at the
+            // beginning.
             tokio::time::sleep(PING_INTERVAL).await;
             let ready = tokio::time::timeout(PING_INTERVAL, answers())
                 .await

@@ -113,6 +113,8 @@ pub fn load_settings<C: DeserializeOwned>(
         .add_source(environment)
         .build()
         .map_err(|error| from_config(error, file))?;
+    // Each service deserializes only its sections and ignores the others, so a misspelled one is found
+    // here alone.
     refuse_unknown_sections(&settings, file)?;
     let mut unread = secret_files::resolve_secret_files(&mut settings.cache);
     serde_path_to_error::deserialize(settings).map_err(|error| {

@@ -85,6 +85,7 @@ fn span_data(span: KeptSpan) -> SpanData {
         span_context: SpanContext::new(
             span.trace,
             span.id,
+            // A process keeps spans of sampled traces only, see `trace_into`.
             TraceFlags::SAMPLED,
             false,
             TraceState::default(),

@@ -95,11 +95,13 @@ fn install_telemetry(
     let endpoint = settings.otlp_endpoint.as_deref();
     let mut telemetry = install_meters(service, endpoint)
         .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?;
+    // With an endpoint, the process exports its spans itself, and no caller needs to take them.
     if keeps_spans && endpoint.is_none() {
         let traces = trace_into(SpanBuffer::install());
         global::set_tracer_provider(traces.clone());
         telemetry.traces = Some(traces);
     }
+    // The default propagator does nothing, and every process would begin a separate trace.
     global::set_text_map_propagator(TraceContextPropagator::new());
     let spans = telemetry
         .traces

@@ -150,6 +150,7 @@ async fn read_whole_body(reader: &BodyReader, expected: usize, body: Body) -> Re
             return Err(BodyError::TooLarge);
         }
         if needed > whole.capacity() {
+            // Not more than the announced length, so that small bodies leave the memory to others.
             let wanted = (whole.capacity() * 2).max(FIRST).min(expected).max(needed);
             reader.hold(wanted).await?;
             // Exactly the reserved amount: `Vec` would round up beyond what is accounted for.
@@ -162,6 +163,7 @@ async fn read_whole_body(reader: &BodyReader, expected: usize, body: Body) -> Re
 
 fn classify_body_error(error: &axum::Error) -> BodyError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    // axum and hyper wrap the error of `MinRateBody`, so the whole chain is searched.
     while let Some(error) = cause {
         if error
             .downcast_ref::<io::Error>()
@@ -204,6 +206,8 @@ impl BodyReader {
 impl Drop for BodyReader {
     fn drop(&mut self) {
         self.shared.lock().leave(self.id);
+        // All of them: each waits for a different amount, and the released memory may be enough for
+        // several.
         self.shared.released.notify_waiters();
     }
 }

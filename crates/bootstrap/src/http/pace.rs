@@ -84,6 +84,7 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
         let pace = this.pace.get_or_insert_with(BodyPace::start);
+        // Before the timer: bytes that have arrived count even when the time is over.
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 pace.received(frame.data_ref().map_or(0, Bytes::len));

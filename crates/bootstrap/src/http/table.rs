@@ -74,6 +74,8 @@ impl ConnectionTable {
         let mut places = self.lock();
         let of_network = |place: &ConnectionEntry| place.network == network;
         let mut displaced = None;
+        // First the limit of the address: an address that reached it must not evict connections of
+        // others.
         if places.taken.values().filter(|place| of_network(place)).count() >= self.per_address {
             places.evict(of_network).ok_or(ReachedLimit::Address)?;
             displaced = Some(ReachedLimit::Address);
@@ -125,6 +127,7 @@ impl OpenConnections {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
+        // An evicted connection is not in the table any more, and its id is never used again.
         self.table.lock().taken.remove(&self.id);
         self.table.freed.notify_one();
     }

@@ -134,6 +134,7 @@ impl ConnectionWatch {
         let mut state = self.lock();
         match outcome {
             Poll::Pending => {
+                // The first blocked write counts. A further attempt must not restart the time.
                 state.blocked.get_or_insert_with(Instant::now);
             }
             Poll::Ready(_) => state.blocked = None,
@@ -235,6 +236,7 @@ impl AsyncWrite for WatchedStream {
         self.stream.is_write_vectored()
     }
 
+    // Not watched: flushing a TCP stream of tokio does nothing and never blocks.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(cx)
     }

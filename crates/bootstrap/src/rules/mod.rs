@@ -125,6 +125,8 @@ impl RulesBook {
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned();
+                // An unreadable file fails the whole reading, so that the previous rules stay in force.
+                // Text that is not UTF-8 is a problem of its file alone, which a maintainer can correct.
                 match String::from_utf8(std::fs::read(&path)?) {
                     Ok(text) => files.push((name, text)),
                     Err(error) => unreadable.push((name, error)),

@@ -70,6 +70,8 @@ impl RulesStore {
     pub fn reload(&self) {
         let read = RulesBook::read(&self.dir, &self.connections);
         match read.map(|book| book.with_author(self.author.as_ref())) {
+            // The directory is read every two seconds. Problems must be logged once and not at every
+            // reading.
             Ok(book) if book != *self.book() => {
                 tracing::info!(
                     repositories = book.repositories().count(),
