@@ -77,6 +77,7 @@ impl RedisUser {
 /// `users` has the hexadecimal SHA-256 of each password.
 pub fn render_acl<'a>(users: impl IntoIterator<Item = (RedisUser, &'a str)>) -> String {
     let lines = users.into_iter().map(|(user, sha256)| user.line(sha256));
+    // Redis gives `default` all rights when the ACL file does not define it.
     std::iter::once("user default off\n".to_owned())
         .chain(lines)
         .collect()

@@ -64,6 +64,7 @@ impl RedisConnection {
     pub(crate) fn follow_authorities(&self) {
         let Some(path) = &self.0.settings.ca else { return };
         let made = read_authorities(path).and_then(|found| {
+            // Most failures have other causes, so unchanged authorities keep the connection.
             if self.with(|state| state.authorities.as_ref() == Some(&found)) {
                 return Ok(None);
             }

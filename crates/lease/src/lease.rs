@@ -17,6 +17,7 @@ use crate::{connection::RESPONSE_TIMEOUT, server::LeaseClaim};
 pub struct LeaseLost;
 
 /// Renewals of a lease within its time to live.
+// One lost answer must not cost the lease, so several renewals fit into its time to live.
 pub const RENEWALS: u32 = 3;
 
 /// Right to work on one ticket. Dropping it stops the renewals; it then expires after the time to live.
@@ -94,6 +95,7 @@ impl TicketLease {
 
     /// Releases the lease if it is still ours. If Redis does not answer, the lease expires.
     pub async fn release(self) {
+        // Before the release: a renewal after it would set the missing key again.
         self.renewal.abort();
         if self.is_held()
             && let Err(error) = self.claim.release().await
@@ -127,6 +129,7 @@ async fn renew_lease(claim: LeaseClaim, state: Arc<LeaseState>) {
             Err(_) if started.elapsed() > 2 * RESPONSE_TIMEOUT + claim.ttl => break,
             Err(_) => {
                 has_failed = true;
+                // Sooner than a regular renewal, so that several attempts fit into the remaining time.
                 next = Instant::now() + (pause / 4).max(Duration::from_millis(50));
                 if let LeaseHold::Until(deadline) = state.hold()
                     // The next attempt could end after the deadline, so from here on fences alone exclude

@@ -89,7 +89,6 @@ impl TicketLeases {
         match failpoint::around("lease.take", claim.take()).await {
             Ok(true) => Some(TicketLease::hold(claim, LeaseHold::Until(deadline))),
             Ok(false) => None,
-            // The outage is logged by the server; the lease saves double work and nothing depends on it.
             // The outage is logged already. Work without a lease is correct, because fences exclude other
             // workers.
             Err(_) => Some(TicketLease::hold(claim, LeaseHold::FencedOnly)),

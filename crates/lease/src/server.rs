@@ -25,6 +25,8 @@ local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1";
+// One script: between a separate `GET` and `DEL`, a worker with a higher fence could take the key and
+// lose it.
 const RELEASE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])";

@@ -158,6 +158,8 @@ impl SharedSharedBudgets {
     /// Sends the settled calls that the server has not received. An amount that it counted from journals
     /// meanwhile stays.
     async fn tell(&self) {
+        // Taken out first: the lock is not held across the requests, and a parallel reservation does not
+        // send the same calls.
         let untold = std::mem::take(&mut self.book().untold);
         let mut left = untold.into_iter();
         while let Some(next) = left.next() {
@@ -165,6 +167,8 @@ impl SharedSharedBudgets {
                 self.store.settle(&next, SettledCallPolicy::Stays).await,
                 Ok(SettlementOutcome::Yes)
             ) {
+                // The first failure ends the round. Each further attempt could cost the caller's
+                // reservation another second.
                 self.book().untold.extend(std::iter::once(next).chain(left));
                 return;
             }

@@ -62,6 +62,8 @@ impl BudgetRebuild {
         };
         let settled = self
             .store
+            // Not `settle`, which continues in a newer generation: that one lacks the calls that were
+            // counted before.
             .settle_in(&self.generation, &told, SettledCallPolicy::Stays)
             .await?;
         Ok(settled == SettlementOutcome::Yes)

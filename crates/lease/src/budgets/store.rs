@@ -220,6 +220,7 @@ impl BudgetStore {
         let mut complete = self.scripts.complete.prepare_invoke();
         complete.key(state_key()).arg(generation);
         let is_there = self.server.run(&complete).await?;
+        // Released after the mark, so that no other planner begins a needless rebuild in between.
         let mut command = redis::cmd("DEL");
         command.arg(lock_key());
         self.server.ask::<u64>(&command).await?;

@@ -104,12 +104,15 @@ impl SharedLimits {
 
     async fn verdict(&self, knock: &LimitedRequest<'_>, names: &LimitKeys) -> LimitVerdict {
         let now = Instant::now();
+        // A closure never becomes shorter, so a known one decides without a round trip to Redis.
         if let Some(closed) = self.book().closed(names, now) {
             return closed;
         }
         let buckets: Vec<WriteBucket> = knock.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
         match self.ask(names, &buckets).await {
             Some(known) => self.book().learn(names, &buckets, &known, Instant::now()),
+            // Without Redis each replica paces its writes alone. If that is too fast together, the
+            // service's refusal ends it.
             None => self.book().admit(names, &buckets, Instant::now()),
         }
     }

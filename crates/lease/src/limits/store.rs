@@ -73,6 +73,7 @@ pub(super) struct LimitKeys {
 
 impl LimitKeys {
     pub(super) fn of(knock: &LimitedRequest<'_>) -> Self {
+        // Redis Cluster runs a script only if all of its keys are in one slot.
         let base = format!("{PREFIX}{{{}}}", knock.account);
         Self {
             secondary: format!("{base}:secondary"),
@@ -158,7 +159,9 @@ impl LimitStore {
     /// Closes a limit for a time, and returns the shared remaining time.
     pub(super) async fn close(&self, name: &str, wait: Duration) -> Result<Duration, Error> {
         let mut close = self.scripts.close.prepare_invoke();
+        // Redis refuses `SET … PX 0` as an invalid expiry.
         close.key(name).arg(convert_to_millis(wait).max(1));
+        // `PTTL` returns a negative number for a key that expired in the meantime.
         let left: i64 = self.run(RESPONSE_TIMEOUT, &close).await?;
         Ok(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
     }
