@@ -66,6 +66,7 @@ impl Client {
             .map_err(Error::Client)?;
         Ok(Self {
             http,
+            // Every path begins with a slash, and a double slash would be another route.
             url: url.trim_end_matches('/').to_owned(),
             token,
             person: None,
@@ -197,6 +198,7 @@ impl Client {
     /// Those of the API with their texts.
     pub async fn diff(&self, run: &RunId) -> Result<String, Error> {
         let path = format!("/v1/runs/{}/diff", percent_encode(&run.to_string()));
+        // The answer is text, so it cannot go through `answered`, which parses JSON.
         let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
         let answer = self.send(request).await?;
         refuse_problem(answer).await?.text().await.map_err(Error::Lost)
@@ -240,6 +242,8 @@ impl Client {
             };
             tokio::time::sleep(pause).await;
         }
+        // The last answer is returned even if it is a `429`, so that the caller sees its status and
+        // text.
         request.send().await.map_err(|source| self.unreachable(source))
     }
 

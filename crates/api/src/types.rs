@@ -138,6 +138,7 @@ pub struct TicketView {
     pub pull_requests: Vec<PullRequestRef>,
     /// Status of these pull requests: checks, reviews, merged or closed; the latest from webhooks and polls.
     #[serde(default)]
+    // An API of an earlier release does not send this field.
     pub standing: Vec<PullRequestView>,
     /// Time of its timer.
     pub due: Option<String>,
@@ -189,6 +190,7 @@ pub struct Accepted {
 
 /// Option to return the effects of a call without performing them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
+// Unknown fields are refused, because a misspelled `dry_run` would perform the call.
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct DryRun {

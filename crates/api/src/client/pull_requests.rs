@@ -31,6 +31,8 @@ impl Client {
     ) -> Result<PullRequestSubmission, Error> {
         let mut asked = self.request(Method::POST, PATH).json(request);
         if let Some(key) = key {
+            // The key makes a repetition safe after a lost answer, when the caller cannot know whether
+            // the request arrived.
             asked = asked.header("idempotency-key", key);
         }
         let answer = self.send(asked.timeout(CALL_LIMIT)).await?;

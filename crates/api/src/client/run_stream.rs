@@ -93,6 +93,8 @@ impl Client {
             failures: 0,
             is_over: false,
         };
+        // The first connection is made here, so that an unknown run or token fails this call and not the
+        // stream.
         following.connect().await?;
         Ok(stream::try_unfold(following, async |mut following| {
             let next = following.next().await?;
@@ -162,6 +164,7 @@ impl JournalFollower {
     /// Waits before the next attempt, or returns the error when it is permanent or the attempts are
     /// exhausted.
     async fn pause(&mut self, error: Error) -> Result<(), Error> {
+        // Without events, `next` connects again after the wait.
         self.events = None;
         // Server errors may be transient. A refusal or an unreadable answer does not change by repetition.
         let passes = match &error {

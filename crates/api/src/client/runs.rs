@@ -20,6 +20,7 @@ impl Client {
             ..RunsQuery::default()
         };
         let mut newest_first = self.list_runs(&asked).await?;
+        // The API pages backward, so its answers begin with the newest run.
         newest_first.reverse();
         Ok(newest_first)
     }

@@ -62,6 +62,8 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts. The stream ends with an error when the connection is lost.
     pub async fn events(&self) -> Result<impl Stream<Item = Result<RunJournalEntry, Error>> + use<>, Error> {
+        // No time limit, because the stream has no end. No reconnect either: its events carry no id after which
+        // another stream could continue.
         let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events

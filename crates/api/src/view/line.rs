@@ -60,12 +60,15 @@ impl TimelineLine {
 
 /// Returns a text as one headline.
 fn shorten_headline(text: &str) -> String {
+    // Lists show one line per entry, so line breaks of foreign text must not begin another one.
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Escaped last, so that the cut cannot fall into an escape. The result may be longer than the limit.
     escape_hidden(&truncate_text(&flat, HEAD))
 }
 
 /// Formats an amount of money to a hundredth of a cent, because a single call costs little.
 pub fn format_dollars(micros: u64) -> String {
+    // Integers, because the sum of many calls must not show rounding errors of binary fractions.
     let parts = micros / 100;
     format!("${}.{:04}", parts / 10_000, parts % 10_000)
 }
