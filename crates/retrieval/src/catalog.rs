@@ -26,6 +26,7 @@ pub(crate) struct CatalogEntry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileCatalog {
     entries: Vec<Option<CatalogEntry>>,
+    // One content may have several paths. The chunks contain the path too, so each path has an entry.
     by_blob: HashMap<BlobId, Vec<u32>>,
 }
 
@@ -86,6 +87,7 @@ impl FileCatalog {
         // A process that stops halfway leaves the previous file intact.
         let unfinished = path.with_extension("unfinished");
         let mut file = BufWriter::new(fs::File::create(&unfinished)?);
+        // The number of entries shows a reader whether lines are missing.
         writeln!(file, "{} {}", self.next(), self.numbers().count())?;
         for number in self.numbers() {
             if let Some(entry) = self.get(number) {

@@ -18,6 +18,8 @@ const MAX_WINDOWS: usize = 200;
 /// Maximum number of lines before a definition that count as its comment.
 const MAX_COMMENT: usize = 60;
 /// Maximum depth of nested definitions that are divided.
+// The division is recursive and the files are foreign, so their nesting must not decide the use of the
+// stack.
 const MAX_NESTING: usize = 16;
 /// Limit of a signature with its comment, in bytes.
 const MAX_HEAD: usize = 800;

@@ -44,6 +44,8 @@ impl RankFusion {
     }
 
     pub(crate) fn add_list(&mut self, weight: f32, hits: Vec<(ChunkHit, Option<MatchReason>)>) {
+        // An empty list does not count for the best possible score, so a query without names can reach 1
+        // as well.
         if hits.is_empty() {
             return;
         }
@@ -103,6 +105,8 @@ impl RankFusion {
 }
 
 fn compare_scores(one: &ScoredChunk, other: &ScoredChunk) -> Ordering {
+    // The order of a `HashMap` is random. Equal scores are ordered by place, so that a repeated search
+    // has the same result.
     let place = |scored: &ScoredChunk| (scored.hit.place, scored.hit.start);
     other
         .score

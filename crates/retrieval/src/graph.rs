@@ -63,6 +63,8 @@ impl NameGraph {
             let mut next: HashMap<u32, f32> = HashMap::new();
             for (file, weight) in &moving {
                 let neighbours = self.of(*file);
+                // Divided among the neighbors, so that a file which many others use does not lift all of
+                // them.
                 let share = DAMPING * weight / convert_count(neighbours.len().max(1));
                 for neighbour in neighbours {
                     *next.entry(*neighbour).or_default() += share;

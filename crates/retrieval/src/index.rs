@@ -70,6 +70,7 @@ impl CodeIndex {
         let tantivy = builder.open_or_create(directory)?;
         let payload = tantivy.load_metas()?.payload;
         let state = match payload.as_deref().map(str::parse::<u64>) {
+            // Every commit of this crate sets a payload, so an index without one is new and empty.
             None => IndexState::default(),
             Some(Ok(generation)) => IndexState {
                 catalog: FileCatalog::read(&catalog_path(&folder, generation))?,

@@ -60,6 +60,7 @@ impl RankedLists<'_> {
                 fusion.add(1.0, self.ranking.by_words(self.words, MAX_LISTED)?);
                 fusion.add(
                     0.7,
+                    // All chunks of a file have the same path, so one file would fill the list.
                     first_of_each(self.ranking.by_field(fields.path, self.words, MAX_LISTED)?),
                 );
                 self.add_pinned(&mut fusion)?;
@@ -81,6 +82,7 @@ impl RankedLists<'_> {
         let Some(file) = self.ranking.tree.file(scored.hit.place) else {
             return 0.0;
         };
+        // A test or page that the text names is wanted, so its weight is not reduced.
         let is_named = scored.why.contains(&MatchReason::Named);
         if self.request.kind != ChunkKind::Any || is_named {
             1.0
@@ -112,6 +114,8 @@ impl RankedLists<'_> {
                 );
             }
         }
+        // The surer the evidence, the higher the weight: a named path, then a quoted message, a defined
+        // name, words, and closeness.
         fusion.add_for(4.0, hits);
         Ok(())
     }
@@ -139,6 +143,7 @@ impl RankedLists<'_> {
         };
         let seeds: HashMap<u32, f32> = fusion.leading(SEEDS).into_iter().collect();
         let near = graph.near(&seeds);
+        // Only files that a list already has: closeness changes their order and adds none.
         let best = fusion.best_of_files();
         let mut files: Vec<(f32, ChunkHit)> = best
             .into_iter()

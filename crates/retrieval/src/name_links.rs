@@ -21,6 +21,7 @@ const MIN_NAME: usize = 4;
 const MAX_DEFINING: usize = 4;
 const MAX_USING: u32 = 150;
 /// Limit of the collected pairs of files.
+// A pair has 8 bytes, so the list has at most about 24 MB.
 const MAX_PAIRS: usize = 3_000_000;
 // Names are read in this many passes, so that only a part of them is in memory.
 const PARTS: usize = 16;

@@ -69,6 +69,7 @@ pub fn match_paths<'a>(query: &SearchQuery, paths: &[&'a str], max: usize) -> Ve
     let named = found.len();
     let wanted: HashSet<String> = collect_query_words(query);
     for path in paths {
+        // Before an index exists, no content is known, so only the path can exclude a file.
         if skip::by_path(path).is_some() || found[..named].iter().any(|(known, ..)| known == path) {
             continue;
         }

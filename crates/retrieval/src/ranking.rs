@@ -266,6 +266,7 @@ pub(crate) fn derive_singular(word: &str) -> Option<String> {
     let stem = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let stem = stem.or_else(|| {
         let stem = word.strip_suffix('s')?;
+        // Words such as `class`, `status` and `axis` end with an s and are no plurals.
         (!stem.ends_with(['s', 'u', 'i'])).then(|| stem.to_owned())
     });
     stem.filter(|stem| stem.len() >= 3)

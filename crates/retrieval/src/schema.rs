@@ -59,11 +59,14 @@ pub(crate) fn build_schema() -> (Schema, ChunkFields) {
             .set_fieldnorms(has_norms);
         TextOptions::default().set_indexing_options(indexing)
     };
+    // Without positions, which would enlarge the index: messages are compared with the text itself.
     let code = || words(CODE, IndexRecordOption::WithFreqs, true);
     let fields = ChunkFields {
+        // Indexed too, because the chunks of a file are found and deleted by its number.
         file: builder.add_u64_field(FILE, FAST | INDEXED),
         lines: builder.add_u64_field(LINES, FAST),
         shown: builder.add_text_field("shown", STORED),
+        // A name matches or does not match, so neither its frequency nor the length of the field counts.
         names: builder.add_text_field("names", words(RAW, IndexRecordOption::Basic, false)),
         path: builder.add_text_field("path", code()),
         symbols: builder.add_text_field("symbols", code()),

@@ -52,6 +52,7 @@ impl CodeIndex {
 
 /// Files that may be shown, by position; `None`: all.
 fn select_allowed_files(tree: &IndexedTree, request: &SearchRequest<'_>) -> Option<Arc<[bool]>> {
+    // The usual search restricts nothing, so it does not visit every file of the tree.
     let is_free = request.scope.is_none() && request.modules.is_empty();
     if is_free && !matches!(request.kind, ChunkKind::Test | ChunkKind::Docs) {
         return None;

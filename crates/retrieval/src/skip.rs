@@ -157,6 +157,7 @@ fn is_marked(head: &[u8]) -> bool {
             .iter()
             .any(|start| line.starts_with(start));
         let line = line.to_ascii_lowercase();
+        // A string with a mark, as in the source of a generator, does not make its file a generated one.
         is_comment && MARKS.iter().any(|mark| line.contains(mark))
     })
 }
@@ -187,6 +188,7 @@ pub fn is_test(path: &str) -> bool {
         || ["_test", "_tests", ".test", ".spec", "_spec", "-test"]
             .iter()
             .any(|end| stem.ends_with(end))
+        // In the original case, because `latest` and `unit` end with `test` and `it` as well.
         || original_stem(path)
             .is_some_and(|stem| stem.ends_with("Test") || stem.ends_with("Tests") || stem.ends_with("IT"))
 }

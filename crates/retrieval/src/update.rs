@@ -24,6 +24,7 @@ use crate::{
 };
 
 /// Memory for chunks that are not written yet, in bytes.
+// tantivy refuses less than 15 MB per thread.
 const BUFFER: usize = 24 << 20;
 // New files between two commits, so that an interruption loses little work.
 const COMMIT_EVERY: usize = 10_000;
@@ -68,6 +69,7 @@ impl CodeIndex {
         source: &mut dyn ContentSource,
         progress: &mut dyn FnMut(UpdateProgress) -> ControlFlow<()>,
     ) -> Result<(Arc<IndexedTree>, UpdateSummary), Error> {
+        // tantivy refuses a second writer, so updates wait here for each other.
         let _one = lock_mutex(&self.updating);
         let mut catalog = self.read().catalog.clone();
         let new: Vec<&TreeFile> = files.iter().filter(|file| catalog.find(file).is_none()).collect();
@@ -79,6 +81,8 @@ impl CodeIndex {
             let mut writer = self.writer()?;
             for (done, file) in new.iter().enumerate() {
                 if progress(UpdateProgress { done, all: new.len() }).is_break() {
+                    // The writer drops the chunks since its last commit, and the catalog here is a copy,
+                    // so both stay at that commit.
                     return Err(Error::Cut);
                 }
                 self.add(&writer, &mut catalog, file, source, &mut updated)?;
@@ -116,10 +120,13 @@ impl CodeIndex {
         self.commit(&mut writer, &catalog)?;
         let segments = self.tantivy.searchable_segment_ids()?;
         if segments.len() > 1 {
+            // A commit only marks deleted chunks. A merge removes them from the disk.
             writer.merge(&segments).wait()?;
         }
         writer.garbage_collect_files().wait()?;
         writer.wait_merging_threads()?;
+        // The merge replaced the segments of the last reload, and the reader would keep their files
+        // open.
         self.reader.reload()?;
         Ok(())
     }
@@ -170,6 +177,7 @@ impl CodeIndex {
             }
             Err(_) => updated.skipped += 1,
         }
+        // A skipped file gets an entry as well, so that no later update reads it again.
         catalog.add(CatalogEntry {
             blob: file.blob,
             path: file.path.as_str().into(),
@@ -219,6 +227,8 @@ fn tree_of(catalog: &FileCatalog, files: &[TreeFile], attributes: &AttributeRule
     let known = files.iter().filter_map(|file| {
         let number = catalog.find(file)?;
         let entry = catalog.get(number)?;
+        // Attributes belong to a tree and not to a content, so the catalog does not contain their
+        // reasons.
         let skip = entry.skip.or_else(|| attributes.skip(&file.path));
         Some(tree::build_indexed_file(&entry.path, entry.blob, number, skip))
     });
