@@ -170,6 +170,7 @@ impl ScratchFolder {
 
 /// True for a folder of this user whose owner has ended.
 fn is_left_behind(folder: &Path) -> bool {
+    // Every user can write to the temporary directory: a link or another user's folder must stay.
     let is_own = std::fs::symlink_metadata(folder)
         .is_ok_and(|known| known.is_dir() && known.uid() == rustix::process::getuid().as_raw());
     let owner = || {
@@ -177,6 +178,7 @@ fn is_left_behind(folder: &Path) -> bool {
         let (of_boot, owner) = text.trim().split_once('\n')?;
         Some((of_boot.to_owned(), ProcessIdentity::read(owner)?))
     };
+    // A folder without a readable owner stays, because its process may be alive.
     is_own && owner().is_some_and(|(of_boot, owner)| read_boot_id() != Some(of_boot) || !owner.is_alive())
 }
 
@@ -209,6 +211,7 @@ impl ServerRecord {
     /// Kills the server of an earlier start whose owner has ended, and returns its description.
     pub(crate) fn clean_up(&self, server: &'static str) -> Option<ServerRemains> {
         let left = self.left_behind()?;
+        // First, so that the next start does not report the same server again.
         self.remove();
         let was_running = left.is_alive() && end_group(server, left);
         let remains = ServerRemains {

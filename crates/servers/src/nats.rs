@@ -166,6 +166,7 @@ impl NatsServer {
         let file = std::fs::read_to_string(self.data.path().join(format!("{NAME}_{}.ports", self.pid())))?;
         let port = port_in(&file, "monitoring").ok_or_else(missing)?;
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        // With HTTP/1.0 the server closes the connection after its answer, which ends the read below.
         let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = String::new();
@@ -198,6 +199,7 @@ impl NatsServer {
     /// # Errors
     /// See [`NatsServer::start`].
     pub async fn restart(&mut self) -> Result<(), Error> {
+        // The port and the store are free only after the old process has ended.
         self.stop().await;
         (self.process, self.port) =
             launch_nats(&self.program, self.data.path(), Some(self.port), &self.settings).await?;
@@ -238,6 +240,8 @@ struct NatsServerSettings {
 
 impl NatsServerSettings {
     fn text(&self, data: &Path, port: Option<u16>) -> String {
+        // With -1 the server itself chooses a free port and writes it to its ports file, so no other
+        // process can take the port first.
         let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
         let sync = match self.sync {
             FileSync::Interval => "2m",
@@ -291,6 +295,7 @@ async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let mut greeting = String::new();
     BufReader::new(stream).read_line(&mut greeting).await.ok()?;
+    // Every caller uses `JetStream`, so a server without it does not count as ready.
     (greeting.starts_with("INFO ") && greeting.contains("\"jetstream\":true")).then_some(port)
 }
 

@@ -98,6 +98,7 @@ impl ServerProcess {
     ) -> Result<Self, Error> {
         let output = File::options()
             .create(true)
+            // A restart keeps the log of the crash before it.
             .append(true)
             .open(log)
             .map_err(|source| map_file_error(log, source))?;
@@ -146,6 +147,8 @@ impl ServerProcess {
             if let Some(status) = self.ended() {
                 return Err(self.not_ready(format!("ended with {status} before it answered")));
             }
+            // A probe can hang at a server that accepts connections but does not answer yet. The limit
+            // lets the loop notice its end and the deadline.
             let answer = tokio::time::timeout(Duration::from_secs(1), probe(self.pid())).await;
             if let Ok(Some(found)) = answer {
                 return Ok(found);
@@ -182,6 +185,8 @@ impl ServerProcess {
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let ended = self.child.try_wait().ok().flatten();
         if ended.is_some() {
+            // The process is reaped, so its id may soon belong to another one, which the watcher must
+            // not kill.
             self.watcher = None;
             self.record.remove();
         }

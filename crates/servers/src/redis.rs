@@ -175,6 +175,7 @@ async fn launch_anywhere(
     let mut tries = 0;
     loop {
         tries += 1;
+        // Redis cannot choose a free port itself: its port 0 means no listener.
         let port = free_port(data).await?;
         match launch_redis(program, data, port, settings).await {
             Ok(process) => return Ok((process, port)),
@@ -200,6 +201,8 @@ async fn launch_redis(
             files.key.display()
         ),
     };
+    // Without persistence: leases and limits live for seconds to hours, and planners rebuild budgets
+    // from the journals.
     let mut text = format!(
         "bind 127.0.0.1\n{port_lines}dir \"{}\"\nsave \"\"\nappendonly no\ndaemonize no\n",
         data.display()
