@@ -100,6 +100,7 @@ impl GitHubWriter {
         for (file, path) in paths.iter().enumerate() {
             let blame = data["repository"]["object"][format!("f{file}")].clone();
             let blame: WireBlame = serde_json::from_value(blame).map_err(|error| Error::Malformed {
+                // The serde message would quote the answer, so that only the class of the error is kept.
                 detail: format!("the authors of lines, {:?} error", error.classify()),
             })?;
             let wanted = lines.iter().filter(|lines| lines.path == *path);

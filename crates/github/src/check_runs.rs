@@ -58,6 +58,7 @@ impl GitHubWriter {
         Ok(found
             .check_runs
             .into_iter()
+            // Another App may use the same name, so the filter by name is not enough.
             .find(WireCheckRun::is_ours)
             .map(|run| run.id))
     }

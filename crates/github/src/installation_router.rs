@@ -252,6 +252,8 @@ impl InstallationRouter {
     }
 
     async fn installation(&self, repository: &RepositoryName) -> Result<AppInstallation, Error> {
+        // The lock is free during the request. At worst two callers send it and store the same
+        // installation.
         if let Some(known) = self.installations.lock().await.get(repository) {
             return Ok(known.clone());
         }
@@ -353,6 +355,8 @@ fn redirect_loop_error(repository: &RepositoryName) -> Error {
 }
 
 fn format_authority(uri: &Uri) -> String {
+    // The scheme is included, because a redirect from HTTPS to plain HTTP would expose the token. Host
+    // names ignore case, so the text is in lower case.
     let (scheme, authority) = (uri.scheme_str(), uri.authority());
     let text = format!(
         "{}://{}",
@@ -372,6 +376,8 @@ fn parse_redirect_base(base: &str) -> Option<Option<RepositoryName>> {
 }
 
 fn compute_token_lifetime(expires_at: Option<&str>) -> Duration {
+    // Callers compare monotonic instants with the duration, so that a later step of the clock does not
+    // matter.
     let left = expires_at.and_then(Timestamp::parse).and_then(|end| {
         let now = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)

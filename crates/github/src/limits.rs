@@ -75,6 +75,8 @@ impl AccountLimits {
         let instance = instance.map_or("default", InstanceName::as_str);
         Self {
             gate: Some(Arc::clone(&gated.gate)),
+            // Processes that share a gate use the same name, because GitHub counts the requests of an
+            // account whatever process sends them.
             account: format!("github:{role}:{instance}").into(),
             pace: Some(gated.pace(settings)),
         }

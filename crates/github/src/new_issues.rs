@@ -83,6 +83,7 @@ impl GitHubWriter {
         ending: &str,
     ) -> Result<Option<OpenedIssue>, Error> {
         let client = self.clients.of(repository)?;
+        // Another account could copy the ending, so the list is restricted to our issues.
         let us = client.our_login().await?;
         let path = format!(
             "/issues?creator={}&state=all&sort=created&direction=desc&per_page={PAGE}",

@@ -170,6 +170,8 @@ impl GitHubWriter {
         let body = json!({ "query": PROJECT, "variables": { "owner": owner, "number": number } });
         let data = client.projects(GitHubCall::Query("/graphql", &body)).await?;
         let data: WireOwners = serde_json::from_value(data).map_err(|error| Error::Malformed {
+            // The serde message would quote the project's texts, so that only the class of the error is
+            // kept.
             detail: format!("the query of a project, {:?} error", error.classify()),
         })?;
         let found = data.repository_owner.and_then(|owner| owner.project);

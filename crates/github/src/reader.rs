@@ -96,6 +96,7 @@ impl GitHubReader {
         repository: &RepositoryName,
         commit: &str,
     ) -> Result<Vec<CommitCheck>, Error> {
+        // GitHub lists check runs and commit statuses separately, and a commit may have both.
         let mut checks = Vec::new();
         for page in 1..=MAX_CHECK_PAGES {
             let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
@@ -104,6 +105,7 @@ impl GitHubReader {
                 .of(repository)?
                 .get_again(repository, AccessKind::Look, &path)
                 .await?;
+            // Counted before our runs are removed, because they fill GitHub's page too.
             let last = found.check_runs.len() < PAGE;
             let others = found.check_runs.into_iter().filter(|run| !run.is_ours());
             checks.extend(others.map(CommitCheck::from));
@@ -263,6 +265,7 @@ impl GitHubReader {
                 break false;
             }
             page += 1;
+            // Further pages are read without an ETag: the caller keeps only that of the first page.
             found = self
                 .clients
                 .of(repository)?
@@ -337,6 +340,7 @@ impl GitHubReader {
                 .await?;
             for wire in found {
                 let delivery = HookDelivery::try_from(wire)?;
+                // The list is newest first, so all further deliveries are older.
                 if delivery.delivered_at < since {
                     return Ok(deliveries);
                 }

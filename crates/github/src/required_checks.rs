@@ -48,6 +48,7 @@ impl GitHubWriter {
         branch: &str,
     ) -> Result<Vec<String>, Error> {
         let client = self.clients.of(repository)?;
+        // A branch may have both, and GitHub enforces them together.
         let mut required = client.protecting(repository, AccessKind::Write, branch).await?;
         required.extend(client.of_rulesets(repository, AccessKind::Write, branch).await?);
         Ok(required)

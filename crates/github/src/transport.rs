@@ -68,6 +68,8 @@ impl GitHubAnswer {
 
     /// Returns the `data` of a GraphQL answer, or the first of its errors.
     pub(crate) fn parse_graphql(&self) -> Result<Value, Error> {
+        // GraphQL reports errors with status 200, also beside a part of the data. Callers need the whole
+        // data, so the first error decides.
         let answer: WireGraphql = self.parse()?;
         let Some(first) = answer.errors.into_iter().next() else {
             return Ok(answer.data);
@@ -91,6 +93,8 @@ impl GitHubAnswer {
             .split(',')
             .find(|part| part.contains("rel=\"next\""))?;
         let url = next.split('<').nth(1)?.split('>').next()?;
+        // Callers append the query to the path that they know, so a link cannot lead the token to another
+        // host.
         url.split_once('?').map(|(_, query)| query.to_owned())
     }
 
@@ -135,6 +139,8 @@ pub(crate) async fn send_read(caller: &ApiCaller, call: GitHubCall<'_>) -> Resul
     loop {
         let result = send_request(caller, call).await;
         match (&result, delays.next()) {
+            // Only outages are retried: GitHub would refuse any other request again, and the wait of a
+            // rate limit exceeds these delays.
             (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
                 tracing::debug!(error = %format_error_chain(error), "github read failed, trying again");
                 tokio::time::sleep(with_jitter(delay)).await;
@@ -166,6 +172,7 @@ pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Re
         Err(Error::RateLimited { retry_after }) => Some(*retry_after),
         Ok(_) | Err(_) => None,
     };
+    // The gate also receives refusals, so that no other call of the account runs into the same limit.
     caller.limits.hear(call, limits.heard(refused)).await;
     result
 }

@@ -38,6 +38,8 @@ type UnauthenticatedBuilder = octocrab::OctocrabBuilder<
 fn build_client(builder: UnauthenticatedBuilder, api_url: &str) -> Result<Octocrab, Error> {
     builder
         .add_retry_config(RetryConfig::None)
+        // Shorter than the limit of `transport` for the whole exchange, so that a host that does not
+        // answer is reported as such: nothing was sent, and a write may be repeated.
         .set_connect_timeout(Some(CONNECT_TIMEOUT))
         .base_uri(api_url)
         .and_then(|builder| builder.build())

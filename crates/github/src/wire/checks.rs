@@ -134,12 +134,14 @@ impl From<WireCommitStatus> for CommitCheck {
         let conclusion = match wire.state.as_str() {
             "pending" => None,
             "success" => Some(CheckConclusion::Success),
+            // `failure` and `error`. An unknown state must not pass either.
             _ => Some(CheckConclusion::Failure),
         };
         Self {
             kind: CheckKind::Status,
             id: wire.id,
             name: wire.context,
+            // Only check runs belong to a suite.
             suite: 0,
             status: if conclusion.is_some() {
                 CheckStatus::Completed
