@@ -100,7 +100,8 @@ impl JiraClient {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TOTAL_TIMEOUT)
-            // Redirects lead to login pages and portals; `answer::refusal` reports them as an outage.
+            // Redirects lead to login pages and portals; `answer::classify_refusal` reports them as an
+            // outage.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent("journeyman")
             .build()
@@ -136,6 +137,8 @@ impl JiraClient {
         }
         let listed: Vec<WireSiteField> = match self.get(&self.dialect().path("field")).await {
             Ok(listed) => listed,
+            // A refusal costs only the criteria in custom fields, and the issue stays readable. It is
+            // stored like a list; an outage is not.
             Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -201,6 +204,7 @@ impl JiraClient {
         let project = short
             .rsplit_once('-')
             .map_or(short.as_str(), |(project, _)| project);
+        // The lock is free during the request. At worst two callers read the same project.
         if let Some(known) = self.0.service_projects.lock().await.get(project) {
             return Ok(*known);
         }
@@ -261,6 +265,8 @@ impl JiraClient {
             HistoryPath::Pages(path) => self.newest_pages(&path).await?,
             HistoryPath::Within(path) => {
                 let mut all = self.get::<WireWithHistory>(&path).await?.histories();
+                // A Data Center sends the whole history. Callers get as many changes as from the pages
+                // of the Cloud.
                 all.drain(..all.len().saturating_sub(MAX_PAGES * PAGE));
                 all
             }
@@ -283,6 +289,7 @@ impl JiraClient {
     /// its other answers by name.
     async fn name(&self, assignments: &mut [AssigneeChange], changes: &[WireHistory]) -> Result<(), Error> {
         let mut names = self.0.names.lock().await;
+        // Authors come with both key and name, which saves a request for each assignee among them.
         let authors = changes.iter().filter_map(WireHistory::author);
         names.extend(authors.map(|(key, name)| (key.to_owned(), name.to_owned())));
         for account in assignments.iter_mut().filter_map(|one| one.to.as_mut()) {
@@ -331,12 +338,14 @@ impl JiraClient {
             let path = self.dialect().path("myself");
             self.get::<WireAccount>(&path).await.map(TrackerAccount::from)
         };
+        // A failure is not stored, so the next call repeats the request.
         self.0.myself.get_or_try_init(ask).await.cloned()
     }
 
     /// Reads the last entries of a list, oldest first; at most 2,000.
     async fn newest_pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         let (mut all, mut start) = (Vec::new(), 0);
+        // One page more than the limit, because the first one may be dropped.
         for _ in 0..=MAX_PAGES {
             let page: WirePage<T> = self
                 .get(&format!("{path}&startAt={start}&maxResults={PAGE}"))
@@ -371,6 +380,8 @@ impl JiraClient {
         loop {
             let result = Box::pin(self.exchange(request(), name, false)).await;
             match (&result, delays.next()) {
+                // Only outages are retried: Jira would refuse any other request again, and the wait of a
+                // rate limit exceeds these delays.
                 (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
                     tracing::debug!(error = %format_error_chain(error), "jira read failed, trying again");
                     tokio::time::sleep(with_jitter(delay)).await;
@@ -421,9 +432,12 @@ impl JiraClient {
 }
 
 fn strip_query(path: &str) -> &str {
+    // The query may contain text of the caller, which must not get into an error message.
     path.split('?').next().unwrap_or_default()
 }
 
 fn with_jitter(ms: u64) -> Duration {
+    // Up to half of the delay more, from the random seed of a hasher, so that processes do not retry in
+    // step.
     Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
 }

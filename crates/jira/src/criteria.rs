@@ -63,6 +63,7 @@ fn render_field(raw: &RawValue, dialect: JiraDialect) -> Result<String, Error> {
 /// Renders a text as a list. Without list items, each line becomes one.
 fn convert_to_list(text: &str) -> String {
     let text = text.trim();
+    // Below the heading any list counts; without it `acceptance_criteria` accepts checklists only.
     let has_points = !domain::acceptance_criteria(&format!("{HEADING}\n{text}")).is_empty();
     if has_points || text.is_empty() {
         return text.to_owned();

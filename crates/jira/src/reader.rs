@@ -154,6 +154,7 @@ impl JiraReader {
     /// [`Error::Rejected`] when the condition is not valid JQL, or the account cannot see the issue.
     pub async fn matches(&self, key: &TicketKey, condition: &str) -> Result<bool, Error> {
         let (found, _) = self
+            // The issue names its instance, which may differ from that of this reader.
             .on(key.instance())
             .search(&wire::match_jql(key, condition), &["updated", "status"], 1)
             .await?;
@@ -204,8 +205,8 @@ impl JiraReader {
     /// Lists issues of a project in a status, or the unfinished ones without a status, latest change first;
     /// the first 50, without their descriptions.
     ///
+    /// # Errors
     /// [`Error::Rejected`] when the project or status does not exist.
-    /// [`Error::Rejected`] when project or status do not exist.
     pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<IssueOutline>, Error> {
         let fields = ["summary", "status"];
         self.outlined(&wire::list_jql(project, status), &fields, MAX_SIMILAR)

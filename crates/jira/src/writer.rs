@@ -104,6 +104,8 @@ impl JiraWriter {
             properties.push(json!({ "key": wire::MARKER, "value": { "id": marker } }));
         }
         // The property exists in service projects only, and its absence means a public comment.
+        // The check precedes the write and its failure prevents it, so that no internal comment becomes
+        // public.
         if audience == CommentAudience::Internal && client.is_of_service_project(key).await? {
             properties.push(json!({ "key": wire::SERVICE_DESK, "value": { "internal": true } }));
         }
@@ -229,6 +231,7 @@ impl JiraWriter {
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] for a label with a space.
     pub async fn add_labels(&self, key: &TicketKey, labels: &[String]) -> Result<(), Error> {
         let add: Vec<Value> = labels.iter().map(|label| json!({ "add": label })).collect();
+        // `update` adds to the labels, whereas `fields` would replace them.
         let body = json!({ "update": { "labels": add } });
         self.clients
             .of(key)?

@@ -86,6 +86,7 @@ impl WireHistory {
             return None;
         }
         Some(TextEdit {
+            // Callers select edits by their time, so an edit without one is left out.
             at: Timestamp::parse(self.created.as_deref()?)?,
             id: ChangelogId(self.id),
             by: self.author.map(TrackerAccount::from),
@@ -116,6 +117,7 @@ impl WireHistory {
 
     /// Move to another status in this entry; `None` for other changes.
     pub(crate) fn into_status_change(self) -> Option<StatusChange> {
+        // The last item is the result, as in `into_assignment`.
         let to = self
             .items
             .into_iter()

@@ -69,6 +69,7 @@ pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
 
 /// Search that finds one issue if it matches a condition.
 pub(crate) fn match_jql(key: &TicketKey, condition: &str) -> String {
+    // The parentheses keep an OR in the condition within the issue.
     format!("key = {} AND ({condition})", quote_text(&key.short()))
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
 
 fn jql_minute(at: Timestamp) -> Option<String> {
     let at = OffsetDateTime::from_unix_timestamp(at.unix_s()).ok()?;
+    // JQL has no seconds. The truncated date is earlier, so it excludes no issue.
     at.format(format_description!("[year]-[month]-[day] [hour]:[minute]"))
         .ok()
 }
