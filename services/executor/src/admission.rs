@@ -24,6 +24,7 @@ impl GrantInterceptor {
 impl Interceptor for GrantInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let token = bearer_token(request.metadata())?;
+        // Only the verified audience of a token distinguishes the two kinds of grants.
         if self.0.verify_status(token, bootstrap::read_wall_clock()).is_ok() {
             request.extensions_mut().insert(StatusGrant);
         } else {

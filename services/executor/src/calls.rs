@@ -107,6 +107,7 @@ impl<R: StoredCallResult> CallMemory<R> {
         let mut calls = self.lock();
         match calls.slots.get(id) {
             Some(Some(slot)) => return CallStart::Known(slot.subscribe()),
+            // The receiver keeps the value after its sender is dropped.
             Some(None) => return CallStart::Known(watch::Sender::new(Some(dropped_result())).subscribe()),
             None => {}
         }
@@ -119,6 +120,7 @@ impl<R: StoredCallResult> CallMemory<R> {
 
     fn store(&self, id: &str, result: impl FnOnce() -> R) {
         let mut calls = self.lock();
+        // After `forget` the id has no slot, so the recorder's destructor stores nothing.
         let Some(Some(slot)) = calls.slots.get(id) else {
             return;
         };

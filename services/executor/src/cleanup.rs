@@ -39,6 +39,7 @@ pub(crate) fn renew_folders(parent: &Path, names: &[&str]) -> io::Result<()> {
             Ok(()) | Err(_) => fs::create_dir_all(&folder)?,
         }
     }
+    // The parent of `away`, so that the data that earlier starts could not delete goes too.
     let mut removed = remove_folder(&left);
     for _ in 1..TRIES {
         if removed.is_ok() {
@@ -63,6 +64,7 @@ pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            // Only after a refusal, because most folders need no second walk.
             unlock_folders(folder)?;
             fs::remove_dir_all(folder)
         }
@@ -74,6 +76,7 @@ pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
 fn unlock_folders(folder: &Path) -> io::Result<()> {
     let mut queue: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(folder) = queue.pop() {
+        // Before the folder is read, because it may lack the read permission too.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;

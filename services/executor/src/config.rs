@@ -178,6 +178,7 @@ impl bootstrap::ServiceConfig for Config {
             return problem(key, format!("must be at least {least}"));
         }
         let is_address = |text: &&String| {
+            // The last colon counts, because an IPv6 address contains others.
             let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
             port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
         };

@@ -59,6 +59,7 @@ fn secure_connections(
         let mut handshakes = JoinSet::new();
         loop {
             tokio::select! {
+                // The server has stopped. Dropping `handshakes` aborts the remaining ones.
                 () = sender.closed() => return,
                 next = accepted.next() => match next {
                     None => return,
@@ -85,6 +86,7 @@ async fn shake_hands(
     tls: &tls::TlsServer,
     log: &ThrottledLog,
 ) -> Option<PlannerConnection> {
+    // Read before the handshake, which consumes the connection.
     let info = connection.connect_info();
     let shaken = tokio::time::timeout(HANDSHAKE_TIME, tls.accept(connection)).await;
     let problem = match shaken {

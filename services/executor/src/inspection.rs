@@ -29,6 +29,7 @@ pub(crate) fn inspect_change(workspace: &Workspace, ticket: &str) -> Result<Chan
         .filter(|file| file.after.is_some())
         .map(|file| &file.path);
     let mut test_files: Vec<String> = present.filter(is_needed_by_tests).cloned().collect();
+    // Compared before the lists are truncated below.
     let truncated = change.is_cut
         || findings.len() > MAX_FINDINGS
         || modules.len() > MAX_PATHS

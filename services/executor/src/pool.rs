@@ -41,6 +41,8 @@ impl CheckoutPool {
     /// checkout that was unused for the longest time is deleted. Blocks.
     pub(crate) fn prepare(&self, start: WorkspaceStart) {
         let key = pool_key(&start);
+        // The lock is free during the checkout, which takes long. At worst two calls prepare the same
+        // one.
         if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
             return;
         }

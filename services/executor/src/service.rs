@@ -182,6 +182,7 @@ impl ExecutorService for ExecutorGrpc {
     ) -> Result<Response<wire::InspectChangeResponse>, Status> {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        // No tool may change the files during the inspection.
         let _turn = used.open.turn.lock().await;
         let (workspace, ticket) = (Arc::clone(&used.open.workspace), message.ticket_text.clone());
         let report = run_blocking(move || inspection::inspect_change(&workspace, &ticket)).await?;
@@ -223,6 +224,7 @@ impl ExecutorService for ExecutorGrpc {
         match self.workspace(&request, &message.workspace_id, message.fence) {
             Ok(used) => {
                 let run = used.open.workspace.run.clone();
+                // This use would keep the workspace open during the wait below.
                 drop(used);
                 if let Some(gone) = self.registry.close(&run) {
                     // After this response the caller may open the next workspace, so the slot must be free.
@@ -230,6 +232,7 @@ impl ExecutorService for ExecutorGrpc {
                     let _ = tokio::time::timeout(CLOSE_LIMIT, gone.cancelled()).await;
                 }
             }
+            // A planner may repeat the call, so a workspace that is gone counts as closed.
             Err(status) if status.code() == tonic::Code::NotFound => {}
             Err(status) => return Err(status),
         }

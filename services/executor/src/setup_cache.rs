@@ -133,6 +133,7 @@ impl SetupCache {
             mark_used(&key.entry);
             return Ok(true);
         };
+        // `drop_entry` takes the write lock, for which this read lock must be free.
         drop(reading);
         tracing::warn!(%problem, "a kept result of setup cannot be used and goes");
         self.drop_entry(&key.entry);
@@ -173,6 +174,7 @@ impl SetupCache {
         let note = format!("{} {} {}\n", key.origin.tree, amount.files, amount.bytes);
         // The note is written last: an entry without it is incomplete and unused.
         fs::write(unfinished.join(NOTE), note)?;
+        // The copy itself may have filled the disk.
         if !self.floor.has_room(&self.folder) {
             return Ok(false);
         }
@@ -265,6 +267,7 @@ fn mark_used(entry: &Path) {
 fn describe_environment() -> String {
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // A folder's modification time changes when a program in it is installed or removed.
     let changed = |folder: PathBuf| -> io::Result<String> {
         let modified = fs::metadata(&folder)?.modified()?;
         Ok(format!("{folder:?} {modified:?}"))

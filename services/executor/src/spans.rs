@@ -56,6 +56,7 @@ impl SpanDesk {
             return;
         }
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        // A pair that is named again moves to the end, so that those of active runs stay.
         owners.retain(|(owner, named)| (owner, *named) != (ticket, trace));
         owners.push_back((ticket.clone(), trace));
         if owners.len() > MOST_OWNERS {
@@ -68,6 +69,8 @@ impl SpanDesk {
         let trace = <[u8; 16]>::try_from(trace)
             .map(TraceId::from_bytes)
             .map_err(|_| Status::invalid_argument("trace_id must have 16 bytes"))?;
+        // The answer for a trace of another ticket is that for a trace without spans, so it reveals
+        // nothing.
         let Some(buffer) = self.buffer.as_ref().filter(|_| self.owns(ticket, trace)) else {
             return Ok(wire::TakeSpansResponse::default());
         };

@@ -65,6 +65,7 @@ pub(crate) async fn open_workspace(
     let (base, mirror) = Box::pin(registry.store.mirrors.prepare(&wanted))
         .await
         .map_err(|error| git_error_status(&error))?;
+    // The index is built in the background during checkout and setup.
     let index = registry.store.indexes.want(&mirror, &base);
     let restore = match spec.restore {
         Some(snapshot) => Some(parse_restore(snapshot, receive_pack(parts).await?)?),
@@ -115,6 +116,7 @@ pub(crate) async fn open_workspace(
         run_blocking(move || restored.restore(restore)).await?;
     }
     let (sandbox, first) = (registry.sandbox.clone(), Arc::clone(&workspace));
+    // In the background, so that the first command finds a launcher that is confined already.
     drop(tokio::spawn(async move {
         sandbox.prepare(tools::command_place(&first), &first.spare).await;
     }));

@@ -80,6 +80,8 @@ impl WorkspaceFiles {
         let Some(mut check) = self.check.take() else {
             return Ok(());
         };
+        // Before the deletion: while the second pair is in place, the workspace's own folders lie in the
+        // folder that is deleted.
         check.stage.leave()?;
         remove_locked_folder(check.stage.beside())
     }
@@ -107,6 +109,8 @@ impl WorkspaceFiles {
             }
             FileTask::Replace => {
                 let replacement = root.replace(path)?;
+                // The executor writes through a duplicate. This process keeps the file for its mode and
+                // the rename.
                 let file = replacement.file.try_clone()?;
                 self.replacement = Some(replacement);
                 return Ok((RunnerAnswer::File, Some(file)));
@@ -117,6 +121,7 @@ impl WorkspaceFiles {
                 RunnerAnswer::Done
             }
             FileTask::Stat => RunnerAnswer::Stat(root.stat(path)?),
+            // A longer list does not fit into a frame, so the runner applies the limit too.
             FileTask::List { max } => RunnerAnswer::Entries(root.list(path, (*max).min(MAX_ENTRIES))?),
             FileTask::ReadLink => RunnerAnswer::Link(root.read_link(path)?),
             FileTask::WriteLink { target } => done_answer(root.write_link(path, target))?,
@@ -127,6 +132,7 @@ impl WorkspaceFiles {
             }
             FileTask::MakeFolder => done_answer(root.make_folder(path).map(drop))?,
             FileTask::ShowFolders => done_answer(folder_access::show_folders(&root.0))?,
+            // `step` executes these, because they need the folder of the workspace.
             FileTask::BeginCheck | FileTask::EnterCheck | FileTask::EndCheck => {
                 return Err(Errno::INVAL.into());
             }

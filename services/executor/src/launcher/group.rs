@@ -35,6 +35,7 @@ impl CommandCgroup {
     }
 
     fn at(folder: &Path, limits: &CommandLimits) -> io::Result<Self> {
+        // By the process id in the name, `remove_leftovers` recognizes groups whose launcher is gone.
         let folder = folder.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
         fs::create_dir(&folder)?;
         let open = |name: &str| File::options().write(true).open(folder.join(name));
@@ -47,6 +48,7 @@ impl CommandCgroup {
                 kill,
             }),
             Err(error) => {
+                // The error is ignored: the next probe removes the group.
                 let _ = fs::remove_dir(&folder);
                 Err(error)
             }
@@ -217,6 +219,7 @@ fn remove_leftovers(folder: &Path) {
 
 /// Tests the group with a child process that exits at once.
 fn can_enter(group: &CommandCgroup) -> bool {
+    // This process stays in its own group, so a child tries to enter.
     match sys::fork_process() {
         Ok(None) => std::process::exit(i32::from(group.enter().is_err())),
         Ok(Some(child)) => {

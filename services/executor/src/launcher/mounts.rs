@@ -49,6 +49,7 @@ impl MountTree {
     /// Mounts the copy at a path, which is created if it does not exist.
     pub(crate) fn attach(self, path: &Path) -> io::Result<()> {
         if !path.exists() {
+            // Linux mounts a folder only on a folder, and a file only on a file.
             if self.is_folder {
                 fs::create_dir_all(path)?;
             } else {
@@ -71,6 +72,8 @@ pub(crate) fn in_memory(path: &Path, options: &str) -> io::Result<()> {
 
 /// Makes the mount at a path read-only; mounts below it stay unchanged.
 pub(crate) fn seal_mount(path: &Path) -> io::Result<()> {
+    // A remount replaces all flags, so those of `in_memory` are repeated. With `BIND` it changes this
+    // mount alone and not the file system (mount(2)).
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
     Ok(rustix::mount::mount_remount(path, flags, "")?)
 }

@@ -59,6 +59,8 @@ fn connected_addresses(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let mut decided = decided.into_iter();
         waiting.retain(|(address, socket)| {
             let is_decided = decided.next().unwrap_or(true);
+            // A socket becomes writable when its connection succeeds or fails; `SO_ERROR` shows which
+            // (connect(2)).
             if is_decided && matches!(socket_error(socket), Ok(Ok(()))) {
                 found.push(*address);
             }

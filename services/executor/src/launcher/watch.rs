@@ -130,6 +130,8 @@ impl UsageWatch {
         } else {
             FILES_EVERY
         };
+        // The measurement of the disk counts deleted files that are still open, so it needs a fresh scan
+        // too.
         if round.is_multiple_of(every) || round.is_multiple_of(DISK_EVERY) {
             self.nameless.replace(UnnamedFiles::find(tree));
         }
@@ -140,6 +142,7 @@ impl UsageWatch {
         if breach.is_none() && !by_kernel(|cgroup| cgroup.memory) {
             breach = self.memory(tree);
         }
+        // No cgroup controller limits disk space, so it is always measured.
         breach.or_else(|| self.disk())
     }
 

@@ -10,6 +10,7 @@ use crate::workspace::Workspace;
 
 const MAX_PROJECTS: usize = 20;
 const MAX_MODELS: usize = 5;
+// Default of dbt's `target-path`.
 const USUAL_MANIFEST: &str = "target/manifest.json";
 
 #[derive(Deserialize)]

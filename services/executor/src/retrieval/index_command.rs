@@ -73,6 +73,7 @@ fn search_repeatedly(
     let (mut times, mut last) = (Vec::new(), SearchAnswer::default());
     for _ in 0..task.times.max(1) {
         let started = Instant::now();
+        // The measured time includes this, as each search of a run does.
         let query = SearchQuery::from_text(&task.query);
         last = index
             .search(&SearchRequest::new(&query, &modules))

@@ -232,6 +232,7 @@ impl CommandSandbox {
         // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
         // the reason.
         let _ = launched.tell(&spec.command, &writer).await;
+        // The output ends when the last writer closes the pipe, so this process keeps none.
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
         let mut output = BoundedOutput::with_whole(spec.output_bytes, spec.whole_bytes);
@@ -342,6 +343,7 @@ impl CommandSandbox {
             Some(_) if self.probe.offers.namespaces => receive_door(control).await?,
             _ => (control, None),
         };
+        // Only now, because the frames above are sent and received by blocking calls.
         control.set_nonblocking(true)?;
         Ok(ConfinedLauncher {
             place,
@@ -361,6 +363,8 @@ fn spawn_launcher(
 ) -> io::Result<(std::os::unix::net::UnixStream, Option<Child>)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = tokio::process::Command::new(launcher);
+    // The policy contains the command's environment and folder. Nothing of the executor's own may reach
+    // it.
     command.env_clear().current_dir("/");
     command
         .stdin(OwnedFd::from(theirs))

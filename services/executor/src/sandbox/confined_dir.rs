@@ -65,6 +65,7 @@ pub(crate) const PLAIN: ResolveFlags = INSIDE.union(ResolveFlags::NO_SYMLINKS);
 impl FileReplacement {
     /// Renames the file to its final name.
     pub(crate) fn finish(self) -> io::Result<()> {
+        // Before the rename, so that the file never has its final name with the temporary mode.
         self.file
             .set_permissions(std::fs::Permissions::from_mode(self.mode))?;
         Ok(renameat(&self.folder, &self.temporary, &self.folder, &self.name)?)
@@ -219,6 +220,7 @@ impl ConfinedDir {
                 let name = folder.file_name().ok_or(Errno::INVAL)?;
                 Ok(unlinkat(&above, name, AtFlags::REMOVEDIR)?)
             });
+            // The kernel refuses to remove a folder that is not empty, and so ends the way up.
             if removed.is_err() {
                 return;
             }
@@ -235,6 +237,8 @@ impl ConfinedDir {
         let parent = self.make_folder(path.parent().unwrap_or(Path::new("")))?;
         let name = path.file_name().ok_or(Errno::INVAL)?;
         match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            // A command may create the same folder at this moment. `PLAIN` refuses it if it is a
+            // symbolic link.
             Ok(()) | Err(Errno::EXIST) => Ok(openat2(&parent, name, flags, Mode::empty(), PLAIN)?),
             Err(error) => Err(error.into()),
         }

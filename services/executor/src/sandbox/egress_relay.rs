@@ -77,7 +77,10 @@ impl RelayListener {
     pub(crate) fn environment(&self) -> impl Iterator<Item = (String, String)> {
         let url = format!("http://127.0.0.1:{}", self.port);
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+        // Programs differ in the spelling that they read: curl reads `http_proxy` in lower case only
+        // (curl(1)).
         let lower = proxies.map(str::to_lowercase);
+        // The proxy would connect to its own loopback, not to that of the commands.
         let not =
             ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
         let mirrors = ("JOURNEYMAN_MIRRORS".to_owned(), format!("{url}/mirror"));
@@ -197,6 +200,8 @@ impl EgressRelay {
     async fn ask(&self, path: &str, upgrade: bool) -> Result<Response<Incoming>, String> {
         let words = |error: io::Error| error.to_string();
         let stream = TcpStream::connect(self.address()).await.map_err(words)?;
+        // Nagle's algorithm would delay the small writes that the relay passes on, such as TLS
+        // handshakes.
         stream.set_nodelay(true).map_err(words)?;
         match &self.tls {
             None => self.request(stream, path, upgrade).await,

@@ -42,6 +42,7 @@ impl BoundedOutput {
     pub(crate) fn take_whole(&mut self) -> Vec<u8> {
         match self.is_cut() {
             true => std::mem::take(&mut self.whole),
+            // `into_text` has the whole output then, and a second copy is needless.
             false => Vec::new(),
         }
     }
@@ -67,6 +68,8 @@ impl BoundedOutput {
     pub(crate) fn into_text(self) -> String {
         let tail: Vec<u8> = self.tail.into();
         if self.dropped == 0 {
+            // Joined before the conversion, because a character may lie across the border of the two
+            // parts.
             let all = [self.head, tail].concat();
             return String::from_utf8_lossy(&all).into_owned();
         }

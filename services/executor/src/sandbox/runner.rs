@@ -190,6 +190,7 @@ impl RunnerSession {
         path: &Path,
         task: FileTask,
     ) -> io::Result<(RunnerAnswer, Option<OwnedFd>)> {
+        // The lock spans request and answer: frames have no number, so only their order relates the two.
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let path = path.as_os_str().as_bytes().to_vec();
         wire::send_frame(&socket, &FileRequest { folder, path, task }, None)?;

@@ -77,6 +77,7 @@ impl SwapFolders {
         let of = |name: &&str| {
             let (second, own) = (self.beside.join(SECOND), self.beside.join(OWN));
             let place = self.place.join(name);
+            // The workspace's folder makes way before the second one takes its path.
             [(place.clone(), own.join(name)), (second.join(name), place)]
         };
         FOLDERS.iter().flat_map(of).collect()

@@ -139,6 +139,8 @@ fn private_settings(folder: &Path) -> Vec<PathBuf> {
     while let Some((folder, depth)) = queue.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
             let Ok(metadata) = entry.metadata() else { continue };
+            // Linux gives every symbolic link the mode 0777, so the mode says nothing about its
+            // target. The walk finds targets below this folder anyway.
             if metadata.is_symlink() {
                 continue;
             }
@@ -154,6 +156,7 @@ fn private_settings(folder: &Path) -> Vec<PathBuf> {
 
 /// Removes duplicates, and paths inside of others.
 fn outermost_paths(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    // After sorting, a folder precedes the paths inside it.
     paths.sort();
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {

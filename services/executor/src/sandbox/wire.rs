@@ -139,6 +139,7 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8], file: Option<BorrowedFd
         socket,
         &[IoSlice::new(bytes)],
         &mut control,
+        // A closed peer becomes an error, also in a process that does not ignore `SIGPIPE`.
         SendFlags::NOSIGNAL,
     )?)
 }
@@ -154,6 +155,7 @@ pub(crate) fn receive_frame<T: DeserializeOwned>(
     // Only the four bytes of the length are requested, so that the next frame stays in the socket with its
     // descriptor.
     let mut parts = [IoSliceMut::new(&mut length)];
+    // `CMSG_CLOEXEC`, because a child that another thread starts now must not inherit the descriptor.
     let count = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
     let mut file = None;
     for message in control.drain() {
@@ -166,6 +168,7 @@ pub(crate) fn receive_frame<T: DeserializeOwned>(
     }
     socket.read_exact(length.get_mut(count..).unwrap_or_default())?;
     let length = u32::from_le_bytes(length) as usize;
+    // The peer chooses the length, so it is checked before the allocation.
     if length > MAX_FRAME {
         return Err(io::ErrorKind::FileTooLarge.into());
     }

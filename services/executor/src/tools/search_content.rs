@@ -203,6 +203,7 @@ fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -
         if !is_wanted || !path.starts_with(&scope.folder) {
             continue;
         }
+        // A process may have deleted the file since the listing.
         let Ok(file) = root.open_file(&path) else { continue };
         found.searched += 1;
         if let Err(error) = search_one_file(&mut searcher, regex, &path, &file, &mut found) {

@@ -141,6 +141,7 @@ fn find_kind(path: &Path) -> Option<(PathBuf, String)> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let end = ENDS
         .iter()
+        // A file that is called `.log` has a name, not an ending.
         .find(|end| name.ends_with(*end) && name.len() > end.len());
     let is_named = FILES.contains(&name.as_str()) || name.starts_with(".coverage.");
     let kind = match end {
@@ -157,6 +158,7 @@ fn find_folder(path: &Path) -> Option<&Path> {
         let name = name.to_str().unwrap_or_default();
         FOLDERS.contains(&name) || FOLDER_ENDS.iter().any(|end| name.ends_with(end))
     };
+    // Ancestors go upwards, so the last match is the outermost folder.
     let above = path.ancestors().skip(1);
     above
         .filter(|folder| folder.file_name().is_some_and(is_one))

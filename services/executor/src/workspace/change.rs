@@ -71,6 +71,7 @@ impl Workspace {
                 .parse()
                 .map_err(|_| WorkspaceError::Trouble("git gave a strange tree id".to_owned()))?,
             files,
+            // `list_hunks` stops at its limit, so further hunks may be missing.
             is_cut: is_cut || hunks.len() == MAX_HUNKS,
             hunks,
             paths: paths

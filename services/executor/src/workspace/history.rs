@@ -262,6 +262,7 @@ impl Workspace {
         let repository = self.git()?;
         let (branch, head) = self.branch();
         let commit = self.snapshot_commit(&repository, time_s)?;
+        // After the scan above, which records the files that are not stored.
         self.refuse_excess()?;
         let new: Vec<CommitId> = head
             .iter()
@@ -285,6 +286,7 @@ impl Workspace {
     /// Computes the difference between the base and the current files. Blocks.
     pub(crate) fn diff(&self, max_bytes: usize) -> Result<WorkspaceDiff, WorkspaceError> {
         let repository = self.git()?;
+        // The time does not matter, because the commit serves this comparison only.
         let commit = self.snapshot_commit(&repository, 0)?;
         let diff = repository.unified_diff(&self.base, &commit, max_bytes)?;
         Ok(WorkspaceDiff {

@@ -113,6 +113,7 @@ pub(super) fn revert_hunks(
     // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
     taken.sort_by(|a, b| (&a.path, b.new.0).cmp(&(&b.path, a.new.0)));
+    // A caller may name a hunk twice, and a second revert would change other lines.
     taken.dedup();
     for hunk in taken {
         let before = base.get(&hunk.path).copied();

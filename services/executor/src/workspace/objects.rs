@@ -259,6 +259,7 @@ impl Workspace {
         commit: &domain::CommitId,
     ) -> Result<(), WorkspaceError> {
         let (loose, _) = self.new_files(repository, std::slice::from_ref(commit))?;
+        // A pack hardly exceeds its loose objects, so that a small commit needs no trial pack.
         if loose <= self.limits.pack_bytes {
             return Ok(());
         }

@@ -54,6 +54,7 @@ impl ResultStore {
         let number = kept.last + 1;
         fs::create_dir_all(&self.folder)?;
         fs::write(self.file(number), whole)?;
+        // Recorded after the write, so that a failed write leaves no result that cannot be read.
         kept.last = number;
         kept.all.push_back((number, whole.len()));
         kept.bytes += whole.len();

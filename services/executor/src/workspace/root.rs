@@ -73,6 +73,7 @@ impl WorkspaceRoot {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut bytes = Vec::new();
+        // The file may grow after the check, so the read has the same limit.
         file.take(max_bytes).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
@@ -185,6 +186,7 @@ pub(crate) fn explain_path_error(path: &Path, error: &io::Error) -> String {
         Some(Errno::NOENT) => {
             format!("{path} does not exist. Look with list_directory or search_files.")
         }
+        // `openat2` reports a path that leaves the folder as `EXDEV` (openat2(2)).
         Some(Errno::XDEV) => {
             format!("{path} leads out of the workspace through a symbolic link; that is refused.")
         }
@@ -193,6 +195,7 @@ pub(crate) fn explain_path_error(path: &Path, error: &io::Error) -> String {
                 "{path} is or passes through a symbolic link. Use the path of the file that it points to instead."
             )
         }
+        // `ConfinedDir::open_file` reports everything that is not a regular file as `EISDIR`.
         Some(Errno::ISDIR) => {
             format!("{path} is not an ordinary file. Name a file; list_directory shows what a folder holds.")
         }

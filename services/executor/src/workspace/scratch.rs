@@ -73,6 +73,7 @@ impl ScratchTree {
         let tree = workspace.wanted_tree(repository.objects(), wanted)?;
         let beside = beside.join(uuid::Uuid::new_v4().simple().to_string());
         let (way, [root, scratch]) = create_folders(&workspace, &beside)?;
+        // The value exists before its folders are filled, so that a failure drops it and deletes them.
         let mut made = Self {
             tree,
             tampered: Vec::new(),
@@ -120,6 +121,7 @@ impl ScratchTree {
     fn give_back(&mut self) -> Result<(), WorkspaceError> {
         match &mut self.way {
             ScratchLocation::Ours(stage) => {
+                // Before the deletion: the workspace's own folders lie in the deleted folder until then.
                 stage.leave()?;
                 // Leftovers only take space; the next start of the executor deletes them.
                 if let Err(error) = cleanup::remove_folder(stage.beside()) {

@@ -74,12 +74,15 @@ impl FolderWalk<'_> {
             })?;
             let met = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => walk_entry(path.clone(), &stat),
+                // A process deleted the entry after the kernel listed it.
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(std::io::Error::from(error).into()),
             };
             let is_folder = met.kind == FileType::Directory;
             (self.visit)(met)?;
             if is_folder && depth < MAX_DEPTH {
+                // A process may have replaced the folder by a symbolic link since `statat`, which
+                // `PLAIN` refuses.
                 let inner =
                     openat2(folder, name, flags, Mode::empty(), PLAIN).map_err(std::io::Error::from)?;
                 self.folder(&inner, &path, depth + 1)?;
