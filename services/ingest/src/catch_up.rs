@@ -174,6 +174,7 @@ impl EventRouter {
         }
         // The edits cost a request, so they are read only for rules with triage.
         if sharing.iter().any(|rules| !rules.triage.is_off()) {
+            // Only the last edit matters, because a triage is about the current text.
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
             if let Some(written) = TextEditEvent::from_poll(issue, last_edit, since) {
                 outcomes.push(self.take(&written, TriggerChannel::Poll).await?);

@@ -56,6 +56,8 @@ impl RunCensus {
 
     /// Counts periodically until shutdown. Afterwards this process exports no figures.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        // A meter keeps its callbacks as long as the process lives, and this process may become the
+        // singleton several times.
         OBSERVED.call_once(register_gauges);
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -101,6 +103,7 @@ impl Drop for CensusReset {
 }
 
 fn store_figures(counted: Option<CensusFigures>) {
+    // A poisoned lock is usable, because the figures are only ever replaced as a whole.
     *COUNTED.lock().unwrap_or_else(PoisonError::into_inner) = counted;
 }
 

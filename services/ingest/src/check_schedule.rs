@@ -9,6 +9,8 @@ use crate::update_marks::UpdateMarks;
 
 // Longest first wait between two reads of the checks of a head. A shorter poll interval shortens it.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
+// The wait doubles up to this limit, so that checks that run for hours leave the allowance to other pull
+// requests.
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 // Settled checks are read rarely, because only a rerun changes them.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);

@@ -137,6 +137,8 @@ impl EventRouter {
             source: origin.clone(),
             id: attempt.guid.clone(),
             event: attempt.event.clone(),
+            // The age of a delivery decides about its retries and its dead letter. A replayed one starts
+            // at zero, because its retries only begin now.
             received_at: now,
             body: body.to_string().into(),
         };

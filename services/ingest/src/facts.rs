@@ -80,6 +80,7 @@ impl<K, V> Default for FactValues<K, V> {
 
 impl<K: PartialEq, V> FactValues<K, V> {
     fn get(&self, key: &K) -> Option<&V> {
+        // A decision reads few values of one kind, and a linear search requires only equality of a key.
         self.0
             .iter()
             .find(|(known, _)| known == key)

@@ -26,9 +26,11 @@ pub(crate) fn spawn_loops(
 ) {
     match extent {
         IngestMode::Answers => return,
+        // No loop may find work in this mode: only the requests of one command start a run.
         IngestMode::OnRequest => {}
         IngestMode::Whole => spawn_inbound_loops(settings, router, shutdown, tasks),
     }
+    // Any number of processes may run the waker, so it needs no singleton.
     let (triggers, stop) = (router.queue.triggers(), shutdown.clone());
     tasks.spawn(restart_after_errors("waker", shutdown.clone(), move || {
         let (triggers, stop) = (triggers.clone(), stop.clone());

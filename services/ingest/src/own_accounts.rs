@@ -30,6 +30,8 @@ impl OwnAccounts {
 
     fn add(&self, found: impl IntoIterator<Item = String>) {
         let mut names = BTreeSet::clone(&self.names());
+        // An account that a tracker does not identify has an empty id, so an empty name would make every
+        // such account ours.
         names.extend(found.into_iter().filter(|name| !name.is_empty()));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = names.into();
     }

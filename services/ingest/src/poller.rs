@@ -90,6 +90,7 @@ impl TrackerPoller {
         self.poll_issues().await;
         self.poll_discussions().await;
         self.poll_projects().await;
+        // The pull requests are polled before the reminders, which use the update times of this poll.
         let recovered = Box::pin(self.pull_requests.poll(&self.router)).await;
         self.add(recovered, "github");
         self.reminders
@@ -271,6 +272,8 @@ impl TrackerPoller {
             }
         };
         for stub in found {
+            // The update time is part of the finding, so that the next change of the ticket is judged
+            // again.
             let remembered = format!("{} matched {}", stub.key, stub.updated);
             if self.memory.knows(&remembered) {
                 continue;
@@ -302,6 +305,8 @@ impl TrackerPoller {
             moved,
             bootstrap::read_wall_clock(),
         );
+        // The key contains the changelog id, so a ticket that left the status and returned is a new
+        // finding.
         let remembered = format!("{} {}", found.ticket, work.key().as_str());
         if self.memory.knows(&remembered) {
             return Ok(());

@@ -47,6 +47,8 @@ impl RunProjector {
         loop {
             while let Some(next) = self.runs.take_in(from).await? {
                 from = next;
+                // The position is stored after the records. After a crash in between, the entries are
+                // projected again instead of being skipped.
                 self.runs.keep_place(from).await?;
             }
             if news.next().await.is_none() {

@@ -79,6 +79,7 @@ impl OpenPullRequests {
         if self.rests_until.is_some_and(|end| Instant::now() < end) {
             return 0;
         }
+        // An unreadable index only hides new pull requests. The known ones are polled all the same.
         if let Err(error) = self.read_index(router).await {
             tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
         }
@@ -172,7 +173,11 @@ impl OpenPullRequests {
         recovered += self
             .look_at_others(router, repository, &seen, is_complete)
             .await?;
+        // The mark moves after every pull request was handled. After an error above, the next round
+        // lists all of them again, and the keys in the logs make repeated events harmless.
         router.looked(&look, look.now).await?;
+        // GitHub reports whole seconds. An ETag from the second of a change would hide a further change
+        // in that second behind a 304.
         let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
         match etag {
             Some(etag) if listed.all(|(_, tracked)| tracked.looks.are_certain()) => {
@@ -264,6 +269,7 @@ impl OpenPullRequests {
             .filter(|(_, tracked)| tracked.due() <= now)
             .map(|(place, tracked)| (tracked.due(), place.clone()))
             .collect();
+        // The longest due come first, so that an exhausted allowance delays no pull request forever.
         due.sort();
         let mut recovered = 0;
         for (_, place) in due {

@@ -82,6 +82,8 @@ fn parse_patch_lines(patch: &str) -> Vec<PatchLine<'_>> {
         } else if text.starts_with('-') {
             found.push(PatchLine { text, at: next });
         } else if !text.starts_with('\\') {
+            // Git marks a missing line feed at the end of a file by a line that starts with a backslash,
+            // which no file contains.
             next += 1;
         }
     }

@@ -118,6 +118,7 @@ impl EventRouter {
                     continue;
                 }
                 Ok(EventVerdict::Becomes(other)) => {
+                    // The facts stay, because the replacing event is often about the same ticket.
                     stands_for_it = Some(other);
                     continue;
                 }

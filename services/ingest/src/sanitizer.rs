@@ -279,6 +279,8 @@ fn find_link_attribute(attributes: &str) -> String {
 
 /// Applies replacements. Of two overlapping ones, the earlier start wins.
 fn apply_cuts(raw: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    // Of two replacements with the same start the longer one comes first, so that it covers the shorter
+    // one.
     cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut kept = String::with_capacity(raw.len());
     let mut at = 0;

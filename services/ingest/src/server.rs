@@ -32,6 +32,7 @@ use crate::{
     signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
 };
 
+// Senders choose both values, which go into every log line about the delivery.
 const ID_CHARS: usize = 200;
 const EVENT_CHARS: usize = 60;
 // Pause between two log lines about refused webhooks. Any peer can cause them.
@@ -268,6 +269,8 @@ impl WebhookHandlers {
     async fn publish(&self, queue: &Queue, delivery: &WebhookDelivery) -> Result<(), WebhookRefusal> {
         let unavailable = |reason| WebhookRefusal(StatusCode::SERVICE_UNAVAILABLE, reason);
         let (id, source, event) = (&delivery.id, &delivery.source, &delivery.event);
+        // GitHub and Jira wait ten seconds for an answer. The wait for NATS ends earlier, so that the
+        // sender gets a 503 instead of a timeout.
         match timeout(self.inner.publish_timeout, queue.deliveries().publish(delivery)).await {
             // A repeated delivery is not new. It is stored already, so the sender gets the same answer.
             Ok(Ok(new)) => {
@@ -342,6 +345,8 @@ impl DeliveryHeaders {
         let event = event.chars().filter(char::is_ascii_graphic);
         WebhookDelivery {
             source: (sender.source)(instance.cloned()),
+            // The id is the message id of the queue. A repeated delivery has the same body, so its hash
+            // detects the repetition.
             id: self.id.unwrap_or_else(|| hex::hash_sha256(&body)),
             event: event.take(EVENT_CHARS).collect(),
             received_at: bootstrap::read_wall_clock(),

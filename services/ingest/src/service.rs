@@ -33,6 +33,8 @@ use crate::{
     tracker_reader::TrackerReader,
 };
 
+// Kubernetes kills the pod 60 s after SIGTERM (terminationGracePeriodSeconds in k8s/base/ingest.yaml).
+// The drain ends well before.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
 /// Parts that live as long as the service.

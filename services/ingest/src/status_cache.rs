@@ -59,6 +59,8 @@ impl StatusCache {
         }
         let statuses = match timeout(PATIENCE, outside.statuses(project)).await {
             Ok(Ok(statuses)) => Some(statuses),
+            // A missing project is an answer and is cached. A failed read is not cached, so the next
+            // caller asks again.
             Ok(Err(ReadError::NotFound(_))) => None,
             Ok(Err(error)) => {
                 tracing::warn!(

@@ -35,6 +35,8 @@ impl LogTail {
     /// Reads the last sequence of every ticket once, and afterwards only the appended records, because the bodies of a whole log
     /// are expensive to read. A log that was recreated is read from the start.
     async fn catch_up<T: KeyedRecord>(&mut self, log: &KeyedLog<T>) -> Result<(), queue::Error> {
+        // The end of the log is read before the tickets. A record that arrives during the listing is
+        // then read again by the next sweep instead of being missed.
         let newest = log.newest().await?.unwrap_or_default();
         // A sequence below the remembered one means that the stream was deleted and created again.
         match self.read_to.filter(|read_to| *read_to <= newest) {
@@ -134,6 +136,8 @@ impl WakeupSweeper {
     /// Tickets with open work. Most have a token, or are about to get one.
     async fn find_suspects(&mut self, now: Timestamp) -> Result<Vec<SweptTicket>, queue::Error> {
         let triggers = self.queue.triggers();
+        // The log is read before the rows, so that a planner that advances in between does not appear
+        // behind.
         self.triggers.catch_up(&triggers).await?;
         let mut new: BTreeSet<TicketKey> = self.triggers.last.keys().cloned().collect();
         let mut suspects = Vec::new();
@@ -164,6 +168,8 @@ impl WakeupSweeper {
     /// Tickets with unsettled reports.
     async fn find_unsettled(&mut self) -> Result<Vec<SweptTicket>, queue::Error> {
         let reports = self.queue.reports();
+        // The log is read before the cursors, so that a report that the reporter settles in between does
+        // not count as unsettled.
         self.reports.catch_up(&reports).await?;
         let mut unsettled = self.reports.last.clone();
         let cursors = self.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
@@ -190,6 +196,8 @@ impl WakeupSweeper {
         if !self.is_open(suspect, now).await? {
             return Ok(false);
         }
+        // The stream holds one token per ticket and refuses a second one, so an accepted token shows
+        // that none was outstanding.
         let woken = match suspect.log {
             SweptLog::Triggers { .. } => self.queue.triggers().rewake(&suspect.ticket).await?,
             SweptLog::Reports { .. } => self.queue.reports().rewake(&suspect.ticket).await?,
@@ -213,6 +221,7 @@ impl WakeupSweeper {
                     Some(FoundValue::Value(row, _)) => needs_waking(&row, last, now),
                     // A planner rebuilds an unreadable row.
                     Some(FoundValue::Unreadable(_)) => true,
+                    // Without a row, no planner has read the log, so every record in it is unread.
                     None => last.is_some(),
                 })
             }

@@ -58,6 +58,8 @@ pub(crate) fn pin_text(
         url: text.url,
         sha256: String::new(),
     };
+    // The hash is computed last, because it covers the truncated text, which is the one that the model
+    // reads.
     pinned.sha256 = hash_text(&pinned);
     pinned
 }

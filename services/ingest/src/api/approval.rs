@@ -124,6 +124,7 @@ pub(super) async fn get_run_diff(
     let headers = [
         (header::CONTENT_TYPE, "text/x-diff; charset=utf-8".to_owned()),
         (header::ETAG, format!("\"{head}\"")),
+        // A diff contains text of other people, which a browser must not render as a page.
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
     ];
     // A diff may be long. The permit lasts until the last byte is sent.

@@ -43,6 +43,7 @@ pub(super) async fn stream_run_events(
 ) -> Result<EventResponse, ApiProblem> {
     let Query(query) = query?;
     let router = state.router()?;
+    // The slot comes before any read, so that a caller at the limit costs the queue nothing.
     let place = state.streams.open(StreamKind::Run, &caller.name)?;
     let from = first_position(&headers)?;
     runs::find_run(&state, &caller, &run).await?;
@@ -87,6 +88,7 @@ pub(super) async fn stream_all_events(
 ) -> Result<EventResponse, ApiProblem> {
     let place = state.streams.open(StreamKind::Everything, &caller.name)?;
     let entries = state.router()?.queue.journal().follow_all().await?;
+    // The stream ends at an error, so that the client notices that entries may be missing.
     let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
     Ok(respond_with_stream(
         &state,

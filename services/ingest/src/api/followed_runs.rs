@@ -89,6 +89,8 @@ impl FollowedRuns {
         let cell = self.shared(run)?;
         // The lock of the map is not held here, so a slow answer of the queue delays only this run.
         let begin = || async { journal.follow_newest(run).await.map(LiveRun::begin) };
+        // The subscription starts before the journal is read, so that an entry in between is in one of
+        // both.
         cell.get_or_try_init(begin).await?;
         let follower = RunFollower {
             history: Some(read_journal(&journal, run)),
@@ -121,6 +123,7 @@ impl FollowedRuns {
             return Err(ApiProblem::TooMany(problem));
         }
         let cell = Arc::new(OnceCell::new());
+        // The reference is weak, so that the consumer at the queue ends with the last follower.
         open.insert(run.clone(), Arc::downgrade(&cell));
         Ok(cell)
     }
@@ -236,6 +239,7 @@ async fn gather_events(
                 event,
             });
         }
+        // The event is stored before the followers are woken, because they look for it at once.
         grows.send_modify(|growth| growth.next = position + 1);
         if is_last {
             break;

@@ -85,6 +85,8 @@ impl JournalReads {
 
     fn turns_of(&self, token: &str) -> Arc<Semaphore> {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        // Unused semaphores are dropped: a token that acts for people has one per person, and the map
+        // would grow forever.
         tokens.retain(|_, turns| turns.strong_count() > 0);
         if let Some(known) = tokens.get(token).and_then(Weak::upgrade) {
             return known;

@@ -79,6 +79,7 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChange
             let branches = Vec::from_iter(workflow_run.head_branch);
             (action == "completed", repository, workflow_run.head_sha, branches)
         }
+        // A commit may be on several branches, so one status may concern several pull requests.
         "status" => {
             let payload: wire::StatusPayload = hook.read()?;
             let branches = payload.branches.into_iter().map(|branch| branch.name).collect();
@@ -477,6 +478,7 @@ fn hash_checks(checks: &[CommitCheck]) -> String {
         )
     };
     let mut lines: Vec<_> = checks.iter().map(line).collect();
+    // The order of the listing must not change the key.
     lines.sort();
     hex::hash_sha256(lines.concat().as_bytes())
 }
@@ -485,6 +487,7 @@ fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> Fa
     // A log is not markup, so only hidden characters are removed and tags stay.
     let clean = domain::text::remove_hidden(&check.output_tail);
     let mut start = clean.len().saturating_sub(LOG_TAIL_BYTES);
+    // A slice that starts inside of a UTF-8 character would panic.
     while !clean.is_char_boundary(start) {
         start += 1;
     }

@@ -43,6 +43,8 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CloseEven
         repository,
         sender,
     } = hook.read()?;
+    // A fork may have a branch with the name of ours, so a pull request from a fork is never taken for
+    // ours.
     let is_from_here = pull_request
         .head
         .repo

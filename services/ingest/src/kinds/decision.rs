@@ -99,6 +99,7 @@ impl EventKind for DecisionEvent {
             let reason = SkipReason::UnclearDecision { heads };
             return Ok(self.follows(self.key.clone(), TriggerReason::Skipped(reason)));
         };
+        // The gate's key replaces that of the comment, so that two comments cannot decide twice.
         let key = TriggerKey::new(gate.key(run));
         Ok(self.follows(key, self.about(run, gate)))
     }

@@ -87,6 +87,7 @@ impl EventKind for CompetingMergeEvent {
         let Some(at) = now.closed_at.filter(|_| now.merged) else {
             return Ok(EventVerdict::nothing("the pull request is not merged"));
         };
+        // Until the change is on the target branch, the ticket is not done.
         if now.base_branch != rules.target_branch() {
             return Ok(EventVerdict::nothing("it was merged into another branch"));
         }

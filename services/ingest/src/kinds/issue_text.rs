@@ -41,6 +41,7 @@ impl IssueText {
 fn find_last_text(issue: &TrackerIssue, now: Timestamp) -> (TriggerKey, Timestamp, domain::TrackerAccount) {
     match issue.edits.last() {
         Some(edit) => (
+            // Edits on GitHub have no ids, so the time identifies the edit.
             TriggerKey::new(format!("triage:{}", edit.at)),
             edit.at,
             edit.by.clone().unwrap_or_default(),

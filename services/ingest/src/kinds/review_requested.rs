@@ -166,6 +166,7 @@ impl ReviewRequestEvent {
         JobRequest {
             job: Job::Review,
             repository: self.repository.clone(),
+            // The time only selects comments, and a review gets none.
             text: text_pin::pin_text(text, &[], domain::Timestamp::default(), &BTreeSet::new()),
             rules: rules.clone(),
             background,

@@ -377,6 +377,8 @@ impl EventKind for ReviewEvent {
         if let Some(why) = self.may(by, facts)? {
             return Ok(EventVerdict::nothing(why));
         }
+        // The webhook names only the review. Its text is read here, so that an edited or deleted review
+        // counts as it is now.
         let reviews = facts.reviews(&self.repository, &self.number)?;
         let Some(review) = reviews.iter().find(|review| review.id == self.id) else {
             return Ok(EventVerdict::nothing("the review is gone"));
