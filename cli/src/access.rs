@@ -64,6 +64,7 @@ impl SavedLogins {
         let path =
             user_folders::find_config_folder().context("HOME is not set: there is no place for logins")?;
         let path = path.join(LOGINS_FILE);
+        // A missing or broken file counts as no login. The next login replaces it.
         let known = read_json(&path).unwrap_or_default();
         Ok(Self { path, known })
     }
@@ -126,6 +127,7 @@ pub(crate) fn build_client(arguments: &args::ApiArguments) -> anyhow::Result<Cli
     let from_environment = std::env::vars()
         .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
         .map(|(_, token)| token.trim().to_owned());
+    // Without HOME there are no logins, but the arguments may name address and token.
     let logins = SavedLogins::read().map(|logins| logins.known).unwrap_or_default();
     // The local `journeyman up` has precedence, because it belongs to the current folder.
     let known = Vec::from_iter(read_local_access().into_iter().chain(logins));
@@ -164,6 +166,8 @@ fn choose_access(
     let url = url.map(|url| url.trim_end_matches('/'));
     let known = known
         .into_iter()
+        // The addresses are compared as texts, and `journeyman login` stores them without a trailing
+        // slash.
         .find(|known| url.is_none_or(|url| url == known.url));
     match (url, token, known) {
         (url, None, Some(known)) => Ok(ApiAccess {

@@ -74,6 +74,7 @@ pub(crate) async fn bind_all(glance: &ServiceSections, free_ports: bool) -> anyh
         let usual = listen
             .listen
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        // Port 0 makes the kernel choose a free port.
         let address = if free_ports {
             SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
         } else {
@@ -130,6 +131,7 @@ pub(crate) fn add_derived_settings(
     }
     let hidden = list_hidden_paths(&glance.executor.hidden, data, file, environment)?;
     set_variable(environment, "EXECUTOR__HIDDEN", hidden);
+    // The keys are new at each start, so no grant of an earlier start is valid.
     let keys = grant::generate_key_pair();
     set_variable(environment, "PLANNER__GRANT_KEY_ID", keys.id.clone());
     set_variable(

@@ -13,9 +13,11 @@ use tempfile::NamedTempFile;
 pub(crate) fn replace_file(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
+    // A rename is atomic only within one file system, so the temporary file is in the same folder.
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(content)?;
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    // Without this sync, a crash after the rename could leave an empty file.
     file.as_file().sync_all()?;
     file.persist(path)?;
     // The rename is durable only after a sync of the folder.

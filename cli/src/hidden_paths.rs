@@ -29,6 +29,7 @@ pub(crate) fn list_hidden_paths(
     let paths = configured.iter().map(PathBuf::from);
     let paths = paths.chain([data.to_owned()]).chain(file.map(Path::to_owned));
     let mut texts = Vec::new();
+    // `std::path::absolute` fails for an empty path, and a variable may be empty.
     for path in paths.chain(named).filter(|path| !path.as_os_str().is_empty()) {
         let text = absolute(&path)?.display().to_string();
         anyhow::ensure!(

@@ -22,6 +22,7 @@ use crate::derived_settings::{ServiceSections, add_derived_settings, bind_all, s
 // Time limit of `/readyz`. It exceeds the minute after which the services themselves give up on an unreachable server, so
 // that their error is shown.
 const READY_LIMIT: Duration = Duration::from_secs(70);
+// Short, because every command with temporary services waits for it.
 const READY_POLL: Duration = Duration::from_millis(20);
 
 /// Services and settings of a start.
@@ -86,6 +87,7 @@ pub async fn complete_settings(
 ) -> anyhow::Result<Vec<(String, String)>> {
     let glance: ServiceSections = settings::load_settings(file, environment.clone())?;
     glance.check()?;
+    // Free ports, because a running `journeyman up` may hold the configured ones.
     let listeners = bind_all(&glance, true).await?;
     add_derived_settings(
         &mut environment,
@@ -118,6 +120,8 @@ impl PreparedServices {
         // The lock comes before the first server, because two servers would corrupt one store.
         let mut servers = BackingServers::lock(&data)?;
         let data = std::path::absolute(&data)?;
+        // The sockets are bound before any service starts, because the settings of each service contain
+        // the addresses of the others.
         let listeners = bind_all(&glance, free_ports).await?;
         let token = add_derived_settings(
             &mut environment,
@@ -138,6 +142,7 @@ impl PreparedServices {
             let url = servers.start_nats(&data, credentials.for_nats()).await?;
             set_variable(&mut environment, "NATS__URL", url);
             if only_answers {
+                // Ingest waits for its streams, and without the reporter nothing else creates them.
                 create_streams(&environment, &credentials).await?;
             }
         }
@@ -264,6 +269,8 @@ impl LocalServices {
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.shutdown.cancel();
         let mut outcome = Ok(());
+        // Every service is awaited even after an error, because the servers below may only stop after
+        // the last one.
         while let Some(ended) = self.services.join_next().await {
             outcome = outcome.and(flatten_service_result(ended));
         }

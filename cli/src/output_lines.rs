@@ -17,6 +17,7 @@ impl OutputLines {
         // A progress bar rewrites its line with carriage returns. Each state becomes a line.
         self.begun
             .push_str(&piece.replace("\r\n", "\n").replace('\r', "\n"));
+        // A chunk may end within a line. The rest waits for the next chunk.
         let Some(end) = self.begun.rfind('\n') else {
             return Vec::new();
         };

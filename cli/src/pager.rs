@@ -22,6 +22,7 @@ pub(crate) fn show_in_pager(text: &str, paging: PagerOptions) -> bool {
     let named = choose_pager(paging, stdout().is_terminal(), |name| {
         std::env::var_os(name)?.into_string().ok()
     });
+    // A pager that does not start is no reason to hide the text: after `false` the caller prints it.
     named.is_some_and(|pager| pipe_to_pager(&pager, &escape_hidden(text)).unwrap_or(false))
 }
 

@@ -15,6 +15,7 @@ pub fn generate_password() -> (String, String) {
 
 /// Random API token and its hexadecimal SHA-256 for the settings of ingest.
 pub(crate) fn generate_token() -> (SecretString, String) {
+    // The prefix lets the credential scan of the reporter recognize a leaked token.
     let token = format!(
         "jm_{}{}",
         uuid::Uuid::new_v4().simple(),

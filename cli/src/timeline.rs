@@ -40,6 +40,7 @@ pub fn render_plan(plan: &ChangePlan) -> String {
 }
 
 fn shorten_text(text: &str) -> String {
+    // A line feed in the text would look like the next entry.
     let flat = escape_hidden(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     match flat.char_indices().nth(WIDTH) {
         Some((end, _)) => format!("{}…", &flat[..end]),

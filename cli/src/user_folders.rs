@@ -25,6 +25,7 @@ pub(crate) fn find_config_folder() -> Option<PathBuf> {
 
 fn find_xdg_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| {
+        // The specification treats an empty variable like a missing one.
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         // The specification declares relative paths invalid.
         value.map(PathBuf::from).filter(|path| path.is_absolute())

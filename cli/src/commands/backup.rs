@@ -34,6 +34,7 @@ struct NatsSection {
 impl NatsArguments {
     /// Connects as operator. A NATS with users requires the key of the user `backup`.
     pub(super) async fn connect(&self) -> anyhow::Result<Queue> {
+        // Only the section `nats` is read: an operator who makes backups needs no other setting.
         let file = find_settings_file(self.settings.clone());
         let section: NatsSection = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
         Ok(Queue::connect(&section.nats, NatsRole::Backup.name()).await?)

@@ -50,6 +50,7 @@ impl ConfirmationOption {
         if self.yes {
             return Ok(true);
         }
+        // The effects are read from the API, because only it knows what exists at this moment.
         let would = client.would(act).await?;
         // A change without effects needs no question.
         if would.is_empty() {

@@ -244,6 +244,7 @@ async fn follow_dispatched_run(
     output: OutputFormat,
 ) -> anyhow::Result<ExitCode> {
     let run: RunId = accepted.run.parse()?;
+    // An interruption ends only the following. The services continue the run.
     let [shutdown, _] = bootstrap::listen_for_signals();
     let ended = shutdown
         .run_until_cancelled(print_journal(client, &run, output))

@@ -97,6 +97,7 @@ pub(super) async fn print_live_run(
     let mut start = None;
     while let Some(event) = events.try_next().await? {
         match event {
+            // Programs read the other formats, and the journal contains the whole result of each tool.
             Event::Output(_) if output != OutputFormat::Text => {}
             Event::Output(piece) => printed
                 .push(&piece.text)

@@ -1,6 +1,6 @@
 //! One file per command, with its arguments and its code.
 
-/// Declares the commands. Each file contains `Arguments`, described for `--help`, and `run`.
+/// Declares the commands. Each file contains `Arguments`, described for `--help`, and `run_command`.
 macro_rules! commands {
     ($visible:vis enum Command { $($name:ident in $file:ident,)* }) => {
         /// The command to run.

@@ -138,6 +138,7 @@ async fn ask_at_terminal<T: Send + 'static>(
     if !can_ask() {
         return Err(MissingAnswer(flag.to_owned()).into());
     }
+    // A read from the terminal blocks its thread, and the runtime must still handle signals.
     tokio::task::spawn_blocking(ask)
         .await?
         .context("no answer was given")

@@ -160,6 +160,7 @@ impl CertificateFolder {
         let fits = seen.leaf().as_ref() == Some(leaf)
             && seen.not_after > now
             && certs::is_key_of_certificate(&certificate, &key)
+            // Another `ca.crt` is of an earlier authority. Peers that trust the current one refuse it.
             && text(AUTHORITY).as_deref() == Some(authority.pem());
         fits.then_some(seen.not_after)
     }

@@ -23,6 +23,7 @@ fn render_secret(made: &StoredCertificate) -> anyhow::Result<String> {
         let pem =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         text.push_str(&format!("  {name}: |\n"));
+        // A block scalar of YAML requires the indentation on each line.
         for line in pem.lines() {
             text.push_str(&format!("    {line}\n"));
         }

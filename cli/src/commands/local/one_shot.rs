@@ -37,6 +37,7 @@ impl OneShotServices {
         self,
         work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
+        // The binding keeps the temporary folder until the services have stopped: a drop removes it.
         let folder = self.only_rules()?;
         let [shutdown, at_once] = bootstrap::listen_for_signals();
         let plan = self.plan(folder.as_ref());

@@ -56,6 +56,7 @@ pub(super) async fn run_command(Arguments { ticket, mock, asked }: Arguments) ->
     let alone = OneShotServices {
         rules: Some(rules),
         file: find_settings_file(asked.settings),
+        // The default of `journeyman up`: a run that waits for a person continues when that starts.
         data: asked.data.unwrap_or_else(|| PathBuf::from(".journeyman")),
         more: Vec::new(),
         extent: IngestMode::Whole,

@@ -32,6 +32,7 @@ impl ProgressDisplay {
     }
 
     fn start(bar: ProgressBar, template: &str) -> Self {
+        // A template that does not parse costs only the layout.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -60,6 +61,7 @@ impl Drop for ProgressDisplay {
 
 /// Prints above the progress display.
 pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
+    // The clone releases the lock before `print` runs, so that a nested print cannot deadlock.
     let bar = lock_display().clone();
     match bar {
         Some(bar) => bar.suspend(print),

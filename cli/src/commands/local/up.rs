@@ -56,6 +56,7 @@ pub(super) async fn start_everything(
     let local = local?;
     local.remains().iter().for_each(|line| print_result(line));
     let console = console.map(|console| console.serve(&local.url));
+    // The file appears once all services are ready, so that other commands find a working API.
     ApiAccess {
         url: local.url.clone(),
         token: local.token.expose_secret().to_owned(),
@@ -69,11 +70,13 @@ pub(super) async fn start_everything(
     let ended = at_once
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
         .await;
+    // The token was valid for this process only.
     ApiAccess::forget(&data);
     // After the second signal the console is dropped without waiting for its requests.
     if let (Some(console), Some(_)) = (console, &ended) {
         console.stop().await;
     }
+    // Telemetry ends last, so that it exports what the shutdown records.
     telemetry.shutdown().await;
     match ended {
         Some(ended) => ended.map(|()| ExitCode::SUCCESS),

@@ -134,6 +134,7 @@ struct AccessFileGuard(PathBuf);
 impl AccessFileGuard {
     fn at(client: &Client, data: &Path) -> anyhow::Result<Self> {
         ApiAccess::of(client).save(data)?;
+        // The guard exists only after the file does, so that a failed write leaves nothing to remove.
         Ok(Self(data.to_owned()))
     }
 }

@@ -73,6 +73,7 @@ fn read_server_time(headers: &HeaderMap) -> Option<i64> {
     let age = headers
         .get(AGE)
         .and_then(|age| age.to_str().ok()?.trim().parse().ok());
+    // The header `Date` has whole seconds, so its middle is at most half a second wrong.
     let report = since + Duration::from_secs(age.unwrap_or(0)) + Duration::from_millis(500);
     i64::try_from(report.as_millis()).ok()
 }

@@ -47,6 +47,7 @@ pub(in crate::commands) struct Arguments {
 const DOCTOR: &str = "ingest";
 // Programs that are installed next to the command.
 const OWN_PROGRAMS: [&str; 3] = ["launcher", "parser", "inspector"];
+// A silent server must not hold up the other checks.
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 // Time for which a record of a newer release is reported. Services meet such records repeatedly until they
 // are handled.

@@ -130,6 +130,7 @@ fn deserialize_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 /// An unreadable file, or its first invalid line, with number and field.
 pub(super) fn read_dataset(file: &Path) -> anyhow::Result<Vec<EvalInstance>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    // Paths in a data set are relative to its own folder, independent of the working directory.
     let file = std::path::absolute(file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let (mut instances, mut ids) = (Vec::new(), BTreeSet::new());
@@ -175,6 +176,7 @@ fn parse_instance(line: &str, folder: &Path) -> anyhow::Result<EvalInstance> {
         patch: written.patch.filter(|patch| !patch.is_empty()),
         created_at: written.created_at,
         limit_s: written.timeout_s.unwrap_or(DEFAULT_LIMIT_S),
+        // The digest covers the whole line, so that a resumed evaluation plays a changed instance again.
         digest: hash_to_hex(line.as_bytes()),
     })
 }
@@ -261,6 +263,7 @@ fn resolve_path(
 pub(super) fn hash_to_hex(bytes: &[u8]) -> String {
     let hash = digest(&SHA256, bytes);
     hash.as_ref().iter().fold(String::new(), |mut text, byte| {
+        // Writing to a `String` does not fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

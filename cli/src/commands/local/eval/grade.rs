@@ -84,6 +84,8 @@ pub(super) async fn grade_change(
     change: GradedChange,
     cancel: &CancellationToken,
 ) -> anyhow::Result<InstanceGrade> {
+    // The tree contains the deciding tests. It is next to the repository, in a folder that
+    // `executor.hidden` hides from commands.
     let tree = tempfile::tempdir_in(place.parent().unwrap_or(&place))?;
     let (folder, wanted) = (tree.path().to_owned(), Arc::clone(instance));
     run_blocking(move || {

@@ -92,6 +92,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
             problem = done;
         }
     }
+    // The runs borrow the session, which `end` consumes.
     drop(played);
     problem?;
     let (records, ended_early) = session.end(&planned);

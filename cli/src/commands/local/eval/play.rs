@@ -94,6 +94,7 @@ pub(super) async fn play_instance(
         Ok(visit.came)
     };
     let played: anyhow::Result<PlayedRun> = Box::pin(worked).await;
+    // The services stop after an error, too, because the next run starts its own.
     let stopped = local.stop().await;
     // The error of the run comes first: the services' error is often its consequence.
     let played = played?;
@@ -106,6 +107,7 @@ fn build_folder_environment(
     place: &PlaySetup<'_>,
 ) -> anyhow::Result<FolderEnvironment> {
     let folder = FolderRepository::open(&locate_repository(place.work))?;
+    // The state is in the folder of the run, so that it is removed together with the run.
     let state = place.work.join("state");
     FolderEnvironment::new(
         &folder,
@@ -160,6 +162,8 @@ impl RecordedVisit {
         events: &mut (impl Stream<Item = Result<JournalEntry, api::Error>> + Unpin),
     ) -> anyhow::Result<()> {
         while let Some(entry) = events.try_next().await? {
+            // The entry is stored first, so that the journal on disk contains the entry that caused an
+            // error.
             self.keep(&entry)?;
             if let Fact::Parked {
                 waits_for: WaitCondition::Decision | WaitCondition::Answer,

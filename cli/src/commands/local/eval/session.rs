@@ -84,6 +84,7 @@ impl EvalSession {
     pub(super) fn end(self, planned: &[EvalRunKey]) -> (Vec<EvalRunRecord>, Option<String>) {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut records = state.store.records;
+        // With --resume the folder may also contain results of other instances, models or settings.
         records.retain(|record| planned.contains(&record.key));
         // Concurrent runs finish in any order. The output follows the plan.
         let place = |record: &EvalRunRecord| planned.iter().position(|key| *key == record.key);
@@ -114,6 +115,8 @@ impl EvalSession {
             print_error(&format!("{} stays behind: {error}", work.display()));
         }
         let Some(record) = record else { return Ok(()) };
+        // One lock covers count, output and record, so that concurrent runs print their numbers in
+        // order.
         let mut state = self.state();
         state.over += 1;
         self.progress.step();
@@ -185,6 +188,7 @@ impl EvalSession {
         }
         let leak = self.leak(instance, &repository, &played).await?;
         let graded = self.graded(instance, &repository, &played, kept).await;
+        // An interruption may have ended the tests early, so their result does not count.
         if self.shutdown.is_cancelled() {
             return Ok(None);
         }

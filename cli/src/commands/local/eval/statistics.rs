@@ -13,6 +13,7 @@ pub(super) fn compute_wilson_interval(share: f64, n: f64) -> (f64, f64) {
     let spread = Z * (share * (1.0 - share) / n + square / (4.0 * n * n)).sqrt();
     let whole = 1.0 + square / n;
     (
+        // Rounding may exceed the range of a share.
         ((centre - spread) / whole).max(0.0),
         ((centre + spread) / whole).min(1.0),
     )
@@ -31,6 +32,7 @@ pub(super) fn compute_mcnemar_probability(better: u32, worse: u32) -> f64 {
         tail += log.exp();
         log += (f64::from(n - k) / f64::from(k + 1)).ln();
     }
+    // At an even split both tails contain the middle, so their sum exceeds 1.
     (2.0 * tail).min(1.0)
 }
 

@@ -32,6 +32,7 @@ pub(super) fn render_run_line(record: &EvalRunRecord) -> String {
         line.push_str("  leak");
     }
     if let Some(infra) = &record.infra {
+        // Writing to a `String` does not fail.
         let _ = write!(line, "  ({infra})");
     }
     line

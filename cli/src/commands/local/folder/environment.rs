@@ -15,7 +15,7 @@ use crate::local::StartPlan;
 /// State, rules and settings of a folder, for one ticket.
 pub(in super::super) struct FolderEnvironment {
     state: FolderState,
-    // Removed with the ground.
+    // Removed with the environment.
     _rules: TempDir,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
@@ -77,6 +77,7 @@ fn write_folder_rules(
     if let (false, Some(own)) = (setup.is_empty(), own.as_object_mut()) {
         own.insert("executor".to_owned(), json!({ "setup": setup }));
     }
+    // Every JSON document is also valid YAML.
     std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
     let Some(defaults) = defaults else {
         return Ok(folder);

@@ -185,6 +185,7 @@ impl<'a> InteractiveVisit<'a> {
             WaitCondition::Decision | WaitCondition::Answer => self.asked.take(),
             WaitCondition::Report | WaitCondition::Retry | WaitCondition::Slot => None,
         };
+        // A run that waits for a report, a retry or a slot continues without the user.
         let Some(asked) = asked else { return Ok(()) };
         self.progress = None;
         let is_answered = match asked {
@@ -200,6 +201,7 @@ impl<'a> InteractiveVisit<'a> {
         };
         if !is_answered {
             self.came.is_unanswered = true;
+            // The services end with this command, so no later answer can reach the run.
             self.client.stop_run(&self.run).await?;
         }
         self.progress = Some(ProgressDisplay::spinner());

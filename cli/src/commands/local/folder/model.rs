@@ -193,6 +193,7 @@ fn copy_own_sections(file: &Path) -> anyhow::Result<NamedTempFile> {
         .parse()
         .map_err(|error: toml::de::Error| wrong(error.message().to_owned()))?;
     sections.retain(|name, _| SECTIONS.contains(&name));
+    // `NamedTempFile` creates its file with mode 0600.
     let mut copy = NamedTempFile::with_suffix(".toml")?;
     copy.write_all(toml::to_string(&sections)?.as_bytes())
         .context("cannot write the settings")?;

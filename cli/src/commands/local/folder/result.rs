@@ -12,6 +12,7 @@ pub(super) fn print_run_result(came: &AttendedRun, dry_run: bool) -> anyhow::Res
         print_result(&format!("branch  {branch}{not}"));
     }
     if let Some(patch) = &came.patch {
+        // The receipt names the patch alone. The reporter writes the text next to it.
         let text = patch.with_file_name("description.md");
         print_result(&format!("patch   {}", patch.display()));
         print_result(&format!("text    {}", text.display()));

@@ -163,6 +163,7 @@ fn build_row(ticket: &TicketLine) -> [String; 4] {
     let shown = |text: &str| domain::text::escape_hidden(text);
     [
         shown(&ticket.ticket),
+        // The mark follows the truncation, so that a long status does not hide it.
         format!("{}{asks}", truncate_str(&shown(&ticket.status), CELL, "…")),
         ticket.run.as_ref().map(describe_run_state).unwrap_or_default(),
         shown(&ticket.summary),

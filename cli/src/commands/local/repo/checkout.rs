@@ -59,6 +59,7 @@ impl CheckoutFindings {
         // The commit is read instead of the working tree, so that ignored and uncommitted files have no influence.
         let listed = run_git(
             folder,
+            // Without -z git quotes paths with unusual characters.
             &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"],
         )
         .await;

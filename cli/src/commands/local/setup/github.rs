@@ -247,6 +247,7 @@ impl AppRegistration<'_> {
             "Both Apps are there. Install each on the same repositories:",
             &links,
         );
+        // The browser may be closed by now, and then nothing waits for the signal.
         let _ = waiting.map(|seen| seen.send(()));
         Ok(page)
     }

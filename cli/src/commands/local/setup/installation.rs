@@ -95,6 +95,7 @@ enum InstallationStatus<'a> {
 fn find_installation<'a>(standing: &'a RegisteredApp, org: Option<&str>) -> InstallationStatus<'a> {
     let is_ours = |account: &str| org.is_none_or(|org| org.eq_ignore_ascii_case(account));
     let mut ours = standing.installed.iter().filter(|it| is_ours(&it.account));
+    // Without an organization every account matches, and one active installation is enough.
     match ours.clone().find(|it| !it.is_suspended).or(ours.next()) {
         Some(it) if it.is_suspended => InstallationStatus::Suspended(&it.account),
         Some(it) => InstallationStatus::Installed(&it.account),

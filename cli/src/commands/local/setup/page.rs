@@ -70,6 +70,8 @@ impl ManifestPageState {
 impl ManifestPage {
     /// Serves the page on a free loopback port.
     pub(super) async fn open() -> anyhow::Result<Self> {
+        // Only the browser of this machine needs the page: GitHub redirects it, and never connects
+        // itself.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("cannot listen on 127.0.0.1")?;
         let address = listener.local_addr()?;
@@ -213,7 +215,9 @@ async fn show_page(State(desk): State<Arc<ManifestPageState>>) -> Response {
     let policy = format!("default-src 'none'; script-src 'nonce-{nonce}'; frame-ancestors 'none'");
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, policy.as_str()),
+        // The form differs for each App, so the browser must not show an earlier one.
         (header::CACHE_CONTROL, "no-store"),
+        // The path of the page is a secret, which a referrer would reveal to GitHub.
         (header::REFERRER_POLICY, "no-referrer"),
     ] {
         if let Ok(value) = value.parse() {
@@ -233,6 +237,8 @@ async fn receive_code(
     State(desk): State<Arc<ManifestPageState>>,
     Query(back): Query<CallbackQuery>,
 ) -> Response {
+    // Comparison and removal happen under one lock, so that of two simultaneous callbacks only one is
+    // accepted.
     let is_ours = desk.shown().state.take_if(|state| *state == back.state).is_some();
     if !is_ours {
         let text = "This did not begin here, or was used already. Nothing was changed.";

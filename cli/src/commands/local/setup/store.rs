@@ -71,6 +71,7 @@ impl SetupStore {
         };
         let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let mut names = names.collect::<std::io::Result<Vec<_>>>()?;
+        // A directory has no defined order.
         names.sort();
         Ok(names)
     }

@@ -56,6 +56,7 @@ pub(super) async fn choose_requesters(
         };
         match find_group_problem(&reader, &group).await? {
             None => break group,
+            // A flag gives the same answer each time, so only the answer of a user is asked for again.
             Some(problem) if asks_again && prompt::can_ask() => print_result(&format!("         {problem}")),
             Some(problem) => bail!("{FLAG} {group}: {problem}"),
         }
