@@ -119,6 +119,7 @@ impl EffectError {
         match error {
             git::Error::LeaseStale(_) => Self::Refused(OutboundRefusal::BranchMoved {
                 branch: branch.to_owned(),
+                // git does not say where the branch is now. `check_then_push` reads it from the remote.
                 head: None,
             }),
             other => other.into(),

@@ -67,6 +67,7 @@ impl FolderPlace {
 
     /// Copies the change from the mirror and sets its branch, unless the settings exclude branches.
     pub(crate) fn push(&self, mirror: &Path, push: &BranchPush) -> Result<PushResult, git::Error> {
+        // The patch is the result then, and the mirror has the commit already.
         if !self.write_branch {
             return Ok(PushResult::UpToDate);
         }

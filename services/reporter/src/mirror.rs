@@ -89,6 +89,8 @@ impl RepositoryMirrors {
 
     /// Returns the mirror, at most 5 s behind the remote.
     pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<Arc<Path>, EffectError> {
+        // Held before the fetch, because the fetch of another mirror may remove unused ones to make
+        // room.
         let mirror = self.hold(repository);
         if !self.fetches.is_fresh(repository) {
             self.fetched(repository).await?;
@@ -119,6 +121,7 @@ impl RepositoryMirrors {
         wanted: &WantedHead,
         patience: Duration,
     ) -> Result<MirrorView, EffectError> {
+        // Held before the fetch, as in `fresh`.
         let mirror = self.hold(repository);
         if !self.fetches.is_fresh(repository) {
             let mut state = self.fetches.join(repository);
@@ -134,6 +137,7 @@ impl RepositoryMirrors {
                 now.outcome()?;
             }
         }
+        // Asked last, because the fetch above decides which branches are refused.
         let refused = wanted
             .branch
             .as_deref()

@@ -273,6 +273,8 @@ impl ReportPerformer {
         };
         // The receipt may name a duplicate; later edits must go to the comment that stays.
         if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&made) {
+            // The receipt changes before the deletions. After a crash in between, it never names a
+            // deleted comment.
             self.ledger.correct(ticket, marker, fence, Some(made)).await?;
             if marker == status_id(ticket) {
                 self.show_newest(ticket, oldest).await;

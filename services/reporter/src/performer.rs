@@ -69,6 +69,7 @@ impl ReportPerformer {
         fence: ReportFence,
         patience: AttemptKind,
     ) -> Result<PerformedReport, EffectError> {
+        // One book for the whole report: a reload in between must not give two effects different rules.
         let book: Arc<RulesBook> = self.rules.book();
         let rules = rules_of(&book, report);
         let effects = plan_effects(report, rules.unwrap_or(&RepositoryRules::default()));
@@ -126,6 +127,7 @@ impl ReportPerformer {
             made,
         ));
         Ok(match failed {
+            // A report that only notifies has achieved nothing without its notification.
             Some(outcome) if is_told_only => PerformedReport {
                 outcome,
                 untold: None,
@@ -249,6 +251,8 @@ impl ReportPerformer {
         intent: &EffectIntent,
     ) -> Result<Option<EffectOutput>, EffectError> {
         let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
+        // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
+        // for the window to pass.
         if effect.absorbs_repetition() {
             return self.look(asked, effect).await;
         }
@@ -343,6 +347,8 @@ fn settle_failure(
             let detail = message::credentials_refused();
             Ok(OutboundOutcome::Failed { detail })
         }
+        // These failures are about this reporter, not about the report. So even the last try leaves the
+        // report unsettled.
         EffectError::Ledger(_) | EffectError::HandBack(_) | EffectError::Shutdown => Err(trouble),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use domain::Timestamp;
 
 // Waits between tries, in seconds; the last one repeats.
+// The first three waits are below `IN_PLACE`, so that a short disturbance does not cost a handover.
 const BACKOFF_S: [u64; 8] = [1, 2, 4, 15, 30, 60, 120, 300];
 // Longest wait that keeps a slot. For a longer one, the ticket is handed back and delivered again.
 const IN_PLACE: Duration = Duration::from_secs(5);

@@ -278,6 +278,7 @@ fn of_others(request: &ReportRequest) -> Option<JobProgress> {
         clone_percent: None,
         job: Job::BackToDraft,
         phase: None,
+        // A person's push costs nothing. An absent cost would mean a model without a known price.
         cost: Some(Dollars::from_micros(0)),
     })
 }

@@ -95,6 +95,8 @@ pub async fn serve_reporter(
         ..http::ListenerLimits::default()
     };
     let secure = ListenerTls::of(config.tls.as_ref(), health.router())?;
+    // The listener starts before NATS is reachable: the gate needs no queue, and probes have to see the
+    // process.
     let http = tokio::spawn(http::serve_https(
         listener,
         router,
@@ -151,6 +153,7 @@ fn build_writers(config: &Config) -> anyhow::Result<(github::GitHubWriter, jira:
     let jira = jira::JiraWriter::gated(config.jira_writer.as_ref(), &config.jira, &limits)
         .context("jira_writer or an instance of jira")?;
     bootstrap::expiry::publish_credential_ends(&credential_ends(config));
+    // The scanner must know the credentials before the first text is written.
     let servers = config
         .github
         .values()

@@ -75,11 +75,14 @@ impl StreamUpkeep {
         let filling = async {
             loop {
                 self.until_filling().await;
+                // The smaller value wins, so that 0 still keeps all objects forever, even in a full
+                // store.
                 let grace_h = self.retention.object_grace_h.min(FILLING_GRACE_H);
                 self.collect_now(bootstrap::read_wall_clock(), grace_h).await;
             }
         };
         tokio::select! {
+            // The daily round may drop a collection in progress, because it starts with one of its own.
             () = tokio::time::sleep(EVERY) => {}
             () = filling => {}
         }
@@ -108,6 +111,8 @@ impl StreamUpkeep {
 
     /// Runs one round. The next one repeats failed steps.
     async fn round(&self, now: Timestamp) {
+        // Journals and calls go before the objects: what only they refer to is collected in the same
+        // round.
         match self.expire(now).await {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, days = self.retention.journal_days, "old journals forgotten"),

@@ -74,6 +74,8 @@ impl ReportWorker {
                 drop(place);
             };
             in_hand.spawn(handled.instrument(span));
+            // A finished task stays in the set until it is joined. Without this loop the set grows, and
+            // a crash is not logged.
             while let Some(ended) = in_hand.try_join_next() {
                 if let Err(error) = ended {
                     tracing::error!(error = %format_error_chain(&error), "a reporter's task crashed; its reports come again");
@@ -116,8 +118,11 @@ impl ReportWorker {
                 tracing::info!("somebody else works on the ticket's reports");
                 token.abandon();
             }
+            // Another reporter receives the token at once, instead of after `nats.ack_wait_ms`.
             Err(EffectError::Shutdown) => token.release().await,
             Err(EffectError::HandBack(wait)) => token.release_after(wait).await,
+            // Only a reporter of the newer release can read the record, so this one waits instead of
+            // trying at once.
             Err(EffectError::Ledger(ledger::Error::Queue(newer @ queue::Error::Newer { .. }))) => {
                 let pause = self.queue.leave_to_newer(&newer, Some(&ticket)).await;
                 token.release_after(pause.unwrap_or(REST)).await;
@@ -142,6 +147,8 @@ impl ReportWorker {
         fence: ReportFence,
     ) -> Result<(u64, Option<Duration>), EffectError> {
         let (settled_to, is_tidy_poison) = Box::pin(self.settle_all(ticket, fence)).await?;
+        // The cursor counts crashes, and no report is left. So only the tidying can have ended those
+        // reporters.
         if is_tidy_poison {
             tracing::error!("reporters crash without a report to settle; comments are not tidied up");
             return Ok((settled_to, None));
@@ -215,6 +222,8 @@ impl ReportWorker {
         (cursor, revision): (&mut Cursor, &mut TableRevision),
     ) -> Result<(u64, bool), EffectError> {
         loop {
+            // A report that arrives during the work has no token, because ours is still outstanding. So
+            // the loop reads until nothing is left.
             let reports = self
                 .queue
                 .reports()
@@ -239,6 +248,8 @@ impl ReportWorker {
                 *cursor = Cursor {
                     sequence,
                     fence,
+                    // The count is about one report. The next one starts without the crashes of this
+                    // one.
                     crashes: Some(0),
                     ..Cursor::default()
                 };
@@ -262,6 +273,8 @@ impl ReportWorker {
             None if is_poison(cursor) => self.give_up(report).await?,
             None => {
                 let PerformedReport { outcome, untold } = self.until_performed(report, fence, cursor).await?;
+                // The dead letter comes before the outcome: with a stored outcome, a repeated delivery
+                // writes no dead letter.
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
                     self.bury(report, reason).await?;
                 }
@@ -289,6 +302,8 @@ impl ReportWorker {
             crashes = MOST_CRASHES,
             "report given up: each attempt at it ended the reporter"
         );
+        // Dead letter and notice come before the outcome, because a repeated delivery with an outcome
+        // skips both.
         self.bury(report, detail.clone()).await?;
         // A notice about a notice that crashes would never end.
         if !matches!(report.request, ReportRequest::Unreadable(_)) {
@@ -340,6 +355,7 @@ impl ReportWorker {
             now,
         );
         self.queue.dead_letters().bury(&letter, &unreadable).await?;
+        // The id follows from the sequence, so the log refuses the notice of a repeated delivery.
         let id = OutboundId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
         let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
@@ -386,6 +402,7 @@ impl ReportWorker {
             match next {
                 RetryAction::Wait(wait) => self.performer.pause(wait).await?,
                 RetryAction::HandBack(wait) => return Err(EffectError::HandBack(wait)),
+                // The last try has to produce an outcome: the run waits for one.
                 RetryAction::GiveUp => patience = AttemptKind::Last,
             }
         }

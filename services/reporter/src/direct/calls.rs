@@ -47,6 +47,8 @@ impl CallWorker {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let (mut seen, mut waiting, mut in_hand) = (TableRevision::default(), Vec::new(), JoinSet::new());
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            // The first poll reads from the start, so it also finds the calls that a stopped reporter
+            // left.
             let (new, newest) = self.calls.changes_after(seen).await?;
             waiting.extend(new);
             seen = newest;
@@ -65,6 +67,8 @@ impl CallWorker {
     ) -> Result<Vec<PullRequestCall>, queue::Error> {
         let mut left = Vec::new();
         for call in waiting {
+            // The slot comes before the claim: a claimed call that waits for a slot here would be
+            // missing at other reporters.
             let Ok(place) = Arc::clone(places).try_acquire_owned() else {
                 left.push(call);
                 continue;

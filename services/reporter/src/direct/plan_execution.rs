@@ -73,6 +73,7 @@ impl PullRequestOpener {
         answer: &mut ProtocolAnswer,
     ) {
         match step {
+            // These steps are done: the steps after them need the number of the pull request.
             PlannedWrite::PushBranch { .. } | PlannedWrite::OpenPullRequest { .. } => {}
             PlannedWrite::MarkReady => match self.mark_ready(ground, open).await {
                 Ok(()) => answer.marked_ready = true,
@@ -186,6 +187,7 @@ impl PullRequestOpener {
     ) -> Result<(), CallProblem> {
         let repository = &ground.draft.repository;
         let marked = retry_call(ProblemKind::MarkReadyFailed.retries(), || async {
+            // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
             let now = self.github.pull_request(repository, open.number).await?;
             Ok(self
                 .github

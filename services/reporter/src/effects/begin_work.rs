@@ -36,6 +36,7 @@ impl OutboundEffect for BeginWork {
             return Ok(EffectOutput::default());
         };
         let job = begun.reason.job();
+        // A repetition appends nothing, because its trigger has the same key.
         outside.triggers.append(&begun).await?;
         tracing::info!(%ticket, job = job.map(domain::Job::as_str), "work begins that a comment asks for");
         Ok(EffectOutput {

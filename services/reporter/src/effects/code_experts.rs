@@ -79,6 +79,7 @@ pub(super) async fn find_line_authors(
         counted => counted?,
     };
     let mut ranked: Vec<(String, u32)> = counted.into_iter().collect();
+    // Equal counts are ordered by name, so that a repeated effect requests the same people.
     ranked.sort_by(|(one, lines), (other, more)| more.cmp(lines).then_with(|| one.cmp(other)));
     let ranked = ranked.into_iter().map(|(login, _)| login).collect();
     filter_reviewers(outside, ours, now, ranked, most).await

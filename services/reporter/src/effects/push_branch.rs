@@ -289,6 +289,8 @@ async fn record_push(
         ticket: asked.report.ticket.clone(),
         run,
         head: push.head.clone(),
+        // The put replaces the whole record, and a further push must not lose the pull request of the
+        // branch.
         pull_request: previous.as_ref().and_then(|known| known.pull_request.clone()),
     };
     let revision = outside.branches.put(&record, last).await?;
@@ -312,6 +314,7 @@ async fn take_back(outside: &OutboundClients, push: &Push, recorded: PushRecord)
     match previous.filter(|known| !is_of_earlier_try(known)) {
         Some(previous) => outside.branches.put(&previous, Some(revision)).await.map(drop)?,
         None if push.expected.is_none() => outside.branches.withdraw(&record, revision).await?,
+        // The branch existed on the remote before this push, so the name stays ours.
         None => {}
     }
     Ok(())

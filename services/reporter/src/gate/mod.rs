@@ -269,6 +269,8 @@ async fn refuse_push() -> GateRefusal {
 fn build_git_response(content_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, content_type),
+        // gitprotocol-http asks servers to disable caching: the refs change with every fetch of the
+        // mirror.
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, body).into_response()

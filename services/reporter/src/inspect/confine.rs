@@ -85,8 +85,8 @@ const X32: i64 = 0x4000_0000;
 
 /// Sets resource limits, which need no support for Landlock or seccomp. `memory` limits the data of each process, in
 /// bytes.
-// The inspector must not outlive the reporter.
 pub(super) fn set_limits(memory: u64) -> Result<(), String> {
+    // The inspector must not outlive the reporter.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     for (resource, wanted) in [

@@ -79,6 +79,8 @@ fn try_examine(
             outside: find_out_of_scope(&repository, task)?,
         });
     }
+    // The text is made only after the checks, so that no person is asked about a change that the policy
+    // refuses.
     let diff = repository.unified_diff(base, head, MAX_SHOWN_BYTES)?;
     if diff.truncated {
         let path = "the change as a whole".to_owned();

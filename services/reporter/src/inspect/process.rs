@@ -31,6 +31,7 @@ pub(super) const MOST_MEMORY: u64 = 1536 << 20;
 const LEAST_MEMORY: u64 = 256 << 20;
 // Largest verdict, in bytes: the longest difference with every character escaped.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+// The complaint becomes part of one log line, and hostile objects can influence it.
 const MAX_COMPLAINT: u64 = 4 * 1024;
 
 /// Launcher of inspector processes.
@@ -254,6 +255,8 @@ impl RunningInspector {
             }
             Ok::<_, std::io::Error>((said, complaint))
         };
+        // Both run at the same time: with one after the other, each process could wait for the other at
+        // a full pipe.
         let ((), heard) = tokio::join!(tell, hear);
         let (said, complaint) = heard.map_err(|error| error.to_string())?;
         let status = self.0.wait().await.map_err(|error| error.to_string())?;
@@ -267,6 +270,8 @@ impl RunningInspector {
 
 impl Drop for RunningInspector {
     fn drop(&mut self) {
+        // `kill_on_drop` ends the inspector alone, not the git processes in its group. After `wait` the
+        // child has no id, so the signal cannot hit another process that got the same number.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = id.and_then(Pid::from_raw) {
             // The group may have ended already.

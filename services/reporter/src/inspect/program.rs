@@ -37,6 +37,8 @@ pub fn run_inspection() -> ExitCode {
         .iter()
         .find_map(|option| option.strip_prefix(MEMORY)?.parse().ok())
         .unwrap_or(MOST_MEMORY);
+    // Limits and confinement come first: the task and the pack are the first foreign bytes of this
+    // process.
     let confined = confine::set_limits(memory).and_then(|()| {
         if has(UNCONFINED) {
             return Ok(());
@@ -134,6 +136,7 @@ fn refuse_writes(mirror: &Path, inside: &Path) -> Result<(), String> {
 }
 
 fn print_problem(problem: &str) -> ExitCode {
+    // A closed standard error changes nothing: the exit code already reports the failure.
     let _ = writeln!(io::stderr(), "{problem}");
     ExitCode::FAILURE
 }

@@ -190,8 +190,8 @@ impl MirrorFetches {
         let mirror = self.folder.get(repository);
         let mut is_clean = mirror.state.lock().await;
         let started = Instant::now();
-        // The state becomes unclean before the work starts: a canceled or failed fetch leaves locks behind.
         self.make_room().await?;
+        // The state becomes unclean before the work starts: a canceled or failed fetch leaves locks behind.
         if !std::mem::take(&mut is_clean.0) {
             let left = Arc::clone(&mirror.path);
             run_blocking(move || BareRepository::take_over(&left).map(drop)).await?;
@@ -210,6 +210,8 @@ impl MirrorFetches {
         let note = notes.entry(repository.clone()).or_default();
         note.fetched_at = Some(Instant::now());
         let is_due = note.refused_at.is_none_or(|at| at.elapsed() >= REFUSED_FOR);
+        // A fetch that skips the refused branches proves nothing new about them, so their hour does not
+        // restart.
         if refused != note.refused || refused.is_empty() || is_due {
             note.refused_at = Some(Instant::now());
         }
@@ -299,6 +301,7 @@ impl MirrorFetches {
         let (folder, floor) = (Arc::clone(&self.folder), self.floor);
         let gone = run_blocking(move || Ok::<_, git::Error>(folder.make_room(floor))).await?;
         for repository in gone {
+            // The note says that the mirror is fetched, and its folder is gone.
             self.notes().remove(&repository);
             tracing::info!(%repository, "a mirror goes, the disk is nearly full");
         }
@@ -331,6 +334,8 @@ impl MirrorFetches {
 /// Returns true if the last packing is older than `due`.
 fn is_due(mirror: &Path, due: Duration) -> bool {
     let packed = std::fs::metadata(mirror.join(MAINTAINED)).and_then(|found| found.modified());
+    // Without the file, the mirror was never packed. A time in the future comes from a clock that was
+    // set back, and only delays the packing.
     packed.map_or(true, |at| {
         SystemTime::now().duration_since(at).is_ok_and(|age| age >= due)
     })
