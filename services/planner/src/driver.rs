@@ -40,6 +40,8 @@ const CLONE_PAUSE: Duration = Duration::from_secs(3);
 const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
 // Percent of clone progress between two updates of the status comment.
 const CLONE_STEP: u8 = 10;
+// Few tries with short pauses: after them the run opens its workspace again, at another executor if
+// necessary.
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -203,6 +205,7 @@ impl RunDriver {
         };
         tokio::select! {
             outcome = Box::pin(act) => outcome,
+            // Unreachable, because the loop has no end. `select!` needs an outcome for it.
             () = keep_alive => Err(TicketError::Lost),
         }
     }
@@ -288,6 +291,8 @@ impl RunDriver {
         };
         let run = state.run.to_string();
         let choice = limits::choose_model(state, shown.dialog.phase, shown.dialog.role);
+        // Before the call, so that planners that ask at the same time do not spend the same rest of a
+        // budget.
         let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
             Ok(reservation) => reservation,
             Err(reason) => return Fact::BudgetRefused { id, reason },
@@ -307,6 +312,7 @@ impl RunDriver {
                 limit: error.limit,
             },
         };
+        // Failures as well: an unsettled reservation takes room from other calls until it expires.
         self.budgets.settle(&reservation, &fact).await;
         fact
     }

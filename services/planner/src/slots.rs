@@ -172,6 +172,7 @@ impl SlotKeeper {
         for (pool, slots) in self.executors.slots() {
             let queue = self.queues.read(&pool).await?.0;
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
+            // More tickets than free slots would wake only to wait again.
             for waiter in queue.waiting.iter().take(free) {
                 self.offer(&pool, &waiter.run).await?;
             }
@@ -183,6 +184,8 @@ impl SlotKeeper {
     async fn offer(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
         let is_waiting = match self.row(run).await? {
             KnownRow::Row(row) => {
+                // No planner drives the runs of a quarantined ticket, so its place would hold up the
+                // runs after it.
                 row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
             }
             KnownRow::Nothing => false,
@@ -201,6 +204,7 @@ impl SlotKeeper {
         for held in self.executors.held() {
             let row = match self.row(&held.run).await? {
                 KnownRow::Row(row) if !needs_workspace(&row, &held.run) => row,
+                // Without a readable row, nothing proves that the run needs no workspace.
                 KnownRow::Row(_) | KnownRow::Nothing | KnownRow::Newer => continue,
             };
             if self.suspects.contains(&held) {

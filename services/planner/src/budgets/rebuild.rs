@@ -29,6 +29,7 @@ impl SharedBudgets {
     pub(crate) async fn keep(&self, queue: Queue, shutdown: CancellationToken) {
         let keep = async {
             loop {
+                // Checks before it waits: the amounts may have been lost while no planner ran.
                 self.look(&queue.journal()).await;
                 sleep(PAUSE).await;
                 self.store.lost().await;
@@ -134,6 +135,7 @@ async fn find_run_repository(
             Err(queue::Error::Corrupt { .. }) => Vec::new(),
             entries => entries?,
         };
+        // A run without a repository is remembered, too, so that its journal is read once.
         repositories.insert(run.clone(), None);
         for (_, entry) in entries.iter().take(1) {
             note_repository(repositories, run, entry);

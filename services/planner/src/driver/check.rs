@@ -203,6 +203,7 @@ fn unrun_check(check: &CheckSpec, reason: String, info: &ExecutorWorkspace) -> C
         directory: check.directory.clone(),
         tree: None,
         tree_kind: check.tree.clone(),
+        // A check that did not run says nothing about the change, neither for nor against it.
         outcome: CheckOutcome::Infra,
         reason,
         exit_code: None,

@@ -34,6 +34,7 @@ impl RunDriver {
             "an executor call failed, opening the workspace again"
         );
         let before = state.open_workspace();
+        // Before the workspace is opened, so that the pool does not choose the silent executor again.
         if let Some(before) = before.filter(|_| !is_gone)
             && self.executors.leave_if_silent(&before.executor).await
         {

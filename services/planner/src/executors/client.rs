@@ -358,6 +358,7 @@ pub(super) fn authorize_request<T>(token: &SecretString, message: T) -> Result<R
         format!("Bearer {}", token.expose_secret())
             .parse()
             .map_err(|_| CallError::Refused("the grant is not a header value".to_owned()))?;
+    // The debug output of a request must not contain the grant.
     bearer.set_sensitive(true);
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", bearer);
@@ -368,6 +369,7 @@ fn convert_tool_result(result: wire::ToolResult) -> ToolResult {
     let status = match wire::ToolStatus::try_from(result.status) {
         Ok(wire::ToolStatus::Ok) => ToolStatus::Ok,
         Ok(wire::ToolStatus::Interrupted) => ToolStatus::Interrupted,
+        // A status that this release does not know must not count as success.
         Ok(wire::ToolStatus::Error | wire::ToolStatus::Unspecified) | Err(_) => ToolStatus::Error,
     };
     ToolResult {

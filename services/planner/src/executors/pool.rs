@@ -116,6 +116,7 @@ impl ExecutorFleet {
             // Opening reports the unknown pool; a wait for a slot would never end.
             return u32::MAX;
         }
+        // A planner that has just started knows no status yet, and would take the pool for full.
         self.directory.heard_of(pool).await;
         if self.directory.holds(pool, run) {
             return u32::MAX;

@@ -103,6 +103,8 @@ impl ExecutorFleet {
                 Some(wanted) = wanted.recv() => due.add(wanted),
                 Some(Ok((origin, spans))) = asked.join_next() => forward_spans(&mut forwarder, origin, spans).await,
                 () = relay.stop.cancelled(), if !is_last => {}
+                // Without a free place, a request that is due would make this timer spin. `join_next`
+                // frees a place.
                 () = tokio::time::sleep_until(next), if asked.len() < MOST_AT_ONCE => {}
             }
         }

@@ -71,6 +71,7 @@ impl ExecutorFleet {
         loop {
             let why = match self.hear(&address).await {
                 Ok(()) => {
+                    // The stream worked, so this end is no reason for a longer pause.
                     pause = FIRST_PAUSE;
                     "it ended the connection".to_owned()
                 }

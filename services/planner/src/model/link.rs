@@ -112,6 +112,7 @@ impl ModelLink {
             outcome => outcome,
         };
         let of_the_provider = |failure: &AttemptFailure| failure::is_provider_fault(failure.kind());
+        // A faulty request says nothing about the provider, so it does not move it behind the others.
         self.provider.rest(outcome.as_ref().is_err_and(of_the_provider));
         outcome.map(|reply| self.stamped(reply))
     }

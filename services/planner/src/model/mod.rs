@@ -183,6 +183,7 @@ impl ModelClients {
     /// model.
     pub(crate) fn conversation_limit(&self, choice: &ModelSelection) -> u64 {
         let names = self.places(choice).into_iter().map(|place| place.settings.name);
+        // A fallback may have to take the conversation over, so it must fit every model of the chain.
         let limits = names.map(|name| prices::conversation_limit(&self.settings, &name));
         limits.min().unwrap_or_default()
     }
@@ -224,6 +225,7 @@ fn combine_failures(failed: &[(ModelLink, ModelError)]) -> ModelError {
         }
     };
     let kinds = || failed.iter().map(|(_, error)| error.kind);
+    // One provider that may recover makes a later retry of the whole chain worthwhile.
     let kind = kinds().find(|kind| is_transient(*kind)).or(kinds().next());
     ModelError {
         words,

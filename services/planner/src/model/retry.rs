@@ -97,6 +97,7 @@ fn retry_delay(failure: &AttemptFailure, tries: u32) -> Duration {
     let ceiling = FIRST_DELAY
         .saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)))
         .min(LONGEST_DELAY);
+    // The random half separates planners whose calls failed together.
     ceiling / 2 + ceiling.mul_f64(fastrand::f64() / 2.0)
 }
 
@@ -118,6 +119,7 @@ pub(super) async fn accept_response(
     let wish = header("x-should-retry");
     let class =
         header("x-amzn-errortype").map(|class| class.split(':').next().unwrap_or_default().to_owned());
+    // Without the body, the status alone decides.
     let body = tokio::time::timeout(idle, read_error_body(response))
         .await
         .unwrap_or_default();

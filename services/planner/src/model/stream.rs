@@ -284,6 +284,7 @@ fn event_of_frame(
 /// Parses a tool's arguments. Invalid JSON becomes a JSON string, so that the planner can refuse it. An
 /// object that is encoded as a JSON string becomes that object.
 pub(super) fn parse_arguments(text: String) -> Value {
+    // A call without arguments may come without any text.
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }

@@ -161,6 +161,8 @@ fn apply_reason(
         }
         TriggerReason::ReportSettled(settled) => {
             if let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) = &settled.outcome
+                // A rebuilt row has the pull requests of its journals, and folds the same triggers
+                // again.
                 && !row.pull_requests.contains(opened)
             {
                 row.pull_requests.push(opened.clone());

@@ -121,10 +121,13 @@ impl TicketWorker {
                 }
                 self.check_again(ticket, cursor).await;
             }
+            // The lease goes first here, too: the returned token is delivered to another planner at
+            // once.
             Ok(SessionEnd::Shutdown) => {
                 lease.release().await;
                 token.release().await;
             }
+            // No ack, no nak and no release of the lease: all of them belong to the newer planner.
             Err(TicketError::Lost) => {
                 tracing::debug!(%ticket, "the ticket was taken over");
                 token.abandon();
@@ -153,6 +156,8 @@ impl TicketWorker {
                 | TicketError::Queue(queue::Error::Corrupt { .. })),
             ) => {
                 tracing::error!(%ticket, error = %format_error_chain(&trouble), "the ticket is quarantined");
+                // The mark comes before the token is settled. Otherwise the next planner would repeat
+                // the failure.
                 let kept = self
                     .quarantine(ticket, fence, &format_error_chain(&trouble))
                     .await;

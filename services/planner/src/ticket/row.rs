@@ -44,6 +44,7 @@ async fn rebuild_row(
         advice,
         bootstrap::read_wall_clock(),
     );
+    // First, because the save at the takeover overwrites the unreadable bytes.
     queue.dead_letters().bury(&letter, lost).await?;
     let mut row = TicketRow::default();
     for run in queue.journal().runs_of(ticket).await? {
@@ -59,6 +60,7 @@ async fn rebuild_row(
             add_run(&mut row, &run, &state, &entries);
         }
     }
+    // The trigger of the oldest live run opened it, so every earlier trigger is folded.
     let live = row.pending.iter().map(|pending| pending.sequence).min();
     let newest = row.runs.iter().map(|run| run.id.sequence()).max();
     row.cursor = live.or(newest).unwrap_or_default();

@@ -140,6 +140,7 @@ impl<'a> TicketSession<'a> {
                     cursor: self.row.cursor,
                 });
             }
+            // Read again in each round, because a fold or a step may have added or ended a wait.
             let due = self.first_due().await?.into_iter().chain(self.slots_again).min();
             tokio::select! {
                 (run, outcome) = steps.next() => self.take_in(&run, outcome?).await?,
@@ -261,6 +262,7 @@ impl<'a> TicketSession<'a> {
                 if live.state.job() == Job::Finish && reason == StopReason::Completed {
                     self.count_lead_time();
                 }
+                // `mark` copies branch and turns into the row. `finish` then sets the final status.
                 self.mark(run, RunStatus::Active);
                 self.row.finish(run, reason, bootstrap::read_wall_clock());
             }
@@ -327,6 +329,8 @@ impl<'a> TicketSession<'a> {
                     let ours = found.filter(|(row, _)| row.fence == self.fence);
                     self.revision = Some(ours.ok_or(TicketError::Lost)?.1);
                 }
+                // A conflict at the first attempt is not an outage: another planner wrote the row, and
+                // `pause` returns `Lost`.
                 Err(error) => {
                     patience.pause(error.into(), self.shutdown).await?;
                     is_repeated = true;

@@ -32,6 +32,8 @@ impl RunningSteps {
         run: RunId,
         step: impl Future<Output = Result<StepOutcome, TicketError>> + Send + 'static,
     ) {
+        // A spawned task has no span of its own, and the calls of the step belong to the trace of the
+        // ticket.
         let step = AbortOnDropHandle::new(tokio::spawn(step.in_current_span()));
         self.under_way.push((run, step));
     }

@@ -61,6 +61,7 @@ impl RetryPolicy {
             .min(self.longest_ms)
             .saturating_mul(per_mille)
             .div_euclid(1000)
+            // The jitter may exceed the limit, so the limit applies a second time.
             .min(self.longest_ms)
     }
 }

@@ -176,6 +176,7 @@ pub(super) fn conversation_length(dialog: &PhaseDialog, turns: &[DialogTurn]) ->
     let room = &dialog.room;
     match last {
         Some((turn, reply)) if reply.usage.input_tokens > 0 => {
+            // The provider counted before the calls of its last reply had results.
             let counted = reply.usage.input_tokens + reply.usage.output_tokens + results_tokens(turn);
             counted.saturating_sub(room.freed)
         }
