@@ -35,6 +35,8 @@ fn is_ours(headers: &HeaderMap) -> bool {
         Some(site) => site == "same-origin",
         None => {
             let origin = text(ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
+            // Browsers send `Origin: null` for sandboxed pages. It has no host, so the request is
+            // refused.
             origin.is_some_and(|(_, host)| text(HOST.as_str()) == Some(host))
         }
     }
@@ -48,6 +50,7 @@ fn with_headers(mut answer: Response) -> Response {
         (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ] {
+        // An asset sets its own cache lifetime.
         // A live page sets its policy itself, with its nonce.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }

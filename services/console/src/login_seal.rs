@@ -65,6 +65,7 @@ impl LoginSeal {
             ends_ms: ends.unix_ms(),
             value,
         };
+        // NIST SP 800-38D allows 2^32 random nonces for one key, and this key ends with the process.
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce)?;
         // Cannot fail: our types have no maps with keys other than text.

@@ -252,6 +252,7 @@ impl OidcProvider {
             return Err(LoginRefusal::Foreign);
         }
         let flow = self.flow(COUNTS).await?;
+        // After `flow`, so that a login that waits for the metadata holds no permit.
         let call = self.call().await?;
         let answer = flow
             .exchange_code(AuthorizationCode::new(code))
@@ -295,6 +296,7 @@ impl OidcProvider {
         drop(call);
         // The standard does not require a nonce in a refreshed token.
         let claims = self.claims(&answer, |_: Option<&Nonce>| Ok(())).await?;
+        // OpenID Connect Core, section 12.2, requires issuer and subject of the first ID token.
         if read_identity(&claims)? != *known {
             return Err(LoginRefusal::Token("it is for somebody else".to_owned()));
         }
@@ -320,6 +322,7 @@ impl OidcProvider {
         let claims = match signed.claims(&verifier, nonce.clone()) {
             Ok(claims) => serde_json::to_value(claims),
             Err(_) => {
+                // `KEYS_COUNT` bounds how often forged tokens can cause this fetch.
                 let flow = self.flow(KEYS_COUNT).await?;
                 let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
                 let claims = signed.claims(&verifier, nonce);
@@ -360,6 +363,8 @@ impl OidcProvider {
         let metadata = self.metadata(counts).await?;
         let secret = ClientSecret::new(self.settings.client_secret.expose_secret().to_owned());
         let id = ClientId::new(self.settings.client_id.clone());
+        // Providers compare the address with the registered one as text, so a second slash would be
+        // another address.
         let back = format!("{}{BACK}", self.settings.public_url.trim_end_matches('/'));
         let back = RedirectUrl::new(back).map_err(|error| wrong(error.to_string()))?;
         Ok(OidcFlow::from_provider_metadata(metadata, id, Some(secret)).set_redirect_uri(back))

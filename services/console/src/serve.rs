@@ -39,6 +39,7 @@ pub async fn serve_console(
         over_tls,
         shutdown: shutdown.clone(),
     };
+    // Ready without a check of the API, because the pages show that the API is unreachable.
     health.set_ready(true);
     tracing::info!("console ready");
     http::serve_http(

@@ -104,6 +104,8 @@ impl<T> ExpiringTable<T> {
     }
 
     fn with<A>(&self, act: impl FnOnce(&mut HashMap<String, ExpiringValue<T>>) -> A) -> A {
+        // Each access leaves the table whole, so a panic of one request must not end the sessions of all
+        // people.
         act(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -57,6 +57,7 @@ pub(super) async fn of_many(
     let chosen = fields
         .iter()
         .filter(|(name, _)| name == "run")
+        // A page lists fewer runs than this, so a longer form is not from this console.
         .take(RunsQuery::MOST);
     let chosen = chosen.map(|(_, id)| id.parse::<RunId>());
     let chosen: Vec<RunId> = chosen

@@ -91,6 +91,7 @@ pub(super) async fn finish_provider_login(
         Err(refused) => return Ok(not_in(&state, &next, &refused)),
     };
     // A new login ends the former session of this browser.
+    // Only after success: a link from another site to this page must not log a person out.
     if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }

@@ -115,6 +115,8 @@ fn render_timeline(known: &RunWithJournal, all: bool, nonce: Option<&str>, path:
         false => known.journal.len().saturating_sub(SHOWN),
     };
     let start = known.start();
+    // The stream continues after the last entry of this page, so no entry is lost between page and
+    // stream.
     let after = known.journal.last();
     let after = after.map_or_else(String::new, |entry| format!("&after={}", entry.position));
     html! {

@@ -22,6 +22,7 @@ use crate::{
     timeline,
 };
 
+// nginx closes a connection without data after 60 s by default (proxy_read_timeout).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// State of the page that follows.
@@ -73,6 +74,7 @@ pub(super) async fn serve_events(
             let events = of_entry(&id, &entry, start).into_iter();
             stream::iter(events.map(Ok::<_, Infallible>))
         })
+        // Otherwise each open page would hold the shutdown until the drain limit of the listener.
         .take_until(state.shutdown.clone().cancelled_owned());
     let answer = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     // nginx would buffer the events otherwise.
