@@ -1,7 +1,7 @@
 //! The approval gate of a run: the steps by which facts open and close it. Everything that folds a journal for gates folds these steps,
 //! so that people are asked exactly about what ingest and the planner accept.
 
-use crate::{CommitId, Fact, OutboundId, ReportRequest, WaitCondition};
+use crate::{CommitId, Fact, OutboundAction, OutboundId, WaitCondition};
 
 /// Step of the approval gate by one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Fact {
                 Some(head) => GateStep::Asked {
                     head,
                     report: id,
-                    is_plan: matches!(request, ReportRequest::PlanProposed(_)),
+                    is_plan: matches!(request, OutboundAction::PlanProposed(_)),
                 },
                 None => GateStep::Unchanged,
             },

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck};
 use crate::{
     CallId, CodeSeed, CommitId, EffortEstimate, ExecutorWorkspace, GateDecision, ModelFault, ModelHint,
-    ModelReply, ModelRole, OutboundId, OutboundOutcome, PhaseOutput, RecordKind, ReportRequest,
+    ModelReply, ModelRole, OutboundAction, OutboundId, OutboundOutcome, PhaseOutput, RecordKind,
     RepositoryName, ReturnReason, RunFence, RunLimits, RunPhase, StopReason, StoredRecord, TicketLimits,
     TicketNews, Timestamp, ToolCall, ToolResult, Trigger, WaitCondition, WorkClass, WorkspaceSnapshot,
 };
@@ -304,7 +304,7 @@ pub enum Fact {
         /// Id of the report.
         id: OutboundId,
         /// The requested effects.
-        request: ReportRequest,
+        request: OutboundAction,
         /// The model's id of the tool call that the report answers, if any.
         answers: Option<String>,
     },

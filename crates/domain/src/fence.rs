@@ -62,5 +62,5 @@ fence! {
 fence! {
     /// Fence of the reporter that works on a ticket's reports. The ledger compares it. It is not comparable
     /// with a run fence.
-    ReportFence
+    ReporterFence
 }

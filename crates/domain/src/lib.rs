@@ -107,7 +107,7 @@ pub use criteria::acceptance_criteria;
 pub use fact::{Fact, JournalEntry};
 pub use failing_tests::list_failures;
 pub use failure::{FailureClass, classify_failure, fingerprint_failure};
-pub use fence::{FenceStamp, ReportFence, RunFence};
+pub use fence::{FenceStamp, ReporterFence, RunFence};
 pub use glob::is_path_covered;
 pub use handover::{
     ChangeDescription, ChangeDoubt, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
@@ -156,8 +156,8 @@ pub use record_format::{AnyRecord, RecordError, StoredRecord};
 pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
 pub use repair::RepairResult;
 pub use report::{
-    BranchPush, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled,
-    PushProposal, RehearsedEffects, ReportRequest,
+    BranchPush, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest,
+    OutboundSettled, PushProposal, RehearsedEffects,
 };
 pub use repository::RepositoryName;
 pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};

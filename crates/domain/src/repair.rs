@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, Fact, Job, JournalEntry, RepairEnd, ReportRequest, StopReason, Trigger, TriggerReason, report,
+    CommitId, Fact, Job, JournalEntry, OutboundAction, RepairEnd, StopReason, Trigger, TriggerReason, report,
 };
 
 /// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.
@@ -75,15 +75,15 @@ impl RepairResult {
         Some(())
     }
 
-    fn reported(&mut self, request: &ReportRequest) {
-        if let ReportRequest::ChecksRepaired(repaired) = request {
+    fn reported(&mut self, request: &OutboundAction) {
+        if let OutboundAction::ChecksRepaired(repaired) = request {
             self.strategy = Some(match repaired.strategy {
                 report::RepairStrategy::AutoFix if repaired.by.is_empty() => Self::AUTO_FIX.to_owned(),
                 report::RepairStrategy::AutoFix => repaired.by.join(", "),
                 report::RepairStrategy::Model => Self::MODEL.to_owned(),
             });
             (self.fixed, self.commit_sha) = (repaired.commit.is_some(), repaired.commit.clone());
-        } else if let ReportRequest::RerunChecks(_) = request {
+        } else if let OutboundAction::RerunChecks(_) = request {
             self.strategy = Some(Self::RERUN.to_owned());
         }
     }

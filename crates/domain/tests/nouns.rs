@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use domain::{
-    CommitId, FenceStamp, InstanceName, Job, Lane, PendingRun, ReportFence, RepositoryName, RunFence, RunId,
-    RunStatus, StopReason, TicketComment, TicketKey, TicketNews, TicketRow, Timestamp, TriggerReason,
+    CommitId, FenceStamp, InstanceName, Job, Lane, PendingRun, ReporterFence, RepositoryName, RunFence,
+    RunId, RunStatus, StopReason, TicketComment, TicketKey, TicketNews, TicketRow, Timestamp, TriggerReason,
 };
 use proptest::prelude::*;
 
@@ -298,7 +298,7 @@ fn run_and_report_fences_keep_their_parts() {
         delivered: 3,
     };
     assert_eq!(
-        (RunFence::from(stamp).stamp(), ReportFence::from(stamp).stamp()),
+        (RunFence::from(stamp).stamp(), ReporterFence::from(stamp).stamp()),
         (stamp, stamp)
     );
     assert_eq!(RunFence::new(1, 2, 3).to_string(), "1.2.3");

@@ -7,9 +7,9 @@ use std::{collections::BTreeSet, path::Path};
 
 use domain::{
     BranchRecord, CredentialEnds, EffortHistory, Fact, Job, JournalEntry, MaintenanceAnswer,
-    MaintenanceOrder, ModelHint, NewerRecord, OutboundCursor, OutboundOutcome, OutboundReceipt,
-    OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition, PullRequestAnswer,
-    PullRequestCall, PullRequestRecord, ReportRequest, RunOverview, RunStatus, SecretPlace, SkipReason,
+    MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome,
+    OutboundReceipt, OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition,
+    PullRequestAnswer, PullRequestCall, PullRequestRecord, RunOverview, RunStatus, SecretPlace, SkipReason,
     SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Trigger, TriggerReason, WaitCondition,
     record_format::{decode_stored_record, encode_stored_record},
 };
@@ -155,7 +155,7 @@ fn every_variant_has_a_stored_record() {
         ),
         (
             "request",
-            variants::<ReportRequest>(tagged("type")),
+            variants::<OutboundAction>(tagged("type")),
             tags(&reports, "/request/type"),
         ),
         (

@@ -17,7 +17,7 @@ mod settings;
 
 pub use acl::{RedisUser, render_acl};
 pub use budgets::{
-    BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, SharedBudgetReservation, SharedSharedBudgets,
+    BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudgets, SharedBudgetReservation,
 };
 pub use error::Error;
 pub use lease::{LeaseLost, RENEWALS, TicketLease};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
-use lease::{BudgetAccount, BudgetCall, BudgetRefusal, Settings, SharedSharedBudgets, TicketLeases};
+use lease::{BudgetAccount, BudgetCall, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
@@ -12,8 +12,8 @@ const HOUR_MS: i64 = 3_600_000;
 
 struct World {
     server: RedisServer,
-    first: SharedSharedBudgets,
-    second: SharedSharedBudgets,
+    first: RedisBudgets,
+    second: RedisBudgets,
 }
 
 impl World {
@@ -49,8 +49,8 @@ impl World {
     }
 }
 
-fn planner(server: &RedisServer) -> SharedSharedBudgets {
-    SharedSharedBudgets::new(&TicketLeases::open(&settings(server)).unwrap())
+fn planner(server: &RedisServer) -> RedisBudgets {
+    RedisBudgets::new(&TicketLeases::open(&settings(server)).unwrap())
 }
 
 fn settings(server: &RedisServer) -> Settings {
@@ -99,7 +99,7 @@ fn call(id: &str, tokens: u64) -> BudgetCall {
 }
 
 /// Used amount, as a call finds it that is too large for any account.
-async fn used(budgets: &SharedSharedBudgets, hour: i64) -> u64 {
+async fn used(budgets: &RedisBudgets, hour: i64) -> u64 {
     let probe = BudgetCall {
         now: at(hour),
         until: at(hour + 1),
@@ -283,7 +283,7 @@ async fn lease_user_may_handle_budgets() {
         password: Some("secret".into()),
         ..settings(&server)
     };
-    let budgets = SharedSharedBudgets::new(&TicketLeases::open(&settings).unwrap());
+    let budgets = RedisBudgets::new(&TicketLeases::open(&settings).unwrap());
     let rebuild = budgets.rebuild(LIMIT).await.unwrap().unwrap();
     assert!(rebuild.count("a", amount(1), day(10), at(0)).await.unwrap());
     assert!(rebuild.finish().await.unwrap());

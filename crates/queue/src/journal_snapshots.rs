@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{
-    Fact, JournalEntry, OutboundId, OutboundOutcome, PhaseOutput, ReportRequest, RepositoryName,
+    Fact, JournalEntry, OutboundAction, OutboundId, OutboundOutcome, PhaseOutput, RepositoryName,
     WorkspaceSnapshot,
 };
 
@@ -48,8 +48,8 @@ impl JournalSnapshots {
             Fact::WentBack { snapshot, .. } => run.take(None, snapshot),
             Fact::ReportRequested { id, request, .. } => {
                 let pack = match request {
-                    ReportRequest::PushBranch(push) => &push.pack,
-                    ReportRequest::DecisionNeeded(proposal) => &proposal.push.pack,
+                    OutboundAction::PushBranch(push) => &push.pack,
+                    OutboundAction::DecisionNeeded(proposal) => &proposal.push.pack,
                     _ => return false,
                 };
                 run.reported.push((id.clone(), pack.sha256.clone()));

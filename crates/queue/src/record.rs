@@ -1,6 +1,6 @@
 //! Records of keyed logs: triggers and reports.
 
-use domain::{FenceStamp, OutboundRequest, ReportFence, RunFence, StoredRecord, TicketKey, Trigger};
+use domain::{FenceStamp, OutboundRequest, ReporterFence, RunFence, StoredRecord, TicketKey, Trigger};
 
 /// Record of a keyed log.
 pub trait KeyedRecord: StoredRecord + Send + Sync + 'static {
@@ -23,7 +23,7 @@ impl KeyedRecord for Trigger {
 }
 
 impl KeyedRecord for OutboundRequest {
-    type Fence = ReportFence;
+    type Fence = ReporterFence;
     fn ticket(&self) -> &TicketKey {
         &self.ticket
     }

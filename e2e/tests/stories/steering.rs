@@ -1,7 +1,7 @@
 //! Steering by users: decisions at the gate, stops.
 
 use domain::{
-    DecisionVerdict, Fact, OutboundOutcome, OutboundReceipt, ReportRequest, RunId, StopReason, TicketKey,
+    DecisionVerdict, Fact, OutboundAction, OutboundOutcome, OutboundReceipt, RunId, StopReason, TicketKey,
     WaitCondition, report,
 };
 use e2e::{Options, TestWorld};
@@ -69,7 +69,7 @@ async fn plan_approval_precedes_any_work() {
     let journal = world.client.journal(&run).await.unwrap();
     let asked = journal.iter().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
-            request: ReportRequest::PlanProposed(report::PlanProposed { id, .. }),
+            request: OutboundAction::PlanProposed(report::PlanProposed { id, .. }),
             ..
         } => Some(id.short().to_owned()),
         _ => None,

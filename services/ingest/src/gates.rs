@@ -147,7 +147,7 @@ pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> 
 
 #[cfg(test)]
 mod tests {
-    use domain::{OutboundReceipt, ReportRequest, RunFence, RunOverview, Timestamp, report};
+    use domain::{OutboundAction, OutboundReceipt, RunFence, RunOverview, Timestamp, report};
     use proptest::prelude::*;
 
     use super::*;
@@ -167,7 +167,7 @@ mod tests {
         let run: RunId = "jira:ENG-1@1".parse().unwrap();
         Fact::ReportRequested {
             id: run.call(2).into(),
-            request: ReportRequest::PlanProposed(report::PlanProposed {
+            request: OutboundAction::PlanProposed(report::PlanProposed {
                 repository: "acme/shop".parse().unwrap(),
                 id: "a".repeat(40).parse().unwrap(),
                 plan: Box::default(),

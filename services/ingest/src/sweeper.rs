@@ -344,7 +344,7 @@ mod tests {
             fence: domain::RunFence::default(),
             at: Timestamp::default(),
             progress: None,
-            request: domain::ReportRequest::WorkStarted(domain::report::WorkStarted {
+            request: domain::OutboundAction::WorkStarted(domain::report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
                 begun: domain::report::WorkOrigin::default(),

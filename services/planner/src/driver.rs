@@ -9,8 +9,8 @@ mod recovery;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, CommitId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundId, OutboundRequest,
-    ReportRequest, RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
+    CallId, CommitId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundAction, OutboundId,
+    OutboundRequest, RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -131,7 +131,7 @@ impl RunDriver {
         state: &PlannerRunState,
         fence: RunFence,
         id: OutboundId,
-        request: ReportRequest,
+        request: OutboundAction,
         at: Timestamp,
     ) -> Result<StepOutcome, TicketError> {
         let run = state.run.clone();

@@ -51,7 +51,7 @@ pub(crate) async fn build_worker(
     let executors = ExecutorFleet::start(config.planner.clone(), signer, dial, forwarder, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     tokio::spawn(PoolKeeper::new(&queue, Arc::clone(&executors)).run(shutdown.clone()));
-    let budgets = SharedBudgets::new(lease::SharedSharedBudgets::new(&leases), &config.planner.budget);
+    let budgets = SharedBudgets::new(lease::RedisBudgets::new(&leases), &config.planner.budget);
     let budgets = Arc::new(budgets);
     let (keeper, kept, until) = (Arc::clone(&budgets), queue.clone(), shutdown.clone());
     tokio::spawn(async move { keeper.keep(kept, until).await });

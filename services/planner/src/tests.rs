@@ -15,8 +15,8 @@ mod unreadable;
 use std::time::Duration;
 
 use domain::{
-    Fact, Job, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled, PullRequestRef,
-    ReportRequest, RunStatus, StopReason, TicketRow, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    Fact, Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled,
+    PullRequestRef, RunStatus, StopReason, TicketRow, Trigger, TriggerChannel, TriggerKey, TriggerReason,
     report,
 };
 use futures::StreamExt as _;
@@ -239,11 +239,11 @@ async fn settle_reports(queue: Queue) {
 
 fn settled(report: &OutboundRequest) -> Option<Trigger> {
     let receipt = match &report.request {
-        ReportRequest::PushBranch(push) => OutboundReceipt::Pushed {
+        OutboundAction::PushBranch(push) => OutboundReceipt::Pushed {
             branch: push.branch.clone(),
             head: push.head.clone(),
         },
-        ReportRequest::OpenPullRequest(report::PullRequestOpening {
+        OutboundAction::OpenPullRequest(report::PullRequestOpening {
             repository, branch, ..
         }) => OutboundReceipt::PullRequestOpened(PullRequestRef {
             repository: repository.clone(),
@@ -558,7 +558,7 @@ async fn crashing_ticket_is_quarantined_until_retry() {
     assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
     let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
     let told =
-        |(_, report): &&(u64, OutboundRequest)| matches!(report.request, ReportRequest::Quarantined(_));
+        |(_, report): &&(u64, OutboundRequest)| matches!(report.request, OutboundAction::Quarantined(_));
     assert_eq!(reports.iter().filter(told).count(), 1);
     world.trigger("comment:9", TriggerReason::RetryRequested).await;
     let row = world.finished(1).await;

@@ -1,7 +1,7 @@
 //! The board of a ticket: the content of its status comment, and the comments that are checked again for duplicates.
 
 use domain::{
-    Dollars, Job, OutboundId, RecordKind, ReportFence, RunId, RunPhase, StoredRecord, Timestamp,
+    Dollars, Job, OutboundId, RecordKind, ReporterFence, RunId, RunPhase, StoredRecord, Timestamp,
     report::JobProgress,
 };
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const MAX_ENTRIES: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StatusBoard {
     /// Fence of the last writer.
-    pub(crate) fence: ReportFence,
+    pub(crate) fence: ReporterFence,
     /// Entries of the comment, newest first.
     pub(crate) entries: Vec<BoardEntry>,
     /// Time at which work on the ticket started last.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{
-    FenceStamp, Job, OutboundRequest, ReportFence, ReportRequest, RunFence, RunId, SkipReason, TicketKey,
+    FenceStamp, Job, OutboundAction, OutboundRequest, ReporterFence, RunFence, RunId, SkipReason, TicketKey,
     report,
 };
 use queue::Queue;
@@ -117,7 +117,7 @@ impl Scene {
     }
 }
 
-fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> OutboundRequest {
+fn report(ticket: &TicketKey, position: u64, request: OutboundAction) -> OutboundRequest {
     let run = RunId::new(ticket.clone(), 1);
     OutboundRequest {
         id: run.call(position).into(),
@@ -130,7 +130,7 @@ fn report(ticket: &TicketKey, position: u64, request: ReportRequest) -> Outbound
     }
 }
 
-fn fence(sequence: u64) -> ReportFence {
+fn fence(sequence: u64) -> ReporterFence {
     FenceStamp {
         epoch: 1,
         sequence,
@@ -159,7 +159,7 @@ async fn until_waits<F: Future + Unpin>(future: &mut F, times: usize) -> Option<
 async fn performed(
     performer: &ReportPerformer,
     report: &OutboundRequest,
-    fence: ReportFence,
+    fence: ReporterFence,
 ) -> PerformedReport {
     for _ in 0..50 {
         match Box::pin(performer.perform(report, fence, AttemptKind::More)).await {
@@ -203,14 +203,14 @@ async fn frozen_and_overtaken_reporter_leaves_no_double() {
         let started = report(
             &ticket,
             2,
-            ReportRequest::WorkStarted(report::WorkStarted {
+            OutboundAction::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
                 begun: report::WorkOrigin::default(),
             }),
         );
         let label = "later".to_owned();
-        let skipped = report(&ticket, 4, ReportRequest::Skipped(SkipReason::Label { label }));
+        let skipped = report(&ticket, 4, OutboundAction::Skipped(SkipReason::Label { label }));
         let mut first = Box::pin(frozen.perform(&started, fence(1), AttemptKind::More));
         let ended = until_waits(&mut first, frozen_at).await;
         times_frozen += u32::from(ended.is_none());
@@ -244,10 +244,10 @@ async fn older_fence_is_refused_before_any_write() {
     let label = || SkipReason::Label {
         label: "later".into(),
     };
-    let first = report(&ticket, 2, ReportRequest::Skipped(label()));
+    let first = report(&ticket, 2, OutboundAction::Skipped(label()));
     performed(&newer, &first, fence(2)).await;
     let before = scene.jira.requests().len();
-    let second = report(&ticket, 4, ReportRequest::Skipped(label()));
+    let second = report(&ticket, 4, OutboundAction::Skipped(label()));
     let refused = older.perform(&second, fence(1), AttemptKind::More).await;
     assert!(
         matches!(refused, Err(EffectError::Ledger(ledger::Error::Superseded))),

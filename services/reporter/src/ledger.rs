@@ -1,8 +1,8 @@
 //! The ledger: attempts and receipts of effects, and the progress of each ticket's reports.
 
 use domain::{
-    OutboundCursor as Cursor, OutboundId, OutboundOutcome, RecordKind, ReportFence, StoredRecord, TicketKey,
-    Timestamp,
+    OutboundCursor as Cursor, OutboundId, OutboundOutcome, RecordKind, ReporterFence, StoredRecord,
+    TicketKey, Timestamp,
 };
 use queue::{
     DeadLetter, DeadLetters, FoundValue, KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable,
@@ -43,7 +43,7 @@ pub(crate) struct EffectRecord {
     /// Start of the attempt whose outcome is unknown; absent: no attempt is outstanding.
     pub(crate) intent_at: Option<Timestamp>,
     /// Fence of the attempt.
-    pub(crate) fence: ReportFence,
+    pub(crate) fence: ReporterFence,
     /// Number of attempts.
     pub(crate) attempts: u32,
     /// Result of the effect. If present, the effect is never performed again.
@@ -69,7 +69,7 @@ pub(crate) struct EffectIntent {
     key: RecordKey,
     /// Kind of the effect, for failpoints.
     kind: String,
-    fence: ReportFence,
+    fence: ReporterFence,
     last: Option<TableRevision>,
     /// Number of earlier attempts.
     pub(crate) attempts: u32,
@@ -100,7 +100,7 @@ pub(crate) struct EffectLedger {
 
 /// Returns the number of consecutive crashes at the next report. It increases if the previous reporter did not return
 /// the same token.
-fn count_crashes(known: &Cursor, fence: ReportFence) -> u32 {
+fn count_crashes(known: &Cursor, fence: ReporterFence) -> u32 {
     let (before, now) = (known.fence.stamp(), fence.stamp());
     let is_same_token = (before.epoch, before.sequence) == (now.epoch, now.sequence);
     // A higher delivery count of the same token means that the previous holder neither acked nor returned it.
@@ -175,7 +175,7 @@ impl EffectLedger {
         &self,
         ticket: &TicketKey,
         id: &str,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<EffectClaim, Error> {
         let new = |last, attempts, open_since| EffectIntent {
             key: key_of(ticket, id),
@@ -244,7 +244,7 @@ impl EffectLedger {
         &self,
         ticket: &TicketKey,
         id: &str,
-        fence: ReportFence,
+        fence: ReporterFence,
         receipt: Option<EffectOutput>,
     ) -> Result<(), Error> {
         let key = key_of(ticket, id);
@@ -273,7 +273,7 @@ impl EffectLedger {
     pub(crate) async fn board(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<(StatusBoard, Option<TableRevision>), Error> {
         match self.read(&self.boards, &RecordKey::board(ticket)).await? {
             LedgerRow::Row(board, _) if board.fence > fence => Err(Error::Superseded),
@@ -311,7 +311,7 @@ impl EffectLedger {
     pub(crate) async fn take_cursor(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<(Cursor, TableRevision), Error> {
         let key = RecordKey::cursor(ticket);
         let (known, last) = match self.read(&self.cursors, &key).await? {
@@ -347,7 +347,7 @@ impl EffectLedger {
     }
 
     /// Returns the fence of the last reporter that took the ticket's cursor.
-    pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
+    pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReporterFence>, Error> {
         let known = self.read(&self.cursors, &RecordKey::cursor(ticket)).await?;
         Ok(known.row().map(|cursor| cursor.fence))
     }

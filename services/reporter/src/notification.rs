@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use domain::{ReportFence, RepositoryName, RepositoryRules, TicketKey, Timestamp, cause::format_error_chain};
+use domain::{
+    ReporterFence, RepositoryName, RepositoryRules, TicketKey, Timestamp, cause::format_error_chain,
+};
 
 use crate::{
     board::{BoardEntry, StatusBoard},
@@ -26,7 +28,7 @@ impl ReportPerformer {
         asked: &EffectContext<'_>,
         thread: &CommentThread,
         effect: &dyn OutboundEffect,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let (ticket, request) = (&asked.report.ticket, &asked.report.request);
         let again = asked.rules.map_or_else(
@@ -120,7 +122,7 @@ impl ReportPerformer {
         asked: &EffectContext<'_>,
         (event, repository): (&RoundEvent, Option<&RepositoryName>),
         effect: &dyn OutboundEffect,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.made, event);
@@ -168,7 +170,7 @@ impl ReportPerformer {
         asked: &EffectContext<'_>,
         thread: &CommentThread,
         effect: &dyn OutboundEffect,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
@@ -230,7 +232,7 @@ impl ReportPerformer {
     pub(crate) async fn tidy(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<Option<Duration>, EffectError> {
         // Reads the board with the fence first: a reporter without the ticket must delete nothing.
         let (board, _) = self.ledger.board(ticket, fence).await?;
@@ -259,7 +261,7 @@ impl ReportPerformer {
     async fn keep_oldest(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
         marker: &str,
         same: &[&str],
     ) -> Result<(), EffectError> {
@@ -299,7 +301,7 @@ impl ReportPerformer {
     async fn change_board(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
         change: impl FnOnce(&mut StatusBoard),
     ) -> Result<StatusBoard, EffectError> {
         let (mut board, last) = self.ledger.board(ticket, fence).await?;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::{RulesBook, RulesStore};
-use domain::{OutboundOutcome, OutboundRequest, ReportFence, RepositoryRules, cause::format_error_chain};
+use domain::{OutboundOutcome, OutboundRequest, ReporterFence, RepositoryRules, cause::format_error_chain};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ impl ReportPerformer {
     pub(crate) async fn perform(
         &self,
         report: &OutboundRequest,
-        fence: ReportFence,
+        fence: ReporterFence,
         patience: AttemptKind,
     ) -> Result<PerformedReport, EffectError> {
         // One book for the whole report: a reload in between must not give two effects different rules.
@@ -148,7 +148,7 @@ impl ReportPerformer {
         &self,
         asked: &EffectContext<'_>,
         effect: &dyn OutboundEffect,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<EffectOutput, EffectError> {
         let started = Instant::now();
         // Boxed, because the compiler limits the depth of nested future types.
@@ -174,7 +174,7 @@ impl ReportPerformer {
         &self,
         asked: &EffectContext<'_>,
         effect: &dyn OutboundEffect,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         // The last line of defense: no effect runs without its own clearance.
         if !asked.cleared.covers(effect) {
@@ -364,7 +364,7 @@ pub(crate) fn describe_failure(outcome: &OutboundOutcome) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, ReportRequest, RunId, TicketKey, report};
+    use domain::{Job, OutboundAction, RunId, TicketKey, report};
 
     use super::*;
     use crate::effect_error::WritingAccount;
@@ -379,7 +379,7 @@ mod tests {
             fence: domain::RunFence::default(),
             at: domain::Timestamp::default(),
             progress: None,
-            request: ReportRequest::WorkStarted(report::WorkStarted {
+            request: OutboundAction::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: repository.parse().unwrap(),
                 begun: report::WorkOrigin::default(),

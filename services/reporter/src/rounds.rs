@@ -1,8 +1,8 @@
 //! Rounds of work on a ticket's pull request, for display. They are derived from reports, and no decision uses them.
 
 use domain::{
-    CommitId, Dollars, Job, OutboundRequest, PullRequestRef, ReportRequest, RepositoryName, RunId, Timestamp,
-    report::JobProgress, report::WorkOrigin,
+    CommitId, Dollars, Job, OutboundAction, OutboundRequest, PullRequestRef, RepositoryName, RunId,
+    Timestamp, report::JobProgress, report::WorkOrigin,
 };
 use serde::{Deserialize, Serialize};
 
@@ -273,8 +273,8 @@ impl WorkRounds {
 }
 
 /// Returns a progress for the report of a person's push, which has none.
-fn of_others(request: &ReportRequest) -> Option<JobProgress> {
-    matches!(request, ReportRequest::PushedByOthers(_)).then_some(JobProgress {
+fn of_others(request: &OutboundAction) -> Option<JobProgress> {
+    matches!(request, OutboundAction::PushedByOthers(_)).then_some(JobProgress {
         clone_percent: None,
         job: Job::BackToDraft,
         phase: None,

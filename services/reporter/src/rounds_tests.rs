@@ -22,7 +22,7 @@ fn report(run: u64, position: u64, job: Job) -> OutboundRequest {
             phase: None,
             cost: Some(Dollars::from_micros(position * 10_000)),
         }),
-        request: ReportRequest::Progressed(ProgressUpdate {}),
+        request: OutboundAction::Progressed(ProgressUpdate {}),
     }
 }
 
@@ -251,7 +251,7 @@ fn push_by_others_is_a_round() {
     );
     let theirs = OutboundRequest {
         progress: None,
-        request: ReportRequest::PushedByOthers(domain::report::PushedByOthers {
+        request: OutboundAction::PushedByOthers(domain::report::PushedByOthers {
             pull_request: PullRequestRef {
                 repository: "acme/shop".parse().unwrap(),
                 number: 9,

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    OutboundCursor as Cursor, OutboundId, OutboundOutcome, OutboundRefusal, OutboundRequest, OutboundSettled,
-    RecordKind, ReportFence, ReportRequest, RunFence, RunId, TicketKey, Trigger, TriggerChannel, TriggerKey,
-    TriggerReason, cause::format_error_chain, report,
+    OutboundAction, OutboundCursor as Cursor, OutboundId, OutboundOutcome, OutboundRefusal, OutboundRequest,
+    OutboundSettled, RecordKind, ReporterFence, RunFence, RunId, TicketKey, Trigger, TriggerChannel,
+    TriggerKey, TriggerReason, cause::format_error_chain, report,
 };
 use queue::{DeadLetter, Queue, TableRevision, UnreadableRecord, WakeupToken};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -144,7 +144,7 @@ impl ReportWorker {
     async fn work_off(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
     ) -> Result<(u64, Option<Duration>), EffectError> {
         let (settled_to, is_tidy_poison) = Box::pin(self.settle_all(ticket, fence)).await?;
         // The cursor counts crashes, and no report is left. So only the tidying can have ended those
@@ -200,7 +200,7 @@ impl ReportWorker {
 
     /// Settles all reports after the ticket's cursor. Returns the last settled sequence, and true if reporters crash
     /// without a report to settle.
-    async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<(u64, bool), EffectError> {
+    async fn settle_all(&self, ticket: &TicketKey, fence: ReporterFence) -> Result<(u64, bool), EffectError> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
         let settled = self
             .settle_after(ticket, fence, (&mut cursor, &mut revision))
@@ -218,7 +218,7 @@ impl ReportWorker {
     async fn settle_after(
         &self,
         ticket: &TicketKey,
-        fence: ReportFence,
+        fence: ReporterFence,
         (cursor, revision): (&mut Cursor, &mut TableRevision),
     ) -> Result<(u64, bool), EffectError> {
         loop {
@@ -263,7 +263,7 @@ impl ReportWorker {
     async fn settle(
         &self,
         report: &OutboundRequest,
-        fence: ReportFence,
+        fence: ReporterFence,
         cursor: &mut Cursor,
     ) -> Result<(), EffectError> {
         let started = tokio::time::Instant::now();
@@ -306,9 +306,9 @@ impl ReportWorker {
         // skips both.
         self.bury(report, detail.clone()).await?;
         // A notice about a notice that crashes would never end.
-        if !matches!(report.request, ReportRequest::Unreadable(_)) {
+        if !matches!(report.request, OutboundAction::Unreadable(_)) {
             let id = report.id.poison();
-            let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
+            let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
                 what: RecordKind::Report,
                 is_poison: true,
             });
@@ -358,7 +358,7 @@ impl ReportWorker {
         // The id follows from the sequence, so the log refuses the notice of a repeated delivery.
         let id = OutboundId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
-        let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
+        let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
             what,
             is_poison: false,
         });
@@ -377,7 +377,7 @@ impl ReportWorker {
     async fn until_performed(
         &self,
         report: &OutboundRequest,
-        fence: ReportFence,
+        fence: ReporterFence,
         cursor: &mut Cursor,
     ) -> Result<PerformedReport, EffectError> {
         let mut patience = AttemptKind::More;

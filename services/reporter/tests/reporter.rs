@@ -23,8 +23,8 @@ mod unchecked;
 use std::time::Duration;
 
 use domain::{
-    AnyRecord, BranchRecord, Job, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
-    PullRequestRef, PullRequestStatus, ReportRequest, SkipReason, TicketKey, report,
+    AnyRecord, BranchRecord, Job, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt,
+    OutboundRequest, PullRequestRef, PullRequestStatus, SkipReason, TicketKey, report,
 };
 use queue::{KeyValueBucket, RecordKey};
 use rig::{Rig, git, try_git};
@@ -32,16 +32,16 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use testkit::{ServiceFault, jira, poll_until};
 
-fn started() -> ReportRequest {
-    ReportRequest::WorkStarted(report::WorkStarted {
+fn started() -> OutboundAction {
+    OutboundAction::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
         begun: report::WorkOrigin::default(),
     })
 }
 
-fn draft_of(branch: &str) -> ReportRequest {
-    ReportRequest::OpenPullRequest(report::PullRequestOpening {
+fn draft_of(branch: &str) -> OutboundAction {
+    OutboundAction::OpenPullRequest(report::PullRequestOpening {
         repository: "acme/shop".parse().unwrap(),
         branch: branch.to_owned(),
         base_branch: "main".to_owned(),
@@ -67,7 +67,7 @@ async fn ticket_is_carried_to_done_only_once() {
         .await;
     let (branch, head) = (push.branch.clone(), push.head.clone());
     let work = rig.report(2, started());
-    let pushed = rig.report(4, ReportRequest::PushBranch(push));
+    let pushed = rig.report(4, OutboundAction::PushBranch(push));
     let opened = rig.report(6, draft_of(&branch));
     assert_eq!(
         rig.settled(&work).await,
@@ -83,7 +83,7 @@ async fn ticket_is_carried_to_done_only_once() {
     else {
         panic!("not opened")
     };
-    let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
+    let passed = OutboundAction::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request.clone(),
         head,
         page: String::new(),
@@ -96,7 +96,7 @@ async fn ticket_is_carried_to_done_only_once() {
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let merged = rig.report(
         10,
-        ReportRequest::Merged(report::PullRequestMerged {
+        OutboundAction::Merged(report::PullRequestMerged {
             pull_request: pull_request.clone(),
             by: "ann".into(),
         }),
@@ -224,7 +224,9 @@ async fn change_against_policy_is_never_pushed() {
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
         .await;
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     assert!(
         refusal(&outcome).contains(".github/workflows/ci.yml"),
         "{outcome:?}"
@@ -233,7 +235,9 @@ async fn change_against_policy_is_never_pushed() {
     // The whole change and its one commit both contain it; it is reported once.
     let token = format!("t = 'ghp_{}'\n", "a1B2c3D4e5".repeat(4));
     let push = rig.change("fix/ENG-1-token", &[("settings.py", &token)]).await;
-    let outcome = rig.settled(&rig.report(3, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(3, OutboundAction::PushBranch(push)))
+        .await;
     assert_eq!(refusal(&outcome).matches("settings.py").count(), 1, "{outcome:?}");
 
     let mut push = rig
@@ -241,7 +245,7 @@ async fn change_against_policy_is_never_pushed() {
         .await;
     push.branch = "fix/ENG-2-totals".to_owned();
     let outcome = rig
-        .settled(&rig.report(4, ReportRequest::PushBranch(push.clone())))
+        .settled(&rig.report(4, OutboundAction::PushBranch(push.clone())))
         .await;
     assert!(refusal(&outcome).contains("ENG-1"), "{outcome:?}");
 
@@ -255,7 +259,9 @@ async fn change_against_policy_is_never_pushed() {
         pull_request: None,
     };
     rig.queue.branches().put(&other, None).await.unwrap();
-    let outcome = rig.settled(&rig.report(6, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(6, OutboundAction::PushBranch(push)))
+        .await;
     assert!(refusal(&outcome).contains("ENG-77"), "{outcome:?}");
 
     let branches: Vec<String> = rig.github.branches("acme/shop").into_keys().collect();
@@ -270,12 +276,13 @@ async fn draft_with_moved_head_stays_draft() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     let base = push.base.clone();
-    rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let outcome = rig.settled(&rig.report(4, draft_of("fix/ENG-1-totals"))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = outcome else {
         panic!("{outcome:?}")
     };
-    let request = ReportRequest::ChecksPassed(report::ChecksPassed {
+    let request = OutboundAction::ChecksPassed(report::ChecksPassed {
         pull_request,
         head: base,
         page: String::new(),
@@ -295,7 +302,7 @@ async fn notice_is_written_or_dead_lettered() {
         ticket,
         ..rig.report(
             0,
-            ReportRequest::Skipped(SkipReason::Label {
+            OutboundAction::Skipped(SkipReason::Label {
                 label: "skip-dispatch".into(),
             }),
         )
@@ -344,7 +351,7 @@ async fn failed_checks_are_named_and_draft_stays() {
         log: String::new(),
     };
     let head = "a".repeat(40).parse().unwrap();
-    let request = ReportRequest::ChecksFailed(report::ChecksFailed {
+    let request = OutboundAction::ChecksFailed(report::ChecksFailed {
         pull_request,
         head,
         failed: vec![failed],

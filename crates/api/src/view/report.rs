@@ -1,10 +1,10 @@
 //! Lines about reports: requests, outcomes and returns.
 
-use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, ReturnReason};
+use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, ReturnReason};
 
 use super::{Tone, Who, line::TimelineLine};
 
-pub(super) fn render_request(request: &ReportRequest) -> TimelineLine {
+pub(super) fn render_request(request: &OutboundAction) -> TimelineLine {
     TimelineLine::new(Who::Planner, format!("asks: {}", request.summary())).tone(Tone::Soft)
 }
 

@@ -17,7 +17,7 @@ pub use pull_requests::{
     RepairStrategy, ReviewAddressed, WorkDelivered,
 };
 pub use reminders::{ChecksRerun, ReviewAwaited};
-pub use requests::{RehearsalRequest, ReportRequest};
+pub use requests::{OutboundAction, RehearsalRequest};
 pub use tickets::{
     CostReply, EffortForecast, FailedCommit, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
     RetryScheduled, RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkOrigin, WorkStarted,
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ChangeDescription, CommitId, ObjectRef, OutboundId, OutboundRefusal, PullRequestRef, RecordKind,
-    ReportFence, RepositoryName, RunFence, RunId, ScopeInputs, StoredRecord, TicketKey, Timestamp,
+    ReporterFence, RepositoryName, RunFence, RunId, ScopeInputs, StoredRecord, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.
@@ -50,7 +50,7 @@ pub struct OutboundRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<JobProgress>,
     /// The requested effects.
-    pub request: ReportRequest,
+    pub request: OutboundAction,
 }
 
 impl StoredRecord for OutboundRequest {
@@ -64,7 +64,7 @@ impl OutboundRequest {
         ticket: TicketKey,
         fence: RunFence,
         at: Timestamp,
-        request: ReportRequest,
+        request: OutboundAction,
     ) -> Self {
         Self {
             id,
@@ -85,7 +85,7 @@ pub struct OutboundCursor {
     /// Stream sequence of the last settled report.
     pub sequence: u64,
     /// Fence of the reporter that wrote it.
-    pub fence: ReportFence,
+    pub fence: ReporterFence,
     /// Number of failed attempts for the next report.
     #[serde(default)]
     pub tries: u32,

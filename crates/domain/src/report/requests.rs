@@ -27,11 +27,11 @@ macro_rules! requests {
         /// Effects that a planner requests from the reporter.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        pub enum ReportRequest {
+        pub enum OutboundAction {
             $($(#[$doc])* $variant($type),)+
         }
 
-        impl ReportRequest {
+        impl OutboundAction {
             fn as_request(&self) -> &dyn RequestProperties {
                 match self {
                     $(Self::$variant(request) => request,)+
@@ -39,7 +39,7 @@ macro_rules! requests {
             }
         }
 
-        $(impl From<$type> for ReportRequest {
+        $(impl From<$type> for OutboundAction {
             fn from(request: $type) -> Self {
                 Self::$variant(request)
             }
@@ -120,7 +120,7 @@ requests! {
     Skipped(SkipReason),
 }
 
-impl ReportRequest {
+impl OutboundAction {
     /// The repository whose rules govern it; absent: the ticket's.
     pub fn repository(&self) -> Option<&RepositoryName> {
         self.as_request().repository()
@@ -150,7 +150,7 @@ pub struct RehearsalRequest {
     /// The repository whose rules govern them.
     pub repository: RepositoryName,
     /// What would be asked for, with what stands for a model's answers and for commits.
-    pub requests: Vec<ReportRequest>,
+    pub requests: Vec<OutboundAction>,
 }
 
 impl RequestProperties for RehearsalRequest {

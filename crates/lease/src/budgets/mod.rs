@@ -86,14 +86,14 @@ pub struct SharedBudgetReservation {
 
 /// Budgets that planners share. Cheap to clone.
 #[derive(Clone)]
-pub struct SharedSharedBudgets {
+pub struct RedisBudgets {
     store: BudgetStore,
     book: Arc<Mutex<LocalBudgets>>,
     /// Notified when amounts of the server are found to be incomplete.
     lost: Arc<Notify>,
 }
 
-impl SharedSharedBudgets {
+impl RedisBudgets {
     /// Creates budgets on the connection of the leases.
     pub fn new(leases: &TicketLeases) -> Self {
         Self {

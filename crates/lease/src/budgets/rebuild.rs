@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{SpendAmount, Timestamp};
 
 use super::{
-    BudgetAccount, SharedSharedBudgets,
+    BudgetAccount, RedisBudgets,
     local_budgets::UnsentSettlement,
     store::{BudgetStore, SettledCallPolicy, SettlementOutcome},
 };
@@ -18,7 +18,7 @@ pub struct BudgetRebuild {
     generation: String,
 }
 
-impl SharedSharedBudgets {
+impl RedisBudgets {
     /// Waits until a planner of this process finds the server's amounts incomplete.
     pub async fn lost(&self) {
         self.lost.notified().await;

@@ -47,7 +47,7 @@ struct SharedLimitsState {
 
 impl fmt::Debug for SharedLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limits").finish_non_exhaustive()
+        f.debug_struct("RedisLimits").finish_non_exhaustive()
     }
 }
 

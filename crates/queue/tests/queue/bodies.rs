@@ -125,7 +125,7 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     };
     world.queue.journal().append(&run(1), 0, &entry).await.unwrap();
     let mut asked = report(&ticket(1), 5);
-    asked.request = domain::ReportRequest::PushBranch(domain::BranchPush {
+    asked.request = domain::OutboundAction::PushBranch(domain::BranchPush {
         scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/x".to_owned(),

@@ -113,7 +113,7 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> OutboundRequest {
         fence: RunFence::new(1, 1, 1),
         at: Timestamp::from_unix_ms(1_790_000_000_000),
         progress: None,
-        request: domain::ReportRequest::WorkStarted(report::WorkStarted {
+        request: domain::OutboundAction::WorkStarted(report::WorkStarted {
             job: domain::Job::Implement,
             repository: "acme/shop".parse().unwrap(),
             begun: report::WorkOrigin::default(),

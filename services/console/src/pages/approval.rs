@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use domain::{ChangePlan, CommitId, DecisionVerdict, Fact, JournalEntry, ReportRequest};
+use domain::{ChangePlan, CommitId, DecisionVerdict, Fact, JournalEntry, OutboundAction};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -90,7 +90,7 @@ pub(super) async fn submit_decision(
 fn find_proposed_plan(journal: &[JournalEntry], asked: &CommitId) -> Option<Box<ChangePlan>> {
     journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
-            request: ReportRequest::PlanProposed(proposed),
+            request: OutboundAction::PlanProposed(proposed),
             ..
         } if proposed.id == *asked => Some(proposed.plan.clone()),
         _ => None,

@@ -1022,7 +1022,7 @@ async fn decision_is_accepted_once_while_waiting() {
         1,
         Fact::ReportRequested {
             id: id.clone(),
-            request: domain::ReportRequest::DecisionNeeded(domain::PushProposal {
+            request: domain::OutboundAction::DecisionNeeded(domain::PushProposal {
                 push,
                 description: None,
             }),
@@ -1141,7 +1141,7 @@ async fn decision_requires_shown_commit() {
         },
         Fact::ReportRequested {
             id: id.clone(),
-            request: domain::ReportRequest::DecisionNeeded(domain::PushProposal {
+            request: domain::OutboundAction::DecisionNeeded(domain::PushProposal {
                 push,
                 description: None,
             }),
@@ -1413,7 +1413,7 @@ async fn sweeper_wakes_report_until_settled() {
         fence: domain::RunFence::default(),
         at: domain::Timestamp::default(),
         progress: None,
-        request: domain::ReportRequest::WorkStarted(report::WorkStarted {
+        request: domain::OutboundAction::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: "acme/shop".parse().unwrap(),
             begun: report::WorkOrigin::default(),

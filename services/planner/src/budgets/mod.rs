@@ -20,7 +20,7 @@ const SLACK: Duration = Duration::from_secs(60);
 
 /// Shared budgets with the limits that the settings give to repositories and organizations.
 pub(crate) struct SharedBudgets {
-    store: lease::SharedSharedBudgets,
+    store: lease::RedisBudgets,
     repository: PeriodSettings,
     organization: PeriodSettings,
 }
@@ -48,7 +48,7 @@ struct BudgetOwner {
 }
 
 impl SharedBudgets {
-    pub(crate) fn new(store: lease::SharedSharedBudgets, settings: &BudgetSettings) -> Self {
+    pub(crate) fn new(store: lease::RedisBudgets, settings: &BudgetSettings) -> Self {
         Self {
             store,
             repository: settings.repository,

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use domain::{
-    CallId, Dollars, OutboundId, OutboundRequest, ReportRequest, RunFence,
+    CallId, Dollars, OutboundAction, OutboundId, OutboundRequest, RunFence,
     report::{JobProgress, ProgressUpdate},
 };
 
@@ -31,7 +31,7 @@ fn first_call_of_dialog<'a>(action: &'a RunAction, state: &PlannerRunState) -> O
         return None;
     };
     let first = state.dialog()?.turns.first()?;
-    let is_announced = |request: &ReportRequest| matches!(request, ReportRequest::WorkStarted(_));
+    let is_announced = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
     (first.id == *id && state.last_report(is_announced).is_some()).then_some(id)
 }
 
@@ -56,7 +56,7 @@ impl RunDriver {
                 state.run.ticket().clone(),
                 fence,
                 bootstrap::read_wall_clock(),
-                ReportRequest::Progressed(ProgressUpdate {}),
+                OutboundAction::Progressed(ProgressUpdate {}),
             )
         };
         Ok(self.queue.reports().append(&report).await.map(drop)?)
@@ -79,7 +79,7 @@ impl RunDriver {
                 state.run.ticket().clone(),
                 fence,
                 bootstrap::read_wall_clock(),
-                ReportRequest::Progressed(ProgressUpdate {}),
+                OutboundAction::Progressed(ProgressUpdate {}),
             )
         };
         Ok(self.queue.reports().append(&report).await.map(drop)?)

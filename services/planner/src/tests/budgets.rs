@@ -1,7 +1,7 @@
 //! Shared budgets with the Redis of several planners.
 
 use domain::{BudgetPeriod, BudgetScope, JournalEntry, RunId, SpendAmount, Timestamp};
-use lease::{BudgetAccount, BudgetCall, SharedSharedBudgets, TicketLeases};
+use lease::{BudgetAccount, BudgetCall, RedisBudgets, TicketLeases};
 
 use super::*;
 use crate::{AmountSettings, PeriodSettings};
@@ -37,12 +37,12 @@ impl World {
         sum
     }
 
-    fn shared(&self) -> SharedSharedBudgets {
+    fn shared(&self) -> RedisBudgets {
         let settings = lease::Settings {
             url: self.redis.url(),
             ..lease::Settings::default()
         };
-        SharedSharedBudgets::new(&TicketLeases::open(&settings).unwrap())
+        RedisBudgets::new(&TicketLeases::open(&settings).unwrap())
     }
 
     /// Returns the tokens of each account of the repository and its owner, once all amounts are known.

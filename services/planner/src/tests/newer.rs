@@ -19,7 +19,7 @@ impl World {
         let is_aside = |report: &OutboundRequest| {
             matches!(
                 report.request,
-                ReportRequest::Unreadable(_) | ReportRequest::Quarantined(_)
+                OutboundAction::Unreadable(_) | OutboundAction::Quarantined(_)
             )
         };
         assert!(!reports.iter().any(|(_, report)| is_aside(report)), "{reports:?}");

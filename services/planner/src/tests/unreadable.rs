@@ -3,7 +3,7 @@
 use super::*;
 
 fn told(reports: &[(u64, OutboundRequest)]) -> usize {
-    let is_told = |report: &OutboundRequest| matches!(report.request, ReportRequest::Unreadable(_));
+    let is_told = |report: &OutboundRequest| matches!(report.request, OutboundAction::Unreadable(_));
     reports.iter().filter(|(_, report)| is_told(report)).count()
 }
 

@@ -1,9 +1,9 @@
 //! Folds a ticket's triggers into its row.
 
 use domain::{
-    Fact, Job, Lane, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest, PendingRun, ReactionKind,
-    ReportRequest, RunFence, RunId, RunStatus, RunSummary, StopReason, TicketKey, TicketNews, TicketRow,
-    Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    Fact, Job, Lane, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
+    PendingRun, ReactionKind, RunFence, RunId, RunStatus, RunSummary, StopReason, TicketKey, TicketNews,
+    TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
     report::{CostReply, ReactionRequest},
 };
 
@@ -117,7 +117,7 @@ fn apply_reason(
     steps: &mut Vec<FoldStep>,
 ) {
     let by = actor_name(trigger);
-    let mut tell_people = |id: OutboundId, request: ReportRequest| {
+    let mut tell_people = |id: OutboundId, request: OutboundAction| {
         // The id comes from the trigger's sequence, so a repeated fold sends the same report.
         let notice = OutboundRequest::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
         steps.push(FoldStep::Notice(Box::new(notice)));
@@ -131,7 +131,7 @@ fn apply_reason(
     }
     let id = OutboundId::notice(&trigger.ticket, sequence);
     match &trigger.reason {
-        TriggerReason::Skipped(skipped) => tell_people(id, ReportRequest::Skipped(skipped.clone())),
+        TriggerReason::Skipped(skipped) => tell_people(id, OutboundAction::Skipped(skipped.clone())),
         TriggerReason::CostAsked { on, cost } => {
             let (on, cost) = (on.clone(), cost.clone());
             tell_people(id, CostReply { on, cost }.into());

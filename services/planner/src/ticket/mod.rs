@@ -17,7 +17,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    OutboundId, OutboundRequest, RecordKind, ReportRequest, RunFence, TicketKey, TicketRow, Trigger,
+    OutboundAction, OutboundId, OutboundRequest, RecordKind, RunFence, TicketKey, TicketRow, Trigger,
     cause::format_error_chain, report,
 };
 use lease::{TicketLease, TicketLeases};
@@ -202,7 +202,7 @@ impl TicketWorker {
         }
         let now = bootstrap::read_wall_clock();
         let id = OutboundId::quarantine(ticket, row.cursor);
-        let request = ReportRequest::Quarantined(report::TicketQuarantined {
+        let request = OutboundAction::Quarantined(report::TicketQuarantined {
             reason: reason.to_owned(),
         });
         let notice = OutboundRequest::notice(id, ticket.clone(), fence, now, request);

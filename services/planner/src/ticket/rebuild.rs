@@ -1,6 +1,6 @@
 //! Unreadable triggers become dead letters, so that they do not hold up their ticket.
 
-use domain::{OutboundId, OutboundRequest, RecordKind, ReportRequest, Trigger, report};
+use domain::{OutboundAction, OutboundId, OutboundRequest, RecordKind, Trigger, report};
 use queue::{DeadLetter, UnreadableRecord};
 
 use super::session::TicketSession;
@@ -46,7 +46,7 @@ impl TicketSession<'_> {
             .await?;
         let id = OutboundId::unreadable(RecordKind::Trigger, ticket, sequence);
         let what = RecordKind::Trigger;
-        let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
+        let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
             what,
             is_poison: false,
         });

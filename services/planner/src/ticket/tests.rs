@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    ChecksConclusion, ChecksSummary, DecisionVerdict, Fact, GateDecision, Job, Lane, OutboundOutcome,
-    OutboundReceipt, OutboundSettled, PendingRun, PullRequestRef, ReportRequest, RunFence, RunId, RunStatus,
-    SkipReason, StopReason, TicketComment, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel,
-    TriggerReason, WaitCondition,
+    ChecksConclusion, ChecksSummary, DecisionVerdict, Fact, GateDecision, Job, Lane, OutboundAction,
+    OutboundOutcome, OutboundReceipt, OutboundSettled, PendingRun, PullRequestRef, RunFence, RunId,
+    RunStatus, SkipReason, StopReason, TicketComment, TicketNews, TicketRow, Timestamp, Trigger,
+    TriggerChannel, TriggerReason, WaitCondition,
 };
 use proptest::prelude::*;
 
@@ -575,5 +575,5 @@ fn a_skipped_job_becomes_a_notice() {
         panic!("{steps:?}")
     };
     assert_eq!(report.id.as_str(), "notice:jira:ENG-12@5");
-    assert_eq!(report.request, ReportRequest::Skipped(skipped));
+    assert_eq!(report.request, OutboundAction::Skipped(skipped));
 }

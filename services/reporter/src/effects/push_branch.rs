@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::{
     ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
-    OutboundRefusal, PolicyViolation, ReportRequest, RepositoryRules, RunId, TriggerReason,
+    OutboundAction, OutboundRefusal, PolicyViolation, RepositoryRules, RunId, TriggerReason,
 };
 use queue::TableRevision;
 
@@ -145,8 +145,8 @@ async fn is_approved(
 }
 
 /// Returns true if the report proposes a plan with this id.
-fn proposes_plan(request: &ReportRequest, id: &CommitId) -> bool {
-    matches!(request, ReportRequest::PlanProposed(proposed) if proposed.id == *id)
+fn proposes_plan(request: &OutboundAction, id: &CommitId) -> bool {
+    matches!(request, OutboundAction::PlanProposed(proposed) if proposed.id == *id)
 }
 
 fn approves_commit(reason: &TriggerReason, run: &RunId, head: &CommitId) -> bool {

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use domain::{
-    AssigneeRule, CommitId, OutboundReceipt, OutboundRequest, PullRequestRef, ReactionKind, ReactionSubject,
-    ReportRequest, RepositoryName, RepositoryRules, RunId, StopReason, TicketKey,
+    AssigneeRule, CommitId, OutboundAction, OutboundReceipt, OutboundRequest, PullRequestRef, ReactionKind,
+    ReactionSubject, RepositoryName, RepositoryRules, RunId, StopReason, TicketKey,
 };
 
 use crate::{
@@ -186,9 +186,9 @@ macro_rules! reports {
     ($($module:ident: $variant:ident),+ $(,)?) => {
         $(mod $module;)+
 
-        fn kind(request: &ReportRequest) -> &dyn ReportKind {
+        fn kind(request: &OutboundAction) -> &dyn ReportKind {
             match request {
-                $(ReportRequest::$variant(report) => report,)+
+                $(OutboundAction::$variant(report) => report,)+
             }
         }
     };
@@ -296,29 +296,29 @@ fn show_failed_try(pull_request: Option<&PullRequestRef>, reason: &StopReason) -
 }
 
 /// Returns the place of a report's notification.
-pub(crate) fn notice_place(request: &ReportRequest) -> NoticePlace {
+pub(crate) fn notice_place(request: &OutboundAction) -> NoticePlace {
     kind(request).heard()
 }
 
 /// Returns the finished work for the status comment.
-pub(crate) fn finished_work(request: &ReportRequest, told: &NoticeContext<'_>) -> FinishedWork {
+pub(crate) fn finished_work(request: &OutboundAction, told: &NoticeContext<'_>) -> FinishedWork {
     kind(request).lasting(told)
 }
 
 /// Returns the end of the work.
-pub(crate) fn work_end(request: &ReportRequest, told: &NoticeContext<'_>) -> Option<WorkEnd> {
+pub(crate) fn work_end(request: &OutboundAction, told: &NoticeContext<'_>) -> Option<WorkEnd> {
     kind(request).mark(told)
 }
 
 /// Returns the text of a report, as Markdown.
-pub(crate) fn render_report(request: &ReportRequest, told: &NoticeContext<'_>) -> String {
+pub(crate) fn render_report(request: &OutboundAction, told: &NoticeContext<'_>) -> String {
     let mut paragraphs = kind(request).words(told);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }
 
 /// Returns the text of a report as a separate comment.
-pub(crate) fn render_comment(request: &ReportRequest, told: &NoticeContext<'_>) -> String {
+pub(crate) fn render_comment(request: &OutboundAction, told: &NoticeContext<'_>) -> String {
     message::sign_text(&render_report(request, told), told.run)
 }
 

@@ -7,7 +7,7 @@ use domain::{
 
 use super::*;
 
-fn report(ticket: &str, request: ReportRequest) -> OutboundRequest {
+fn report(ticket: &str, request: OutboundAction) -> OutboundRequest {
     let ticket: TicketKey = ticket.parse().unwrap();
     let run = RunId::new(ticket.clone(), 7);
     OutboundRequest {
@@ -21,7 +21,7 @@ fn report(ticket: &str, request: ReportRequest) -> OutboundRequest {
     }
 }
 
-fn names(ticket: &str, rules: &RepositoryRules, request: ReportRequest) -> Vec<&'static str> {
+fn names(ticket: &str, rules: &RepositoryRules, request: OutboundAction) -> Vec<&'static str> {
     plan_effects(&report(ticket, request), rules)
         .iter()
         .map(|effect| effect.name())
@@ -62,7 +62,7 @@ fn jira_requests_have_their_effects_in_order() {
     let repository: RepositoryName = "acme/shop".parse().unwrap();
     let of = |request| names("jira:ENG-12", &rules, request);
     assert_eq!(
-        of(ReportRequest::WorkStarted(report::WorkStarted {
+        of(OutboundAction::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: repository.clone(),
             begun: report::WorkOrigin::default(),
@@ -70,7 +70,7 @@ fn jira_requests_have_their_effects_in_order() {
         ["transition", "check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::OpenPullRequest(report::PullRequestOpening {
+        of(OutboundAction::OpenPullRequest(report::PullRequestOpening {
             repository: repository.clone(),
             branch: "b".into(),
             base_branch: "main".into(),
@@ -87,14 +87,14 @@ fn jira_requests_have_their_effects_in_order() {
         ]
     );
     assert_eq!(
-        of(ReportRequest::WorkDelivered(report::WorkDelivered {
+        of(OutboundAction::WorkDelivered(report::WorkDelivered {
             push: push(repository.clone()),
             description: Box::default(),
         })),
         ["show_change", "push_branch", "transition", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::ChecksPassed(report::ChecksPassed {
+        of(OutboundAction::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request(),
             head: commit(),
             page: String::new(),
@@ -102,7 +102,7 @@ fn jira_requests_have_their_effects_in_order() {
         ["mark_ready", "request_review", "check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::ChecksFailed(report::ChecksFailed {
+        of(OutboundAction::ChecksFailed(report::ChecksFailed {
             pull_request: pull_request(),
             head: commit(),
             failed: vec![],
@@ -113,7 +113,7 @@ fn jira_requests_have_their_effects_in_order() {
         ["check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::RerunChecks(report::ChecksRerun {
+        of(OutboundAction::RerunChecks(report::ChecksRerun {
             pull_request: pull_request(),
             head: commit(),
             failed: vec![],
@@ -122,28 +122,30 @@ fn jira_requests_have_their_effects_in_order() {
         ["rerun_checks", "check_run", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::Merged(report::PullRequestMerged {
+        of(OutboundAction::Merged(report::PullRequestMerged {
             pull_request: pull_request(),
             by: "ann".into()
         })),
         ["record_end", "transition", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::Closed(report::PullRequestClosed {
+        of(OutboundAction::Closed(report::PullRequestClosed {
             pull_request: pull_request(),
             by: "ann".into()
         })),
         ["record_end", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::DecisionNeeded(PushProposal {
+        of(OutboundAction::DecisionNeeded(PushProposal {
             push: push(repository),
             description: None
         })),
         ["show_change", "comment"]
     );
     assert_eq!(
-        of(ReportRequest::Skipped(SkipReason::Label { label: "skip".into() })),
+        of(OutboundAction::Skipped(SkipReason::Label {
+            label: "skip".into()
+        })),
         ["comment"]
     );
 }
@@ -163,7 +165,7 @@ fn exhausted_repairs_call_people_where_they_read() {
         let effects = names(
             ticket,
             &RepositoryRules::default(),
-            ReportRequest::ChecksFailed(red),
+            OutboundAction::ChecksFailed(red),
         );
         effects.iter().filter(|name| **name == "call").count()
     };
@@ -197,7 +199,7 @@ fn open_decision_calls_ticket_without_new_review() {
         names(
             "jira:ENG-12",
             &RepositoryRules::default(),
-            ReportRequest::ReviewAddressed(addressed),
+            OutboundAction::ReviewAddressed(addressed),
         )
     };
     assert_eq!(of(&[Answered], &[]), ["reply", "request_review", "comment"]);
@@ -218,7 +220,7 @@ fn unfinished_work_gives_the_ticket_back() {
         names(
             ticket,
             &RepositoryRules::default(),
-            ReportRequest::RunStopped(stopped),
+            OutboundAction::RunStopped(stopped),
         )
     };
     let (back, kept) = (["check_run", "unassign", "comment"], ["check_run", "comment"]);
@@ -242,7 +244,7 @@ fn unfinished_work_gives_the_ticket_back() {
             repository,
             begun,
         };
-        names(ticket, &rules, ReportRequest::WorkStarted(started))
+        names(ticket, &rules, OutboundAction::WorkStarted(started))
     };
     assert_eq!(
         started("jira:ENG-12", Job::Implement),
@@ -264,7 +266,7 @@ fn planned_issues_open_before_they_are_linked() {
         checklist: Vec::new(),
     };
     let request = |parent| {
-        ReportRequest::OpenIssues(report::OpenIssues {
+        OutboundAction::OpenIssues(report::OpenIssues {
             repository: "acme/shop".parse().unwrap(),
             parent,
             issues: vec![planned("All"), planned("One")],
@@ -311,7 +313,7 @@ fn equal_effects_get_distinct_ledger_names() {
 fn review_status_moves_ticket_at_handover() {
     let mut rules = RepositoryRules::default();
     rules.agent.review_status = "In Review".to_owned();
-    let request = ReportRequest::ChecksPassed(report::ChecksPassed {
+    let request = OutboundAction::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request(),
         head: commit(),
         page: String::new(),
@@ -331,7 +333,7 @@ fn review_status_moves_ticket_at_handover() {
 #[test]
 fn github_ticket_closes_without_move_or_link() {
     let rules = RepositoryRules::default();
-    let request = ReportRequest::Merged(report::PullRequestMerged {
+    let request = OutboundAction::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".into(),
     });
@@ -345,7 +347,7 @@ fn github_ticket_closes_without_move_or_link() {
 fn the_configured_done_status_is_tried_first() {
     let mut rules = RepositoryRules::default();
     rules.agent.done_status = "Shipped".to_owned();
-    let request = ReportRequest::Merged(report::PullRequestMerged {
+    let request = OutboundAction::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".into(),
     });

@@ -4,7 +4,7 @@ use domain::check::{ChangeHunk, CheckOutcome, EvidenceLevel};
 use domain::{
     BranchPush, BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ChangeDescription, ChangePlan,
     ChangeStatistics, ChangedFileSize, CheckRow, DemonstrationResult, FailedCheck, FileNote, FileRole, Job,
-    ObjectRef, PlanStep, PullRequestRef, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace,
+    ObjectRef, OutboundAction, PlanStep, PullRequestRef, RepetitionKind, RunId, SharedBudget, SkipPlace,
     SkipReason, StopReason, TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
 };
 use insta::assert_snapshot;
@@ -44,8 +44,8 @@ fn draft(title: &str, body: &str) -> PullRequestDraft {
     }
 }
 
-fn opens() -> ReportRequest {
-    ReportRequest::OpenPullRequest(report::PullRequestOpening {
+fn opens() -> OutboundAction {
+    OutboundAction::OpenPullRequest(report::PullRequestOpening {
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base_branch: "main".to_owned(),
@@ -55,7 +55,7 @@ fn opens() -> ReportRequest {
     })
 }
 
-fn comment(request: &ReportRequest, made: &EffectOutput, ticket: &TicketKey, run: Option<&RunId>) -> String {
+fn comment(request: &OutboundAction, made: &EffectOutput, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let again = "Ready for Agent";
     super::render_comment(
         request,
@@ -68,11 +68,11 @@ fn comment(request: &ReportRequest, made: &EffectOutput, ticket: &TicketKey, run
     )
 }
 
-fn said(say: &ReportRequest) -> String {
+fn said(say: &OutboundAction) -> String {
     comment(say, &EffectOutput::default(), &jira(), Some(&run()))
 }
 
-fn said_after(say: &ReportRequest, moved: TransitionResult) -> String {
+fn said_after(say: &OutboundAction, moved: TransitionResult) -> String {
     comment(
         say,
         &EffectOutput {
@@ -84,15 +84,15 @@ fn said_after(say: &ReportRequest, moved: TransitionResult) -> String {
     )
 }
 
-fn merged() -> ReportRequest {
-    ReportRequest::Merged(report::PullRequestMerged {
+fn merged() -> OutboundAction {
+    OutboundAction::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".to_owned(),
     })
 }
 
 fn stopped_by(reason: StopReason) -> String {
-    said(&ReportRequest::RunStopped(report::RunStopped {
+    said(&OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
         pull_request: None,
@@ -102,7 +102,7 @@ fn stopped_by(reason: StopReason) -> String {
 
 #[test]
 fn started() {
-    let say = ReportRequest::WorkStarted(report::WorkStarted {
+    let say = OutboundAction::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
         begun: report::WorkOrigin::default(),
@@ -129,7 +129,7 @@ fn opened() {
 
 #[test]
 fn ready() {
-    assert_snapshot!(said(&ReportRequest::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(said(&OutboundAction::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
@@ -151,7 +151,7 @@ fn checks_failed() {
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(said(&OutboundAction::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))
@@ -257,7 +257,7 @@ fn unmoved_ticket_suggests_another_way_to_retry() {
             asks_for: Vec::new(),
         },
     ];
-    let stopped = ReportRequest::RunStopped(report::RunStopped {
+    let stopped = OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::Superseded,
         pull_request: Some(pull_request()),
@@ -274,7 +274,7 @@ fn unmoved_ticket_suggests_another_way_to_retry() {
 
 #[test]
 fn closed() {
-    let say = ReportRequest::Closed(report::PullRequestClosed {
+    let say = OutboundAction::Closed(report::PullRequestClosed {
         pull_request: pull_request(),
         by: "ann".into(),
     });
@@ -325,7 +325,7 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<ChangeDescripti
         ..EffectOutput::default()
     };
     comment(
-        &ReportRequest::DecisionNeeded(domain::PushProposal {
+        &OutboundAction::DecisionNeeded(domain::PushProposal {
             push: push(),
             description,
         }),
@@ -365,7 +365,7 @@ fn plan_proposed() {
         risks: Vec::new(),
         not_doing: vec!["Taxes".to_owned()],
     };
-    let say = ReportRequest::PlanProposed(report::PlanProposed {
+    let say = OutboundAction::PlanProposed(report::PlanProposed {
         repository: "acme/shop".parse().unwrap(),
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
@@ -602,7 +602,7 @@ fn stopped_without_a_change() {
 
 #[test]
 fn pushed_branch_without_pull_request_is_named() {
-    let say = ReportRequest::RunStopped(report::RunStopped {
+    let say = OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::ReportFailed {
             detail: "GitHub denied it: the App lacks the permission pull_requests: write".to_owned(),
@@ -626,7 +626,7 @@ fn pushed_branch_without_pull_request_is_named() {
 
 #[test]
 fn stop_text_at_turn_limit_keeps_draft() {
-    let say = ReportRequest::RunStopped(report::RunStopped {
+    let say = OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason: StopReason::TurnLimit { turns: 50 },
         pull_request: Some(pull_request()),
@@ -757,7 +757,7 @@ fn waiting_run_names_time_it_continues() {
         needs: 40,
         resets: Timestamp::parse("2026-11-24T00:00:00Z"),
     };
-    let say = ReportRequest::RetryScheduled(report::RetryScheduled {
+    let say = OutboundAction::RetryScheduled(report::RetryScheduled {
         job: Job::Implement,
         reason: StopReason::SharedBudgetSpent(budget),
         attempt: 1,
@@ -828,7 +828,7 @@ fn each_stop_reason_has_first_sentence() {
 fn skipped() {
     let skipped = |reason| {
         comment(
-            &ReportRequest::Skipped(reason),
+            &OutboundAction::Skipped(reason),
             &EffectOutput::default(),
             &jira(),
             None,
@@ -946,7 +946,7 @@ fn titles_and_bodies_stay_within_the_limits() {
 #[test]
 fn retry_text_names_time_and_shortcut() {
     let detail = "the model provider is overloaded or in trouble (529)".to_owned();
-    let say = ReportRequest::RetryScheduled(report::RetryScheduled {
+    let say = OutboundAction::RetryScheduled(report::RetryScheduled {
         job: Job::Implement,
         reason: StopReason::ModelFailed { detail },
         attempt: 2,
@@ -965,7 +965,7 @@ fn retry_text_names_time_and_shortcut() {
 #[test]
 fn quarantine_text_names_reason_and_way_out() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
-    assert_snapshot!(comment(&ReportRequest::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &jira(), None), @"
+    assert_snapshot!(comment(&OutboundAction::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &jira(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
@@ -975,7 +975,7 @@ fn quarantine_text_names_reason_and_way_out() {
 #[test]
 fn unreadable_record_text_names_next_step() {
     let what = domain::RecordKind::Trigger;
-    assert_snapshot!(comment(&ReportRequest::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &jira(), None), @"
+    assert_snapshot!(comment(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &jira(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
@@ -985,7 +985,7 @@ fn unreadable_record_text_names_next_step() {
 #[test]
 fn poison_is_set_aside_with_its_attempts() {
     let what = domain::RecordKind::Report;
-    let request = ReportRequest::Unreadable(report::UnreadableRecordNotice {
+    let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
         what,
         is_poison: true,
     });

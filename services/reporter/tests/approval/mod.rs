@@ -1,8 +1,8 @@
 //! Tests of pushes that need a person's approval.
 
 use domain::{
-    BranchPush, CommitId, DecisionVerdict, GateDecision, OutboundOutcome, OutboundReceipt, PushProposal,
-    ReportRequest, ScopeInputs, Trigger, TriggerChannel, TriggerKey, TriggerReason, WidenedModule,
+    BranchPush, CommitId, DecisionVerdict, GateDecision, OutboundAction, OutboundOutcome, OutboundReceipt,
+    PushProposal, ScopeInputs, Trigger, TriggerChannel, TriggerKey, TriggerReason, WidenedModule,
 };
 
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     rig::{Rig, RigOptions},
 };
 
-fn decision_needed(push: BranchPush) -> ReportRequest {
-    ReportRequest::DecisionNeeded(PushProposal {
+fn decision_needed(push: BranchPush) -> OutboundAction {
+    OutboundAction::DecisionNeeded(PushProposal {
         push,
         description: None,
     })
@@ -55,7 +55,7 @@ async fn push_without_approval_of_commit_is_refused() {
     let mut position = 2;
     let mut pushed = async |rig: &Rig, push: &BranchPush| {
         position += 2;
-        let report = rig.report(position, ReportRequest::PushBranch(push.clone()));
+        let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
         rig.settled(&report).await
     };
     assert!(refusal(&pushed(&rig, &push).await).contains("nobody approved"));
@@ -96,14 +96,14 @@ async fn approved_plan_does_not_approve_commit() {
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
-    let plan = ReportRequest::PlanProposed(domain::report::PlanProposed {
+    let plan = OutboundAction::PlanProposed(domain::report::PlanProposed {
         repository: push.repository.clone(),
         id: push.head.clone(),
         plan: Box::default(),
     });
     rig.settled(&rig.report(2, plan)).await;
     decide(&rig, rig.run(), &push.head, DecisionVerdict::Approve).await;
-    let asked = rig.report(4, ReportRequest::PushBranch(push));
+    let asked = rig.report(4, OutboundAction::PushBranch(push));
     let outcome = rig.settled(&asked).await;
     assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
     rig.stop().await;
@@ -177,13 +177,13 @@ async fn files_beyond_scope_need_approval_or_reason() {
         }),
         ..plain.clone()
     };
-    let asked = rig.report(4, ReportRequest::PushBranch(of("Bug", &["core"])));
+    let asked = rig.report(4, OutboundAction::PushBranch(of("Bug", &["core"])));
     let outcome = rig.settled(&asked).await;
     let refused = refusal(&outcome);
     assert!(refused.contains("`api/v1.py` (module `api`)"), "{refused}");
     assert!(!refused.contains("cart.py"), "{refused}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
-    let asked = rig.report(6, ReportRequest::PushBranch(of("Bug", &["api"])));
+    let asked = rig.report(6, OutboundAction::PushBranch(of("Bug", &["api"])));
     assert!(matches!(rig.settled(&asked).await, OutboundOutcome::Done(_)));
 
     let next = [("cart.py", "total = 3\n"), ("api/v1.py", "total = 3\n")];
@@ -191,7 +191,7 @@ async fn files_beyond_scope_need_approval_or_reason() {
     second.expected = Some(plain.head.clone());
     second.scope = of("Bug", &[]).scope;
     decide(&rig, rig.run(), &second.head, DecisionVerdict::Approve).await;
-    let asked = rig.report(8, ReportRequest::PushBranch(second));
+    let asked = rig.report(8, OutboundAction::PushBranch(second));
     let outcome = rig.settled(&asked).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;

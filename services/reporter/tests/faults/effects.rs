@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use domain::{
     AnsweredQuestion, BranchPush, BranchRecord, CitedAnswer, CommitId, DiscussionTask, Job, LineRemark,
-    ObjectionWeight, OutboundOutcome, OutboundRequest, PlannedIssue, PullRequestRef, ReactionKind,
-    ReactionSubject, RepairEnd, ReportRequest, ReviewOfChange, RunId, SkipReason, StopReason,
+    ObjectionWeight, OutboundAction, OutboundOutcome, OutboundRequest, PlannedIssue, PullRequestRef,
+    ReactionKind, ReactionSubject, RepairEnd, ReviewOfChange, RunId, SkipReason, StopReason,
     ThreadDisposition, ThreadReply, TicketKey, report,
 };
 use futures::future::join_all;
@@ -114,7 +114,7 @@ struct Case {
     effects: &'static [&'static str],
     writes: Vec<Write>,
     ticket: TicketKey,
-    requests: Vec<ReportRequest>,
+    requests: Vec<OutboundAction>,
     ends: Vec<End>,
 }
 
@@ -233,7 +233,7 @@ impl<'a> Stage<'a> {
 
 fn labels(stage: &Stage<'_>) -> Vec<Case> {
     let request = || {
-        ReportRequest::Triaged(report::TicketTriaged {
+        OutboundAction::Triaged(report::TicketTriaged {
             repository: Some(SHOP.parse().unwrap()),
             labels: vec!["bug".to_owned()],
             ..report::TicketTriaged::default()
@@ -287,7 +287,7 @@ fn chosen(stage: &Stage<'_>) -> Vec<Case> {
             ),
         ],
         ticket,
-        requests: vec![ReportRequest::Triaged(report::TicketTriaged {
+        requests: vec![OutboundAction::Triaged(report::TicketTriaged {
             issue_type: Some("Bug".to_owned()),
             fields: [("Size".to_owned(), "S".to_owned())].into(),
             ..triaged()
@@ -325,7 +325,7 @@ fn chosen(stage: &Stage<'_>) -> Vec<Case> {
             (At::Jira, "POST", "/issueLink".to_owned(), ""),
         ],
         ticket,
-        requests: vec![ReportRequest::Triaged(report::TicketTriaged {
+        requests: vec![OutboundAction::Triaged(report::TicketTriaged {
             duplicate_of: Some(other),
             ..triaged()
         })],
@@ -373,7 +373,7 @@ async fn people(stage: &Stage<'_>) -> Vec<Case> {
         effects: &["call"],
         writes: vec![(At::GitHub, "POST", format!("/issues/{number}/comments"), "")],
         ticket,
-        requests: vec![ReportRequest::ChecksFailed(report::ChecksFailed {
+        requests: vec![OutboundAction::ChecksFailed(report::ChecksFailed {
             pull_request,
             head,
             failed: Vec::new(),
@@ -407,16 +407,16 @@ fn opened(stage: &Stage<'_>, push: &BranchPush) -> Case {
         ],
         ticket: stage.rig.ticket.clone(),
         requests: vec![
-            ReportRequest::PushBranch(push.clone()),
+            OutboundAction::PushBranch(push.clone()),
             draft_of(BRANCH),
-            ReportRequest::RetryScheduled(report::RetryScheduled {
+            OutboundAction::RetryScheduled(report::RetryScheduled {
                 job: Job::Implement,
                 reason: StopReason::NoPlan,
                 attempt: 1,
                 most: 2,
                 due: bootstrap::read_wall_clock(),
             }),
-            ReportRequest::ChecksFailed(report::ChecksFailed {
+            OutboundAction::ChecksFailed(report::ChecksFailed {
                 // Only its repository matters here, because the rounds contain the pull request.
                 pull_request: PullRequestRef {
                     repository: SHOP.parse().unwrap(),
@@ -467,7 +467,7 @@ fn planned(stage: &Stage<'_>) -> Case {
             (At::GitHub, "POST", "/sub_issues".to_owned(), ""),
         ],
         ticket,
-        requests: vec![ReportRequest::OpenIssues(report::OpenIssues {
+        requests: vec![OutboundAction::OpenIssues(report::OpenIssues {
             repository: SHOP.parse().unwrap(),
             parent: None,
             issues: vec![issue("The whole"), issue("The part")],
@@ -504,7 +504,7 @@ fn over(stage: &Stage<'_>) -> Vec<Case> {
         effects: &["close_issue"],
         writes: vec![(At::GitHub, "PATCH", format!("/issues/{number}"), "closed")],
         ticket,
-        requests: vec![ReportRequest::Merged(report::PullRequestMerged {
+        requests: vec![OutboundAction::Merged(report::PullRequestMerged {
             pull_request: PullRequestRef {
                 repository: SHOP.parse().unwrap(),
                 number: 9_000,
@@ -526,7 +526,7 @@ fn over(stage: &Stage<'_>) -> Vec<Case> {
         )],
     };
     let stopped = || {
-        ReportRequest::RunStopped(report::RunStopped {
+        OutboundAction::RunStopped(report::RunStopped {
             job: Job::Implement,
             reason: StopReason::ModelFailed {
                 detail: "status 529".to_owned(),
@@ -600,7 +600,7 @@ async fn rerun(stage: &Stage<'_>) -> Case {
         effects: &["rerun_checks"],
         writes: vec![(At::GitHub, "POST", "/rerun-failed-jobs".to_owned(), "")],
         ticket,
-        requests: vec![ReportRequest::RerunChecks(report::ChecksRerun {
+        requests: vec![OutboundAction::RerunChecks(report::ChecksRerun {
             runs: runs.collect(),
             pull_request,
             head,
@@ -641,7 +641,7 @@ async fn reviewed(stage: &Stage<'_>) -> Case {
         effects: &["submit_review"],
         writes: vec![(At::GitHub, "POST", format!("/pulls/{number}/reviews"), "")],
         ticket: format!("github:{SHOP}#{number}").parse().unwrap(),
-        requests: vec![ReportRequest::PullRequestReviewed(report::PullRequestReviewed {
+        requests: vec![OutboundAction::PullRequestReviewed(report::PullRequestReviewed {
             pull_request: PullRequestRef {
                 repository: SHOP.parse().unwrap(),
                 number,
@@ -692,7 +692,7 @@ async fn addressed(stage: &Stage<'_>) -> Vec<Case> {
         reply: "Done as you say.".to_owned(),
     };
     let of = |pull_request, commit, replies| {
-        ReportRequest::ReviewAddressed(report::ReviewAddressed {
+        OutboundAction::ReviewAddressed(report::ReviewAddressed {
             pull_request,
             reviewer: "rita".to_owned(),
             commit,
@@ -797,7 +797,7 @@ async fn unchecked(stage: &Stage<'_>) -> Case {
             "markPullRequestReadyForReview",
         )],
         ticket,
-        requests: vec![ReportRequest::ChecksAbsent(report::ChecksMissing {
+        requests: vec![OutboundAction::ChecksAbsent(report::ChecksMissing {
             pull_request,
             head,
         })],
@@ -818,7 +818,7 @@ async fn unchecked(stage: &Stage<'_>) -> Case {
 }
 
 fn reactions(stage: &Stage<'_>) -> Vec<Case> {
-    let react = |to, reaction| ReportRequest::React(report::ReactionRequest { to, reaction });
+    let react = |to, reaction| OutboundAction::React(report::ReactionRequest { to, reaction });
     let (number, ticket) = stage.issue("With an order");
     let id = stage
         .rig
@@ -881,7 +881,7 @@ fn told(stage: &Stage<'_>) -> Case {
         ticket,
         requests: vec![
             started(),
-            ReportRequest::Skipped(SkipReason::Label {
+            OutboundAction::Skipped(SkipReason::Label {
                 label: "later-please".into(),
             }),
         ],
@@ -902,7 +902,7 @@ fn told(stage: &Stage<'_>) -> Case {
 
 fn discussed(stage: &Stage<'_>) -> Vec<Case> {
     let request = |task, answer: &str| {
-        ReportRequest::Discussed(report::DiscussionResult {
+        OutboundAction::Discussed(report::DiscussionResult {
             repository: SHOP.parse().unwrap(),
             task,
             answer: CitedAnswer {
@@ -1000,7 +1000,7 @@ fn researched(stage: &Stage<'_>) -> Case {
             (At::GitHub, "POST", "/graphql".to_owned(), "discussioncomment-"),
         ],
         ticket,
-        requests: vec![ReportRequest::Discussed(report::DiscussionResult {
+        requests: vec![OutboundAction::Discussed(report::DiscussionResult {
             task: DiscussionTask::Research,
             repository: SHOP.parse().unwrap(),
             answer: CitedAnswer {

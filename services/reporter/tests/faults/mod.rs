@@ -5,7 +5,7 @@ mod effects;
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    BranchPush, BranchRecord, OutboundOutcome, OutboundReceipt, OutboundRequest, ReportRequest, TicketKey,
+    BranchPush, BranchRecord, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, TicketKey,
     TriggerReason, report,
 };
 use queue::KeyValueBucket;
@@ -42,14 +42,14 @@ async fn play(rig: &Rig) -> BranchPush {
         other => panic!("report {position}: {other:?}"),
     };
     done(2, started()).await;
-    done(4, ReportRequest::PushBranch(push.clone())).await;
+    done(4, OutboundAction::PushBranch(push.clone())).await;
     let OutboundReceipt::PullRequestOpened(pull_request) = done(6, draft_of(BRANCH)).await else {
         panic!("not opened")
     };
     let head = push.head.clone();
     done(
         8,
-        ReportRequest::ChecksPassed(report::ChecksPassed {
+        OutboundAction::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request.clone(),
             head,
             page: String::new(),
@@ -60,7 +60,7 @@ async fn play(rig: &Rig) -> BranchPush {
     let by = "ann".to_owned();
     done(
         10,
-        ReportRequest::Merged(report::PullRequestMerged { pull_request, by }),
+        OutboundAction::Merged(report::PullRequestMerged { pull_request, by }),
     )
     .await;
     push
@@ -201,7 +201,7 @@ async fn deleted_status_comment_is_written_again() {
         .delete_comment(&rig.ticket, &::jira::JiraCommentId(first.id))
         .await
         .unwrap();
-    let notice = ReportRequest::Skipped(domain::SkipReason::Label {
+    let notice = OutboundAction::Skipped(domain::SkipReason::Label {
         label: "later".into(),
     });
     rig.settled(&rig.report(4, notice)).await;
@@ -264,7 +264,7 @@ async fn same_head_is_pushed_only_once() {
     let mut rig = Rig::start().await;
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     for position in [2, 4] {
-        let report = rig.report(position, ReportRequest::PushBranch(push.clone()));
+        let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
         let head = push.head.clone();
         let branch = BRANCH.to_owned();
         assert_eq!(
@@ -304,7 +304,7 @@ async fn github_ticket_has_one_unforgeable_status_comment() {
         ticket: ticket.clone(),
         ..rig.report(0, request)
     };
-    let skipped = ReportRequest::Skipped(domain::SkipReason::Label {
+    let skipped = OutboundAction::Skipped(domain::SkipReason::Label {
         label: "later".into(),
     });
     for report in [of(2, started()), of(4, skipped)] {
@@ -385,12 +385,14 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let mut gone = push.clone();
     gone.pack.sha256 = "0".repeat(64);
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(gone))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(gone)))
+        .await;
     assert!(
         matches!(&outcome, OutboundOutcome::Failed { detail } if detail.contains("0000")),
         "{outcome:?}"
     );
-    let report = rig.report(4, ReportRequest::PushBranch(push.clone()));
+    let report = rig.report(4, OutboundAction::PushBranch(push.clone()));
     let record = BranchRecord {
         repository: push.repository,
         branch: push.branch,
@@ -430,7 +432,7 @@ async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
     let reason = "just so".to_owned();
     let later = rig.report(
         3,
-        ReportRequest::Quarantined(report::TicketQuarantined { reason }),
+        OutboundAction::Quarantined(report::TicketQuarantined { reason }),
     );
     assert_eq!(rig.settled(&later).await, done);
     let key = rig.ticket.short();
@@ -462,7 +464,9 @@ async fn commit_closing_other_ticket_is_refused() {
     let mut rig = Rig::start().await;
     let files = [("cart.py", "total = 2\n")];
     let push = rig.change_as(BRANCH, &files, "fix: totals\n\nCloses #99").await;
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let detail = super::refusal(&outcome);
     assert!(detail.contains("Closes #99"), "{detail}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);

@@ -1,8 +1,8 @@
 //! Tests of reports with foreign targets, as a compromised planner would send them: nothing is written.
 
 use domain::{
-    CitedAnswer, CommentQuestion, CommitId, OutboundOutcome, PlannedIssue, PullRequestRef, ReactionKind,
-    ReactionSubject, RepairEnd, ReportRequest, ReviewOfChange, ThreadDisposition, ThreadReply, TicketCost,
+    CitedAnswer, CommentQuestion, CommitId, OutboundAction, OutboundOutcome, PlannedIssue, PullRequestRef,
+    ReactionKind, ReactionSubject, RepairEnd, ReviewOfChange, ThreadDisposition, ThreadReply, TicketCost,
     TicketKey, report,
 };
 
@@ -34,7 +34,7 @@ fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
 }
 
 /// All kinds of reports with a pull request, thread, comment or repository, each with a foreign one.
-fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<ReportRequest> {
+fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<OutboundAction> {
     let (pull_request, repository) = (theirs.clone(), theirs.repository.clone());
     let by = "ann".to_owned();
     let question = |pull_request, comment| CommentQuestion {
@@ -46,7 +46,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
         work: None,
     };
     let answered = |question| {
-        ReportRequest::QuestionAnswered(report::QuestionAnswered {
+        OutboundAction::QuestionAnswered(report::QuestionAnswered {
             repository: repository.clone(),
             question,
             answer: CitedAnswer {
@@ -56,13 +56,13 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
         })
     };
     let react = |to| {
-        ReportRequest::React(report::ReactionRequest {
+        OutboundAction::React(report::ReactionRequest {
             to,
             reaction: ReactionKind::Rocket,
         })
     };
     let issues = |repository: &str, parent| {
-        ReportRequest::OpenIssues(report::OpenIssues {
+        OutboundAction::OpenIssues(report::OpenIssues {
             repository: repository.parse().unwrap(),
             parent,
             issues: vec![PlannedIssue {
@@ -78,16 +78,16 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
         comment: Some("DC_1".to_owned()),
     };
     vec![
-        ReportRequest::ChecksPassed(report::ChecksPassed {
+        OutboundAction::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request.clone(),
             head: head.clone(),
             page: String::new(),
         }),
-        ReportRequest::ChecksAbsent(report::ChecksMissing {
+        OutboundAction::ChecksAbsent(report::ChecksMissing {
             pull_request: pull_request.clone(),
             head: head.clone(),
         }),
-        ReportRequest::ChecksFailed(report::ChecksFailed {
+        OutboundAction::ChecksFailed(report::ChecksFailed {
             pull_request: pull_request.clone(),
             head: head.clone(),
             failed: Vec::new(),
@@ -95,20 +95,20 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             asked: vec!["grace".to_owned()],
             page: String::new(),
         }),
-        ReportRequest::RerunChecks(report::ChecksRerun {
+        OutboundAction::RerunChecks(report::ChecksRerun {
             pull_request: pull_request.clone(),
             head: head.clone(),
             failed: Vec::new(),
             runs: vec![1],
         }),
-        ReportRequest::ChecksRepaired(report::ChecksRepaired {
+        OutboundAction::ChecksRepaired(report::ChecksRepaired {
             pull_request: pull_request.clone(),
             commit: Some(head.clone()),
             strategy: report::RepairStrategy::Model,
             by: Vec::new(),
             summary: "Mended.".to_owned(),
         }),
-        ReportRequest::ReviewAddressed(report::ReviewAddressed {
+        OutboundAction::ReviewAddressed(report::ReviewAddressed {
             pull_request: pull_request.clone(),
             reviewer: "rita".to_owned(),
             commit: Some(head.clone()),
@@ -121,7 +121,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
             left: None,
             deciders: Vec::new(),
         }),
-        ReportRequest::PullRequestReviewed(report::PullRequestReviewed {
+        OutboundAction::PullRequestReviewed(report::PullRequestReviewed {
             pull_request: pull_request.clone(),
             head: head.clone(),
             review: ReviewOfChange {
@@ -129,30 +129,30 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Report
                 ..ReviewOfChange::default()
             },
         }),
-        ReportRequest::ReviewAwaited(report::ReviewAwaited {
+        OutboundAction::ReviewAwaited(report::ReviewAwaited {
             pull_request: pull_request.clone(),
             reviewers: vec!["rita".to_owned()],
             since: bootstrap::read_wall_clock(),
         }),
-        ReportRequest::PushedByOthers(report::PushedByOthers {
+        OutboundAction::PushedByOthers(report::PushedByOthers {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Merged(report::PullRequestMerged {
+        OutboundAction::Merged(report::PullRequestMerged {
             pull_request: pull_request.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Closed(report::PullRequestClosed {
+        OutboundAction::Closed(report::PullRequestClosed {
             pull_request: pull_request.clone(),
             by: by.clone(),
         }),
-        ReportRequest::Reopened(report::PullRequestReopened {
+        OutboundAction::Reopened(report::PullRequestReopened {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by,
         }),
-        ReportRequest::CostTold(report::CostReply {
+        OutboundAction::CostTold(report::CostReply {
             on: Some(pull_request.clone()),
             cost: TicketCost::default(),
         }),
@@ -224,7 +224,7 @@ async fn reports_about_unknown_tickets_write_nothing() {
         run: Some(run),
         ..rig.report(
             2,
-            ReportRequest::Triaged(report::TicketTriaged {
+            OutboundAction::Triaged(report::TicketTriaged {
                 labels: vec!["bug".to_owned()],
                 ..report::TicketTriaged::default()
             }),

@@ -1,6 +1,6 @@
 //! Tests of planned issues: opened once, linked, and within the limit of the rules.
 
-use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, report};
+use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, report};
 use testkit::ServiceFault;
 
 use crate::{
@@ -17,13 +17,13 @@ async fn start() -> Rig {
     .await
 }
 
-fn plan(titles: &[&str]) -> ReportRequest {
+fn plan(titles: &[&str]) -> OutboundAction {
     let planned = |title: &&str| domain::PlannedIssue {
         title: (*title).to_owned(),
         text: format!("What {title} needs."),
         checklist: vec!["Test it".to_owned()],
     };
-    ReportRequest::OpenIssues(report::OpenIssues {
+    OutboundAction::OpenIssues(report::OpenIssues {
         repository: "acme/shop".parse().unwrap(),
         parent: None,
         issues: titles.iter().map(planned).collect(),

@@ -1,6 +1,6 @@
 //! Tests that texts contain no credential, and that a person's pull request is not adopted.
 
-use domain::{Job, OutboundOutcome, OutboundReceipt, ReportRequest, StopReason, report};
+use domain::{Job, OutboundAction, OutboundOutcome, OutboundReceipt, StopReason, report};
 
 use crate::{draft_of, refusal, rig::Rig};
 
@@ -10,8 +10,8 @@ fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4))
 }
 
-fn stopped(reason: StopReason) -> ReportRequest {
-    ReportRequest::RunStopped(report::RunStopped {
+fn stopped(reason: StopReason) -> OutboundAction {
+    OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
         pull_request: None,
@@ -21,7 +21,9 @@ fn stopped(reason: StopReason) -> ReportRequest {
 
 async fn pushed(rig: &Rig) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
 }
 
@@ -31,7 +33,7 @@ async fn credential_in_model_text_is_refused() {
     pushed(&rig).await;
     let said = |title: &str, body: &str| {
         let mut request = draft_of(BRANCH);
-        if let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+        if let OutboundAction::OpenPullRequest(report::PullRequestOpening {
             title: here,
             body: there,
             ..
@@ -45,7 +47,7 @@ async fn credential_in_model_text_is_refused() {
         (said(&format!("fix: {}", token()), "Body."), "the title"),
         (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
         (
-            ReportRequest::Triaged(report::TicketTriaged {
+            OutboundAction::Triaged(report::TicketTriaged {
                 labels: vec![token()],
                 ..report::TicketTriaged::default()
             }),
@@ -106,7 +108,7 @@ async fn foreign_pull_request_is_not_adopted() {
         branch: BRANCH.to_owned(),
     };
     let head = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
-    let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
+    let passed = OutboundAction::ChecksPassed(report::ChecksPassed {
         pull_request,
         head,
         page: String::new(),

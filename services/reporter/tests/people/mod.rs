@@ -1,8 +1,8 @@
 //! Tests of review requests, notifications and assignments.
 
 use domain::{
-    FailedCheck, FailureClass, Job, OutboundOutcome, OutboundReceipt, PullRequestRef, RepairEnd,
-    ReportRequest, StopReason, ThreadDisposition, ThreadReply, report,
+    FailedCheck, FailureClass, Job, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestRef,
+    RepairEnd, StopReason, ThreadDisposition, ThreadReply, report,
 };
 use testkit::{ServiceFault, github};
 
@@ -26,7 +26,8 @@ async fn with_rules(rules: &'static str) -> Rig {
 async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
     let push = rig.change(BRANCH, files).await;
     let head = push.head.clone();
-    rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
+    rig.settled(&rig.report(4, OutboundAction::PushBranch(push)))
+        .await;
     match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
         OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => (opened, head),
         other => panic!("{other:?}"),
@@ -42,7 +43,7 @@ async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
         page: String::new(),
     };
     let outcome = rig
-        .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
+        .settled(&rig.report(8, OutboundAction::ChecksPassed(passed)))
         .await;
     assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     rig.github.pull_requests("acme/shop")[0]
@@ -110,8 +111,8 @@ async fn code_owners_are_asked_when_rules_say() {
     rig.stop().await;
 }
 
-fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -> ReportRequest {
-    ReportRequest::ChecksFailed(report::ChecksFailed {
+fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -> OutboundAction {
+    OutboundAction::ChecksFailed(report::ChecksFailed {
         pull_request: pull_request.clone(),
         head: head.clone(),
         failed: vec![FailedCheck {
@@ -170,7 +171,7 @@ async fn unknown_reviewer_notifies_jira_ticket_separately() {
         left: None,
         deciders: Vec::new(),
     };
-    rig.settled(&rig.report(10, ReportRequest::ReviewAddressed(addressed)))
+    rig.settled(&rig.report(10, OutboundAction::ReviewAddressed(addressed)))
         .await;
     let said: Vec<String> = rig
         .jira
@@ -213,7 +214,7 @@ async fn unassigned_jira_ticket_is_ours_while_working() {
         pull_request: None,
         branch: None,
     };
-    let limit = ReportRequest::RunStopped(stopped);
+    let limit = OutboundAction::RunStopped(stopped);
     rig.settled(&rig.report(4, limit.clone())).await;
     assert_eq!(rig.jira.assignee("ENG-1"), None);
 
@@ -264,7 +265,7 @@ async fn github_issue_is_assigned_then_given_back() {
         pull_request: None,
         branch: None,
     };
-    rig.settled(&rig.report(4, ReportRequest::RunStopped(stopped)))
+    rig.settled(&rig.report(4, OutboundAction::RunStopped(stopped)))
         .await;
     assert!(
         rig.github
@@ -317,7 +318,7 @@ async fn permanent_jira_refusal_keeps_pull_request() {
         page: String::new(),
     };
     let outcome = rig
-        .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
+        .settled(&rig.report(8, OutboundAction::ChecksPassed(passed)))
         .await;
     assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     assert!(

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use domain::{OutboundOutcome, ReportRequest};
+use domain::{OutboundAction, OutboundOutcome};
 use testkit::github::BranchRuleset;
 
 use crate::{
@@ -20,7 +20,7 @@ fn token() -> String {
 async fn refused(rig: &Rig, here: &str, position: u64) -> String {
     let push = rig.packed(here, BRANCH).await;
     let outcome = rig
-        .settled(&rig.report(position, ReportRequest::PushBranch(push)))
+        .settled(&rig.report(position, OutboundAction::PushBranch(push)))
         .await;
     refusal(&outcome)
 }
@@ -102,7 +102,9 @@ async fn merges_strangers_and_credentials_are_refused() {
 
     let mut push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     push.branch = format!("fix/ENG-1-{}", token());
-    let outcome = rig.settled(&rig.report(8, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(8, OutboundAction::PushBranch(push)))
+        .await;
     assert!(refusal(&outcome).contains("the branch's name"), "{outcome:?}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
@@ -119,7 +121,7 @@ async fn branch_of_people_is_never_overwritten() {
     for (position, expected) in [(2, None), (4, Some(theirs.parse().unwrap()))] {
         ours.expected = expected;
         let outcome = rig
-            .settled(&rig.report(position, ReportRequest::PushBranch(ours.clone())))
+            .settled(&rig.report(position, OutboundAction::PushBranch(ours.clone())))
             .await;
         assert!(
             refusal(&outcome).contains("was not pushed for this ticket"),
@@ -139,14 +141,14 @@ async fn refused_push_leaves_no_branch_record() {
         .commit("acme/shop", folder, "theirs", &[("cart.py", "total = 7\n")]);
     in_the_way.unwrap();
     let mut ours = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let report = rig.report(2, ReportRequest::PushBranch(ours.clone()));
+    let report = rig.report(2, OutboundAction::PushBranch(ours.clone()));
     let outcome = rig.settled(&report).await;
     assert!(refusal(&outcome).contains("cannot be made while"), "{outcome:?}");
     let record = rig.queue.branches().get(&ours.repository, BRANCH).await.unwrap();
     assert_eq!(record, None);
     // Another branch name is free, and its record stays.
     ours.branch = BRANCH.replace('/', "-");
-    let report = rig.report(4, ReportRequest::PushBranch(ours.clone()));
+    let report = rig.report(4, OutboundAction::PushBranch(ours.clone()));
     let outcome = rig.settled(&report).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     let record = rig.queue.branches().get(&ours.repository, &ours.branch).await;
@@ -162,7 +164,9 @@ async fn ticket_pushes_only_to_repositories_of_project() {
         .await;
     let key = rig.jira.create_issue("OPS", "Elsewhere", "", "Bug", &[]);
     rig.ticket = domain::TicketKey::jira(&key).unwrap();
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     assert!(
         refusal(&outcome).contains("not for the ticket OPS-"),
         "{outcome:?}"
@@ -178,7 +182,9 @@ async fn an_inspector_that_dies_refuses_the_change() {
     })
     .await;
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     assert!(
         refusal(&outcome).contains("could not be inspected"),
         "{outcome:?}"
@@ -230,7 +236,9 @@ async fn push_refused_by_ruleset_quotes_github() {
     };
     rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let said = refusal(&outcome);
     assert!(said.contains("GH013"), "{said}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);

@@ -10,8 +10,8 @@ use std::{
 };
 
 use domain::{
-    AnyRecord, BranchPush, CommitId, ObjectRef, OutboundOutcome, OutboundRequest, PullRequestRecord,
-    PullRequestRef, PullRequestStatus, ReactionSubject, ReportRequest, RepositoryName, RunFence, RunId,
+    AnyRecord, BranchPush, CommitId, ObjectRef, OutboundAction, OutboundOutcome, OutboundRequest,
+    PullRequestRecord, PullRequestRef, PullRequestStatus, ReactionSubject, RepositoryName, RunFence, RunId,
     TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use grant::{Grant, GrantAudience, GrantSigner};
@@ -189,7 +189,7 @@ impl Rig {
         RunId::new(self.ticket.clone(), 1)
     }
 
-    pub(crate) fn report(&self, position: u64, request: ReportRequest) -> OutboundRequest {
+    pub(crate) fn report(&self, position: u64, request: OutboundAction) -> OutboundRequest {
         OutboundRequest {
             id: self.run().call(position).into(),
             ticket: self.ticket.clone(),
@@ -202,7 +202,7 @@ impl Rig {
     }
 
     /// Writes the records and triggers that make a report's targets belong to the ticket.
-    pub(crate) async fn remember(&self, ticket: &TicketKey, request: &ReportRequest) {
+    pub(crate) async fn remember(&self, ticket: &TicketKey, request: &OutboundAction) {
         let json = serde_json::to_value(request).unwrap();
         let named = [
             &json["pull_request"],
@@ -213,12 +213,12 @@ impl Rig {
             .into_iter()
             .find_map(|named| serde_json::from_value::<PullRequestRef>(named.clone()).ok());
         match (request, named) {
-            (ReportRequest::PullRequestReviewed(reviewed), _) => {
+            (OutboundAction::PullRequestReviewed(reviewed), _) => {
                 let change = serde_json::json!({"type": "change", "pull_request": reviewed.pull_request,
                     "head": reviewed.head, "is_here": true, "base_branch": "main", "author": "ann", "files": []});
                 self.ask_for(ticket, "review", change).await;
             }
-            (ReportRequest::React(react), _) if react.to.is_comment() => {
+            (OutboundAction::React(react), _) if react.to.is_comment() => {
                 let seen = self.trigger(ticket, TriggerReason::RetryRequested, Some(react.to.clone()));
                 self.queue.triggers().append(&seen).await.unwrap();
             }

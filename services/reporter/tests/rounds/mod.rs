@@ -1,7 +1,7 @@
 //! Tests of the rounds of work in the check run and in the status comment.
 
 use domain::{
-    Dollars, FailedCheck, Job, OutboundOutcome, OutboundReceipt, OutboundRequest, ReportRequest, RunId,
+    Dollars, FailedCheck, Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, RunId,
     RunPhase, StopReason, TicketKey, report,
 };
 
@@ -42,7 +42,7 @@ fn receipt(outcome: OutboundOutcome) -> OutboundReceipt {
 #[tokio::test(flavor = "multi_thread")]
 async fn check_run_shows_every_round_once() {
     let mut rig = as_app().await;
-    let of = |run: u64, position: u64, job: Job, cents: u64, request: ReportRequest| {
+    let of = |run: u64, position: u64, job: Job, cents: u64, request: OutboundAction| {
         let run = RunId::new(rig.ticket.clone(), run);
         OutboundRequest {
             id: run.call(position).into(),
@@ -56,7 +56,7 @@ async fn check_run_shows_every_round_once() {
         .await;
     let head = push.head.clone();
     let implement = |position, cents, request| of(1, position, Job::Implement, cents, request);
-    let pushed = implement(4, 20, ReportRequest::PushBranch(push));
+    let pushed = implement(4, 20, OutboundAction::PushBranch(push));
     let opened = implement(6, 31, draft_of("fix/ENG-1-totals"));
     receipt(rig.settled(&implement(2, 0, started())).await);
     receipt(rig.settled(&pushed).await);
@@ -83,7 +83,7 @@ async fn check_run_shows_every_round_once() {
         asked: Vec::new(),
         page: String::new(),
     };
-    let red = of(2, 3, Job::MarkReady, 0, ReportRequest::ChecksFailed(red));
+    let red = of(2, 3, Job::MarkReady, 0, OutboundAction::ChecksFailed(red));
     receipt(rig.settled(&red).await);
     let stopped = report::RunStopped {
         job: Job::FixCi,
@@ -91,7 +91,7 @@ async fn check_run_shows_every_round_once() {
         pull_request: Some(pull_request.clone()),
         branch: None,
     };
-    let stopped = of(3, 3, Job::FixCi, 7, ReportRequest::RunStopped(stopped));
+    let stopped = of(3, 3, Job::FixCi, 7, OutboundAction::RunStopped(stopped));
     receipt(rig.settled(&stopped).await);
     let says = |at: &str| rig.github.check_run("acme/shop", at, NAME).unwrap();
     let before = says(head.as_str());
@@ -131,7 +131,7 @@ async fn missing_checks_permission_skips_only_check_run() {
         ..rig.report(position, request)
     };
     receipt(rig.settled(&told(2, started())).await);
-    receipt(rig.settled(&told(4, ReportRequest::PushBranch(push))).await);
+    receipt(rig.settled(&told(4, OutboundAction::PushBranch(push))).await);
     let opened = receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
     assert!(
         matches!(opened, OutboundReceipt::PullRequestOpened(_)),
@@ -157,7 +157,7 @@ async fn status_comment_follows_phases_with_hidden_state() {
         progress: progress(Job::Implement, cents).map(|known| report::JobProgress { phase, ..known }),
         ..rig.report(position, request)
     };
-    let progressed = || ReportRequest::Progressed(report::ProgressUpdate {});
+    let progressed = || OutboundAction::Progressed(report::ProgressUpdate {});
     receipt(rig.settled(&of(2, None, 0, started())).await);
     let comments = || rig.github.comments("acme/shop", number);
     let said = |part: &str| {
@@ -185,7 +185,7 @@ async fn status_comment_follows_phases_with_hidden_state() {
             8,
             Some(RunPhase::Work),
             31,
-            ReportRequest::RunStopped(stopped),
+            OutboundAction::RunStopped(stopped),
         ))
         .await,
     );

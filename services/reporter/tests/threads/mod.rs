@@ -1,6 +1,6 @@
 //! Tests of the review threads that the reporter resolves.
 
-use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, ThreadDisposition, ThreadReply, report};
+use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, ThreadDisposition, ThreadReply, report};
 use serde_json::json;
 
 use crate::{draft_of, rig::Rig};
@@ -24,7 +24,7 @@ async fn thread_stays_open_unless_place_changes() {
     let first = first.each_ref().map(|(path, text)| (*path, text.as_str()));
     rig.commit(&here, &first, &["-m", "fix: totals (ENG-1)"]).await;
     let reviewed = rig.packed(&here, BRANCH).await;
-    rig.settled(&rig.report(2, ReportRequest::PushBranch(reviewed.clone())))
+    rig.settled(&rig.report(2, OutboundAction::PushBranch(reviewed.clone())))
         .await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(ours)) = opened else {
@@ -64,7 +64,7 @@ async fn thread_stays_open_unless_place_changes() {
     let mut push = rig.packed(&here, BRANCH).await;
     push.expected = Some(reviewed.head.clone());
     let pushed = rig
-        .settled(&rig.report(6, ReportRequest::PushBranch(push.clone())))
+        .settled(&rig.report(6, OutboundAction::PushBranch(push.clone())))
         .await;
     assert!(matches!(pushed, OutboundOutcome::Done(_)), "{pushed:?}");
 
@@ -74,7 +74,7 @@ async fn thread_stays_open_unless_place_changes() {
         reply: "Done as you say.".to_owned(),
     };
     let addressed = |commit| {
-        ReportRequest::ReviewAddressed(report::ReviewAddressed {
+        OutboundAction::ReviewAddressed(report::ReviewAddressed {
             pull_request: ours.clone(),
             reviewer: "rita".to_owned(),
             commit: Some(commit),

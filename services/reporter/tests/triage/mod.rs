@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{OutboundOutcome, OutboundReceipt, OutboundRequest, PlannedIssue, ReportRequest, report};
+use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, PlannedIssue, report};
 use testkit::ServiceFault;
 
 use crate::{
@@ -45,7 +45,7 @@ fn triaged() -> report::TicketTriaged {
 }
 
 /// Builds the same report about a GitHub issue.
-fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<ReportRequest>) -> OutboundRequest {
+fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<OutboundAction>) -> OutboundRequest {
     let ticket: domain::TicketKey = format!("github:{SHOP}#{number}").parse().unwrap();
     let run = domain::RunId::new(ticket.clone(), 1);
     OutboundRequest {

@@ -1,6 +1,6 @@
 //! Tests of pull requests on which no check reports.
 
-use domain::{OutboundOutcome, OutboundReceipt, ReportRequest, report};
+use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, report};
 use testkit::github::BranchRuleset;
 
 use crate::{
@@ -14,14 +14,15 @@ const BRANCH: &str = "fix/ENG-1-totals";
 async fn told(rig: &mut Rig) -> (bool, String) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let head = push.head.clone();
-    rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
+    rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = opened else {
         panic!("{opened:?}")
     };
     let absent = rig.report(
         6,
-        ReportRequest::ChecksAbsent(report::ChecksMissing { pull_request, head }),
+        OutboundAction::ChecksAbsent(report::ChecksMissing { pull_request, head }),
     );
     assert_eq!(
         rig.settled(&absent).await,

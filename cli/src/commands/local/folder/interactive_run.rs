@@ -9,8 +9,8 @@ use std::{
 
 use api::{Client, types::TextBody};
 use domain::{
-    ChangePlan, CheckRow, CommitId, DecisionVerdict, Fact, JournalEntry, OutboundOutcome, OutboundReceipt,
-    PhaseOutput, ReportRequest, RunId, StopReason, TicketKey, TicketQuestion, Timestamp, WaitCondition,
+    ChangePlan, CheckRow, CommitId, DecisionVerdict, Fact, JournalEntry, OutboundAction, OutboundOutcome,
+    OutboundReceipt, PhaseOutput, RunId, StopReason, TicketKey, TicketQuestion, Timestamp, WaitCondition,
     report,
 };
 use futures::{Stream, TryStreamExt};
@@ -150,13 +150,13 @@ impl<'a> InteractiveVisit<'a> {
                 self.came.cost.add(reply.cost_micros)
             }
             Fact::ReportRequested { request, .. } => match request {
-                ReportRequest::QuestionAsked(report::QuestionAsked { questions }) => {
+                OutboundAction::QuestionAsked(report::QuestionAsked { questions }) => {
                     self.asked = Some(UserQuestion::Questions(questions))
                 }
-                ReportRequest::DecisionNeeded(proposal) => {
+                OutboundAction::DecisionNeeded(proposal) => {
                     self.asked = Some(UserQuestion::Change(proposal.push.head));
                 }
-                ReportRequest::PlanProposed(report::PlanProposed { id, plan, .. }) => {
+                OutboundAction::PlanProposed(report::PlanProposed { id, plan, .. }) => {
                     self.asked = Some(UserQuestion::Plan(id, plan))
                 }
                 _ => {}

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::Context as _;
 use bootstrap::read_wall_clock;
 use domain::{
-    OutboundId, OutboundRequest, ReportRequest, RunFence, RunId, SkipReason, TicketKey, TriggerReason,
+    OutboundAction, OutboundId, OutboundRequest, RunFence, RunId, SkipReason, TicketKey, TriggerReason,
 };
 use e2e::{
     Options, TestWorld,
@@ -173,7 +173,7 @@ fn build_skip_report(ticket: TicketKey) -> anyhow::Result<OutboundRequest> {
         fence: RunFence::default(),
         at: read_wall_clock(),
         progress: None,
-        request: ReportRequest::Skipped(SkipReason::Label { label }),
+        request: OutboundAction::Skipped(SkipReason::Label { label }),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use domain::{OutboundRequest, ReportRequest, RunStatus, TicketKey, TicketRow};
+use domain::{OutboundAction, OutboundRequest, RunStatus, TicketKey, TicketRow};
 use queue::{KeyValueBucket, Queue};
 use testkit::{fixture, github, jira};
 
@@ -299,7 +299,7 @@ async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<
     // Two kinds of reports settle nothing: progress notes, and reports without a run. The others settle in
     // order.
     let is_awaited = |report: &OutboundRequest| {
-        report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_))
+        report.run.is_some() && !matches!(report.request, OutboundAction::Progressed(_))
     };
     let mut awaited = reports.iter().filter(|(_, report)| is_awaited(report));
     let all_settled = awaited.all(|(_, report)| is_settled(report.id.as_str()));

@@ -1,6 +1,6 @@
 //! Handling of a foreign push to the branch that a run works on.
 
-use domain::{CommitId, Fact, ReportRequest};
+use domain::{CommitId, Fact, OutboundAction};
 
 use super::transitions::{ApplyResult, require_legal, works_at_start};
 use super::{PlannerRunState, RunChecks, RunInput};
@@ -17,10 +17,9 @@ impl PlannerRunState {
         };
         let pushed = self.work().pushed.as_ref();
         let is_untouched = pushed.is_some_and(|(branch, at)| *branch == ours.branch && at == known);
-        let is_on_its_way = self
-            .reports
-            .iter()
-            .any(|report| report.outcome.is_none() && matches!(report.request, ReportRequest::PushBranch(_)));
+        let is_on_its_way = self.reports.iter().any(|report| {
+            report.outcome.is_none() && matches!(report.request, OutboundAction::PushBranch(_))
+        });
         known != head && is_untouched && !is_on_its_way && self.stop.is_none() && self.closing().is_none()
     }
 

@@ -1,7 +1,7 @@
 //! Input of a run, from its trigger.
 
 use domain::{
-    ChecksConclusion, ChecksSummary, Job, JobRequest, JobSubject, ReportRequest, Trigger, TriggerReason,
+    ChecksConclusion, ChecksSummary, Job, JobRequest, JobSubject, OutboundAction, Trigger, TriggerReason,
     report, report::FailedCommit,
 };
 
@@ -11,7 +11,7 @@ pub(crate) enum RunInput {
     /// Job that a trigger requests.
     Request(Box<JobRequest>),
     /// Event of a pull request: one report, then the end.
-    Notice(Job, Box<ReportRequest>),
+    Notice(Job, Box<OutboundAction>),
 }
 
 impl RunInput {
@@ -43,7 +43,7 @@ impl RunInput {
                 by,
             } => tell(
                 Job::BackToDraft,
-                ReportRequest::PushedByOthers(report::PushedByOthers {
+                OutboundAction::PushedByOthers(report::PushedByOthers {
                     pull_request: pull_request.clone(),
                     head: head.clone(),
                     by: by.clone(),
@@ -51,14 +51,14 @@ impl RunInput {
             ),
             TriggerReason::PullRequestMerged { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Merged(report::PullRequestMerged {
+                OutboundAction::Merged(report::PullRequestMerged {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),
             ),
             TriggerReason::MergedElsewhere { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::MergedElsewhere(report::OtherPullRequestMerged {
+                OutboundAction::MergedElsewhere(report::OtherPullRequestMerged {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),
@@ -69,7 +69,7 @@ impl RunInput {
                 by,
             } => tell(
                 Job::Reopen,
-                ReportRequest::Reopened(report::PullRequestReopened {
+                OutboundAction::Reopened(report::PullRequestReopened {
                     pull_request: pull_request.clone(),
                     head: head.clone(),
                     by: by.clone(),
@@ -81,7 +81,7 @@ impl RunInput {
                 since,
             } => tell(
                 Job::Remind,
-                ReportRequest::ReviewAwaited(report::ReviewAwaited {
+                OutboundAction::ReviewAwaited(report::ReviewAwaited {
                     pull_request: pull_request.clone(),
                     reviewers: reviewers.clone(),
                     since: *since,
@@ -89,7 +89,7 @@ impl RunInput {
             ),
             TriggerReason::PullRequestClosed { pull_request, by } => tell(
                 Job::Finish,
-                ReportRequest::Closed(report::PullRequestClosed {
+                OutboundAction::Closed(report::PullRequestClosed {
                     pull_request: pull_request.clone(),
                     by: by.clone(),
                 }),

@@ -1,6 +1,6 @@
 //! Packs in the object store that a run still needs.
 
-use domain::{ObjectRef, OutboundOutcome, ReportRequest};
+use domain::{ObjectRef, OutboundAction, OutboundOutcome};
 
 use super::PlannerRunState;
 use super::state::ReportState;
@@ -42,8 +42,8 @@ fn unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
         Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_))
     );
     match &report.request {
-        ReportRequest::PushBranch(push) if is_open => Some(push.pack.clone()),
-        ReportRequest::DecisionNeeded(proposal) if is_open => Some(proposal.push.pack.clone()),
+        OutboundAction::PushBranch(push) if is_open => Some(push.pack.clone()),
+        OutboundAction::DecisionNeeded(proposal) if is_open => Some(proposal.push.pack.clone()),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Reports that a run requests, and their outcomes.
 
-use domain::{JournalEntry, OutboundId, OutboundOutcome, OutboundReceipt, ReportRequest};
+use domain::{JournalEntry, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt};
 
 use super::state::ReportState;
 use super::transitions::{ApplyResult, require_legal};
@@ -10,7 +10,7 @@ impl PlannerRunState {
     pub(super) fn report_requested(
         &mut self,
         id: &OutboundId,
-        request: &ReportRequest,
+        request: &OutboundAction,
         answers: Option<&str>,
         entry: &JournalEntry,
     ) -> ApplyResult {
@@ -23,7 +23,7 @@ impl PlannerRunState {
             require_legal(request.answers_call(), "such a report answers no tool call")?;
             call.report = Some(id.clone());
         }
-        if let (ReportRequest::RetryScheduled(_), Some(retry)) = (request, &mut self.retry) {
+        if let (OutboundAction::RetryScheduled(_), Some(retry)) = (request, &mut self.retry) {
             retry.told = true;
         }
         if request.asks_about().is_some() {
@@ -55,8 +55,8 @@ impl PlannerRunState {
         require_legal(report.outcome.is_none(), "it was settled already")?;
         report.outcome = Some(outcome.clone());
         let repository = match &report.request {
-            ReportRequest::PushBranch(push) => Some(push.repository.clone()),
-            ReportRequest::WorkDelivered(delivered) => Some(delivered.push.repository.clone()),
+            OutboundAction::PushBranch(push) => Some(push.repository.clone()),
+            OutboundAction::WorkDelivered(delivered) => Some(delivered.push.repository.clone()),
             _ => None,
         };
         self.sent(id);

@@ -1,6 +1,6 @@
 //! Wait between two attempts of a run.
 
-use domain::{OutboundId, OutboundOutcome, ReportRequest, StopReason, Timestamp, report::WorkOrigin};
+use domain::{OutboundAction, OutboundId, OutboundOutcome, StopReason, Timestamp, report::WorkOrigin};
 
 use super::transitions::{ApplyResult, require_legal};
 use super::work::RepositoryWork;
@@ -69,7 +69,7 @@ impl PlannerRunState {
         for report in &mut self.reports {
             let has_failed = matches!(report.outcome, Some(OutboundOutcome::Failed { .. }));
             // The ticket reports that a user resumed the work.
-            let is_said_anew = by.is_some() && matches!(report.request, ReportRequest::WorkStarted(_));
+            let is_said_anew = by.is_some() && matches!(report.request, OutboundAction::WorkStarted(_));
             report.is_void |= has_failed || is_said_anew;
         }
         let void: Vec<OutboundId> = self

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     CallId, CodeSeed, CommitId, EffortEstimate, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest,
-    OutboundId, OutboundOutcome, PhaseOutput, ReportRequest, RepositoryName, ReturnReason, RunFence, RunId,
+    OutboundAction, OutboundId, OutboundOutcome, PhaseOutput, RepositoryName, ReturnReason, RunFence, RunId,
     RunLimits, RunPhase, StopReason, TicketLimits, TicketNews, Timestamp, ToolResult, WaitCondition,
     WorkClass, report, report::WorkOrigin,
 };
@@ -108,7 +108,7 @@ impl ReceivedNews {
 #[derive(Clone, Debug)]
 pub(crate) struct ReportState {
     pub(crate) id: OutboundId,
-    pub(crate) request: ReportRequest,
+    pub(crate) request: OutboundAction,
     pub(crate) at: Timestamp,
     pub(crate) outcome: Option<OutboundOutcome>,
     /// True for a failed report that a retry requests again.
@@ -182,7 +182,7 @@ impl PlannerRunState {
     /// Returns the reason that the run ends, once its report is requested.
     pub(crate) fn closing(&self) -> Option<&StopReason> {
         self.reports.iter().find_map(|report| match &report.request {
-            ReportRequest::RunStopped(report::RunStopped { reason, .. }) => Some(reason),
+            OutboundAction::RunStopped(report::RunStopped { reason, .. }) => Some(reason),
             _ => None,
         })
     }
@@ -278,7 +278,7 @@ impl PlannerRunState {
     }
 
     /// Returns the last valid report of a kind.
-    pub(crate) fn last_report(&self, is_it: impl Fn(&ReportRequest) -> bool) -> Option<&ReportState> {
+    pub(crate) fn last_report(&self, is_it: impl Fn(&OutboundAction) -> bool) -> Option<&ReportState> {
         let mut latest = self.reports.iter().rev();
         // A void report is requested again, so it must not be found.
         latest.find(|report| !report.is_void && is_it(&report.request))

@@ -2,7 +2,7 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    BranchRef, CallId, Fact, OutOfScopeFile, OutboundId, OutboundOutcome, ReportRequest, StopReason,
+    BranchRef, CallId, Fact, OutOfScopeFile, OutboundAction, OutboundId, OutboundOutcome, StopReason,
     Timestamp, ToolCall, WaitCondition, WorkspaceSnapshot, report,
 };
 
@@ -48,7 +48,7 @@ pub(crate) enum RunAction {
     /// Sends a recorded report to the reporter.
     SendReport {
         id: OutboundId,
-        request: ReportRequest,
+        request: OutboundAction,
         at: Timestamp,
     },
     /// Answers a tool call in the planner.
@@ -267,7 +267,7 @@ pub(crate) fn answer_call(state: &PlannerRunState, call: &TurnCall, answer: Call
 
 pub(crate) fn request_report(
     state: &PlannerRunState,
-    request: ReportRequest,
+    request: OutboundAction,
     answers: Option<&TurnCall>,
 ) -> RunAction {
     let answers = answers.map(|call| call.call.id.clone());
@@ -317,7 +317,7 @@ impl PlannerRunState {
         };
         Fact::ReportRequested {
             id: self.next_id().into(),
-            request: ReportRequest::RunStopped(report::RunStopped {
+            request: OutboundAction::RunStopped(report::RunStopped {
                 job: self.job(),
                 reason,
                 pull_request,
@@ -330,8 +330,8 @@ impl PlannerRunState {
 
 impl RetryWait {
     /// Returns the report of the retry to the ticket.
-    pub(crate) fn report(&self, job: domain::Job) -> ReportRequest {
-        ReportRequest::RetryScheduled(report::RetryScheduled {
+    pub(crate) fn report(&self, job: domain::Job) -> OutboundAction {
+        OutboundAction::RetryScheduled(report::RetryScheduled {
             job,
             reason: self.reason.clone(),
             attempt: self.attempt,

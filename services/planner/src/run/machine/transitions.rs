@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    CodeSeed, CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, JournalEntry,
-    OutboundOutcome, PhaseOutput, PullRequestRef, ReportRequest, RepositoryName, ReturnReason, RunId,
-    TicketNews, TriggerChannel, WaitCondition, WorkClass, WorkspaceSnapshot, report::WorkOrigin,
+    CodeSeed, CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, JournalEntry, OutboundAction,
+    OutboundOutcome, PhaseOutput, PullRequestRef, RepositoryName, ReturnReason, RunId, TicketNews,
+    TriggerChannel, WaitCondition, WorkClass, WorkspaceSnapshot, report::WorkOrigin,
 };
 
 use super::budget::RunSpending;
@@ -352,7 +352,7 @@ impl PlannerRunState {
             report.is_void |= is_refused
                 && matches!(
                     report.request,
-                    ReportRequest::OpenPullRequest(_) | ReportRequest::WorkDelivered(_)
+                    OutboundAction::OpenPullRequest(_) | OutboundAction::WorkDelivered(_)
                 );
         }
         self.returns.push(ReturnRecord {

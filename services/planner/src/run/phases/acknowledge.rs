@@ -1,6 +1,6 @@
 //! Acknowledges the request with a reaction.
 
-use domain::{ReactionKind, ReportRequest, report::ReactionRequest};
+use domain::{OutboundAction, ReactionKind, report::ReactionRequest};
 
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, request_report};
 
@@ -16,14 +16,14 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 /// Reacts once to the request. The run does not wait for it, because a reaction has no effect on the work.
 pub(super) fn react_once(state: &PlannerRunState, reaction: ReactionKind) -> Option<RunStep> {
     let to = state.request()?.reactable(state.run.ticket())?;
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::React(known) if known.reaction == reaction);
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::React(known) if known.reaction == reaction);
     if state.last_report(is_it).is_some() {
         return None;
     }
     Some(
         request_report(
             state,
-            ReportRequest::React(ReactionRequest { to, reaction }),
+            OutboundAction::React(ReactionRequest { to, reaction }),
             None,
         )
         .into(),

@@ -1,6 +1,6 @@
 //! Announces the start of the work on the ticket.
 
-use domain::{ReportRequest, report};
+use domain::{OutboundAction, report};
 
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, request_report};
 
@@ -10,10 +10,10 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkStarted(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
     match state.request() {
         Some(request) if state.last_report(is_it).is_none() => {
-            let started = ReportRequest::WorkStarted(report::WorkStarted {
+            let started = OutboundAction::WorkStarted(report::WorkStarted {
                 job: request.job,
                 repository: request.repository.clone(),
                 begun: state.begun.clone(),

@@ -2,7 +2,7 @@
 
 use domain::report::QuestionAnswered;
 use domain::{
-    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundOutcome, PhaseOutput, ReportRequest,
+    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
     RunPhase, StopReason, WaitCondition,
 };
 
@@ -53,10 +53,10 @@ fn report_answer(state: &PlannerRunState, answer: &CitedAnswer) -> RunStep {
     else {
         return RunStep::Over;
     };
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAnswered(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::QuestionAnswered(_));
     match state.last_report(is_it) {
         None => {
-            let told = ReportRequest::QuestionAnswered(QuestionAnswered {
+            let told = OutboundAction::QuestionAnswered(QuestionAnswered {
                 repository: request.repository.clone(),
                 // The pinned work stays in the trigger, where the reporter reads it.
                 question: CommentQuestion {

@@ -1,7 +1,7 @@
 //! Decision of a person about a commit or a plan.
 
 use domain::{
-    CommitId, DecisionVerdict, OutboundOutcome, OutboundRefusal, ReportRequest, ReturnReason, StopReason,
+    CommitId, DecisionVerdict, OutboundAction, OutboundOutcome, OutboundRefusal, ReturnReason, StopReason,
     WaitCondition,
 };
 
@@ -13,7 +13,7 @@ use crate::run::machine::{PlannerRunState, RunStep, await_report, park_run, requ
 pub(super) fn await_approval(
     state: &PlannerRunState,
     id: &CommitId,
-    request: impl FnOnce() -> ReportRequest,
+    request: impl FnOnce() -> OutboundAction,
     revise: impl FnOnce(String, String) -> ReturnReason,
     refused: impl FnOnce(OutboundRefusal) -> RunStep,
 ) -> RunStep {

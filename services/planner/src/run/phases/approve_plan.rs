@@ -1,7 +1,7 @@
 //! Requests a person's decision about the plan before the work, where the rules require it.
 
 use domain::{
-    ApprovalRule, ChangePlan, CommitId, JobRequest, ReportRequest, ReturnReason, StopReason, report,
+    ApprovalRule, ChangePlan, CommitId, JobRequest, OutboundAction, ReturnReason, StopReason, report,
 };
 
 use super::approval_request::await_approval;
@@ -34,7 +34,7 @@ fn plan_id(state: &PlannerRunState) -> Option<CommitId> {
 
 fn decide_plan(state: &PlannerRunState, request: &JobRequest, plan: &ChangePlan, id: &CommitId) -> RunStep {
     let proposal = || {
-        ReportRequest::PlanProposed(report::PlanProposed {
+        OutboundAction::PlanProposed(report::PlanProposed {
             repository: request.repository.clone(),
             id: id.clone(),
             plan: Box::new(plan.clone()),

@@ -1,8 +1,8 @@
 //! Pushes the branch and opens the pull request.
 
 use domain::{
-    BranchPush, ChangeNaming, ChangeProof, FinishRule, Job, JobRequest, OutboundOutcome, OutboundRefusal,
-    ReportRequest, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
+    BranchPush, ChangeNaming, ChangeProof, FinishRule, Job, JobRequest, OutboundAction, OutboundOutcome,
+    OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
 };
 
 use super::description::describe_change;
@@ -43,7 +43,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
             .cut_short()
             .map_or(RunStep::Over, |reason| RunStep::Close(reason.clone()));
     }
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::OpenPullRequest(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::OpenPullRequest(_));
     match state.last_report(is_it) {
         Some(asked) => settled_step(state, asked),
         None => request_pull_request(state, request),
@@ -51,10 +51,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 }
 
 fn push_step(state: &PlannerRunState, wanted: BranchPush) -> RunStep {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PushBranch(push) if is_same_push(push, &wanted));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::PushBranch(push) if is_same_push(push, &wanted));
     match state.last_report(is_it) {
         Some(asked) => settled_step(state, asked),
-        None => request_report(state, ReportRequest::PushBranch(wanted), None).into(),
+        None => request_report(state, OutboundAction::PushBranch(wanted), None).into(),
     }
 }
 
@@ -80,7 +80,7 @@ fn deliver_step(
     wanted: BranchPush,
     handover: &WorkHandover,
 ) -> RunStep {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkDelivered(delivered) if is_same_push(&delivered.push, &wanted));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkDelivered(delivered) if is_same_push(&delivered.push, &wanted));
     match state.last_report(is_it) {
         Some(asked) => settled_step(state, asked),
         None => {
@@ -89,7 +89,7 @@ fn deliver_step(
                 push: wanted,
                 description,
             };
-            request_report(state, ReportRequest::WorkDelivered(delivered), None).into()
+            request_report(state, OutboundAction::WorkDelivered(delivered), None).into()
         }
     }
 }
@@ -127,7 +127,7 @@ fn request_pull_request(state: &PlannerRunState, request: &JobRequest) -> RunSte
     };
     let naming = ChangeNaming::new(&request.rules, state.run.ticket());
     let title = naming.title(naming.of(handover, &request.text.kind));
-    let wanted = ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let wanted = OutboundAction::OpenPullRequest(report::PullRequestOpening {
         repository: request.repository.clone(),
         branch: branch.clone(),
         base_branch: request.rules.target_branch().to_owned(),
@@ -179,8 +179,8 @@ fn free_branch_name(state: &PlannerRunState, own: &str) -> String {
 fn name_refusal<'a>(state: &'a PlannerRunState, name: &str) -> Option<&'a OutboundRefusal> {
     state.reports.iter().find_map(|report| {
         let push = match &report.request {
-            ReportRequest::PushBranch(push) => push,
-            ReportRequest::WorkDelivered(delivered) => &delivered.push,
+            OutboundAction::PushBranch(push) => push,
+            OutboundAction::WorkDelivered(delivered) => &delivered.push,
             _ => return None,
         };
         match &report.outcome {

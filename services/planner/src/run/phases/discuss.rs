@@ -2,8 +2,8 @@
 
 use domain::report::{DiscussionResult, OpenIssues};
 use domain::{
-    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundOutcome, PhaseOutput, PlannedIssue,
-    ReportRequest, RunPhase, StopReason, WaitCondition,
+    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
+    PlannedIssue, RunPhase, StopReason, WaitCondition,
 };
 
 use super::conversation_loop::await_submission;
@@ -79,27 +79,27 @@ fn finish_phase(handed_in: Option<HandedIn>) -> RunStep {
     RunAction::Record(Fact::PhaseFinished { output }).into()
 }
 
-fn request_issues(request: &JobRequest, issues: &[PlannedIssue]) -> ReportRequest {
-    ReportRequest::OpenIssues(OpenIssues {
+fn request_issues(request: &JobRequest, issues: &[PlannedIssue]) -> OutboundAction {
+    OutboundAction::OpenIssues(OpenIssues {
         repository: request.repository.clone(),
         parent: None,
         issues: issues.to_vec(),
     })
 }
 
-fn discussion_answer(request: &JobRequest, task: DiscussionTask, answer: &CitedAnswer) -> ReportRequest {
-    ReportRequest::Discussed(DiscussionResult {
+fn discussion_answer(request: &JobRequest, task: DiscussionTask, answer: &CitedAnswer) -> OutboundAction {
+    OutboundAction::Discussed(DiscussionResult {
         repository: request.repository.clone(),
         task,
         answer: answer.clone(),
     })
 }
 
-fn report_step(state: &PlannerRunState, told: ReportRequest) -> RunStep {
-    let is_it = |request: &ReportRequest| {
+fn report_step(state: &PlannerRunState, told: OutboundAction) -> RunStep {
+    let is_it = |request: &OutboundAction| {
         matches!(
             request,
-            ReportRequest::Discussed(_) | ReportRequest::OpenIssues(_)
+            OutboundAction::Discussed(_) | OutboundAction::OpenIssues(_)
         )
     };
     match state.last_report(is_it) {

@@ -1,6 +1,6 @@
 //! Posts the effort of similar work on the ticket, where enough history exists.
 
-use domain::{ReportRequest, RunEffort, report};
+use domain::{OutboundAction, RunEffort, report};
 
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep, request_report};
 
@@ -13,7 +13,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {
         return RunStep::Over;
     };
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::EffortForecast(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::EffortForecast(_));
     match state.forecast {
         // A former release began the work without a forecast.
         None if state.is_at_work() => RunStep::Over,
@@ -22,7 +22,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
             let repository = request.repository.clone();
             request_report(
                 state,
-                ReportRequest::EffortForecast(report::EffortForecast { repository, forecast }),
+                OutboundAction::EffortForecast(report::EffortForecast { repository, forecast }),
                 None,
             )
             .into()

@@ -1,7 +1,7 @@
 //! Requests a person's approval of the change before its push, where the rules require it. The approval is
 //! for one commit.
 
-use domain::{ApprovalRule, ChangeProof, PushProposal, ReportRequest, ReturnReason};
+use domain::{ApprovalRule, ChangeProof, OutboundAction, PushProposal, ReturnReason};
 
 use super::approval_request::await_approval;
 use super::deliver::wanted_push;
@@ -29,7 +29,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     }
     let head = wanted.head.clone();
     let proposal = || {
-        ReportRequest::DecisionNeeded(PushProposal {
+        OutboundAction::DecisionNeeded(PushProposal {
             push: wanted,
             description: Some(Box::new(describe_change(state, request, handover))),
         })

@@ -1,7 +1,7 @@
 //! Triages a ticket before the work: its kind, its size, and whether the work can begin.
 
 use domain::{
-    Fact, GiveUp, IntakeDecision, ModelReply, ModelRole, OutboundOutcome, PhaseOutput, ReportRequest,
+    Fact, GiveUp, IntakeDecision, ModelReply, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
     RunPhase, StopReason, TicketIntake, TicketQuestion, WaitCondition, report,
 };
 
@@ -89,12 +89,12 @@ fn decline_ticket(kind: GiveUp, reason: &str) -> RunStep {
 
 /// Posts the questions on the ticket and waits for an answer.
 fn ask_questions(state: &PlannerRunState, questions: &[TicketQuestion]) -> RunStep {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::QuestionAsked(_));
     let Some(asked) = state.last_report(is_it) else {
         let questions = questions.to_vec();
         return request_report(
             state,
-            ReportRequest::QuestionAsked(report::QuestionAsked { questions }),
+            OutboundAction::QuestionAsked(report::QuestionAsked { questions }),
             None,
         )
         .into();

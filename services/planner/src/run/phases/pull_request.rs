@@ -2,7 +2,7 @@
 
 use domain::report::PullRequestReviewed;
 use domain::{
-    Fact, ModelRole, OutboundOutcome, OutboundRefusal, PhaseOutput, ReportRequest, ReviewOfChange, RunPhase,
+    Fact, ModelRole, OutboundAction, OutboundOutcome, OutboundRefusal, PhaseOutput, ReviewOfChange, RunPhase,
     StopReason, WaitCondition, WithdrawalReason,
 };
 
@@ -55,10 +55,10 @@ fn report_review(state: &PlannerRunState, review: &ReviewOfChange) -> RunStep {
     let Some(change) = state.request().and_then(|request| request.about.change()) else {
         return RunStep::Over;
     };
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PullRequestReviewed(_));
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::PullRequestReviewed(_));
     match state.last_report(is_it) {
         None => {
-            let told = ReportRequest::PullRequestReviewed(PullRequestReviewed {
+            let told = OutboundAction::PullRequestReviewed(PullRequestReviewed {
                 pull_request: change.pull_request.clone(),
                 head: change.head.clone(),
                 review: review.clone(),

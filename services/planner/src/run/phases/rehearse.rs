@@ -7,8 +7,8 @@ use domain::report::{
 };
 use domain::{
     ApprovalRule, BranchPush, ChangeDescription, ChangeNaming, ChangePlan, CitedAnswer, CommentQuestion,
-    CommitId, DiscussionTask, FinishRule, Job, JobRequest, JobSubject, ObjectRef, OutboundOutcome,
-    PlannedIssue, PullRequestRef, PushProposal, RehearsedJob, ReportRequest, ReviewOfChange, StopReason,
+    CommitId, DiscussionTask, FinishRule, Job, JobRequest, JobSubject, ObjectRef, OutboundAction,
+    OutboundOutcome, PlannedIssue, PullRequestRef, PushProposal, RehearsedJob, ReviewOfChange, StopReason,
     ThreadDisposition, ThreadReply, WaitCondition, WorkHandover,
 };
 
@@ -36,7 +36,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
                 repository: request.repository.clone(),
                 requests: rehearsed_requests(state, request, rehearsal),
             };
-            request_report(state, ReportRequest::Rehearse(rehearse), None).into()
+            request_report(state, OutboundAction::Rehearse(rehearse), None).into()
         }
         Some(None) => park_run(state, WaitCondition::Report).into(),
         Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
@@ -51,7 +51,7 @@ fn rehearsed_requests(
     state: &PlannerRunState,
     request: &JobRequest,
     rehearsal: &RehearsedJob,
-) -> Vec<ReportRequest> {
+) -> Vec<OutboundAction> {
     match (rehearsal.job, &rehearsal.about) {
         (Job::Implement, _) => rehearsed_change(state, request),
         (Job::Triage, _) => {
@@ -106,7 +106,7 @@ fn rehearsed_requests(
     }
 }
 
-fn rehearsed_discussion(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
+fn rehearsed_discussion(request: &JobRequest, task: DiscussionTask) -> OutboundAction {
     let repository = request.repository.clone();
     match task {
         DiscussionTask::Plan => OpenIssues {
@@ -132,7 +132,7 @@ fn rehearsed_discussion(request: &JobRequest, task: DiscussionTask) -> ReportReq
 }
 
 /// Returns the reports of a change with its pull request, as far as the rules require one.
-fn rehearsed_change(state: &PlannerRunState, request: &JobRequest) -> Vec<ReportRequest> {
+fn rehearsed_change(state: &PlannerRunState, request: &JobRequest) -> Vec<OutboundAction> {
     let handover = WorkHandover {
         title: request.text.summary.clone(),
         summary: WORDS.to_owned(),
@@ -169,7 +169,7 @@ fn rehearsed_change(state: &PlannerRunState, request: &JobRequest) -> Vec<Report
 }
 
 /// Returns the reports of a push to our pull request.
-fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Option<Vec<ReportRequest>> {
+fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Option<Vec<OutboundAction>> {
     let (ours, head) = about.pull_request()?;
     let commit = Some(CommitId::null());
     let told = match about {
@@ -209,7 +209,7 @@ fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Optio
     Some(requests)
 }
 
-fn rehearsed_plan(request: &JobRequest) -> ReportRequest {
+fn rehearsed_plan(request: &JobRequest) -> OutboundAction {
     let plan = ChangePlan {
         goal: WORDS.to_owned(),
         ..ChangePlan::default()
@@ -227,9 +227,9 @@ fn rehearsed_decision(
     request: &JobRequest,
     push: &BranchPush,
     description: Option<Box<ChangeDescription>>,
-) -> Option<ReportRequest> {
+) -> Option<OutboundAction> {
     (request.rules.agent.approval == ApprovalRule::BeforePush).then(|| {
-        ReportRequest::DecisionNeeded(PushProposal {
+        OutboundAction::DecisionNeeded(PushProposal {
             push: push.clone(),
             description,
         })
@@ -244,7 +244,7 @@ fn rehearsed_reply(id: u64) -> ThreadReply {
     }
 }
 
-fn rehearsed_start(request: &JobRequest, job: Job) -> ReportRequest {
+fn rehearsed_start(request: &JobRequest, job: Job) -> OutboundAction {
     let repository = request.repository.clone();
     let begun = WorkOrigin::default();
     WorkStarted {

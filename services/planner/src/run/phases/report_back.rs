@@ -1,7 +1,7 @@
 //! Reports the result of repaired checks or of an addressed review to the requester.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
-use domain::{CommitId, JobSubject, OutboundOutcome, ReportRequest, StopReason, WaitCondition};
+use domain::{CommitId, JobSubject, OutboundAction, OutboundOutcome, StopReason, WaitCondition};
 
 use super::repair::is_auto_fix;
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, await_report, request_report};
@@ -15,10 +15,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(wanted) = wanted_report(state) else {
         return RunStep::Over;
     };
-    let is_it = |request: &ReportRequest| {
+    let is_it = |request: &OutboundAction| {
         matches!(
             request,
-            ReportRequest::ChecksRepaired(_) | ReportRequest::ReviewAddressed(_)
+            OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
         )
     };
     match state.last_report(is_it) {
@@ -35,7 +35,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     }
 }
 
-fn wanted_report(state: &PlannerRunState) -> Option<ReportRequest> {
+fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
     let (request, handover) = (state.request()?, state.handover()?);
     Some(match &request.about {
         JobSubject::Ticket
@@ -43,7 +43,7 @@ fn wanted_report(state: &PlannerRunState) -> Option<ReportRequest> {
         | JobSubject::Change(_)
         | JobSubject::Discussion(_)
         | JobSubject::Rehearsal(_) => return None,
-        JobSubject::Checks(checks) => ReportRequest::ChecksRepaired(ChecksRepaired {
+        JobSubject::Checks(checks) => OutboundAction::ChecksRepaired(ChecksRepaired {
             pull_request: checks.pull_request.clone(),
             commit: commit_of_push(state),
             strategy: match is_auto_fix(handover) {
@@ -53,7 +53,7 @@ fn wanted_report(state: &PlannerRunState) -> Option<ReportRequest> {
             by: handover.repaired_by.clone(),
             summary: handover.summary.clone(),
         }),
-        JobSubject::Review(round) => ReportRequest::ReviewAddressed(ReviewAddressed {
+        JobSubject::Review(round) => OutboundAction::ReviewAddressed(ReviewAddressed {
             pull_request: round.pull_request.clone(),
             reviewer: round.author.clone(),
             commit: commit_of_push(state),

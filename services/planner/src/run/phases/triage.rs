@@ -1,7 +1,7 @@
 //! Chooses labels and fields for a new ticket. The model has no workspace and no other tool.
 
 use domain::{
-    JobRequest, ModelRole, OutboundOutcome, PlannedIssue, ReportRequest, RunPhase, StopReason, TicketKey,
+    JobRequest, ModelRole, OutboundAction, OutboundOutcome, PlannedIssue, RunPhase, StopReason, TicketKey,
     WaitCondition, report::OpenIssues,
 };
 
@@ -45,7 +45,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 fn is_triaged(state: &PlannerRunState) -> bool {
     state.reports.iter().any(|report| {
-        matches!(report.request, ReportRequest::Triaged(_))
+        matches!(report.request, OutboundAction::Triaged(_))
             && matches!(report.outcome, Some(OutboundOutcome::Done(_)))
     })
 }
@@ -59,7 +59,7 @@ fn open_parts(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     if issues.is_empty() {
         return RunStep::Over;
     }
-    match state.last_report(|request| matches!(request, ReportRequest::OpenIssues(_))) {
+    match state.last_report(|request| matches!(request, OutboundAction::OpenIssues(_))) {
         None => {
             let open = OpenIssues {
                 repository: request.repository.clone(),

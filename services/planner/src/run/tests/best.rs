@@ -1,7 +1,7 @@
 //! Restoration of the best verified state of a change.
 
 use domain::check::EvidenceLevel;
-use domain::{DecisionVerdict, Fact, Job, ReportRequest, RunPhase, StopReason, WorkspaceSnapshot, report};
+use domain::{DecisionVerdict, Fact, Job, OutboundAction, RunPhase, StopReason, WorkspaceSnapshot, report};
 
 use super::play::{Play, change, decided, done, request, review, tools};
 use super::prove::Bench;
@@ -40,7 +40,7 @@ fn description(play: &mut Play) -> domain::ChangeDescription {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest(report::PullRequestOpening {
+        OutboundAction::OpenPullRequest(report::PullRequestOpening {
             description: Some(description),
             ..
         }) => (**description).clone(),

@@ -1,7 +1,7 @@
 //! Budgets of a run.
 
 use domain::{
-    BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, ReportRequest, RunLimits, StopReason, TokenUsage,
+    BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, OutboundAction, RunLimits, StopReason, TokenUsage,
     ToolStatus, report,
 };
 use serde_json::json;
@@ -107,7 +107,7 @@ fn budget_hints_precede_draft_at_limit() {
     assert_eq!(play.state.cut_short(), Some(&spent));
     play.pushed();
     play.drive();
-    assert!(matches!(play.last_request(), ReportRequest::OpenPullRequest(_)));
+    assert!(matches!(play.last_request(), OutboundAction::OpenPullRequest(_)));
     play.opened();
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &spent);
@@ -143,7 +143,7 @@ fn nearly_spent_budget_allows_only_exits() {
         None,
         "an end of the work is still accepted"
     );
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn failed_checks_after_early_end_stay() {
         ..Bench::default()
     };
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     assert!(play.state.returns.is_empty());
     let broken = play
         .state
@@ -261,10 +261,10 @@ fn unpaid_review_is_omitted_and_reported() {
     assert_eq!(play.drive(), RunAction::Wait);
     let review = play.state.review().map(|review| review.is_complete);
     assert_eq!(review, Some(false));
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };

@@ -1,6 +1,6 @@
 //! Requirements of a repository's rules for every change.
 
-use domain::{ChangedFileSize, Fact, FileRole, Job, JobRequest, ReportRequest, ReturnReason, report};
+use domain::{ChangedFileSize, Fact, FileRole, Job, JobRequest, OutboundAction, ReturnReason, report};
 
 use super::play::{Play, change, done, finish, request, tools};
 use crate::run::RunAction;
@@ -39,7 +39,7 @@ fn failed_repair_is_listed_and_stops_nothing() {
     );
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -121,7 +121,7 @@ fn contract_change_without_test_is_named() {
         play.pushed();
         play.drive();
         match play.last_request() {
-            ReportRequest::OpenPullRequest(report::PullRequestOpening {
+            OutboundAction::OpenPullRequest(report::PullRequestOpening {
                 description: Some(said),
                 ..
             }) => said.untested_contracts.clone(),
@@ -161,7 +161,7 @@ fn template_keeps_headings_with_answers() {
     play.drive();
     play.pushed();
     play.drive();
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()

@@ -2,7 +2,7 @@
 
 use domain::check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, TreeKind};
 use domain::{
-    ChangeDoubt, ChangedFileSize, CheckRow, Fact, FileRole, OutboundOutcome, OutboundReceipt, ReportRequest,
+    ChangeDoubt, ChangedFileSize, CheckRow, Fact, FileRole, OutboundAction, OutboundOutcome, OutboundReceipt,
     ReturnReason, ShownBy, StopReason,
 };
 
@@ -135,7 +135,7 @@ fn silenced_test_goes_back_then_blocks() {
     assert_eq!(play.state.turns(), 4, "one return");
     assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Block)]);
     assert_eq!(level(&play), Some(EvidenceLevel::E1));
-    assert!(matches!(play.last_request(), ReportRequest::DecisionNeeded(_)));
+    assert!(matches!(play.last_request(), OutboundAction::DecisionNeeded(_)));
 }
 
 #[test]

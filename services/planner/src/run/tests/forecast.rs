@@ -1,6 +1,6 @@
 //! Forecast of the effort on the ticket.
 
-use domain::{EffortEstimate, EffortQuartiles, Job, ReportRequest};
+use domain::{EffortEstimate, EffortQuartiles, Job, OutboundAction};
 
 use super::play::{Play, done, request};
 use crate::run::RunAction;
@@ -8,7 +8,7 @@ use crate::run::RunAction;
 fn told(play: &Play) -> usize {
     let asked = play.state.reports.iter();
     asked
-        .filter(|report| matches!(report.request, ReportRequest::EffortForecast(_)))
+        .filter(|report| matches!(report.request, OutboundAction::EffortForecast(_)))
         .count()
 }
 

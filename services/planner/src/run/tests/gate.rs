@@ -1,7 +1,7 @@
 //! Decision of a person before the push.
 
 use domain::{
-    ApprovalRule, CommitId, DecisionVerdict, Fact, Job, OutboundOutcome, OutboundRefusal, ReportRequest,
+    ApprovalRule, CommitId, DecisionVerdict, Fact, Job, OutboundAction, OutboundOutcome, OutboundRefusal,
     StopReason,
 };
 
@@ -41,7 +41,7 @@ fn an_approved_change_is_pushed() {
         "a repeated decision says nothing new"
     );
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn revised_change_requests_new_decision() {
         .state
         .reports
         .iter()
-        .filter(|report| matches!(report.request, ReportRequest::DecisionNeeded(_)));
+        .filter(|report| matches!(report.request, OutboundAction::DecisionNeeded(_)));
     assert_eq!(gates.count(), 2);
 }
 
@@ -73,7 +73,7 @@ fn asked_about(play: &Play) -> Vec<CommitId> {
     let reports = play.state.reports.iter();
     reports
         .filter_map(|report| match &report.request {
-            ReportRequest::DecisionNeeded(asked) => Some(asked.push.head.clone()),
+            OutboundAction::DecisionNeeded(asked) => Some(asked.push.head.clone()),
             _ => None,
         })
         .collect()
@@ -87,7 +87,7 @@ fn last_asked(play: &Play) -> char {
 #[test]
 fn decision_request_names_commit_and_pack() {
     let play = gated();
-    let ReportRequest::DecisionNeeded(domain::PushProposal { push, .. }) = play.last_request() else {
+    let OutboundAction::DecisionNeeded(domain::PushProposal { push, .. }) = play.last_request() else {
         panic!("nobody is asked")
     };
     assert_eq!((&push.head, &push.base), (&commit('1'), &commit('b')));
@@ -111,7 +111,7 @@ fn approval_covers_only_its_commit() {
     );
     play.append(decided_on('2', DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('2')));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == commit('2')));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Implementation from the ticket to the pull request.
 
 use domain::{
-    DecisionVerdict, ExecutorWorkspace, Fact, GiveUp, Job, JournalEntry, OutboundOutcome, OutboundReceipt,
-    OutboundRefusal, PolicyViolation, ReplyStop, ReportRequest, SecretPlace, StopReason, TicketComment,
+    DecisionVerdict, ExecutorWorkspace, Fact, GiveUp, Job, JournalEntry, OutboundAction, OutboundOutcome,
+    OutboundReceipt, OutboundRefusal, PolicyViolation, ReplyStop, SecretPlace, StopReason, TicketComment,
     TicketNews, Timestamp, ToolResult, ToolStatus, WaitCondition, report,
 };
 use serde_json::json;
@@ -20,9 +20,9 @@ fn run_leads_from_ticket_to_pull_request() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
         &play.state.reports[0].request,
-        ReportRequest::WorkStarted(_)
+        OutboundAction::WorkStarted(_)
     ));
-    let ReportRequest::PushBranch(push) = play.last_request() else {
+    let OutboundAction::PushBranch(push) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
     assert_eq!(
@@ -31,7 +31,7 @@ fn run_leads_from_ticket_to_pull_request() {
     );
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
         base_branch,
         title,
         description: Some(description),
@@ -54,7 +54,7 @@ fn branch_and_commit_names_follow_rules() {
     calls.push(finish());
     let mut play = Play::with([tools(&calls)]);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(push) if push.head == commit('1')));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == commit('1')));
     let own: Vec<_> = play
         .entries
         .iter()
@@ -118,7 +118,7 @@ fn refused_description_is_asked_for_anew() {
         matches!(
             fact,
             Fact::ReportRequested {
-                request: ReportRequest::OpenPullRequest(_),
+                request: OutboundAction::OpenPullRequest(_),
                 ..
             }
         )
@@ -161,7 +161,7 @@ fn refused_push_returns_three_times_then_ends() {
     let detail = "a workflow file was changed".to_owned();
     for round in 0..4 {
         assert_eq!(play.drive(), RunAction::Wait, "{round}");
-        assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+        assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
         play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside {
             detail: detail.clone(),
         }));
@@ -192,7 +192,7 @@ fn end_without_change_is_reported() {
             summary: "Nothing to do.".to_owned()
         }
     );
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
+    assert!(matches!(play.last_request(), OutboundAction::RunStopped(_)));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn give_up_ends_run_with_evidence() {
     };
     assert_eq!(play.reason(), &reason);
     assert!(
-        matches!(play.last_request(), ReportRequest::RunStopped(report::RunStopped { reason: told, .. }) if *told == reason)
+        matches!(play.last_request(), OutboundAction::RunStopped(report::RunStopped { reason: told, .. }) if *told == reason)
     );
 }
 
@@ -243,7 +243,7 @@ fn question_is_asked_once_and_awaits_instructor() {
     let mut play = Play::with([question(), question(), end("Nothing.")]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
-        matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions.len() == 1)
+        matches!(play.last_request(), OutboundAction::QuestionAsked(report::QuestionAsked { questions }) if questions.len() == 1)
     );
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
@@ -536,7 +536,7 @@ fn words_before_work_are_reminded_of() {
         tools(&[finish()]),
     ]);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -575,7 +575,7 @@ fn truncated_replies_without_calls_end_work() {
 /// Returns the branch of the requested push.
 fn wanted_branch(play: &Play) -> String {
     match play.last_request() {
-        ReportRequest::PushBranch(push) => push.branch.clone(),
+        OutboundAction::PushBranch(push) => push.branch.clone(),
         other => panic!("no push: {other:?}"),
     }
 }
@@ -629,7 +629,7 @@ fn conflicting_branch_gets_free_name() {
         }));
         assert_eq!(play.drive(), RunAction::Wait);
         assert!(
-            matches!(play.last_request(), ReportRequest::OpenPullRequest(open) if open.branch == third),
+            matches!(play.last_request(), OutboundAction::OpenPullRequest(open) if open.branch == third),
             "{:?}",
             play.last_request()
         );

@@ -1,8 +1,8 @@
 //! Triage of a ticket before the work.
 
 use domain::{
-    EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, ModelReply, OutboundOutcome, OutboundReceipt,
-    PullRequestStatus, ReportRequest, RunPhase, SimilarTicket, StopReason, TicketComment, TicketNews,
+    EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, ModelReply, OutboundAction, OutboundOutcome,
+    OutboundReceipt, PullRequestStatus, RunPhase, SimilarTicket, StopReason, TicketComment, TicketNews,
     Timestamp, WorkClass, report,
 };
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ fn intake_question_precedes_work_with_answer() {
     let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
-        matches!(play.last_request(), ReportRequest::QuestionAsked(report::QuestionAsked { questions }) if questions[0].text == "Gross or net?")
+        matches!(play.last_request(), OutboundAction::QuestionAsked(report::QuestionAsked { questions }) if questions[0].text == "Gross or net?")
     );
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);

@@ -1,6 +1,6 @@
 //! Comments that arrive while a run works.
 
-use domain::{Fact, ReportRequest, TicketComment, TicketNews, Timestamp};
+use domain::{Fact, OutboundAction, TicketComment, TicketNews, Timestamp};
 use serde_json::json;
 
 use super::play::{Play, change, done, end, finish, tools};
@@ -76,7 +76,7 @@ fn unread_comment_delays_finish_by_turn() {
     play.append(said(60, "Mind the tax."));
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!((play.state.turns(), shown(&play).len()), (4, 1));
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn two_hundred_comments_of_stranger_prolong_nothing() {
     }
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 2);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     assert_eq!(play.state.news.len(), MAX_STRANGER_COMMENTS);
 }
 

@@ -1,8 +1,8 @@
 //! Planning of a large change.
 
 use domain::{
-    ApprovalRule, DecisionVerdict, Fact, GateDecision, Job, OutboundOutcome, OutboundReceipt, PlanningRule,
-    ReportRequest, RunPhase, StopReason, report,
+    ApprovalRule, DecisionVerdict, Fact, GateDecision, Job, OutboundAction, OutboundOutcome, OutboundReceipt,
+    PlanningRule, RunPhase, StopReason, report,
 };
 use serde_json::json;
 
@@ -67,7 +67,7 @@ fn gated() -> Play {
 }
 
 fn decided(play: &Play, verdict: DecisionVerdict) -> Fact {
-    let ReportRequest::PlanProposed(report::PlanProposed { id, .. }) = play.last_request() else {
+    let OutboundAction::PlanProposed(report::PlanProposed { id, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
     let decision = GateDecision {
@@ -89,7 +89,7 @@ fn required_plan_approval_precedes_work() {
     play.append(decided(&play, DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
-        matches!(play.last_request(), ReportRequest::PushBranch(_)),
+        matches!(play.last_request(), OutboundAction::PushBranch(_)),
         "the change itself needs no approval"
     );
 }

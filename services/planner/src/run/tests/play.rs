@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::prove::Bench;
 use domain::{
     CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest, JournalEntry,
-    ModelReply, ObjectRef, OutboundOutcome, OutboundReceipt, PullRequestRef, ReplyBlock, ReplyStop,
-    ReportRequest, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason, TicketKey, TicketLimits,
+    ModelReply, ObjectRef, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestRef, ReplyBlock,
+    ReplyStop, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason, TicketKey, TicketLimits,
     TicketText, Timestamp, TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey,
     TriggerReason, WorkspaceSnapshot,
 };
@@ -547,7 +547,7 @@ impl Play {
         )));
     }
 
-    pub(crate) fn last_request(&self) -> &ReportRequest {
+    pub(crate) fn last_request(&self) -> &OutboundAction {
         &self.state.reports.last().unwrap().request
     }
 

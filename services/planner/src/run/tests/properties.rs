@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    ApprovalRule, DecisionVerdict, Fact, Job, JobRequest, JobSubject, ModelReply, OutboundOutcome,
-    OutboundReceipt, OutboundRefusal, PlanningRule, ReplyStop, ReportRequest, RunFence, TicketComment,
+    ApprovalRule, DecisionVerdict, Fact, Job, JobRequest, JobSubject, ModelReply, OutboundAction,
+    OutboundOutcome, OutboundReceipt, OutboundRefusal, PlanningRule, ReplyStop, RunFence, TicketComment,
     TicketNews, Timestamp,
 };
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ fn whole_run(
         match play.last_request() {
             _ if play.is_parked_for("retry") => play.retry(),
             _ if play.is_parked_for("answer") => play.append(answered(u64::from(round))),
-            ReportRequest::DecisionNeeded(asked) if play.is_parked_for("decision") => {
+            OutboundAction::DecisionNeeded(asked) if play.is_parked_for("decision") => {
                 let head = asked.push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
                     DecisionVerdict::Revise
@@ -95,9 +95,9 @@ fn whole_run(
                 play.append(decided_on(head, verdict));
             }
             _ if round < refusals => play.settle(OutboundOutcome::Refused(OutboundRefusal::NotInspected)),
-            ReportRequest::PushBranch(_) => play.pushed(),
-            ReportRequest::DecisionNeeded(_) => play.shown(),
-            ReportRequest::QuestionAsked(_) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
+            OutboundAction::PushBranch(_) => play.pushed(),
+            OutboundAction::DecisionNeeded(_) => play.shown(),
+            OutboundAction::QuestionAsked(_) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
             _ => play.opened(),
         }
     }
@@ -112,8 +112,8 @@ fn hear(play: &mut Play) {
     ) {
         (Some("retry"), _) => play.retry(),
         (Some("answer"), _) => play.append(answered(play.state.position)),
-        (_, ReportRequest::PushBranch(_)) => play.pushed(),
-        (_, ReportRequest::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
+        (_, OutboundAction::PushBranch(_)) => play.pushed(),
+        (_, OutboundAction::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         _ => play.opened(),
     }
 }
@@ -165,11 +165,11 @@ fn interjections(play: &Play, number: u64) -> Vec<Fact> {
     let settled = open.map(|report| Fact::ReportSettled {
         id: report.id.clone(),
         outcome: OutboundOutcome::Done(match &report.request {
-            ReportRequest::PushBranch(push) => OutboundReceipt::Pushed {
+            OutboundAction::PushBranch(push) => OutboundReceipt::Pushed {
                 branch: push.branch.clone(),
                 head: push.head.clone(),
             },
-            ReportRequest::OpenPullRequest(_) => OutboundReceipt::PullRequestOpened(pull_request()),
+            OutboundAction::OpenPullRequest(_) => OutboundReceipt::PullRequestOpened(pull_request()),
             _ => OutboundReceipt::Told,
         }),
     });

@@ -4,7 +4,7 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck,
     EvidenceLevel, FailedTest, FindingSeverity, TestReport, TreeKind,
 };
-use domain::{DecisionVerdict, Fact, ReportRequest, SandboxLevel, report};
+use domain::{DecisionVerdict, Fact, OutboundAction, SandboxLevel, report};
 
 use serde_json::json;
 
@@ -183,7 +183,7 @@ fn repaired_test_is_strongest_evidence() {
     assert_eq!(level(&play), Some(EvidenceLevel::E3));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -438,7 +438,7 @@ fn weakened_checks_return_once_then_need_approval() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 4);
     assert!(
-        matches!(play.last_request(), ReportRequest::DecisionNeeded(_)),
+        matches!(play.last_request(), OutboundAction::DecisionNeeded(_)),
         "no rule asks for it"
     );
     play.shown();
@@ -446,5 +446,5 @@ fn weakened_checks_return_once_then_need_approval() {
     assert!(play.is_parked_for("decision"));
     play.append(decided(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }

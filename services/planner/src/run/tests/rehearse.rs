@@ -1,8 +1,8 @@
 //! Rehearsals of all jobs.
 
 use domain::{
-    ApprovalRule, FinishRule, Job, JobRequest, JobSubject, OutboundOutcome, OutboundReceipt, OutboundRefusal,
-    RehearsedJob, ReportRequest, StopReason,
+    ApprovalRule, FinishRule, Job, JobRequest, JobSubject, OutboundAction, OutboundOutcome, OutboundReceipt,
+    OutboundRefusal, RehearsedJob, StopReason,
 };
 
 use super::play::{Play, request};
@@ -20,7 +20,7 @@ fn rehearsal(change: impl FnOnce(&mut JobRequest)) -> Play {
 
 fn wanted(play: &Play) -> Vec<String> {
     match play.last_request() {
-        ReportRequest::Rehearse(rehearse) => rehearse.requests.iter().map(ReportRequest::summary).collect(),
+        OutboundAction::Rehearse(rehearse) => rehearse.requests.iter().map(OutboundAction::summary).collect(),
         other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Detection of a model that repeats itself.
 
-use domain::{Fact, Job, ModelHint, ModelReply, RepetitionKind, ReportRequest, StopReason, TreeId, report};
+use domain::{Fact, Job, ModelHint, ModelReply, OutboundAction, RepetitionKind, StopReason, TreeId, report};
 use serde_json::{Value, json};
 
 use super::play::{Play, change, commit, request, tools};
@@ -64,10 +64,10 @@ fn stuck_work_delivers_change_as_draft() {
     replies.extend(std::iter::repeat_with(|| tools(&[read()])).take(5));
     let mut play = Play::with(replies);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     play.drive();
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };
@@ -156,7 +156,7 @@ fn three_invalid_call_replies_end_work() {
     mended.extend(super::play::done());
     let mut play = Play::with(mended);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Failures that a run retries, and failures that end it.
 
 use domain::{
-    Fact, Job, OutboundOutcome, OutboundReceipt, ReplyStop, ReportRequest, StopReason, TriggerReason, report,
+    Fact, Job, OutboundAction, OutboundOutcome, OutboundReceipt, ReplyStop, StopReason, TriggerReason, report,
 };
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn transient_failure_is_retried_five_times() {
         assert_eq!(play.fail_once(), RunAction::Wait);
         assert!(play.is_parked_for("retry"));
         assert!(matches!(play.last_request(),
-            ReportRequest::RetryScheduled(report::RetryScheduled { attempt: told, most: 5, .. }) if *told == attempt));
+            OutboundAction::RetryScheduled(report::RetryScheduled { attempt: told, most: 5, .. }) if *told == attempt));
         play.retry();
         assert!(
             !play.state.accepts(&Fact::Retried { by: None }),
@@ -25,7 +25,7 @@ fn transient_failure_is_retried_five_times() {
     assert_eq!(play.fail_once(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
     assert!(play.reason().breaks_circuit());
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
+    assert!(matches!(play.last_request(), OutboundAction::RunStopped(_)));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn resumption_is_reported_only_for_users() {
     let starts = |play: &Play| -> Vec<(Option<String>, bool)> {
         let reports = play.state.reports.iter();
         let started = reports.filter_map(|report| match &report.request {
-            ReportRequest::WorkStarted(started) => Some(&started.begun),
+            OutboundAction::WorkStarted(started) => Some(&started.begun),
             _ => None,
         });
         started.map(|begun| (begun.by.clone(), begun.is_again)).collect()
@@ -126,7 +126,7 @@ fn failed_push_retries_as_new_report() {
     assert!(play.is_parked_for("retry"));
     play.retry();
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     assert_ne!(play.state.reports.last().unwrap().id, first);
     play.pushed();
     assert!(play.state.work().pushed.is_some());
@@ -145,7 +145,7 @@ fn failed_handover_is_retried() {
     assert_eq!(play.drive(), RunAction::Wait);
     play.retry();
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::Merged(_)));
+    assert!(matches!(play.last_request(), OutboundAction::Merged(_)));
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);

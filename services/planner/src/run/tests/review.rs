@@ -1,6 +1,6 @@
 //! Review of the change by a second model.
 
-use domain::{Fact, Job, ModelReply, ReportRequest, ReturnReason, RunPhase, report};
+use domain::{Fact, Job, ModelReply, OutboundAction, ReturnReason, RunPhase, report};
 use serde_json::json;
 
 use super::play::{Play, done, end, request, review, tools};
@@ -35,7 +35,7 @@ fn objections(play: &mut Play) -> Vec<String> {
     play.pushed();
     play.drive();
     match play.last_request() {
-        ReportRequest::OpenPullRequest(report::PullRequestOpening {
+        OutboundAction::OpenPullRequest(report::PullRequestOpening {
             description: Some(description),
             ..
         }) => description.objections.clone(),
@@ -162,5 +162,5 @@ fn endless_review_does_not_block_delivery() {
     let read = || tools(&[("read_file", json!({"path": "a"}))]);
     let play = play(1, (0..9).map(|_| read()).chain([end("Hm.")]));
     assert!(!play.state.review().unwrap().is_complete);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }

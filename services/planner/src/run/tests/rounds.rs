@@ -3,9 +3,9 @@
 use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
 use domain::{
     ChecksConclusion, ChecksSummary, CommentQuestion, DiscussionRequest, DiscussionTask, Fact, FailedCheck,
-    FailureClass, Job, JobRequest, JobSubject, OutboundOutcome, OutboundReceipt, OutboundRefusal,
-    PullRequestFile, ReportRequest, ReviewRound, ReviewThread, StopReason, SuspectChanges, ThreadDisposition,
-    ThreadRemark, ToolStatus,
+    FailureClass, Job, JobRequest, JobSubject, OutboundAction, OutboundOutcome, OutboundReceipt,
+    OutboundRefusal, PullRequestFile, ReviewRound, ReviewThread, StopReason, SuspectChanges,
+    ThreadDisposition, ThreadRemark, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn to_the_end(play: &mut Play) {
             return;
         }
         match play.last_request() {
-            ReportRequest::PushBranch(_) => play.pushed(),
+            OutboundAction::PushBranch(_) => play.pushed(),
             _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }
@@ -145,7 +145,7 @@ fn repair_is_pushed_onto_failed_head() {
         .reports
         .iter()
         .find_map(|report| match &report.request {
-            ReportRequest::PushBranch(push) => Some(push.clone()),
+            OutboundAction::PushBranch(push) => Some(push.clone()),
             _ => None,
         });
     let push = push.expect("a push");
@@ -153,7 +153,7 @@ fn repair_is_pushed_onto_failed_head() {
         (push.branch, push.expected),
         (pull_request().branch, Some(commit('b')))
     );
-    let ReportRequest::ChecksRepaired(ChecksRepaired {
+    let OutboundAction::ChecksRepaired(ChecksRepaired {
         commit: pushed,
         strategy,
         ..
@@ -170,7 +170,7 @@ fn repair_is_pushed_onto_failed_head() {
             .state
             .reports
             .iter()
-            .any(|report| matches!(report.request, ReportRequest::OpenPullRequest(_)))
+            .any(|report| matches!(report.request, OutboundAction::OpenPullRequest(_)))
     );
     assert_eq!(play.reason(), &StopReason::Completed);
 }
@@ -182,7 +182,7 @@ fn automatic_fixes_need_no_model() {
     let mut play = Play::implement(asked, []);
     to_the_end(&mut play);
     assert_eq!(play.state.turns(), 0);
-    let ReportRequest::ChecksRepaired(ChecksRepaired {
+    let OutboundAction::ChecksRepaired(ChecksRepaired {
         strategy,
         summary,
         by,
@@ -214,7 +214,7 @@ fn half_a_repair_is_not_pushed() {
             .state
             .reports
             .iter()
-            .any(|report| matches!(report.request, ReportRequest::PushBranch(_)))
+            .any(|report| matches!(report.request, OutboundAction::PushBranch(_)))
     );
 }
 
@@ -244,7 +244,7 @@ fn review_comments_each_need_one_reply() {
         _ => false,
     });
     assert!(refused);
-    let ReportRequest::ReviewAddressed(ReviewAddressed {
+    let OutboundAction::ReviewAddressed(ReviewAddressed {
         replies,
         commit: pushed,
         ..
@@ -260,12 +260,12 @@ fn review_comments_each_need_one_reply() {
 }
 
 /// Returns the report before the rocket: the requester first gets the reply, then the reaction.
-fn before_the_rocket(play: &Play) -> &ReportRequest {
+fn before_the_rocket(play: &Play) -> &OutboundAction {
     let [.., told, last] = &play.state.reports[..] else {
         panic!("too few reports")
     };
     assert!(
-        matches!(&last.request, ReportRequest::React(react) if react.reaction == domain::ReactionKind::Rocket)
+        matches!(&last.request, OutboundAction::React(react) if react.reaction == domain::ReactionKind::Rocket)
     );
     &told.request
 }
@@ -275,7 +275,7 @@ fn review_may_be_addressed_without_change() {
     let mut play = Play::implement(about(Job::AddressReview, reviewed()), [tools(&[finish_review()])]);
     play.empty = true;
     to_the_end(&mut play);
-    let ReportRequest::ReviewAddressed(ReviewAddressed { commit, .. }) = before_the_rocket(&play) else {
+    let OutboundAction::ReviewAddressed(ReviewAddressed { commit, .. }) = before_the_rocket(&play) else {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!(*commit, None);
@@ -284,7 +284,7 @@ fn review_may_be_addressed_without_change() {
             .state
             .reports
             .iter()
-            .any(|report| matches!(report.request, ReportRequest::PushBranch(_)))
+            .any(|report| matches!(report.request, OutboundAction::PushBranch(_)))
     );
 }
 
@@ -296,7 +296,7 @@ fn discussed(task: DiscussionTask) -> JobRequest {
 }
 
 /// Returns the last report.
-fn told_last(play: &Play) -> &ReportRequest {
+fn told_last(play: &Play) -> &OutboundAction {
     &play.state.reports.last().expect("a report").request
 }
 
@@ -306,7 +306,7 @@ fn discussion_tasks_yield_answers_or_issues() {
     for task in DiscussionTask::ALL {
         let mut play = Play::implement(discussed(task), [answer()]);
         to_the_end(&mut play);
-        let ReportRequest::Discussed(said) = told_last(&play) else {
+        let OutboundAction::Discussed(said) = told_last(&play) else {
             panic!("{:?}", told_last(&play))
         };
         assert_eq!((said.task, said.answer.answer.as_str()), (task, "Net."));
@@ -319,7 +319,7 @@ fn discussion_tasks_yield_answers_or_issues() {
     let too_many = plan(&["A", "B", "C"]);
     let mut play = Play::implement(discussed(DiscussionTask::Plan), [too_many, plan(&["A", "B"])]);
     to_the_end(&mut play);
-    let ReportRequest::OpenIssues(opened) = told_last(&play) else {
+    let OutboundAction::OpenIssues(opened) = told_last(&play) else {
         panic!("{:?}", told_last(&play))
     };
     let titles: Vec<&str> = opened.issues.iter().map(|issue| issue.title.as_str()).collect();
@@ -341,7 +341,7 @@ fn issues_require_requested_plan() {
     let mut play = Play::implement(discussed(DiscussionTask::Summarize), [issues, answer]);
     to_the_end(&mut play);
     assert!(
-        matches!(told_last(&play), ReportRequest::Discussed(_)),
+        matches!(told_last(&play), OutboundAction::Discussed(_)),
         "{:?}",
         told_last(&play)
     );
@@ -360,7 +360,7 @@ fn answer_cites_only_read_text() {
     ];
     let mut play = Play::implement(about(Job::Answer, asked_in_a_comment()), replies);
     to_the_end(&mut play);
-    let ReportRequest::QuestionAnswered(QuestionAnswered { answer, .. }) = before_the_rocket(&play) else {
+    let OutboundAction::QuestionAnswered(QuestionAnswered { answer, .. }) = before_the_rocket(&play) else {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Net.", 1));
@@ -383,7 +383,7 @@ fn change_request_starts_only_pinned_work() {
         assert_eq!(shown.contains("needs_change"), begins, "{shown}");
         assert_eq!(shown.contains("Do not promise work"), !begins, "{shown}");
         to_the_end(&mut play);
-        let ReportRequest::QuestionAnswered(told) = before_the_rocket(&play) else {
+        let OutboundAction::QuestionAnswered(told) = before_the_rocket(&play) else {
             panic!("{:?}", before_the_rocket(&play))
         };
         assert_eq!(told.answer.needs_change, begins);
@@ -402,7 +402,7 @@ fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
     let asked = play.state.reports.iter();
     asked
         .filter_map(|report| match &report.request {
-            ReportRequest::PushBranch(push) => Some(push.expected.clone()),
+            OutboundAction::PushBranch(push) => Some(push.expected.clone()),
             _ => None,
         })
         .collect()
@@ -426,13 +426,13 @@ fn foreign_push_restarts_review_work() {
     );
     to_the_end(&mut play);
     assert_eq!(pushes(&play), [Some(commit('c'))], "on top of theirs");
-    let ReportRequest::ReviewAddressed(ReviewAddressed { commit: pushed, .. }) = before_the_rocket(&play)
+    let OutboundAction::ReviewAddressed(ReviewAddressed { commit: pushed, .. }) = before_the_rocket(&play)
     else {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert!(pushed.is_some());
     let told = play.state.reports.iter();
-    let told = told.filter(|report| matches!(report.request, ReportRequest::WorkStarted(_)));
+    let told = told.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
     assert_eq!(told.count(), 1, "it is the same work");
     assert_eq!(play.reason(), &StopReason::Completed);
 }
@@ -459,7 +459,7 @@ fn until_push(play: &mut Play) {
     for _ in 0..20 {
         play.drive();
         match play.last_request() {
-            ReportRequest::PushBranch(_) => return,
+            OutboundAction::PushBranch(_) => return,
             _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }

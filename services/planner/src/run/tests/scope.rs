@@ -1,8 +1,8 @@
 //! Scope of changes by the kind of ticket.
 
 use domain::{
-    ChangedFileSize, DecisionVerdict, FileRole, Job, ModuleRules, OutOfScopeFile, PushProposal,
-    ReportRequest, ToolStatus, report,
+    ChangedFileSize, DecisionVerdict, FileRole, Job, ModuleRules, OutOfScopeFile, OutboundAction,
+    PushProposal, ToolStatus, report,
 };
 use serde_json::{Value, json};
 
@@ -76,10 +76,10 @@ fn foreign_module_write_requires_widened_scope() {
     }
     assert_eq!(answers[3].content, "edit_file did it");
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenPullRequest(report::PullRequestOpening {
+    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -105,7 +105,7 @@ fn command_changes_outside_scope_need_approval() {
             .count(),
         1
     );
-    let ReportRequest::DecisionNeeded(PushProposal {
+    let OutboundAction::DecisionNeeded(PushProposal {
         description: Some(said),
         ..
     }) = play.last_request()
@@ -121,7 +121,7 @@ fn command_changes_outside_scope_need_approval() {
     play.drive();
     play.append(decided(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn scoped_and_widened_changes_need_no_approval() {
     let inside = bug(&[&[edit("core/Task.java")], &[finish()]]);
     let mut inside = changing(inside, &["core/Task.java", "README.md"]);
     assert_eq!(inside.drive(), RunAction::Wait);
-    assert!(matches!(inside.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(inside.last_request(), OutboundAction::PushBranch(_)));
     let late = bug(&[&[edit("core/Task.java")], &[finish()], &[widen(), finish()]]);
     let mut late = changing(late, &["api/Client.java"]);
     assert_eq!(late.drive(), RunAction::Wait);
-    assert!(matches!(late.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(late.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Budgets that runs share.
 
 use domain::{
-    BudgetPeriod, BudgetScope, BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, ReportRequest,
+    BudgetPeriod, BudgetScope, BudgetUnit, Dollars, Fact, Job, ModelHint, ModelReply, OutboundAction,
     RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, Timestamp, WaitCondition, report,
 };
 use serde_json::json;
@@ -51,7 +51,7 @@ fn spent_shared_budget_delivers_named_draft() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.cut_short(), Some(&reason));
     assert_eq!(play.state.turns(), 2, "the third call was not made");
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     play.drive();
     play.opened();
@@ -69,7 +69,7 @@ fn unchanged_run_waits_for_budget_period() {
         due(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
     );
-    let ReportRequest::RetryScheduled(report::RetryScheduled { reason: told, .. }) = play.last_request()
+    let OutboundAction::RetryScheduled(report::RetryScheduled { reason: told, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };
@@ -77,7 +77,7 @@ fn unchanged_run_waits_for_budget_period() {
     assert_eq!(play.state.turns(), 0);
     play.append(Fact::Retried { by: None });
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn run_never_waits_without_budget_reset() {
     let mut play = refusing(0, reason.clone(), done());
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &reason);
-    assert!(matches!(play.last_request(), ReportRequest::RunStopped(_)));
+    assert!(matches!(play.last_request(), OutboundAction::RunStopped(_)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn intake_plan_and_triage_await_budget() {
         assert_eq!(play.state.parked, Some(WaitCondition::Retry));
         play.append(Fact::Retried { by: None });
         play.drive();
-        assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+        assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     }
     let mut play = Play {
         refuses: Some((0, of_repository(Some(RESETS)))),
@@ -127,7 +127,7 @@ fn review_without_budget_room_is_omitted() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.review().map(|review| review.is_complete), Some(false));
     assert_eq!(play.state.cut_short(), None);
-    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Notices: runs of one report.
 
 use domain::{
-    ChecksConclusion, ChecksSummary, Job, OutboundOutcome, OutboundReceipt, ReportRequest, StopReason,
+    ChecksConclusion, ChecksSummary, Job, OutboundAction, OutboundOutcome, OutboundReceipt, StopReason,
     TriggerReason, report,
 };
 
@@ -60,6 +60,6 @@ fn unsupported_job_is_reported() {
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(
         play.last_request(),
-        ReportRequest::RunStopped(report::RunStopped { job: Job::Review, .. })
+        OutboundAction::RunStopped(report::RunStopped { job: Job::Review, .. })
     ));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Job, JobRequest, ModelReply, OutboundOutcome, OutboundReceipt, OutboundRefusal, ReportRequest, RunId,
+    Job, JobRequest, ModelReply, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, RunId,
     SimilarTicket, StopReason, report,
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn issue(rules: Value, input: Value) -> Play {
 
 fn wanted(play: &Play) -> &report::TicketTriaged {
     match play.last_request() {
-        ReportRequest::Triaged(triaged) => triaged,
+        OutboundAction::Triaged(triaged) => triaged,
         other => panic!("{other:?}"),
     }
 }
@@ -187,7 +187,7 @@ fn large_issue_is_split_after_triage() {
     assert_eq!(wanted(&play).labels, ["bug", "triaged"]);
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
-    let ReportRequest::OpenIssues(open) = play.last_request() else {
+    let OutboundAction::OpenIssues(open) = play.last_request() else {
         panic!("no parts")
     };
     let titles: Vec<&str> = open.issues.iter().map(|issue| issue.title.as_str()).collect();

@@ -1,6 +1,6 @@
 //! Asks users on the ticket. The run waits for their answer without holding resources.
 
-use domain::{JobRequest, ReportRequest, TicketQuestion, report};
+use domain::{JobRequest, OutboundAction, TicketQuestion, report};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn handle_call(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunS
     match parse_questions(&call.call.input) {
         Ok(questions) => request_report(
             state,
-            ReportRequest::QuestionAsked(report::QuestionAsked { questions }),
+            OutboundAction::QuestionAsked(report::QuestionAsked { questions }),
             Some(call),
         )
         .into(),
@@ -36,7 +36,7 @@ fn handle_call(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunS
 
 fn has_asked(state: &PlannerRunState) -> bool {
     let mut known = state.reports.iter().filter(|report| !report.is_void);
-    known.any(|report| matches!(report.request, ReportRequest::QuestionAsked(_)))
+    known.any(|report| matches!(report.request, OutboundAction::QuestionAsked(_)))
 }
 
 #[derive(Deserialize)]

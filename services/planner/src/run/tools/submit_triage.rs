@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{JobRequest, PlannedIssue, ReportRequest, TicketKey, TriageChoices, report::TicketTriaged};
+use domain::{JobRequest, OutboundAction, PlannedIssue, TicketKey, TriageChoices, report::TicketTriaged};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(in crate::run) struct TriageSubmission {
 fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
     match parse_triage(&call.call.input, state.run.ticket(), request) {
         Err(wrong) => answer_call(state, call, CallAnswer::Argument(wrong)).into(),
-        Ok(choice) => request_report(state, ReportRequest::Triaged(choice.triaged), Some(call)).into(),
+        Ok(choice) => request_report(state, OutboundAction::Triaged(choice.triaged), Some(call)).into(),
     }
 }
 
