@@ -9,14 +9,15 @@ cargo=${CARGO:-cargo}
 log=$(mktemp)
 trap 'rm -f "$log" "$log.rows"' EXIT
 
-"$cargo" build --quiet --locked -p executor -p e2e --bins
+# The selection of the whole workspace keeps one set of features, so that nothing is built twice.
+"$cargo" build --quiet --locked --workspace --bins
 "${CARGO_TARGET_DIR:-target}/debug/executor" doctor
 run() {
-    "$cargo" test --locked -p executor -p git -p reporter -p e2e "$@" >>"$log" 2>&1 || failed=1
+    "$cargo" test --locked --workspace "$@" >>"$log" 2>&1 || failed=1
 }
-run --lib --bin launcher --test executor --test runner --test sandbox --test git --test remotes --no-fail-fast -- --nocapture
-"$cargo" test --locked -p egress --test memory -- --nocapture >>"$log" 2>&1 || failed=1
-run --test reporter -- the_gate_serves a_change_that_breaks_policy the_inspector_reaches
+run --lib --bin launcher --test executor --test sandbox --test git --no-fail-fast -- --nocapture
+run --test memory -- --nocapture
+run --test reporter -- gate_serves change_against_policy inspector_reaches
 
 # check, test that shows it
 other_checks="

@@ -164,7 +164,7 @@ pub struct DecisionBody {
     #[schema(value_type = String)]
     pub verdict: DecisionVerdict,
     // The commit may have changed since the person read it, so an approval has to name it.
-    /// The commit that it is about, or at least its first 7 characters; required for an approval.
+    /// The commit that it is about, or at least its first 12 characters; required for an approval.
     #[serde(default)]
     pub head: String,
     /// Requested changes for `revise`; at most 8,000 characters.

@@ -44,7 +44,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 fn pages() -> Vec<PathBuf> {
     let mut found = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
-    for folder in ["docs", "docs/jobs"] {
+    for folder in ["docs", "docs/decisions", "docs/jobs"] {
         let entries = std::fs::read_dir(root().join(folder)).unwrap();
         let files = entries.map(|entry| entry.unwrap().path());
         found.extend(files.filter(|path| path.extension().is_some_and(|ending| ending == "md")));

@@ -33,7 +33,7 @@ pub enum ApiAction<'a> {
         run: &'a RunId,
         /// The verdict at the gate.
         verdict: DecisionVerdict,
-        /// The commit that it is about, which may be abbreviated to 7 characters; empty: the current
+        /// The commit that it is about, which may be abbreviated to 12 characters; empty: the current
         /// question. An approval must not be empty.
         head: &'a str,
         /// The requested changes.
@@ -147,7 +147,7 @@ impl Client {
         self.call(method, &path, body).await
     }
 
-    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 7 characters. An
+    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 12 characters. An
     /// empty `head` means the current question and is not accepted for an approval.
     ///
     /// # Errors
