@@ -197,7 +197,7 @@ fn names_and_comments_stay_below_ceilings() {
 }
 
 #[test]
-fn test_names_have_few_words() {
+fn names_of_tests_have_few_words() {
     let test =
         Regex::new(r"#\[(?:tokio::)?test[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:async\s+)?fn\s+(\w+)").unwrap();
     let mut words = Vec::new();
