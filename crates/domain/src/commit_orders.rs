@@ -81,7 +81,8 @@ pub fn clean_body(body: &str) -> String {
 #[must_use]
 pub fn clean_message(message: &str) -> String {
     match message.split_once('\n') {
-        Some((subject, body)) => format!("{}\n{}", clean_subject(subject), clean_body(body)),
+        // A mark may begin in the subject and end in the body.
+        Some((subject, body)) => clean_marks(&format!("{}\n{}", clean_subject(subject), clean_body(body))),
         None => clean_subject(message),
     }
 }
@@ -247,6 +248,14 @@ mod tests {
         assert_eq!(clean_marks("[ci [skip ci]]"), "(ci (skip ci))");
         assert_eq!(clean_marks("[[skip ci]](x)"), "((skip ci))(x)");
         assert_eq!(clean_body("@@ada ***@***no_ci***"), "ada ***@***no ci***");
+    }
+
+    #[test]
+    fn mark_across_subject_and_body_is_cleaned() {
+        let clean = clean_message("fix: x [skip-checks\n]");
+        assert_eq!(clean, "fix: x (skip-checks\n)");
+        assert_eq!(find_order(&clean), None);
+        assert_eq!(clean_subject("skip-checks: true"), "skip-checks true");
     }
 
     proptest! {
