@@ -96,8 +96,8 @@ pub fn clean_subject(subject: &str) -> String {
     let mut order = None;
     drop_trailers(&text, |key| ORDER_TRAILERS.contains(&key), &mut order);
     match order {
-        // Without its colon the line is no trailer, and the message keeps a subject.
-        Some(_) => text.replacen(':', "", 1),
+        // Without colons the line is not a trailer, and the message keeps a subject.
+        Some(_) => text.replace(": ", " ").replace(':', " "),
         None => text,
     }
 }
