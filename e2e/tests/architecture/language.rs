@@ -29,7 +29,7 @@ const TEST_WORDS: usize = 7;
 const REASONS: f64 = 1.7;
 
 #[derive(Default)]
-struct Measured {
+struct LanguageFigures {
     lines: usize,
     types: BTreeMap<String, usize>,
     functions: Vec<String>,
@@ -42,7 +42,7 @@ struct Measured {
     reasons: usize,
 }
 
-struct Patterns {
+struct LanguagePatterns {
     types: Regex,
     function: Regex,
     question: Regex,
@@ -50,7 +50,7 @@ struct Patterns {
     unnamed_actor: Regex,
 }
 
-impl Patterns {
+impl LanguagePatterns {
     fn new() -> Self {
         let pattern = |text| Regex::new(text).unwrap();
         Self {
@@ -63,8 +63,8 @@ impl Patterns {
     }
 }
 
-impl Measured {
-    fn add(&mut self, lines: &[String], patterns: &Patterns) {
+impl LanguageFigures {
+    fn add(&mut self, lines: &[String], patterns: &LanguagePatterns) {
         let mut is_in_doc = false;
         for line in lines {
             self.lines += 1;
@@ -87,7 +87,7 @@ impl Measured {
         }
     }
 
-    fn add_doc(&mut self, doc: &str, is_opening: bool, patterns: &Patterns) {
+    fn add_doc(&mut self, doc: &str, is_opening: bool, patterns: &LanguagePatterns) {
         if doc.is_empty() || doc.starts_with('#') {
             return;
         }
@@ -186,8 +186,8 @@ fn is_product(file: &Path) -> bool {
 
 #[test]
 fn names_and_comments_stay_below_ceilings() {
-    let patterns = Patterns::new();
-    let mut measured = Measured::default();
+    let patterns = LanguagePatterns::new();
+    let mut measured = LanguageFigures::default();
     for file in rust_files(&root()).iter().filter(|file| is_product(file)) {
         measured.add(&production_lines(file), &patterns);
     }
@@ -220,7 +220,7 @@ fn names_of_tests_have_few_words() {
 
 #[test]
 fn figures_find_what_they_name() {
-    let patterns = Patterns::new();
+    let patterns = LanguagePatterns::new();
     let lines = [
         "//! Whoever reads this.",
         "",
@@ -234,7 +234,7 @@ fn figures_find_what_they_name() {
         "    fn method() {}",
         "type Place = u8;",
     ];
-    let mut measured = Measured::default();
+    let mut measured = LanguageFigures::default();
     measured.add(&lines.map(str::to_owned), &patterns);
     let counts = (
         measured.questions,

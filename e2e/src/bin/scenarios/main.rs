@@ -7,6 +7,7 @@ mod console_check;
 mod crash_matrix;
 mod demo;
 mod faults;
+mod output;
 mod replay;
 mod scale_sim;
 mod skew;
@@ -20,11 +21,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "scenarios", version)]
 struct Arguments {
     #[command(subcommand)]
-    scenario: Scenario,
+    scenario: ScenarioCommand,
 }
 
 #[derive(Subcommand)]
-enum Scenario {
+enum ScenarioCommand {
     Bench(bench::Arguments),
     ClusterTest(cluster_test::Arguments),
     ConsoleCheck(console_check::Arguments),
@@ -39,15 +40,31 @@ enum Scenario {
 #[tokio::main]
 async fn main() -> ExitCode {
     bootstrap::install_tls_provider();
-    match Arguments::parse().scenario {
-        Scenario::Bench(arguments) => Box::pin(bench::run(arguments)).await,
-        Scenario::ClusterTest(arguments) => Box::pin(cluster_test::run(arguments)).await,
-        Scenario::ConsoleCheck(arguments) => Box::pin(console_check::run(arguments)).await,
-        Scenario::CrashMatrix(arguments) => Box::pin(crash_matrix::run(arguments)).await,
-        Scenario::Demo(arguments) => Box::pin(demo::run(arguments)).await,
-        Scenario::Faults(arguments) => Box::pin(faults::run(arguments)).await,
-        Scenario::Replay(arguments) => Box::pin(replay::run_replay(arguments)).await,
-        Scenario::ScaleSim(arguments) => Box::pin(scale_sim::run(arguments)).await,
-        Scenario::Skew(arguments) => Box::pin(skew::run(arguments)).await,
-    }
+    let (name, played) = match Arguments::parse().scenario {
+        ScenarioCommand::Bench(arguments) => ("bench", Box::pin(bench::run_scenario(arguments)).await),
+        ScenarioCommand::ClusterTest(arguments) => (
+            "cluster-test",
+            Box::pin(cluster_test::run_scenario(arguments)).await,
+        ),
+        ScenarioCommand::ConsoleCheck(arguments) => (
+            "console-check",
+            Box::pin(console_check::run_scenario(arguments)).await,
+        ),
+        ScenarioCommand::CrashMatrix(arguments) => (
+            "crash-matrix",
+            Box::pin(crash_matrix::run_scenario(arguments)).await,
+        ),
+        ScenarioCommand::Demo(arguments) => ("demo", Box::pin(demo::run_scenario(arguments)).await),
+        ScenarioCommand::Faults(arguments) => ("faults", Box::pin(faults::run_scenario(arguments)).await),
+        ScenarioCommand::Replay(arguments) => ("replay", Box::pin(replay::run_scenario(arguments)).await),
+        ScenarioCommand::ScaleSim(arguments) => {
+            ("scale-sim", Box::pin(scale_sim::run_scenario(arguments)).await)
+        }
+        ScenarioCommand::Skew(arguments) => ("skew", Box::pin(skew::run_scenario(arguments)).await),
+    };
+    played.unwrap_or_else(|error| {
+        // Standard output of a child of the crash matrix is a protocol, so errors go to standard error.
+        output::print_error(&format!("{name} failed: {error:#}"));
+        ExitCode::FAILURE
+    })
 }

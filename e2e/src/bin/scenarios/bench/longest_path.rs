@@ -14,7 +14,8 @@ use e2e::{
 use testkit::{RecordedRequest, fixture, github::ReactedObject};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::bench::measure::{DurationSamples, print_figure, print_line};
+use crate::bench::measure::{DurationSamples, print_figure};
+use crate::output::print_line;
 
 /// Number of issues that are assigned, in sequence.
 const ISSUES: usize = 100;

@@ -2,13 +2,8 @@
 
 use std::{future::Future, time::Duration};
 
+use crate::output::print_line;
 use tokio::time::Instant;
-
-/// Prints a line to standard output.
-#[expect(clippy::print_stdout, reason = "the bench is its output")]
-pub(crate) fn print_line(line: &str) {
-    println!("{line}");
-}
 
 /// Prints a figure with three significant digits.
 pub(crate) fn print_figure(name: &str, value: f64, unit: &str) {

@@ -24,7 +24,7 @@ use clap::{Args, ValueEnum};
 use e2e::{Options, ServiceMode, TestWorld};
 use tokio::time::timeout;
 
-use crate::bench::{measure::print_line, processes::ServiceProcesses, tools::BenchCaller};
+use crate::bench::{processes::ServiceProcesses, tools::BenchCaller};
 
 /// Time limit of the whole bench, including shutdown.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -65,7 +65,8 @@ enum BenchPart {
     Crowd,
 }
 
-pub(crate) async fn run(Arguments { parts }: Arguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(Arguments { parts }: Arguments) -> anyhow::Result<ExitCode> {
     let parts = if parts.is_empty() {
         BenchPart::value_variants().to_vec()
     } else {
@@ -77,13 +78,7 @@ pub(crate) async fn run(Arguments { parts }: Arguments) -> ExitCode {
         // Dropping the services kills their processes.
         () = interrupted => Err(anyhow!("interrupted")),
     };
-    match measured {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) | Err(error) => {
-            print_line(&format!("bench failed: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    measured?.map(|()| ExitCode::SUCCESS)
 }
 
 async fn measure_parts(parts: &[BenchPart]) -> anyhow::Result<()> {

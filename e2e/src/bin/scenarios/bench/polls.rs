@@ -8,7 +8,8 @@ use e2e::{Options, TestWorld};
 use testkit::{fixture, github};
 use tokio::time::{Instant, sleep};
 
-use crate::bench::measure::{print_figure, print_line};
+use crate::bench::measure::print_figure;
+use crate::output::print_line;
 
 const PULL_REQUESTS: u64 = 500;
 const ROUNDS: usize = 10;

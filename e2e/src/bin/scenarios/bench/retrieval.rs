@@ -13,7 +13,8 @@ use e2e::find_binary;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use crate::bench::measure::{print_figure, print_line};
+use crate::bench::measure::print_figure;
+use crate::output::print_line;
 
 /// Files of the repository, and the number of files that the second commit changes.
 const FILES: usize = 50_000;

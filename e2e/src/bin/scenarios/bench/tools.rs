@@ -15,10 +15,8 @@ use tokio::process::Command;
 use tonic::{Request, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
 
-use crate::bench::{
-    measure::{DurationSamples, print_line},
-    tickets::COMMAND,
-};
+use crate::bench::{measure::DurationSamples, tickets::COMMAND};
+use crate::output::print_line;
 
 const KEY_ID: &str = "bench";
 pub(crate) const FILE: &str = "ten_kilobytes.txt";

@@ -11,10 +11,11 @@ use testkit::fixture;
 use tokio::{process::Command, time::Instant};
 
 use crate::bench::{
-    measure::{DurationSamples, convert_to_milliseconds, print_figure, print_line},
+    measure::{DurationSamples, convert_to_milliseconds, print_figure},
     processes::ServiceProcesses,
     tools::{BenchCaller, FILE, ten_kilobytes},
 };
+use crate::output::print_line;
 
 /// Repositories: name of the figure, repository, number of files.
 const SIZES: [(&str, &str, usize); 2] = [("600", "acme/middle", 600), ("20000", "acme/large", 20_000)];

@@ -25,6 +25,7 @@ mod webhooks;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
+use crate::output::exit_code;
 use clap::{Args, Subcommand};
 
 /// Plays tickets on the cluster of the current kubeconfig, which must know the images.
@@ -68,28 +69,14 @@ enum ClusterTestPart {
     },
 }
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
-    let done = match arguments.part {
-        Some(ClusterTestPart::StandIns) => Box::pin(stand_ins::serve_stand_ins()).await.map(|()| true),
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.part {
+        Some(ClusterTestPart::StandIns) => Box::pin(stand_ins::serve_stand_ins()).await?,
         Some(ClusterTestPart::Isolate { seconds }) => {
-            isolation_rules::hold_isolation(Duration::from_secs(seconds))
-                .await
-                .map(|()| true)
+            isolation_rules::hold_isolation(Duration::from_secs(seconds)).await?;
         }
-        None => Box::pin(run::run_test(&arguments)).await,
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            print_line(&format!("cluster-test failed: {error:#}"));
-            ExitCode::FAILURE
-        }
+        None => return Box::pin(run::run_test(&arguments)).await.map(exit_code),
     }
-}
-
-/// Prints a line to standard output.
-#[expect(clippy::print_stdout, reason = "the program is its output")]
-fn print_line(line: &str) {
-    println!("{line}");
+    Ok(ExitCode::SUCCESS)
 }

@@ -14,9 +14,10 @@ use crate::cluster_test::{
     kubectl::{self, call_api, run_inside},
     names::{TicketOrder, TicketRound},
     observation::RoundObservation,
-    play, print_line,
+    play,
     table::RoundRow,
 };
+use crate::output::print_line;
 
 /// Interval between two reads of the round's progress.
 const TICK: Duration = Duration::from_secs(2);

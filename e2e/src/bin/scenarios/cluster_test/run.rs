@@ -11,9 +11,10 @@ use crate::cluster_test::{
     kubectl::{self, run_kubectl},
     names::{OUTSIDE, POD, TicketOrder},
     overlay::ClusterOverlay,
-    print_line, rounds,
+    rounds,
     table::render_table,
 };
+use crate::output::print_line;
 
 /// Plays the rounds. Returns true if nothing was lost, duplicated or reached without permission.
 ///

@@ -6,6 +6,7 @@ mod tour;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use crate::output::{exit_code, print_line};
 use anyhow::Context;
 use clap::Args;
 
@@ -20,18 +21,13 @@ pub(crate) struct Arguments {
     screenshots: PathBuf,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
-    match Box::pin(check_console(&arguments)).await {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(problems) => {
-            print_line(&format!("console {problems} problems"));
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            print_line(&format!("console check failed: {error:#}"));
-            ExitCode::FAILURE
-        }
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let problems = Box::pin(check_console(&arguments)).await?;
+    if problems > 0 {
+        print_line(&format!("console {problems} problems"));
     }
+    Ok(exit_code(problems == 0))
 }
 
 async fn check_console(arguments: &Arguments) -> anyhow::Result<usize> {
@@ -56,9 +52,4 @@ async fn check_console(arguments: &Arguments) -> anyhow::Result<usize> {
     drop(console);
     world.stop().await?;
     seen
-}
-
-#[expect(clippy::print_stdout, reason = "what is found is the result")]
-fn print_line(line: &str) {
-    println!("{}", domain::text::escape_hidden(line));
 }

@@ -9,10 +9,8 @@ use fantoccini::{Client, Locator};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::console_check::{
-    browser::{ChromiumDriver, PageLook, read_complaints},
-    print_line,
-};
+use crate::console_check::browser::{ChromiumDriver, PageLook, read_complaints};
+use crate::output::print_line;
 
 /// Script that runs axe with the rules of WCAG 2.2 A and AA and its best practices.
 const AXE: &str = "const done = arguments[arguments.length - 1];

@@ -17,7 +17,8 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-use crate::crash_matrix::{arguments::FailpointMode, print_line};
+use crate::crash_matrix::arguments::FailpointMode;
+use crate::output::print_line;
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const READY: &str = "ready";

@@ -11,9 +11,9 @@ use crate::crash_matrix::{
     arguments::Arguments,
     case::{self, PlayedStory},
     ending::StoryEnding,
-    print_line,
     stage::{MatrixStory, NatsServers},
 };
+use crate::output::print_line;
 
 // Sites that crash at every passing, because each passing is another step of the story.
 const EACH_TIME: [&str; 1] = ["queue.journal.append"];

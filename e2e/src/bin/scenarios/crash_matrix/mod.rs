@@ -14,9 +14,10 @@ use std::process::ExitCode;
 pub(crate) use arguments::Arguments;
 use arguments::MatrixRole;
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let [stop, _] = bootstrap::listen_for_signals();
-    let done = match &arguments.role {
+    match &arguments.role {
         Some(MatrixRole::Services { data, watch }) => {
             Box::pin(child::serve_services(data, watch.clone())).await
         }
@@ -25,20 +26,5 @@ pub(crate) async fn run(arguments: Arguments) -> ExitCode {
             // Dropping the future ends everything that it started.
             () = stop.cancelled() => Ok(ExitCode::from(130)),
         },
-    };
-    done.unwrap_or_else(|error| {
-        print_error(&format!("crash-matrix failed: {error:#}"));
-        ExitCode::FAILURE
-    })
-}
-
-#[expect(clippy::print_stdout, reason = "the matrix is its output")]
-fn print_line(line: &str) {
-    println!("{line}");
-}
-
-/// Writes to standard error, which is the services' log that the matrix shows.
-#[expect(clippy::print_stderr, reason = "the matrix is its output")]
-fn print_error(line: &str) {
-    eprintln!("{line}");
+    }
 }

@@ -1,10 +1,9 @@
 //! Console of the demo.
 
+use crate::output::print_line;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-
-use crate::demo::print_line;
 
 /// Console on a free loopback port.
 pub(crate) struct DemoConsole {

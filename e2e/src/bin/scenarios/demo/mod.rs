@@ -7,18 +7,17 @@ mod play;
 
 use std::process::ExitCode;
 
+use crate::output::{exit_code, print_line};
 pub(crate) use arguments::Arguments;
 use arguments::DemoRole;
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(DemoRole::StandIns { repository }) = arguments.role {
         let served = e2e::stand_in_process::serve_stand_ins(repository).await;
-        return ExitCode::from(u8::from(served.is_err()));
+        return Ok(exit_code(served.is_ok()));
     }
-    perform_demo(&arguments).await.unwrap_or_else(|error| {
-        print_line(&format!("demo failed: {error:#}"));
-        ExitCode::FAILURE
-    })
+    perform_demo(&arguments).await
 }
 
 /// Plays the demo and ends everything that it started, with any result. The first signal interrupts the play,
@@ -54,9 +53,4 @@ async fn perform_demo(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         print_line(&verdict);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-#[expect(clippy::print_stdout, reason = "the demo is its output")]
-fn print_line(line: &str) {
-    println!("{}", domain::text::escape_hidden(line));
 }

@@ -21,8 +21,8 @@ use testkit::fixture;
 use crate::demo::{
     arguments::{Arguments, DemoModel},
     console::DemoConsole,
-    print_line,
 };
+use crate::output::print_line;
 
 const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
 const MODEL_PATIENCE: Duration = Duration::from_secs(900);

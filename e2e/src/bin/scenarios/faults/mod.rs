@@ -11,6 +11,7 @@ mod vendor_faults;
 
 use std::process::ExitCode;
 
+use crate::output::{exit_code, print_line};
 use clap::Args;
 use schedule::FaultSchedule;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,23 +30,21 @@ pub(crate) struct Arguments {
     plan: bool,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let schedule = FaultSchedule::new(seed, arguments.tickets);
     if arguments.plan {
-        summary::print_line(&schedule.to_string());
-        return ExitCode::SUCCESS;
+        print_line(&schedule.to_string());
+        return Ok(ExitCode::SUCCESS);
     }
-    perform_schedule(schedule).await.unwrap_or_else(|error| {
-        summary::print_line(&format!("faults failed: {error:#}"));
-        ExitCode::FAILURE
-    })
+    perform_schedule(schedule).await
 }
 
 async fn perform_schedule(schedule: FaultSchedule) -> anyhow::Result<ExitCode> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        played = Box::pin(play::play_schedule(schedule)) => Ok(if played? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        played = Box::pin(play::play_schedule(schedule)) => played.map(exit_code),
         _ = interrupt.recv() => Ok(ExitCode::from(130)),
         _ = terminate.recv() => Ok(ExitCode::from(143)),
     }

@@ -11,8 +11,9 @@ use crate::faults::{
     people::FaultTicket,
     schedule::{FaultSchedule, IN_FLIGHT, ScheduledStrike},
     stage::FaultStage,
-    summary::{PlaySummary, print_line},
+    summary::PlaySummary,
 };
+use crate::output::print_line;
 
 /// Interval between two checks of all tickets.
 const TICK: Duration = Duration::from_millis(100);

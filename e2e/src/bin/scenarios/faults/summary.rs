@@ -10,15 +10,10 @@ use testkit::fixture;
 use tokio::time::Instant;
 
 use crate::faults::{people::FaultTicket, schedule::FaultSchedule, stage::FaultStage, vendor_faults};
+use crate::output::print_line;
 
 /// Number of failed tickets whose journals are printed.
 const SHOWN: usize = 3;
-
-/// Prints a line to standard output.
-#[expect(clippy::print_stdout, reason = "the program is its output")]
-pub(crate) fn print_line(line: &str) {
-    println!("{line}");
-}
 
 /// Counters of the play.
 #[derive(Default)]

@@ -11,6 +11,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::Args;
 
+use crate::output::exit_code;
 use crate::replay::{catalogue::FixCatalogue, fetch::ArchiveStore, instance::ReplayInstance};
 
 /// Plays bug fixes of published packages with `journeyman eval`; prints one line for each:
@@ -30,15 +31,9 @@ pub(crate) struct Arguments {
     jobs: u16,
 }
 
-pub(crate) async fn run_replay(arguments: Arguments) -> ExitCode {
-    match replay_fixes(arguments).await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            play::say_error(&format!("replay failed: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    replay_fixes(arguments).await.map(exit_code)
 }
 
 async fn replay_fixes(arguments: Arguments) -> anyhow::Result<bool> {

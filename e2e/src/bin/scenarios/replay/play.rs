@@ -7,6 +7,7 @@ use serde_json::Value;
 use testkit::{ScriptedModel, model::MODEL_API_KEY};
 use tokio::process::Command;
 
+use crate::output::print_line;
 use crate::replay::instance::ReplayInstance;
 
 /// Plays all instances. Returns true if each is resolved.
@@ -82,14 +83,4 @@ fn describe_outcome(instance: &ReplayInstance, summary: &Value) -> (String, bool
         format!("replay {id} {language} {word} {evidence} {ms}"),
         is_resolved,
     )
-}
-
-#[expect(clippy::print_stdout, reason = "the lines are its output")]
-fn print_line(line: &str) {
-    println!("{line}");
-}
-
-#[expect(clippy::print_stderr, reason = "people read why it failed")]
-pub(crate) fn say_error(line: &str) {
-    eprintln!("{line}");
 }

@@ -12,6 +12,7 @@ mod table;
 
 use std::{process::ExitCode, time::Duration};
 
+use anyhow::Context as _;
 use clap::Args;
 use shares::LoadShares;
 
@@ -38,24 +39,15 @@ pub(crate) struct ScaleArguments {
     seed: u64,
 }
 
-pub(crate) async fn run(scale: ScaleArguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(scale: ScaleArguments) -> anyhow::Result<ExitCode> {
     let measured = tokio::select! {
         measured = tokio::time::timeout(LIMIT, Box::pin(measurement::measure_load())) => measured,
         // Dropping the services stops them.
-        _ = tokio::signal::ctrl_c() => return ExitCode::from(130),
+        _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(130)),
     };
-    match measured {
-        Ok(Ok(measured)) => {
-            let shares = LoadShares::of(&measured);
-            table::print_table(&scale, &measured, &day::simulate_day(&scale, &shares));
-            ExitCode::SUCCESS
-        }
-        Ok(Err(error)) => report_failure(&format!("{error:#}")),
-        Err(_) => report_failure("measuring a ticket took longer than a minute"),
-    }
-}
-
-fn report_failure(problem: &str) -> ExitCode {
-    table::print_line(&format!("scale failed: {problem}"));
-    ExitCode::FAILURE
+    let measured = measured.context("measuring a ticket took longer than a minute")??;
+    let shares = LoadShares::of(&measured);
+    table::print_table(&scale, &measured, &day::simulate_day(&scale, &shares));
+    Ok(ExitCode::SUCCESS)
 }

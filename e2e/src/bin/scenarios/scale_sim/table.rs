@@ -1,12 +1,7 @@
 //! Output of the simulation.
 
+use crate::output::print_line;
 use crate::scale_sim::{ScaleArguments, day::SimulatedDay, measurement::MeasuredLoad, shares::MinuteLoad};
-
-/// Prints a line to standard output.
-#[expect(clippy::print_stdout, reason = "the output is what this is run for")]
-pub(crate) fn print_line(line: &str) {
-    println!("{line}");
-}
 
 /// Column of the output.
 type LoadColumn = (&'static str, fn(&MinuteLoad) -> f64);

@@ -6,9 +6,9 @@ mod play;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use crate::output::exit_code;
 use clap::Args;
 use e2e::PreviousRelease;
-use play::print_line;
 
 /// Plays tickets with services of two releases and prints a line for each case: `skew case=NAME tickets=N outcome=OUTCOME ms=N`.
 #[derive(Args)]
@@ -29,20 +29,13 @@ pub(crate) struct Arguments {
     cases: Vec<String>,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+/// Plays the scenario.
+pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
-    let outcome = tokio::select! {
-        outcome = Box::pin(perform_cases(arguments)) => outcome,
+    tokio::select! {
+        outcome = Box::pin(perform_cases(arguments)) => outcome.map(exit_code),
         // Dropping the services kills their processes.
-        () = interrupted => return ExitCode::from(130),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            print_line(&format!("skew failed: {error:#}"));
-            ExitCode::FAILURE
-        }
+        () = interrupted => Ok(ExitCode::from(130)),
     }
 }
 

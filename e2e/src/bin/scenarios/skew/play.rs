@@ -7,6 +7,7 @@ use e2e::{NoteTicket, Options, PreviousRelease, ServiceMode, TestWorld, findings
 use testkit::{fixture, poll_until};
 use tokio::time::Instant;
 
+use crate::output::print_line;
 use crate::skew::cases::{ALL, ReleaseChange, SkewCase, SkewRelease};
 
 const TICKETS: usize = 4;
@@ -16,12 +17,6 @@ const THINKING: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// NATS user with the permission to back up.
 const BACKUP: &str = "backup";
-
-/// Prints a line to standard output.
-#[expect(clippy::print_stdout, reason = "the output is what this is run for")]
-pub(crate) fn print_line(line: &str) {
-    println!("{line}");
-}
 
 /// Plays a case and prints its outcome. Returns true if every ticket is merged exactly once.
 pub(crate) async fn play_case(case: SkewCase, previous: &PreviousRelease) -> bool {
