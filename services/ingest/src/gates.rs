@@ -2,7 +2,7 @@
 
 use domain::{
     CommitId, Fact, GateStep, JournalEntry, ObjectRef, OutboundId, OutboundOutcome, OutboundReceipt,
-    OutboundSettled, RunId, RunStatus, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    OutboundSettled, RunId, RunStatus, Trigger, TriggerChannel, TriggerReason,
 };
 
 /// Point at which a run waits for a decision.
@@ -85,18 +85,9 @@ pub(crate) const fn can_ask(status: &RunStatus) -> bool {
     }
 }
 
-/// True for a journal entry that opens or closes a decision.
-pub(crate) const fn is_about_gate(entry: &JournalEntry) -> bool {
-    matches!(
-        entry.fact,
-        Fact::ReportRequested { .. }
-            | Fact::ReportSettled { .. }
-            | Fact::Parked { .. }
-            | Fact::Decided { .. }
-            | Fact::HeadMoved { .. }
-            | Fact::StopRequested { .. }
-            | Fact::RunFinished { .. }
-    )
+/// True for a journal entry that [`find_open_gate`] or [`is_asking`] reads.
+pub(crate) fn is_about_gate(entry: &JournalEntry) -> bool {
+    matches!(entry.fact, Fact::ReportSettled { .. }) || entry.fact.gate_step() != GateStep::Unchanged
 }
 
 /// The open gate of a run.
@@ -129,17 +120,16 @@ pub(crate) fn find_open_gate<'a>(entries: impl Iterator<Item = &'a JournalEntry>
 pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> bool {
     let mut asked = None;
     for entry in entries {
-        match &entry.fact {
-            Fact::ReportRequested { id, request, .. } if request.asks_about().is_some() => asked = Some(id),
-            Fact::ReportSettled { id, outcome } if asked == Some(id) => {
-                asked = asked.filter(|_| matches!(outcome, OutboundOutcome::Done(_)));
-            }
-            Fact::Parked {
-                waits_for: WaitCondition::Decision,
-            }
-            | Fact::StopRequested { .. }
-            | Fact::RunFinished { .. } => asked = None,
-            _ => {}
+        match entry.fact.gate_step() {
+            GateStep::Asked { report, .. } => asked = Some(report),
+            GateStep::Opened | GateStep::Closed => asked = None,
+            GateStep::Unchanged => {}
+        }
+        // People did not see a question that the reporter failed to show.
+        if let Fact::ReportSettled { id, outcome } = &entry.fact
+            && !matches!(outcome, OutboundOutcome::Done(_))
+        {
+            asked = asked.filter(|report| *report != id);
         }
     }
     asked.is_some()
@@ -147,7 +137,7 @@ pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a JournalEntry>) -> 
 
 #[cfg(test)]
 mod tests {
-    use domain::{OutboundAction, OutboundReceipt, RunFence, RunOverview, Timestamp, report};
+    use domain::{OutboundAction, OutboundReceipt, RunFence, RunOverview, Timestamp, WaitCondition, report};
     use proptest::prelude::*;
 
     use super::*;
@@ -201,6 +191,10 @@ mod tests {
         let refused = settled(OutboundOutcome::Refused(domain::OutboundRefusal::Outside {
             detail,
         }));
+        let moved = || Fact::HeadMoved {
+            head: "b".repeat(40).parse().unwrap(),
+            by: None,
+        };
         let (report, decision) = (WaitCondition::Report, WaitCondition::Decision);
         for (facts, is_asked, is_open) in [
             (vec![], false, false),
@@ -208,6 +202,8 @@ mod tests {
             (vec![asked(), waits(report), done()], true, false),
             (vec![asked(), waits(report), refused], false, false),
             (vec![asked(), waits(report), done(), waits(decision)], false, true),
+            (vec![asked(), moved()], false, false),
+            (vec![asked(), done(), waits(decision), moved()], false, false),
         ] {
             let entries = entries(&facts);
             assert_eq!(is_asking(entries.iter()), is_asked, "{facts:?}");
