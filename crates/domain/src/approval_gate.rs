@@ -1,5 +1,5 @@
-//! The approval gate of a run: the steps by which facts open and close it. Everything that folds a journal for gates folds these steps,
-//! so that people are asked exactly about what ingest and the planner accept.
+//! Steps by which facts open and close the approval gate of a run. Console and ingest fold the same steps, so the console offers
+//! exactly the decisions that ingest accepts.
 
 use crate::{CommitId, Fact, OutboundAction, OutboundId, WaitCondition};
 

@@ -307,7 +307,7 @@ fn is_from(id: &str, path: &str) -> bool {
     }
 }
 
-/// Returns true when a path ends with these whole segments: `a.py` is not an end of `test_a.py`. segments: `a.py` is no end of `test_a.py`.
+/// Returns true when a path ends with these whole segments: `a.py` is not an end of `test_a.py`.
 fn is_end_of_path(path: &str, end: &str) -> bool {
     path.strip_suffix(end)
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))

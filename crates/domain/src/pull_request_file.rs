@@ -26,7 +26,7 @@ impl PullRequestFile {
                     added.insert(next);
                     next += 1;
                 }
-                // `\ No newline at end of file` is no line of either file.
+                // `\ No newline at end of file` is not a line of either file.
                 (None, Some('-' | '\\')) => {}
                 (None, _) => next += 1,
             }

@@ -22,7 +22,7 @@ pub(super) enum GroupState {
 pub(super) async fn inspect_group(reader: &JiraReader, group: &str) -> Result<GroupState, Error> {
     let is_it = |name: &String| name == group;
     if !reader.find_groups(group).await?.names.iter().any(is_it) {
-        // Jira leaves out groups that the account may not see. The second search tells a missing group
+        // Jira leaves out groups that the account may not see. The second search distinguishes a missing group
         // from hidden ones.
         let all = reader.find_groups("").await?;
         return Ok(match all.names.is_empty() {

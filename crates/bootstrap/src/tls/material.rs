@@ -92,7 +92,7 @@ fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Resu
     verified.map(drop).map_err(|error| match error {
         webpki::Error::CertExpired { .. } => wrong("has expired"),
         webpki::Error::CertNotValidYet { .. } => wrong("is not valid yet"),
-        // A new authority may have the name of the previous one, so its key alone tells the two apart.
+        // A new authority may have the name of the previous one. Then only the signature shows that it is another one.
         webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => {
             wrong("is not of an authority in tls.ca")
         }

@@ -142,14 +142,14 @@ impl OutboundAction {
     }
 }
 
-/// Do nothing, and give back what would be done for these requests, one after another.
+/// Request to perform no effect and to return the effects of these requests in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RehearsalRequest {
-    /// The kind of work that would ask for them.
+    /// Job that would make the requests.
     pub job: Job,
-    /// The repository whose rules govern them.
+    /// Repository whose rules apply.
     pub repository: RepositoryName,
-    /// What would be asked for, with what stands for a model's answers and for commits.
+    /// Requests, with placeholders for commits and for replies of the model.
     pub requests: Vec<OutboundAction>,
 }
 

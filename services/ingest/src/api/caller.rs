@@ -1,21 +1,21 @@
-//! The bearer of a valid token, with a role and a scope.
+//! Bearer of a valid token, with a role and a scope.
 
 use api::types::Role;
 use domain::{RepositoryName, TicketKey};
 
 use super::{ApiProblem, scope::TokenScope, ticket_key::TicketScoped as _};
 
-/// Somebody with a valid token.
+/// Bearer of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenCaller {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// What the caller may know of. Whoever lists something lists what is in here.
+    /// Tickets and repositories that the caller may see. Lists contain nothing outside of it.
     pub(crate) scope: TokenScope,
 }
 
 impl TokenCaller {
-    /// Refuses a ticket outside the scope, as one that nobody knows.
+    /// Refuses a ticket outside the scope with the answer for an unknown one, so that the caller learns nothing.
     pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), ApiProblem> {
         match self.scope.has_ticket(ticket) {
             true => Ok(()),
@@ -23,7 +23,7 @@ impl TokenCaller {
         }
     }
 
-    /// The same for a repository.
+    /// Refuses a repository outside the scope in the same way.
     pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), ApiProblem> {
         match self.scope.has_repository(repository) {
             true => Ok(()),

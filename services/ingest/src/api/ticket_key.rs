@@ -4,7 +4,7 @@ use domain::{RunId, TicketKey};
 
 use super::ApiProblem;
 
-/// `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.
+/// Parses `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.
 pub(super) fn parse_ticket_key(text: &str) -> Result<TicketKey, ApiProblem> {
     Ok(if text.contains(':') {
         text.parse()?
@@ -19,7 +19,7 @@ pub(super) trait TicketScoped: Sized + Send {
 
     fn ticket(&self) -> &TicketKey;
 
-    /// Answer about one that does not exist, or that is outside the scope of the caller.
+    /// Answer about a ticket or run that does not exist, or that is outside the scope of the caller.
     fn unknown(&self) -> ApiProblem;
 }
 

@@ -3,7 +3,7 @@
 use domain::{ErrorCause, RepositoryName, RunFence, RunId, cause::format_error_chain};
 use tonic::{Code, Status};
 
-/// Who asks: the run, its repository and its fence.
+/// Caller of an executor: a run with its repository and its fence.
 #[derive(Clone, Debug)]
 pub(crate) struct RunCaller {
     pub(crate) run: RunId,
@@ -11,7 +11,7 @@ pub(crate) struct RunCaller {
     pub(crate) fence: RunFence,
 }
 
-/// Why a call to an open workspace failed.
+/// Error of a call to an open workspace.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
     /// The workspace or its executor is gone.
@@ -20,27 +20,27 @@ pub(crate) enum CallError {
     /// A newer planner has the ticket.
     #[error("a newer fence was seen")]
     Stale,
-    /// The executor cannot be reached or is in trouble; worth trying again.
+    /// The executor is unreachable or failed. A retry may succeed.
     #[error("the executor is in trouble: {words}")]
     Trouble {
-        /// The status, or what is wrong with the answer.
+        /// Status, or problem of the response.
         words: String,
-        /// What broke, when it was the connection.
+        /// Cause, if the connection broke.
         source: Option<ErrorCause>,
     },
-    /// The request itself cannot be understood, as the model's arguments may cause.
+    /// The request is malformed, e.g. because of arguments from the model.
     #[error("the executor cannot understand the request: {0}")]
     Invalid(String),
-    /// The executor does not accept calls of this kind or from here.
+    /// The executor does not accept calls of this kind or from this planner.
     #[error("the executor refused the request: {0}")]
     Refused(String),
-    /// The call did not end in its time.
+    /// The call exceeded its deadline.
     #[error("the call took too long")]
     TimedOut,
-    /// The workspace's changes cannot be kept as they are; asking again changes nothing.
+    /// The changes of the workspace cannot be stored as they are. A retry does not help.
     #[error("{0}")]
     Unkeepable(String),
-    /// The object store did not take a snapshot.
+    /// The object store did not accept a snapshot.
     #[error("the object store did not take the snapshot")]
     Store(#[source] queue::Error),
 }
@@ -75,7 +75,7 @@ impl From<Status> for CallError {
             | Code::DataLoss
             | Code::Ok => Self::Trouble {
                 words,
-                // A status cannot be taken apart, but its causes can be said.
+                // A `Status` does not give away its source, so the causes are kept as text.
                 source: std::error::Error::source(&status).map(|cause| format_error_chain(cause).into()),
             },
         }

@@ -13,16 +13,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::RunCaller;
 
-/// The span of a call ends a little after its answer; calls in quick succession are asked for together.
+// The span of a call ends a little after its answer, and one question covers calls in quick succession.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
-/// The longest that calls in quick succession put the question off.
+/// Longest delay of a question by calls in quick succession.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Questions that wait for their time.
+/// Limit of waiting questions; more are dropped.
 const MOST_WAITING: usize = 4096;
-/// Ids of spans that this planner told executors.
+/// Ids of spans that this planner remembers as parents of executor spans.
 const MOST_CALLS: usize = 16_384;
 
-/// Way of executors' spans to the collector; present where the planner sends its own there.
+/// Relay of the spans of executors to the collector. It exists where the planner exports its own spans.
 pub(super) struct SpanRelay {
     pub(super) wanted: mpsc::Sender<WantedSpans>,
     pub(super) calls: Mutex<CallSpans>,
@@ -30,7 +30,7 @@ pub(super) struct SpanRelay {
     pub(super) ended: CancellationToken,
 }
 
-/// Spans that an executor has or will have in a moment.
+/// Question for the spans of one trace at one executor.
 pub(super) struct WantedSpans {
     pub(super) executor: String,
     pub(super) version: String,
@@ -56,7 +56,7 @@ impl WantedSpans {
     }
 }
 
-/// Spans of this planner under which executors have worked, the last ones.
+/// The most recent spans of this planner under which executors worked.
 #[derive(Default)]
 pub(super) struct CallSpans {
     known: HashSet<SpanId>,

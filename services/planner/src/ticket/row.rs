@@ -1,4 +1,4 @@
-//! The row of a ticket, rebuilt from the journals where it cannot be read.
+//! Row of a ticket. An unreadable row is rebuilt from the journals.
 
 use domain::{
     Fact, JournalEntry, OutboundOutcome, OutboundReceipt, RecordKind, RunId, RunStatus, TicketKey, TicketRow,
@@ -10,7 +10,7 @@ use super::fold::pending_run;
 use crate::driver::TicketError;
 use crate::run::PlannerRunState;
 
-/// The ticket's row as it is to be worked with, and the revision to write over.
+/// Reads the row of a ticket and the revision that the next write replaces. An unreadable row becomes a dead letter and is rebuilt.
 pub(super) async fn read_row(
     queue: &Queue,
     ticket: &TicketKey,
@@ -26,8 +26,8 @@ pub(super) async fn read_row(
     })
 }
 
-/// The row of a ticket whose row cannot be read: its runs as their journals tell, and every trigger since the oldest
-/// live one folded again, which changes nothing where it was folded before.
+/// Rebuilds the row of a ticket: its runs from their journals, with the cursor before the oldest live run. The
+/// triggers after it are folded again, which changes nothing for those that were folded before.
 async fn rebuild_row(
     queue: &Queue,
     ticket: &TicketKey,

@@ -6,7 +6,7 @@ use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
-    marker::{marked, marker_of},
+    marker::{append_marker, read_marker},
 };
 use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
 
@@ -40,7 +40,7 @@ impl OutboundEffect for SubmitReview {
         let us = outside.github.login(repository.instance()).await?;
         let reviews = outside.github.reviews(repository, *number).await?;
         let is_it = |review: &github::PullRequestReview| {
-            review.author.eq_ignore_ascii_case(&us) && marker_of(&review.body) == Some(asked.id)
+            review.author.eq_ignore_ascii_case(&us) && read_marker(&review.body) == Some(asked.id)
         };
         Ok(reviews.iter().any(is_it).then(EffectOutput::default))
     }
@@ -106,7 +106,7 @@ impl SubmitReview {
         NewReview {
             commit: head.clone(),
             asks_for_changes: judges,
-            body: marked(&body, marker),
+            body: append_marker(&body, marker),
             comments: comments.collect(),
         }
     }

@@ -5,7 +5,7 @@ use github::CheckRunText;
 
 use super::{
     CommentThread, OutboundClients,
-    marker::{MARKER_END, MARKER_START, marked},
+    marker::{MARKER_END, MARKER_START, append_marker},
     thread::github_id,
 };
 use crate::{
@@ -31,7 +31,7 @@ impl OutboundClients {
                 .await?
                 .to_string(),
             CommentThread::Review(repository, number, comment) => {
-                let body = marked(text, marker);
+                let body = append_marker(text, marker);
                 let github = &self.github;
                 github
                     .reply(repository, *number, *comment, &body)
@@ -40,13 +40,13 @@ impl OutboundClients {
             }
             CommentThread::Nowhere(ticket) => return Err(tracker_missing(ticket)),
             CommentThread::Discussion(repository, number, beside) => {
-                let (github, body) = (&self.github, marked(text, marker));
+                let (github, body) = (&self.github, append_marker(text, marker));
                 github
                     .comment_on_discussion(repository, *number, beside.as_deref(), &body)
                     .await?
             }
             CommentThread::GitHub(repository, number) => {
-                let body = marked(text, marker);
+                let body = append_marker(text, marker);
                 self.github.comment(repository, *number, &body).await?.to_string()
             }
         })
@@ -70,13 +70,13 @@ impl OutboundClients {
             CommentThread::Review(..) => Err(EffectError::Failed(message::replies_stay())),
             CommentThread::Nowhere(ticket) => Err(tracker_missing(ticket)),
             CommentThread::Discussion(repository, ..) => {
-                let (github, body) = (&self.github, marked(text, marker));
+                let (github, body) = (&self.github, append_marker(text, marker));
                 Ok(github
                     .update_discussion_comment(repository, comment, &body)
                     .await?)
             }
             CommentThread::GitHub(repository, _) => {
-                let body = marked(text, marker);
+                let body = append_marker(text, marker);
                 let comment = github_id(comment)?;
                 Ok(self.github.update_comment(repository, comment, &body).await?)
             }
@@ -167,7 +167,7 @@ pub(super) async fn open_issue(
 ) -> Result<github::OpenedIssue, github::Error> {
     let issue = github::NewIssue {
         title: title.as_str().to_owned(),
-        body: marked(text, marker),
+        body: append_marker(text, marker),
         labels: Vec::new(),
     };
     github.create_issue(repository, &issue).await

@@ -2,7 +2,7 @@
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 
-use super::{OutboundClients, marker::marker_of};
+use super::{OutboundClients, marker::read_marker};
 use crate::{effect_error::EffectError, message};
 
 /// A thread of comments.
@@ -78,7 +78,7 @@ impl OutboundClients {
                     .filter_map(|comment| {
                         Some(OwnComment {
                             id: comment.id.to_string(),
-                            marker: marker_of(&comment.body)?.to_owned(),
+                            marker: read_marker(&comment.body)?.to_owned(),
                         })
                     })
                     .collect())
@@ -101,7 +101,7 @@ impl OutboundClients {
         let ours = said.iter().filter(is_ours).filter_map(|reply| {
             Some(OwnComment {
                 id: reply.id.to_string(),
-                marker: marker_of(&reply.body)?.to_owned(),
+                marker: read_marker(&reply.body)?.to_owned(),
             })
         });
         Ok(ours.collect())
@@ -122,7 +122,7 @@ impl OutboundClients {
         let ours = found.comments.iter().filter(by_us).filter_map(|comment| {
             Some(OwnComment {
                 id: comment.node_id.clone(),
-                marker: marker_of(&comment.body)?.to_owned(),
+                marker: read_marker(&comment.body)?.to_owned(),
             })
         });
         Ok(ours.collect())
